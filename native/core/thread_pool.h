@@ -1,0 +1,46 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace cutout {
+
+/// Threads for pixel work. One pool an engine; networks have ONNX Runtime's own threads.
+///
+/// `parallel_for` splits rows among the caller and idle pool threads. The caller always works too, so
+/// it may be called from a pool thread, and a pool of 0 threads runs everything in the caller.
+/// Results never depend on the number of threads: a body writes only what belongs to its own indices.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();  // finishes submitted tasks, then joins
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  /// Calls body(begin, end) over disjoint ranges that cover [0, count), each at most `grain` long.
+  /// Returns when all are done. `body` must not throw.
+  void parallel_for(std::size_t count, std::size_t grain,
+                    const std::function<void(std::size_t, std::size_t)>& body);
+
+  /// Queues a task; tasks start in the order they came. `task` must not throw.
+  void submit(std::function<void()> task);
+
+  [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()); }
+
+ private:
+  void loop();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cutout
