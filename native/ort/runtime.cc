@@ -1,0 +1,54 @@
+#include "ort/runtime.h"
+
+#include <dlfcn.h>
+#include <onnxruntime_cxx_api.h>
+
+#include <mutex>
+
+namespace cutout::ort {
+
+namespace {
+
+std::mutex mutex;
+std::string opened_path;
+std::string opened_version;
+
+}  // namespace
+
+Status open_runtime(const std::string& path) {
+  const std::lock_guard lock(mutex);
+  if (!opened_path.empty()) {
+    if (opened_path == path) return {};
+    return {Code::kRuntime, "ONNX Runtime is already open from '" + opened_path + "', a process can use one."};
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = dlerror();
+    return {Code::kRuntime, "The ONNX Runtime library could not be opened: " +
+                                std::string(reason != nullptr ? reason : path.c_str())};
+  }
+  // Never closed again: its threads and static objects live until the process ends.
+  using GetApiBase = const OrtApiBase* (*)();
+  const auto get_base = reinterpret_cast<GetApiBase>(dlsym(library, "OrtGetApiBase"));
+  if (get_base == nullptr) {
+    return {Code::kRuntime, "'" + path + "' is no ONNX Runtime library: OrtGetApiBase is missing."};
+  }
+  const OrtApiBase* base = get_base();
+  const OrtApi* api = base->GetApi(ORT_API_VERSION);
+  if (api == nullptr) {
+    return {Code::kRuntime, "'" + path + "' is ONNX Runtime " + base->GetVersionString() +
+                                ", which is older than the headers of this addon (API " +
+                                std::to_string(ORT_API_VERSION) + ")."};
+  }
+  Ort::InitApi(api);
+  opened_path = path;
+  opened_version = base->GetVersionString();
+  return {};
+}
+
+std::string runtime_version() {
+  const std::lock_guard lock(mutex);
+  return opened_version;
+}
+
+}  // namespace cutout::ort

@@ -1,0 +1,11 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Root of the repository. */
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+/** Everything that is made by set-up and can be deleted at any time. */
+export const build = path.join(root, 'build');
+export const main = path.join(build, 'ts', 'src', 'main.js');
+
+export const inRoot = (...parts) => path.join(root, ...parts);
+export const inBuild = (...parts) => path.join(build, ...parts);

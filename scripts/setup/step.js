@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createWriteStream, existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { inBuild, root } from './paths.js';
+
+/** A set-up failure that needs no stack trace: the sentence says what to do. */
+export class SetupError extends Error {}
+
+/** sha256 over names and contents of files; folders are walked in name order. */
+export async function hashFiles(paths, extra = '') {
+  const hash = createHash('sha256').update(extra);
+  const add = async (file) => {
+    hash
+      .update(path.relative(root, file))
+      .update('\0')
+      .update(await readFile(file))
+      .update('\0');
+  };
+  const walk = async (entry) => {
+    const children = await readdir(entry, { withFileTypes: true });
+    for (const child of children.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const full = path.join(entry, child.name);
+      if (child.isDirectory()) await walk(full);
+      else if (child.isFile()) await add(full);
+    }
+  };
+  for (const entry of paths.map((p) => path.resolve(root, p))) {
+    if (!existsSync(entry)) hash.update(`${entry} is missing`);
+    else if ((await readdir(entry).catch(() => null)) === null) await add(entry);
+    else await walk(entry);
+  }
+  return hash.digest('hex');
+}
+
+const stampFile = (name) => inBuild('stamps', name);
+
+async function readStamp(name) {
+  return readFile(stampFile(name), 'utf8').catch(() => '');
+}
+
+/** Written last and atomically, so that an interrupted step is run again. */
+async function writeStamp(name, value) {
+  await mkdir(inBuild('stamps'), { recursive: true });
+  const temporary = `${stampFile(name)}.${process.pid}`;
+  await writeFile(temporary, value);
+  await rename(temporary, stampFile(name));
+}
+
+/**
+ * Runs one step of set-up unless its inputs are unchanged and its products still exist.
+ * @param {{name: string, title: string, inputs: () => Promise<string>, products: string[],
+ *          work: (progress: (text: string) => void) => Promise<void>}} step
+ * @returns {Promise<boolean>} whether anything was done
+ */
+export async function runStep(step) {
+  const stamp = await step.inputs();
+  if ((await readStamp(step.name)) === stamp && step.products.every((p) => existsSync(p))) return false;
+  const started = Date.now();
+  const seconds = () => `${((Date.now() - started) / 1000).toFixed(0)} s`;
+  const live = process.stdout.isTTY === true;
+  let detail = '';
+  const draw = () => {
+    const width = (process.stdout.columns ?? 80) - 1;
+    process.stdout.write(`\r\x1b[2K${`  … ${step.title}  ${seconds()}  ${detail}`.slice(0, width)}`);
+  };
+  if (!live) console.log(`  … ${step.title}`);
+  const timer = setInterval(
+    () => (live ? draw() : console.log(`  … ${step.title}  ${seconds()}`)),
+    live ? 200 : 30_000,
+  );
+  try {
+    await step.work((text) => {
+      detail = text;
+    });
+  } finally {
+    clearInterval(timer);
+    if (live) process.stdout.write('\r\x1b[2K');
+  }
+  await writeStamp(step.name, stamp);
+  console.log(`  ✓ ${step.title}  (${seconds()})`);
+  return true;
+}
+
+/**
+ * Runs a program; its output goes to build/logs/<log>.log and the last line to `progress`.
+ * Rejects with a SetupError that quotes the end of the output.
+ */
+export async function runProgram(log, command, args, { cwd = root, env = {}, progress = () => {} } = {}) {
+  await mkdir(inBuild('logs'), { recursive: true });
+  const file = inBuild('logs', `${log}.log`);
+  const out = createWriteStream(file);
+  let tail = '';
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      out.write(chunk);
+      tail = (tail + chunk).slice(-4000);
+      progress(tail.trimEnd().split('\n').at(-1) ?? '');
+    });
+  }
+  const code = await new Promise((resolve, reject) => {
+    child.on('error', (error) => reject(new SetupError(`${command} could not be started: ${error.message}`)));
+    child.on('close', (status, signal) => resolve(status ?? signal));
+  });
+  out.end();
+  if (code !== 0) {
+    throw new SetupError(
+      `\`${path.basename(command)} ${args.join(' ')}\` failed (${code}). The end of ${path.relative(root, file)}:\n\n${tail.trim()}`,
+    );
+  }
+}
