@@ -1,0 +1,7 @@
+export default {
+  files: ['build/ts/test/**/*.test.js'],
+  workerThreads: false,
+  concurrency: 2,
+  timeout: '2m',
+  nodeArguments: ['--enable-source-maps'],
+};
