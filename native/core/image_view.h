@@ -6,7 +6,8 @@
 namespace cutout {
 
 /// A borrowed view of interleaved 8-bit pixels. Owns nothing; the owner outlives every view.
-/// `stride` is the distance between the first bytes of two rows, in bytes, at least width * channels.
+/// `stride` is the distance between the first bytes of two rows, in bytes, at least width *
+/// channels.
 template <typename Byte>
 struct BasicImageView {
   Byte* data = nullptr;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Put before the definition of a hot loop: compiled once for AVX-512, once for AVX2 and once for the
-/// baseline, chosen when the library is loaded. With -ffp-contract=off all three give the same bytes.
-/// Sanitizer builds and other processors get the plain function.
+/// Put before the definition of a hot loop: compiled once for AVX-512, once for AVX2 and once for
+/// the baseline, chosen when the library is loaded. With -ffp-contract=off all three give the same
+/// bytes. Sanitizer builds and other processors get the plain function.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(CUTOUT_NO_CLONES)
 #define CUTOUT_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

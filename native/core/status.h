@@ -19,7 +19,8 @@ enum class Code {
   kInternal,
 };
 
-/// Outcome of a native step. Exceptions stay inside native/ort; everything else returns one of these.
+/// Outcome of a native step. Exceptions stay inside native/ort; everything else returns one of
+/// these.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -36,9 +37,9 @@ class [[nodiscard]] Status {
 
 }  // namespace cutout
 
-#define CUTOUT_RETURN_IF_ERROR(expression)                            \
-  do {                                                                \
-    if (::cutout::Status status_ = (expression); !status_.ok()) {     \
-      return status_;                                                 \
-    }                                                                 \
+#define CUTOUT_RETURN_IF_ERROR(expression)                        \
+  do {                                                            \
+    if (::cutout::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                             \
+    }                                                             \
   } while (false)

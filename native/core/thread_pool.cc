@@ -9,7 +9,8 @@ namespace cutout {
 namespace {
 
 /// Shared by the caller of parallel_for and its helpers. A helper that starts after the caller has
-/// taken the last range finds nothing left and never touches `body`, which lives on the caller's stack.
+/// taken the last range finds nothing left and never touches `body`, which lives on the caller's
+/// stack.
 struct Loop {
   std::atomic<std::size_t> next{0};
   std::size_t count = 0;

@@ -13,9 +13,10 @@ namespace cutout {
 
 /// Threads for pixel work. One pool an engine; networks have ONNX Runtime's own threads.
 ///
-/// `parallel_for` splits rows among the caller and idle pool threads. The caller always works too, so
-/// it may be called from a pool thread, and a pool of 0 threads runs everything in the caller.
-/// Results never depend on the number of threads: a body writes only what belongs to its own indices.
+/// `parallel_for` splits rows among the caller and idle pool threads. The caller always works too,
+/// so it may be called from a pool thread, and a pool of 0 threads runs everything in the caller.
+/// Results never depend on the number of threads: a body writes only what belongs to its own
+/// indices.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);

@@ -19,7 +19,8 @@ Status open_runtime(const std::string& path) {
   const std::lock_guard lock(mutex);
   if (!opened_path.empty()) {
     if (opened_path == path) return {};
-    return {Code::kRuntime, "ONNX Runtime is already open from '" + opened_path + "', a process can use one."};
+    return {Code::kRuntime,
+            "ONNX Runtime is already open from '" + opened_path + "', a process can use one."};
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

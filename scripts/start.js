@@ -1,0 +1,29 @@
+// npm start: set up what is not set up yet, then serve. Arguments go to `cutout serve`.
+import { spawn } from 'node:child_process';
+import { setup } from './setup/index.js';
+import { main, root } from './setup/paths.js';
+import { processSettings } from './setup/process.js';
+import { SetupError } from './setup/step.js';
+
+try {
+  await setup({ tests: false });
+} catch (error) {
+  console.error(error instanceof SetupError ? `\n${error.message}\n` : error);
+  process.exit(1);
+}
+
+const child = spawn(
+  process.execPath,
+  ['--enable-source-maps', main, 'serve', '--pull', ...process.argv.slice(2)],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...processSettings(), ...process.env },
+  },
+);
+// A terminal's Ctrl-C reaches the server by itself; a signal sent to this process alone is passed on.
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+process.on('SIGINT', () => {});
+child.on('close', (code, signal) => {
+  process.exitCode = signal ? 1 : (code ?? 1);
+});
