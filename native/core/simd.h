@@ -9,3 +9,10 @@
 #else
 #define CUTOUT_SIMD
 #endif
+
+namespace cutout {
+
+/// The version of the hot loops this processor gets: "x86-64-v4", "x86-64-v3" or "baseline".
+const char* simd_level();
+
+}  // namespace cutout

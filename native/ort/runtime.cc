@@ -1,9 +1,10 @@
 #include "ort/runtime.h"
 
 #include <dlfcn.h>
-#include <onnxruntime_cxx_api.h>
 
 #include <mutex>
+
+#include "ort/environment.h"
 
 namespace cutout::ort {
 
@@ -12,6 +13,10 @@ namespace {
 std::mutex mutex;
 std::string opened_path;
 std::string opened_version;
+
+// Every failure comes back as a status; the library's own lines on stderr would only repeat it.
+void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, const char*,
+                           const char*) {}
 
 }  // namespace
 
@@ -50,6 +55,12 @@ Status open_runtime(const std::string& path) {
 std::string runtime_version() {
   const std::lock_guard lock(mutex);
   return opened_version;
+}
+
+Ort::Env& environment() {
+  static Ort::Env* const instance =
+      new Ort::Env(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
+  return *instance;
 }
 
 }  // namespace cutout::ort

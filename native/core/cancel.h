@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <stop_token>
+
+#include "core/status.h"
+
+namespace cutout {
+
+using Clock = std::chrono::steady_clock;
+
+/// Milliseconds between two points in time.
+inline double milliseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+/// Says whether a job should go on. One a job; every function may be called from any thread.
+class CancelToken {
+ public:
+  explicit CancelToken(std::optional<Clock::time_point> deadline = {}) : deadline_(deadline) {}
+
+  /// Stops the job with kCancelled or kClosed; the first reason stays. Runs what is registered on
+  /// stop_token() in the calling thread, before it returns.
+  void stop(Code reason) {
+    Code expected = Code::kOk;
+    if (reason_.compare_exchange_strong(expected, reason)) source_.request_stop();
+  }
+
+  [[nodiscard]] bool stopped() const { return reason_.load() != Code::kOk; }
+
+  /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Steps of a job call it in
+  /// between.
+  [[nodiscard]] Status check() const {
+    switch (reason_.load()) {
+      case Code::kOk:
+        break;
+      case Code::kClosed:
+        return {Code::kClosed, "The engine was closed before the job was finished."};
+      default:
+        return {Code::kCancelled, "The job was cancelled."};
+    }
+    if (deadline_ && Clock::now() >= *deadline_) {
+      return {Code::kDeadline, "The deadline passed before the job was finished."};
+    }
+    return {};
+  }
+
+  /// For std::stop_callback: interrupts a step that cannot ask check() by itself. A passed deadline
+  /// does not trigger it.
+  [[nodiscard]] std::stop_token stop_token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::atomic<Code> reason_{Code::kOk};
+  std::optional<Clock::time_point> deadline_;
+};
+
+}  // namespace cutout

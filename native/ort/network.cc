@@ -1,0 +1,218 @@
+#include "ort/network.h"
+
+#include <onnxruntime_cxx_api.h>
+#include <onnxruntime_session_options_config_keys.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <stop_token>
+#include <system_error>
+
+#include "ort/environment.h"
+#include "ort/provider.h"
+#include "ort/runtime.h"
+
+namespace cutout::ort {
+
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+std::string describe(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += shape[i] < 0 ? "?" : std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+/// True when a declared shape, in which negative means free, admits the wanted one.
+bool admits(const Shape& declared, const Shape& wanted) {
+  if (declared.size() != wanted.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (declared[i] >= 0 && declared[i] != wanted[i]) return false;
+  }
+  return true;
+}
+
+std::size_t elements(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t side : shape) count *= static_cast<std::size_t>(side);
+  return count;
+}
+
+/// [.., h, w] with only ones in front.
+bool is_single_map(const Shape& shape) {
+  if (shape.size() < 2) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const bool leading = i + 2 < shape.size();
+    if (leading ? shape[i] != 1 : shape[i] < 1) return false;
+  }
+  return true;
+}
+
+Ort::SessionOptions session_options(int intra_op_threads) {
+  Ort::SessionOptions options;
+  options.SetIntraOpNumThreads(intra_op_threads);
+  options.SetInterOpNumThreads(1);
+  options.SetExecutionMode(ORT_SEQUENTIAL);
+  options.SetGraphOptimizationLevel(ORT_ENABLE_ALL);
+  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
+  // Idle threads must sleep: Node, libvips and the pixel pool live on the same cores.
+  options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
+  options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");
+  return options;
+}
+
+}  // namespace
+
+/// Members are destroyed in reverse order: the session last.
+struct Network::Session {
+  struct Slot {
+    std::vector<float> input;
+    std::vector<float> output;
+    Ort::Value input_tensor{nullptr};
+    Ort::Value output_tensor{nullptr};
+  };
+
+  Ort::Session session{nullptr};
+  Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+  Shape input_shape;
+  std::vector<Slot> slots;
+
+  Ort::Value tensor(std::vector<float>& buffer, const Shape& shape) const {
+    return Ort::Value::CreateTensor<float>(memory, buffer.data(), buffer.size(), shape.data(),
+                                           shape.size());
+  }
+
+  /// Opens the file and checks what it declares.
+  Status open(const NetworkOptions& options, std::vector<std::string>& input_names,
+              std::vector<std::string>& output_names) {
+    Ort::SessionOptions settings = session_options(options.intra_op_threads);
+    CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.device_id, settings));
+    session = Ort::Session(environment(), options.path.c_str(), settings);
+    const Ort::AllocatorWithDefaultOptions allocator;
+    for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
+      input_names.emplace_back(session.GetInputNameAllocated(i, allocator).get());
+    }
+    for (std::size_t i = 0; i < session.GetOutputCount(); ++i) {
+      output_names.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
+    }
+    if (input_names.size() != 1 || output_names.empty()) {
+      return {Code::kModel, "The network '" + options.path + "' has " +
+                                std::to_string(input_names.size()) + " inputs and " +
+                                std::to_string(output_names.size()) +
+                                " outputs; one input and at least one output are needed."};
+    }
+    CUTOUT_RETURN_IF_ERROR(check_float(session.GetInputTypeInfo(0), options.path, "input"));
+    CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(0), options.path, "output 0"));
+    input_shape = {1, 3, options.height, options.width};
+    const Shape declared = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
+    if (!admits(declared, input_shape)) {
+      return {Code::kModel, "The network '" + options.path + "' wants an input of shape " +
+                                describe(declared) + ", its manifest gives " +
+                                describe(input_shape) + "."};
+    }
+    return {};
+  }
+
+  static Status check_float(const Ort::TypeInfo& type, const std::string& path, const char* which) {
+    if (type.GetONNXType() == ONNX_TYPE_TENSOR &&
+        type.GetTensorTypeAndShapeInfo().GetElementType() == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
+      return {};
+    }
+    return {Code::kModel, "The network '" + path + "' does not have float32 values as its " +
+                              which + "; `cutout models prepare` makes such a file."};
+  }
+
+  /// Runs `input` to `output`, which ONNX Runtime allocates when it is empty.
+  void run(const char* input_name, const Ort::Value& input, const char* output_name,
+           Ort::Value& output, const CancelToken& token) {
+    // SetTerminate ends every run that shares the object: one a run.
+    Ort::RunOptions options;
+    const std::stop_callback terminate(token.stop_token(), [&options] {
+      // Fails only when ONNX Runtime is out of memory; the run then goes on to its end.
+      OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(options);
+      if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
+    });
+    session.Run(options, &input_name, &input, 1, &output_name, &output, 1);
+  }
+
+  /// Gives every slot its buffers. The size of the output is only known from the first run.
+  Status warm_up(const NetworkOptions& options, const char* input_name, const char* output_name,
+                 const CancelToken& token, int& output_width, int& output_height) {
+    slots.resize(static_cast<std::size_t>(options.slots));
+    for (Slot& slot : slots) {
+      slot.input.resize(elements(input_shape));
+      slot.input_tensor = tensor(slot.input, input_shape);
+    }
+    Ort::Value first{nullptr};
+    run(input_name, slots.front().input_tensor, output_name, first, token);
+    const Shape output_shape = first.GetTensorTypeAndShapeInfo().GetShape();
+    if (!is_single_map(output_shape)) {
+      return {Code::kModel, "Output 0 of the network '" + options.path + "' has the shape " +
+                                describe(output_shape) + "; one map [1, 1, h, w] is needed."};
+    }
+    output_height = static_cast<int>(output_shape[output_shape.size() - 2]);
+    output_width = static_cast<int>(output_shape.back());
+    for (Slot& slot : slots) {
+      slot.output.resize(elements(output_shape));
+      slot.output_tensor = tensor(slot.output, output_shape);
+    }
+    return {};
+  }
+};
+
+Network::Network() : session_(std::make_unique<Session>()) {}
+Network::~Network() = default;
+
+Status Network::open(const NetworkOptions& options, const CancelToken& token,
+                     std::unique_ptr<Network>& network) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(options.path, ignored)) {
+    return {Code::kModel, "The network file '" + options.path + "' does not exist."};
+  }
+  std::unique_ptr<Network> opened(new Network());
+  const std::string what = "The network '" + options.path + "' cannot be used";
+  const Status status = guarded(Code::kModel, what, [&]() -> Status {
+    const Clock::time_point start = Clock::now();
+    CUTOUT_RETURN_IF_ERROR(
+        opened->session_->open(options, opened->input_names_, opened->output_names_));
+    const Clock::time_point loaded = Clock::now();
+    CUTOUT_RETURN_IF_ERROR(token.check());
+    CUTOUT_RETURN_IF_ERROR(opened->session_->warm_up(
+        options, opened->input_names_.front().c_str(), opened->output_names_.front().c_str(), token,
+        opened->output_width_, opened->output_height_));
+    opened->load_ms_ = milliseconds(start, loaded);
+    opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
+    return {};
+  });
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  CUTOUT_RETURN_IF_ERROR(status);
+  network = std::move(opened);
+  return {};
+}
+
+std::span<float> Network::input(int slot) {
+  return session_->slots[static_cast<std::size_t>(slot)].input;
+}
+
+std::span<float> Network::output(int slot) {
+  return session_->slots[static_cast<std::size_t>(slot)].output;
+}
+
+Status Network::run(int slot, const CancelToken& token) {
+  const Status status = guarded(Code::kInternal, "The network's run failed", [&]() -> Status {
+    Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+    session_->run(input_names_.front().c_str(), buffers.input_tensor, output_names_.front().c_str(),
+                  buffers.output_tensor, token);
+    return {};
+  });
+  // The reason comes first: a run that was ended early reports itself as failed.
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  return status;
+}
+
+}  // namespace cutout::ort

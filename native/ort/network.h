@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/status.h"
+
+namespace cutout::ort {
+
+enum class Provider { kCpu, kCuda, kTensorRt };
+
+struct NetworkOptions {
+  std::string path;
+  int width = 0;  // input size in pixels
+  int height = 0;
+  Provider provider = Provider::kCpu;
+  int device_id = 0;         // of the GPU
+  int intra_op_threads = 1;  // of the session's pool, the calling thread included
+  int slots = 1;             // runs at the same time
+};
+
+/// One ONNX network and the memory of its runs. The session (weights, thread pool) is shared by all
+/// slots; a slot owns one input and one output buffer that are allocated once.
+///
+/// | what   | layout                                                                              |
+/// |--------|-------------------------------------------------------------------------------------|
+/// | input  | float32 [1, 3, height, width], exactly one                                          |
+/// | output | float32, output 0 only, [1, 1, h, w] or the same with fewer leading ones; h, w may  |
+/// |        | differ from the input's                                                             |
+/// | threads| different slots at the same time; one slot by one thread |
+class Network {
+ public:
+  /// Opens the file, checks its shapes and runs it once on slot 0. kModel for the file's faults,
+  /// kRuntime when the provider cannot be used: never a silent fall-back to the CPU.
+  static Status open(const NetworkOptions& options, const CancelToken& token,
+                     std::unique_ptr<Network>& network);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// 3 * height * width values, planes in the order R, G, B.
+  [[nodiscard]] std::span<float> input(int slot);
+  /// output_height * output_width values, row by row, as the network gave them.
+  [[nodiscard]] std::span<float> output(int slot);
+
+  /// Runs the slot's input to its output. Stopping the token ends the run early with its reason.
+  Status run(int slot, const CancelToken& token);
+
+  [[nodiscard]] int output_width() const { return output_width_; }
+  [[nodiscard]] int output_height() const { return output_height_; }
+  [[nodiscard]] const std::vector<std::string>& input_names() const { return input_names_; }
+  [[nodiscard]] const std::vector<std::string>& output_names() const { return output_names_; }
+  [[nodiscard]] double load_ms() const { return load_ms_; }
+  [[nodiscard]] double warm_up_ms() const { return warm_up_ms_; }
+
+ private:
+  struct Session;  // ONNX Runtime's types stay in network.cc
+
+  Network();
+
+  std::unique_ptr<Session> session_;
+  std::vector<std::string> input_names_;
+  std::vector<std::string> output_names_;
+  int output_width_ = 0;
+  int output_height_ = 0;
+  double load_ms_ = 0;
+  double warm_up_ms_ = 0;
+};
+
+}  // namespace cutout::ort

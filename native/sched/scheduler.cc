@@ -1,0 +1,176 @@
+#include "sched/scheduler.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace cutout {
+
+std::size_t Scheduler::LaneState::waiting() const {
+  const std::size_t jobs = running + queue.size();
+  return jobs > threads ? jobs - threads : 0;
+}
+
+Scheduler::Scheduler(int workers, int pixel_threads, int queue_limit)
+    : queue_limit_(static_cast<std::size_t>(queue_limit)),
+      pool_(std::make_unique<ThreadPool>(pixel_threads)) {
+  network_.threads = static_cast<std::size_t>(workers);
+  pixels_.threads = static_cast<std::size_t>(pixel_threads);
+  workers_.reserve(network_.threads);
+  for (int i = 0; i < workers; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+}
+
+Scheduler::~Scheduler() { close(std::chrono::milliseconds(0)); }
+
+Status Scheduler::push(Job job) {
+  const Lane which = job.lane;
+  const auto entry = std::make_shared<Entry>(std::move(job));
+  const std::lock_guard lock(mutex_);
+  if (closed_) return {Code::kClosed, "The engine is closed and takes no more jobs."};
+  LaneState& lane = state(which);
+  const bool waits = lane.running + lane.queue.size() >= lane.threads;
+  if (waits && network_.waiting() + pixels_.waiting() >= queue_limit_) {
+    return {Code::kQueueFull,
+            "The queue is full: " + std::to_string(queue_limit_) + " jobs are waiting already."};
+  }
+  lane.queue.push_back(entry);
+  if (which == Lane::kNetwork) {
+    work_.notify_one();
+  } else {
+    // Not bound to this entry: a cancelled job leaves a turn behind that finds the queue shorter.
+    pool_->submit([this] { run_pixel_job(); });
+  }
+  return {};
+}
+
+bool Scheduler::cancel(std::uint64_t id) {
+  EntryPointer removed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto named = [id](const EntryPointer& entry) { return entry->job.id == id; };
+    for (LaneState* lane : {&network_, &pixels_}) {
+      const auto found = std::ranges::find_if(lane->queue, named);
+      if (found == lane->queue.end()) continue;
+      removed = std::move(*found);
+      lane->queue.erase(found);
+      break;
+    }
+    if (removed == nullptr) {
+      // Under the lock, so that the job cannot end in between with another outcome.
+      const auto found = std::ranges::find_if(running_, named);
+      if (found == running_.end()) return false;
+      (*found)->token.stop(Code::kCancelled);
+      return true;
+    }
+    removed->token.stop(Code::kCancelled);
+    count(Code::kCancelled);
+    changed_.notify_all();
+  }
+  removed->job.done(removed->token.check());
+  return true;
+}
+
+SchedulerStats Scheduler::stats() const {
+  const std::lock_guard lock(mutex_);
+  SchedulerStats stats = ended_;
+  stats.queued = static_cast<std::int64_t>(network_.queue.size() + pixels_.queue.size());
+  stats.running = static_cast<std::int64_t>(running_.size());
+  return stats;
+}
+
+void Scheduler::close(std::chrono::milliseconds grace) {
+  std::vector<EntryPointer> removed;
+  {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    grace_until_ = std::min(grace_until_, Clock::now() + grace);
+    changed_.notify_all();
+    while (!idle() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
+    for (LaneState* lane : {&network_, &pixels_}) {
+      std::ranges::move(lane->queue, std::back_inserter(removed));
+      lane->queue.clear();
+    }
+    for (const EntryPointer& entry : removed) {
+      entry->token.stop(Code::kClosed);
+      count(Code::kClosed);
+    }
+    for (const EntryPointer& entry : running_) entry->token.stop(Code::kClosed);
+  }
+  for (const EntryPointer& entry : removed) entry->job.done(entry->token.check());
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return idle(); });
+    exiting_ = true;
+    work_.notify_all();
+  }
+  const std::lock_guard join_lock(join_mutex_);
+  for (std::thread& thread : workers_) thread.join();
+  workers_.clear();
+  pool_.reset();
+}
+
+bool Scheduler::idle() const {
+  return running_.empty() && network_.queue.empty() && pixels_.queue.empty();
+}
+
+void Scheduler::worker_loop(int worker) {
+  for (;;) {
+    EntryPointer entry;
+    {
+      std::unique_lock lock(mutex_);
+      work_.wait(lock, [this] { return exiting_ || !network_.queue.empty(); });
+      if (network_.queue.empty()) return;
+      entry = start_next(network_);
+    }
+    run(entry, worker);
+  }
+}
+
+void Scheduler::run_pixel_job() {
+  EntryPointer entry;
+  {
+    const std::lock_guard lock(mutex_);
+    if (pixels_.queue.empty()) return;
+    entry = start_next(pixels_);
+  }
+  run(entry, -1);
+}
+
+Scheduler::EntryPointer Scheduler::start_next(LaneState& lane) {
+  EntryPointer entry = std::move(lane.queue.front());
+  lane.queue.pop_front();
+  ++lane.running;
+  running_.push_back(entry);
+  return entry;
+}
+
+void Scheduler::run(const EntryPointer& entry, int worker) {
+  Status status = entry->token.check();
+  if (status.ok()) status = entry->job.work(worker, entry->token);
+  {
+    const std::lock_guard lock(mutex_);
+    // A job that was stopped ends so, whatever its work made of it: cancel() has promised it.
+    if (entry->token.stopped()) status = entry->token.check();
+    --state(entry->job.lane).running;
+    std::erase(running_, entry);
+    count(status.code());
+    changed_.notify_all();
+  }
+  entry->job.done(std::move(status));
+}
+
+void Scheduler::count(Code code) {
+  switch (code) {
+    case Code::kOk:
+      ++ended_.done;
+      break;
+    case Code::kCancelled:
+    case Code::kClosed:
+      ++ended_.cancelled;
+      break;
+    default:
+      ++ended_.failed;
+  }
+}
+
+}  // namespace cutout

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+
+namespace cutout {
+
+/// Who runs a job: one of the inference workers, or a thread of the pixel pool.
+enum class Lane { kNetwork, kPixels };
+
+struct Job {
+  /// Name for cancel(); a job without one ends by itself, by its deadline or with close().
+  std::optional<std::uint64_t> id;
+  Lane lane = Lane::kNetwork;
+  std::optional<Clock::time_point> deadline;
+  /// The work. `worker` is 0 .. workers - 1 on the network lane, and no two jobs have the same one
+  /// at the same time; it is -1 on the pixel lane. Must not throw; asks the token between its
+  /// steps.
+  std::function<Status(int worker, const CancelToken& token)> work;
+  /// Called exactly once if push() returned ok, from the thread that ended the job, without any
+  /// lock held. Must not throw.
+  std::function<void(Status)> done;
+};
+
+struct SchedulerStats {
+  std::int64_t queued = 0;
+  std::int64_t running = 0;
+  std::int64_t done = 0;
+  std::int64_t failed = 0;  // deadlines included
+  std::int64_t cancelled = 0;
+};
+
+/// Bounded first-in first-out queue in front of inference workers and a pixel pool. Every function
+/// may be called from any thread but those that run jobs.
+///
+/// | state of a job | cancel(), close() after its grace                                          |
+/// |----------------|----------------------------------------------------------------------------|
+/// | waiting        | removed, done() at once                                                    |
+/// | running        | token stopped; done() with that reason as soon as the work returns, even if |
+/// |                | it still succeeds                                                          |
+class Scheduler {
+ public:
+  /// `queue_limit` jobs may wait for a thread; jobs that find a free thread do not count.
+  Scheduler(int workers, int pixel_threads, int queue_limit);
+  ~Scheduler();  // close(0)
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Takes the job over when it returns ok; else kQueueFull or kClosed, and done() is never called.
+  Status push(Job job);
+
+  /// False when no job of this id is waiting or running.
+  bool cancel(std::uint64_t id);
+
+  [[nodiscard]] SchedulerStats stats() const;
+
+  /// Refuses new jobs, gives the others `grace` to finish, stops the rest with kClosed and joins
+  /// all threads. May be called several times, also while another call waits: the shortest grace
+  /// counts.
+  void close(std::chrono::milliseconds grace);
+
+  /// For work inside a job, which may use it with parallel_for. Gone after close().
+  [[nodiscard]] ThreadPool& pool() { return *pool_; }
+
+ private:
+  struct Entry {
+    explicit Entry(Job given) : job(std::move(given)), token(job.deadline) {}
+    Job job;
+    CancelToken token;
+  };
+  using EntryPointer = std::shared_ptr<Entry>;
+
+  struct LaneState {
+    std::size_t threads = 0;
+    std::size_t running = 0;
+    std::deque<EntryPointer> queue;
+    [[nodiscard]] std::size_t waiting() const;
+  };
+
+  LaneState& state(Lane lane) { return lane == Lane::kNetwork ? network_ : pixels_; }
+  void worker_loop(int worker);
+  void run_pixel_job();
+  EntryPointer start_next(LaneState& lane);  // mutex_ held, queue not empty
+  void run(const EntryPointer& entry, int worker);
+  void count(Code code);  // mutex_ held
+  [[nodiscard]] bool idle() const;
+
+  const std::size_t queue_limit_;
+  mutable std::mutex mutex_;  // guards everything below but the threads
+  std::condition_variable work_;
+  std::condition_variable changed_;  // a job ended, or close() was called
+  LaneState network_;
+  LaneState pixels_;
+  std::vector<EntryPointer> running_;
+  SchedulerStats ended_;  // done, failed, cancelled
+  bool closed_ = false;
+  bool exiting_ = false;
+  Clock::time_point grace_until_ = Clock::time_point::max();
+
+  std::mutex join_mutex_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace cutout
