@@ -9,16 +9,40 @@ export const ABI = 1;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
-export type EngineCode =
-  | 'ENGINE_BAD_INPUT'
-  | 'ENGINE_QUEUE_FULL'
-  | 'ENGINE_CANCELLED'
-  | 'ENGINE_DEADLINE'
-  | 'ENGINE_CLOSED'
-  | 'ENGINE_MODEL'
-  | 'ENGINE_RUNTIME'
-  | 'ENGINE_OUT_OF_MEMORY'
-  | 'ENGINE_INTERNAL';
+const ENGINE_CODES = [
+  /** The pixels cannot be worked on. */
+  'ENGINE_BAD_INPUT',
+  /** `queueLimit` jobs are waiting already. */
+  'ENGINE_QUEUE_FULL',
+  /** By `cancel`. */
+  'ENGINE_CANCELLED',
+  /** `deadlineMs` passed. */
+  'ENGINE_DEADLINE',
+  /** `close` was called: before the job came, or its grace ended before the job did. */
+  'ENGINE_CLOSED',
+  /** The network's file is missing, damaged or of another shape, or no such network is loaded. */
+  'ENGINE_MODEL',
+  /** ONNX Runtime's library, the GPU asked for or the addon cannot be used. */
+  'ENGINE_RUNTIME',
+  'ENGINE_OUT_OF_MEMORY',
+  'ENGINE_INTERNAL',
+] as const;
+
+export type EngineCode = (typeof ENGINE_CODES)[number];
+
+export const isEngineCode = (code: unknown): code is EngineCode =>
+  (ENGINE_CODES as readonly unknown[]).includes(code);
+
+/** What src/engine throws and rejects with. The addon's own errors are plain Errors with the same codes. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError';
+  readonly code: EngineCode;
+
+  constructor(code: EngineCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
 
 export interface EngineOptions {
   /** File of the ONNX Runtime library, opened with dlopen. */
@@ -27,11 +51,11 @@ export interface EngineOptions {
   readonly deviceId: number;
   /** Jobs that may run a network at the same time. */
   readonly workers: number;
-  /** Threads of one network run. */
+  /** Threads of one network run, its worker included; runs at the same time share the others. */
   readonly intraOpThreads: number;
   /** Threads for pixel work (resampling, matte, encoding). */
   readonly pixelThreads: number;
-  /** Jobs that may wait; one more is rejected with ENGINE_QUEUE_FULL. */
+  /** Jobs that may wait for a thread, of both kinds; one more is rejected with ENGINE_QUEUE_FULL. */
   readonly queueLimit: number;
 }
 
@@ -112,24 +136,35 @@ export interface PngOptions {
   readonly deadlineMs?: number;
 }
 
+/** Jobs of every kind, loading included. What was refused at once is in none of the counts. */
 export interface EngineStats {
   readonly queued: number;
   readonly running: number;
   readonly done: number;
+  /** Deadlines included. */
   readonly failed: number;
+  /** By `cancel` and by `close`. */
   readonly cancelled: number;
 }
 
 /**
  * `pixels.data` is borrowed from the call until its promise settles: the caller neither writes to it nor
- * transfers it in between. `id` names the job for `cancel` and must not be in use.
+ * transfers it in between, and may hand it to several encodePng at once but not to two jobs of which one
+ * is a matte (RangeError). `id`, 0 or a positive integer, names the job for `cancel` and must not be in use.
+ *
+ * Threads: a matte runs on one of `workers`, encodePng and load on one of `pixelThreads`; each starts in
+ * the order they came.
  */
 export interface NativeEngine {
-  /** Opens a network, runs it once and keeps it. Rejects with ENGINE_MODEL or ENGINE_RUNTIME. */
+  /**
+   * Opens a network, checks its shapes, runs it once and keeps it; a name loaded before is replaced, jobs
+   * that use the old one finish on it. Rejects with ENGINE_MODEL or ENGINE_RUNTIME.
+   */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /**
    * Finds the subject and writes its matte into `pixels.data`: the first width * height * 4 bytes of the
-   * plan's size are the result. Alpha that was there before is multiplied with the matte.
+   * plan's size are the result. Alpha that was there before is multiplied with the matte. After a
+   * rejection the pixels are unchanged if the job was still waiting, else undefined.
    */
   matte(id: number, pixels: Pixels, plan: MattePlan): Promise<MatteResult>;
   /** Writes a PNG (8 bit, not interlaced). Does not change `pixels`. */
@@ -137,12 +172,19 @@ export interface NativeEngine {
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */
   cancel(id: number): boolean;
   stats(): EngineStats;
-  /** Refuses new jobs, lets the others finish for `graceMs`, cancels the rest, joins all threads. */
+  /**
+   * Refuses new jobs, lets the others finish for `graceMs`, cancels the rest with ENGINE_CLOSED, joins all
+   * threads and frees the networks. May be called again; the shortest grace counts.
+   */
   close(graceMs: number): Promise<void>;
 }
 
 export interface NativeModule {
   readonly abi: number;
-  versions(): { readonly addon: string; readonly simd: string };
-  readonly Engine: new (options: EngineOptions) => NativeEngine;
+  /** `simd`: x86-64-v4, x86-64-v3 or baseline. `onnxruntime`: '' before the first Engine. */
+  versions(): { readonly addon: string; readonly simd: string; readonly onnxruntime: string };
+  /** Throws ENGINE_RUNTIME when the library at `runtimePath` cannot be used. */
+  readonly Engine: new (
+    options: EngineOptions,
+  ) => NativeEngine;
 }

@@ -1,0 +1,116 @@
+import {
+  EngineError,
+  type EngineOptions,
+  type EngineStats,
+  isEngineCode,
+  type MattePlan,
+  type MatteResult,
+  type NativeEngine,
+  type NativeModule,
+  type NetworkInfo,
+  type NetworkSpec,
+  type Pixels,
+  type PngOptions,
+} from './types.ts';
+
+/** How a job is given up: aborting rejects it with ENGINE_CANCELLED, at once if it was still waiting. */
+export interface JobControl {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The engine as the rest of the program sees it: promises and AbortSignal. Misuse throws TypeError or
+ * RangeError; everything else is an EngineError with a code.
+ */
+export interface Engine {
+  /** Opens a network, runs it once, keeps it under `spec.name`; a name loaded before is replaced. */
+  load(spec: NetworkSpec): Promise<NetworkInfo>;
+  /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
+  matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
+  /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
+  encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
+  stats(): EngineStats;
+  /** Refuses new jobs, lets the others finish for `graceMs`, cancels the rest with ENGINE_CLOSED. */
+  close(graceMs: number): Promise<void>;
+}
+
+/**
+ * Starts the engine's threads. Nothing is loaded yet.
+ * @throws EngineError ENGINE_RUNTIME when `options.runtimePath` cannot be used.
+ */
+export function createEngine(native: NativeModule, options: EngineOptions): Engine {
+  return new NativeFace(native, options);
+}
+
+class NativeFace implements Engine {
+  readonly #native: NativeEngine;
+  #nextId = 1;
+
+  constructor(native: NativeModule, options: EngineOptions) {
+    try {
+      this.#native = new native.Engine(options);
+    } catch (error) {
+      throw toEngineError(error, new Error());
+    }
+  }
+
+  load(spec: NetworkSpec): Promise<NetworkInfo> {
+    return settle(this.#native.load(spec), new Error());
+  }
+
+  async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
+    return this.#run((id) => this.#native.matte(id, pixels, plan), control, new Error());
+  }
+
+  async encodePng(pixels: Pixels, options: PngOptions, control: JobControl = {}): Promise<Buffer> {
+    return this.#run((id) => this.#native.encodePng(id, pixels, options), control, new Error());
+  }
+
+  stats(): EngineStats {
+    return this.#native.stats();
+  }
+
+  close(graceMs: number): Promise<void> {
+    return settle(this.#native.close(graceMs), new Error());
+  }
+
+  async #run<T>(start: (id: number) => Promise<T>, { signal }: JobControl, called: Error): Promise<T> {
+    if (signal?.aborted) {
+      throw graft(
+        new EngineError('ENGINE_CANCELLED', 'The job was cancelled.', { cause: signal.reason }),
+        called,
+      );
+    }
+    const id = this.#nextId++;
+    const job = start(id);
+    const cancel = () => {
+      this.#native.cancel(id);
+    };
+    signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      return await settle(job, called);
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  }
+}
+
+async function settle<T>(job: Promise<T>, called: Error): Promise<T> {
+  try {
+    return await job;
+  } catch (error) {
+    throw toEngineError(error, called);
+  }
+}
+
+/** Native errors know no JavaScript stack: they get the one of the call that started the job. */
+function toEngineError(error: unknown, called: Error): unknown {
+  if (!(error instanceof Error && 'code' in error && isEngineCode(error.code))) return error;
+  return graft(new EngineError(error.code, error.message, { cause: error }), called);
+}
+
+function graft(error: EngineError, called: Error): EngineError {
+  const frames = called.stack?.split('\n').slice(1).join('\n') ?? '';
+  error.stack = `${error.name}: ${error.message}\n${frames}`;
+  return error;
+}
