@@ -1,0 +1,76 @@
+import type { Density, InputFormat } from './types.ts';
+
+const METRES_PER_INCH = 0.0254;
+
+const perInch = (value: number) => Math.round(value / METRES_PER_INCH);
+const perCentimetre = (value: number) => Math.round(value * 100);
+
+function density(x: number, y: number): Density | undefined {
+  const legal = (value: number) => Number.isFinite(value) && value >= 1 && value <= 0x7fffffff;
+  return legal(x) && legal(y) ? { x, y } : undefined;
+}
+
+/** JFIF APP0, the first segment: units 1 are dots per inch, 2 per centimetre, 0 no resolution. */
+function fromJfif(bytes: Buffer): Density | undefined {
+  if (bytes.length < 18 || bytes.readUInt16BE(2) !== 0xffe0 || bytes.toString('latin1', 6, 11) !== 'JFIF\0')
+    return;
+  const convert = { 1: perInch, 2: perCentimetre }[bytes.readUInt8(13)];
+  if (convert) return density(convert(bytes.readUInt16BE(14)), convert(bytes.readUInt16BE(16)));
+  return;
+}
+
+/** PNG pHYs, which comes before IDAT: unit 1 is the metre, 0 no resolution. */
+function fromPhys(bytes: Buffer): Density | undefined {
+  for (let at = 8; at + 12 <= bytes.length; ) {
+    const length = bytes.readUInt32BE(at);
+    const type = bytes.toString('latin1', at + 4, at + 8);
+    if (type === 'IDAT') return;
+    if (type === 'pHYs' && length === 9 && at + 21 <= bytes.length) {
+      return bytes.readUInt8(at + 16) === 1
+        ? density(bytes.readUInt32BE(at + 8), bytes.readUInt32BE(at + 12))
+        : undefined;
+    }
+    at += 12 + length;
+  }
+  return;
+}
+
+/** Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0, in a TIFF structure (TIFF 6.0, section 2). */
+function fromTiff(tiff: Buffer): Density | undefined {
+  if (tiff.length < 8) return;
+  const little = tiff.toString('latin1', 0, 2) === 'II';
+  const u16 = (at: number) => (little ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
+  const u32 = (at: number) => (little ? tiff.readUInt32LE(at) : tiff.readUInt32BE(at));
+  const inside = (at: number, length: number) => at >= 0 && at + length <= tiff.length;
+  const rational = (at: number) => (inside(at, 8) ? u32(at) / u32(at + 4) : Number.NaN);
+
+  const ifd = u32(4);
+  if (!inside(ifd, 2)) return;
+  let [x, y, unit] = [Number.NaN, Number.NaN, 2];
+  for (let entry = ifd + 2, left = u16(ifd); left > 0 && inside(entry, 12); entry += 12, left -= 1) {
+    const tag = u16(entry);
+    if (tag === 0x011a) x = rational(u32(entry + 8));
+    else if (tag === 0x011b) y = rational(u32(entry + 8));
+    else if (tag === 0x0128) unit = u16(entry + 8);
+  }
+  const convert = { 2: perInch, 3: perCentimetre }[unit];
+  return convert && density(convert(x), convert(y));
+}
+
+/**
+ * Resolution that the file states, or undefined where it states none. (libvips reports 72 dpi for many files
+ * without any.) JFIF or pHYs first, then EXIF. `exif` is the block as sharp gives it, with its `Exif\0\0`.
+ */
+export function readDensity(file: Uint8Array, format: InputFormat, exif?: Buffer): Density | undefined {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const own =
+    format === 'jpeg'
+      ? fromJfif(bytes)
+      : format === 'png'
+        ? fromPhys(bytes)
+        : format === 'tiff'
+          ? fromTiff(bytes)
+          : undefined;
+  if (own || !exif) return own;
+  return fromTiff(exif.toString('latin1', 0, 6) === 'Exif\0\0' ? exif.subarray(6) : exif);
+}

@@ -1,0 +1,134 @@
+import sharp, { type Sharp } from 'sharp';
+import type { Pixels, PngOptions } from '../engine/types.ts';
+import { ImageError, imageErrorFrom } from './errors.ts';
+import { type Tags, tagJpeg, tagWebp } from './profile.ts';
+import type { Dimensions, OutputFormat, Patience, Raster } from './types.ts';
+import { zipResult } from './zip.ts';
+
+/** The native encoder: NativeEngine.encodePng with its id, deadline and cancellation bound by the caller. */
+export type PngEncoder = (pixels: Pixels, options: PngOptions) => Promise<Buffer>;
+
+export interface EncodeOptions extends Tags, Patience {
+  readonly format: OutputFormat;
+  /** `alpha`: the matte alone, as gray. A ZIP is the same for both. */
+  readonly channels: 'rgba' | 'alpha';
+  /** True when every pixel has alpha 255 (MatteResult.opaque). */
+  readonly opaque: boolean;
+  /** 1 fastest, 9 smallest. */
+  readonly pngEffort: number;
+}
+
+export interface Encoded {
+  readonly bytes: Buffer;
+  readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'application/zip';
+}
+
+/** Most pixels a side: what libjpeg and WebP's 14-bit fields allow. A ZIP has a JPEG inside. */
+const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
+  png: 0x7fffffff,
+  jpg: 65_500,
+  webp: 16_383,
+  zip: 65_500,
+};
+
+const fits = (format: OutputFormat, { width, height }: Dimensions) =>
+  Math.max(width, height) <= MAX_SIDE[format];
+
+/**
+ * Throws ImageError `invalid_format` when no file of that format can hold the result. To be called before the
+ * work is done; `encode` relies on it.
+ */
+export function assertFits(format: OutputFormat | 'auto', result: Dimensions): void {
+  if (format === 'auto' || fits(format, result)) return;
+  throw new ImageError(
+    'invalid_format',
+    `Expected png, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${MAX_SIDE[format]} a side.`,
+  );
+}
+
+/** `auto` is PNG where a pixel is not opaque, for a matte, and where a JPEG could not hold the result; else JPG. */
+export function resolveFormat(
+  format: OutputFormat | 'auto',
+  result: Dimensions & { readonly opaque: boolean; readonly channels: 'rgba' | 'alpha' },
+): OutputFormat {
+  if (format !== 'auto') return format;
+  return result.opaque && result.channels === 'rgba' && fits('jpg', result) ? 'jpg' : 'png';
+}
+
+/**
+ * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones cost a second pass over the picture, twice
+ * the time for 1 % of the size (docs/decisions/0042).
+ */
+const JPEG = { quality: 90, chromaSubsampling: '4:2:0', progressive: false, optimiseCoding: false } as const;
+
+/** `exact` keeps RGB 0 where alpha is 0; effort above 2 doubles the time for 3 % of the size. */
+const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const;
+
+/**
+ * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the source
+ * (Probe): PNG and JPG get both, WebP has no field for the density, gray pictures of the matte get no profile.
+ * `jpg` puts a raster that is not opaque on white; the JPEG in a ZIP shows the RGB as they are, alpha ignored.
+ * RGB under alpha 0 is the caller's business (MattePlan.hiddenColour: `keep` for a ZIP).
+ */
+export async function encode(raster: Raster, options: EncodeOptions, png: PngEncoder): Promise<Encoded> {
+  const { format, channels, opaque, icc, density, pngEffort, signal, timeoutSeconds = 0 } = options;
+  const { width, height } = raster;
+  const resolution: Tags = density ? { density } : {};
+  const tags: Tags = { ...resolution, ...(icc && { icc }) };
+  const image = () => sharp(raster.data, { raw: { width, height, channels: 4 } });
+  const matte = () => image().extractChannel(3).toColourspace('b-w');
+
+  const finish = async (pipeline: Sharp) => {
+    signal?.throwIfAborted();
+    const bytes = await pipeline
+      .timeout({ seconds: timeoutSeconds })
+      .toBuffer()
+      .catch((error: unknown) => {
+        const known = imageErrorFrom(error);
+        throw known.code === 'timeout' ? known : error;
+      });
+    signal?.throwIfAborted();
+    return bytes;
+  };
+  const encodePng = (wanted: PngOptions['channels'], { icc: profile, density: pixels }: Tags) =>
+    png(raster, {
+      channels: wanted,
+      effort: pngEffort,
+      ...(profile && { icc: profile }),
+      ...(pixels && { pixelsPerMetre: [pixels.x, pixels.y] as const }),
+    });
+  const onWhite = () => (opaque ? image().removeAlpha() : image().flatten({ background: '#ffffff' }));
+
+  switch (format) {
+    case 'png':
+      return {
+        bytes: await (channels === 'alpha' ? encodePng('alpha', resolution) : encodePng('rgba', tags)),
+        contentType: 'image/png',
+      };
+    case 'jpg':
+      return {
+        bytes:
+          channels === 'alpha'
+            ? tagJpeg(await finish(matte().jpeg(JPEG)), resolution)
+            : tagJpeg(await finish(onWhite().jpeg(JPEG)), tags),
+        contentType: 'image/jpeg',
+      };
+    case 'webp': {
+      const colours = opaque ? image().removeAlpha() : image();
+      return {
+        bytes:
+          channels === 'alpha'
+            ? await finish(matte().webp(WEBP))
+            : tagWebp(await finish(colours.webp(WEBP)), tags, raster),
+        contentType: 'image/webp',
+      };
+    }
+    case 'zip': {
+      const [color, alpha] = await Promise.all([
+        finish(image().removeAlpha().jpeg(JPEG)),
+        encodePng('alpha', resolution),
+      ]);
+      return { bytes: zipResult(tagJpeg(color, tags), alpha), contentType: 'application/zip' };
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/** Codes are those of CONTRACT section 10; the caller gives them their status and title. */
+export type ImageErrorCode =
+  | 'invalid_file_type'
+  | 'invalid_dimensions'
+  | 'resolution_too_high'
+  | 'file_too_large'
+  | 'failed_to_read_image'
+  | 'invalid_format'
+  | 'timeout';
+
+/** An answer to the client: `detail` is public, `cause` is for the log only. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+  readonly code: ImageErrorCode;
+  readonly detail: string;
+
+  constructor(code: ImageErrorCode, detail: string, cause?: unknown) {
+    super(detail, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
+
+/**
+ * libvips' errors have no code, only texts. First match wins; test/image/errors.test.ts provokes every row
+ * with real bytes, so that a new libvips that words them otherwise is noticed.
+ */
+export const LIBVIPS_ERRORS: readonly {
+  readonly text: RegExp;
+  readonly code: ImageErrorCode;
+  readonly detail: string;
+}[] = [
+  { text: /^Input Buffer is empty/i, code: 'failed_to_read_image', detail: 'The file is empty.' },
+  {
+    text: /unsupported image format/,
+    code: 'failed_to_read_image',
+    detail: 'The file is not an image that can be read.',
+  },
+  {
+    text: /exceeds pixel limit/,
+    code: 'resolution_too_high',
+    detail: 'The image has more pixels than its header may announce.',
+  },
+  { text: /corrupt header/, code: 'invalid_dimensions', detail: DIMENSIONS_UNREADABLE },
+  {
+    text: /premature end/,
+    code: 'failed_to_read_image',
+    detail: 'The file ends before the picture does.',
+  },
+  {
+    text: /read error|unable to (?:parse|read|decode)/,
+    code: 'failed_to_read_image',
+    detail: 'The file is damaged or incomplete.',
+  },
+  { text: /^timeout:/, code: 'timeout', detail: 'The image could not be processed in time.' },
+];
+
+/** The ImageError for whatever libvips threw; one that is in no row of the table gets `fallback`. */
+export function imageErrorFrom(
+  error: unknown,
+  fallback: { readonly code: ImageErrorCode; readonly detail: string } = {
+    code: 'failed_to_read_image',
+    detail: 'The picture data could not be decoded.',
+  },
+): ImageError {
+  if (error instanceof ImageError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text)) ?? fallback;
+  return new ImageError(row.code, row.detail, error);
+}

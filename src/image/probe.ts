@@ -1,0 +1,78 @@
+import sharp, { type Metadata } from 'sharp';
+import { readDensity } from './density.ts';
+import { DIMENSIONS_UNREADABLE, ImageError, imageErrorFrom } from './errors.ts';
+import { usableRgbProfile } from './profile.ts';
+import { isInputFormat, sniff } from './sniff.ts';
+import type { InputFormat, Probe, ProbeLimits } from './types.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+function refuseType(received: string, { formats }: ProbeLimits): ImageError {
+  const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
+  return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}`);
+}
+
+function inputFormat(bytes: Uint8Array, limits: ProbeLimits): InputFormat {
+  const received = sniff(bytes);
+  if (isInputFormat(received) && limits.formats.includes(received)) return received;
+  throw refuseType(received, limits);
+}
+
+function colour({ isPalette, space }: Metadata): Probe['colour'] {
+  if (isPalette) return 'palette';
+  if (space === 'cmyk') return 'cmyk';
+  return space === 'b-w' || space === 'grey16' ? 'gray' : 'rgb';
+}
+
+function assertDimensions(width: number, height: number, { maxPixels }: ProbeLimits): void {
+  const legal = (side: number) => Number.isSafeInteger(side) && side >= 1;
+  if (!legal(width) || !legal(height)) throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE);
+  if (width * height <= maxPixels) return;
+  const megapixels = Math.ceil((width * height) / 1e6);
+  throw new ImageError(
+    'resolution_too_high',
+    `Input image has ${megapixels} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
+  );
+}
+
+/**
+ * Reads type and header; no pixel is decoded. The type is what the bytes say. Checks, in this order:
+ * `file_too_large`, `invalid_file_type`, `invalid_dimensions`, `resolution_too_high` (ImageError).
+ */
+export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {
+  if (bytes.length > limits.maxBytes) {
+    throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / MEBIBYTE}MB`);
+  }
+  const format = inputFormat(bytes, limits);
+  const unreadable = { code: 'invalid_dimensions', detail: DIMENSIONS_UNREADABLE } as const;
+  let metadata: Metadata;
+  try {
+    // The limit is checked below, where its error can say how many pixels there are.
+    metadata = await sharp(bytes, { limitInputPixels: false }).metadata();
+  } catch (error) {
+    const { code, detail } = imageErrorFrom(error, unreadable);
+    // The first bytes were those of an image, so it is the header behind them that fails.
+    throw code === 'failed_to_read_image'
+      ? new ImageError(unreadable.code, unreadable.detail, error)
+      : new ImageError(code, detail, error);
+  }
+  const { width, height } = metadata.autoOrient;
+  assertDimensions(width, height, limits);
+
+  const kind = colour(metadata);
+  const becomesSrgb = kind === 'cmyk' || kind === 'gray';
+  const icc = becomesSrgb || !metadata.icc ? undefined : usableRgbProfile(metadata.icc);
+  const density = readDensity(bytes, format, metadata.exif);
+  return {
+    format,
+    width,
+    height,
+    orientation: metadata.orientation ?? 1,
+    colour: kind,
+    depth: metadata.depth === 'uchar' ? 8 : 16,
+    hasAlpha: metadata.hasAlpha,
+    convertsProfile: becomesSrgb && metadata.hasProfile,
+    ...(icc && { icc }),
+    ...(density && { density }),
+  };
+}

@@ -1,0 +1,99 @@
+import type { Density, Dimensions } from './types.ts';
+
+/**
+ * ICC profile and resolution are spliced into finished JPEG and WebP files: sharp takes a profile only as a file
+ * on disk, and nothing of an upload may lie there (docs/decisions/0041).
+ */
+export interface Tags {
+  readonly icc?: Uint8Array;
+  readonly density?: Density;
+}
+
+/** A segment holds 65 533 bytes, 14 of them the APP2 heading (ICC.1:2022, annex B.4). */
+const ICC_PER_SEGMENT = 65_519;
+
+/** Most bytes of a profile that a JPEG can carry: 255 segments. */
+export const MAX_ICC_BYTES = 255 * ICC_PER_SEGMENT;
+
+/** The profile if it is a whole one for RGB pictures (ICC.1:2022, section 7.2), else undefined. */
+export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {
+  if (icc.length < 128 || icc.length > MAX_ICC_BYTES) return;
+  const header = Buffer.from(icc.buffer, icc.byteOffset, 128);
+  const whole = header.readUInt32BE(0) === icc.length && header.toString('latin1', 36, 40) === 'acsp';
+  return whole && header.toString('latin1', 16, 20) === 'RGB ' ? icc : undefined;
+}
+
+function segment(marker: number, body: Uint8Array): Buffer {
+  const head = Buffer.alloc(4);
+  head.writeUInt16BE(marker, 0);
+  head.writeUInt16BE(body.length + 2, 2);
+  return Buffer.concat([head, body]);
+}
+
+function jfif(density: Density): Buffer {
+  const dotsPerInch = (perMetre: number) => Math.min(0xffff, Math.max(1, Math.round(perMetre * 0.0254)));
+  const body = Buffer.from('JFIF\0\x01\x01\x01\0\0\0\0\0\0', 'latin1');
+  body.writeUInt16BE(dotsPerInch(density.x), 8);
+  body.writeUInt16BE(dotsPerInch(density.y), 10);
+  return segment(0xffe0, body);
+}
+
+function iccSegments(icc: Uint8Array): Buffer[] {
+  const count = Math.ceil(icc.length / ICC_PER_SEGMENT);
+  return Array.from({ length: count }, (_, i) => {
+    const heading = Buffer.from(`ICC_PROFILE\0${String.fromCharCode(i + 1, count)}`, 'latin1');
+    const part = icc.subarray(i * ICC_PER_SEGMENT, (i + 1) * ICC_PER_SEGMENT);
+    return segment(0xffe2, Buffer.concat([heading, part]));
+  });
+}
+
+/** The JPEG with JFIF resolution and ICC profile, in place of a JFIF segment it may begin with. */
+export function tagJpeg(jpeg: Buffer, { icc, density }: Tags): Buffer {
+  if (!icc && !density) return jpeg;
+  const hasJfif = jpeg.readUInt16BE(2) === 0xffe0;
+  const rest = hasJfif && density ? 4 + jpeg.readUInt16BE(4) : 2;
+  // JFIF must stay the first segment, so the profile goes behind one that is kept.
+  const head = hasJfif && !density ? 4 + jpeg.readUInt16BE(4) : 2;
+  return Buffer.concat([
+    jpeg.subarray(0, head),
+    ...(density ? [jfif(density)] : []),
+    ...(icc ? iccSegments(icc) : []),
+    jpeg.subarray(Math.max(rest, head)),
+  ]);
+}
+
+function chunk(name: string, body: Uint8Array): Buffer {
+  const head = Buffer.alloc(8);
+  head.write(name, 'latin1');
+  head.writeUInt32LE(body.length, 4);
+  return Buffer.concat([head, body, Buffer.alloc(body.length % 2)]);
+}
+
+const VP8X_ICC = 0x20;
+const VP8X_ALPHA = 0x10;
+
+/**
+ * The WebP with an ICC profile: chunk ICCP behind VP8X, which a simple file gets first (RFC 9649, section 2.7).
+ * WebP has no field for a resolution.
+ */
+export function tagWebp(webp: Buffer, { icc }: Tags, { width, height }: Dimensions): Buffer {
+  if (!icc) return webp;
+  const extended = webp.toString('latin1', 12, 16) === 'VP8X';
+  const vp8x = Buffer.alloc(10);
+  if (extended) webp.copy(vp8x, 0, 20, 30);
+  else {
+    // Bit 28 of a lossless bitstream's header says that alpha is used; a simple lossy file has none.
+    const lossless = webp.toString('latin1', 12, 16) === 'VP8L';
+    vp8x.writeUInt8(lossless && webp.readUInt32LE(21) & 0x10000000 ? VP8X_ALPHA : 0, 0);
+    vp8x.writeUIntLE(width - 1, 4, 3);
+    vp8x.writeUIntLE(height - 1, 7, 3);
+  }
+  vp8x.writeUInt8(vp8x.readUInt8(0) | VP8X_ICC, 0);
+  const body = Buffer.concat([
+    Buffer.from('WEBP', 'latin1'),
+    chunk('VP8X', vp8x),
+    chunk('ICCP', icc),
+    webp.subarray(extended ? 30 : 12),
+  ]);
+  return chunk('RIFF', body);
+}

@@ -1,0 +1,45 @@
+import type { Dimensions } from './types.ts';
+
+/** The sizes a request can end up with; aliases and `auto` are resolved before (CONTRACT section 5). */
+export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
+
+/** Most pixels of the result. */
+export const SIZE_LIMITS: Readonly<Record<SizeName, number>> = {
+  preview: 250_000,
+  medium: 1_500_000,
+  hd: 4_000_000,
+  full: 25_000_000,
+  '50MP': 50_000_000,
+};
+
+/**
+ * floor(side * sqrt(limit / (side * other))) = floor(sqrt(limit * side / other)), without rounding errors:
+ * all products stay below 2^53 for limits and areas up to 50 MP.
+ */
+function reducedSide(side: number, other: number, limit: number): number {
+  let result = Math.floor(Math.sqrt((limit * side) / other));
+  while (result * result * other > limit * side) result -= 1;
+  while ((result + 1) * (result + 1) * other <= limit * side) result += 1;
+  return Math.max(1, result);
+}
+
+/** Size of the result for an upright source: never enlarged, at most `limit` pixels, sides rounded down, at least 1. */
+export function resultSize(source: Dimensions, limit: number): Dimensions {
+  const { width, height } = source;
+  if (width * height <= limit) return { width, height };
+  return { width: reducedSide(width, height, limit), height: reducedSide(height, width, limit) };
+}
+
+/**
+ * Size to decode at: the result's, unless that is below the network's input in a direction where the source has
+ * more pixels (the matte would lose detail that the network can see). Keeps the source's proportions.
+ */
+export function decodeSize(source: Dimensions, result: Dimensions, network: Dimensions): Dimensions {
+  const enough =
+    result.width >= Math.min(source.width, network.width) &&
+    result.height >= Math.min(source.height, network.height);
+  if (enough) return result;
+  const scale = Math.min(1, Math.max(network.width / source.width, network.height / source.height));
+  const side = (full: number, atLeast: number) => Math.min(full, Math.max(atLeast, Math.ceil(full * scale)));
+  return { width: side(source.width, result.width), height: side(source.height, result.height) };
+}

@@ -1,0 +1,73 @@
+import type { InputFormat } from './types.ts';
+
+interface Signature {
+  readonly name: string;
+  readonly matches: (bytes: Buffer) => boolean;
+}
+
+const at = (offset: number, text: string) => (bytes: Buffer) =>
+  bytes.toString('latin1', offset, offset + text.length) === text;
+
+/** ISO media files name their kind in the `ftyp` box: four letters at 8, more of them from 16 on. */
+function brands(bytes: Buffer): readonly string[] {
+  if (!at(4, 'ftyp')(bytes)) return [];
+  const end = Math.min(bytes.length, bytes.readUInt32BE(0), 256);
+  const found = [bytes.toString('latin1', 8, 12)];
+  for (let i = 16; i + 4 <= end; i += 4) found.push(bytes.toString('latin1', i, i + 4));
+  return found;
+}
+
+const brand =
+  (...names: readonly string[]) =>
+  (bytes: Buffer) =>
+    brands(bytes).some((name) => names.includes(name));
+
+const text = (pattern: RegExp) => (bytes: Buffer) => pattern.test(bytes.toString('latin1', 0, 512));
+
+/** First match wins. The formats of `InputFormat` bear its names; the others are here to be named in the refusal. */
+const SIGNATURES: readonly Signature[] = [
+  { name: 'jpeg', matches: at(0, '\xff\xd8\xff') },
+  { name: 'png', matches: at(0, '\x89PNG\r\n\x1a\n') },
+  { name: 'webp', matches: (bytes) => at(0, 'RIFF')(bytes) && at(8, 'WEBP')(bytes) },
+  { name: 'gif', matches: text(/^GIF8[79]a/) },
+  { name: 'tiff', matches: text(/^(?:II[*+]\0|MM\0[*+])/) },
+  { name: 'avif', matches: brand('avif', 'avis') },
+  { name: 'heic', matches: brand('heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1') },
+  { name: 'mp4', matches: at(4, 'ftyp') },
+  { name: 'jp2', matches: at(4, 'jP  \r\n\x87\n') },
+  { name: 'jxl', matches: (bytes) => at(0, '\xff\x0a')(bytes) || at(4, 'JXL \r\n\x87\n')(bytes) },
+  { name: 'bmp', matches: at(0, 'BM') },
+  { name: 'ico', matches: at(0, '\0\0\x01\0') },
+  { name: 'psd', matches: at(0, '8BPS') },
+  { name: 'pdf', matches: at(0, '%PDF') },
+  { name: 'zip', matches: at(0, 'PK\x03\x04') },
+  {
+    name: 'svg',
+    matches: text(/^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)?<(?:!DOCTYPE )?svg/i),
+  },
+  { name: 'html', matches: text(/^(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE html|html)/i) },
+  { name: 'json', matches: text(/^\s*[[{]\s*["\]}]/) },
+  // Control characters other than tab, line breaks and form feed do not occur in text.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  { name: 'text', matches: text(/^[^\0-\x08\x0b\x0e-\x1f]+$/) },
+];
+
+const INPUT_FORMATS: readonly string[] = [
+  'jpeg',
+  'png',
+  'webp',
+  'avif',
+  'tiff',
+  'gif',
+] satisfies InputFormat[];
+
+export function isInputFormat(name: string): name is InputFormat {
+  return INPUT_FORMATS.includes(name);
+}
+
+/** The kind of file by its first bytes, never by a name or a declared type: an input format, another's name, `empty file` or `unknown`. */
+export function sniff(bytes: Uint8Array): string {
+  if (bytes.length === 0) return 'empty file';
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512));
+  return SIGNATURES.find((signature) => signature.matches(head))?.name ?? 'unknown';
+}
