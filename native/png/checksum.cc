@@ -1,0 +1,119 @@
+#include "png/checksum.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "core/simd.h"
+
+namespace cutout::png {
+
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0xEDB88320u;
+constexpr std::size_t kSlices = 16;
+using Slices = std::array<std::array<std::uint32_t, 256>, kSlices>;
+
+/// slices[k][b]: what byte b, followed by k zero bytes, adds to the register.
+constexpr Slices make_slices() {
+  Slices slices{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1u) != 0 ? kPolynomial : 0u);
+    slices[0][byte] = crc;
+  }
+  for (std::size_t k = 1; k < kSlices; ++k) {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t before = slices[k - 1][byte];
+      slices[k][byte] = (before >> 8) ^ slices[0][before & 0xFFu];
+    }
+  }
+  return slices;
+}
+
+constexpr Slices kSlice = make_slices();
+
+constexpr std::uint32_t kAdlerModulus = 65521;
+/// Bytes that may be summed before the sums can pass 32 bits (zlib's NMAX), a multiple of the
+/// lanes.
+constexpr std::size_t kAdlerRun = 5552 / 32 * 32;
+constexpr std::size_t kLanes = 32;
+
+}  // namespace
+
+std::uint32_t crc32_scalar(std::span<const std::uint8_t> bytes, std::uint32_t crc) {
+  crc = ~crc;
+  for (const std::uint8_t byte : bytes) crc = (crc >> 8) ^ kSlice[0][(crc ^ byte) & 0xFFu];
+  return ~crc;
+}
+
+std::uint32_t crc32(std::span<const std::uint8_t> bytes, std::uint32_t crc) {
+  const std::uint8_t* p = bytes.data();
+  std::size_t left = bytes.size();
+  crc = ~crc;
+  for (; left >= kSlices; left -= kSlices, p += kSlices) {
+    std::uint32_t next = 0;
+    for (std::size_t i = 0; i < kSlices; ++i) {
+      const std::uint32_t folded = i < 4 ? (crc >> (8 * i)) & 0xFFu : 0u;
+      next ^= kSlice[kSlices - 1 - i][p[i] ^ folded];
+    }
+    crc = next;
+  }
+  return crc32_scalar({p, left}, ~crc);
+}
+
+std::uint32_t adler32_scalar(std::span<const std::uint8_t> bytes, std::uint32_t adler) {
+  std::uint32_t a = adler & 0xFFFFu;
+  std::uint32_t b = adler >> 16;
+  for (const std::uint8_t byte : bytes) {
+    a = (a + byte) % kAdlerModulus;
+    b = (b + a) % kAdlerModulus;
+  }
+  return (b << 16) | a;
+}
+
+CUTOUT_SIMD std::uint32_t adler32(std::span<const std::uint8_t> bytes, std::uint32_t adler) {
+  std::uint64_t a = adler & 0xFFFFu;
+  std::uint64_t b = adler >> 16;
+  const std::uint8_t* p = bytes.data();
+  std::size_t left = bytes.size();
+  while (left >= kLanes) {
+    const std::size_t run = std::min(left, kAdlerRun) / kLanes * kLanes;
+    // Lane j sums the bytes j, j + 32, …; `before` sums what a lane held before each step.
+    std::uint32_t sum[kLanes] = {};
+    std::uint32_t before[kLanes] = {};
+    for (std::size_t i = 0; i < run; i += kLanes) {
+      for (std::size_t j = 0; j < kLanes; ++j) {
+        before[j] += sum[j];
+        sum[j] += p[i + j];
+      }
+    }
+    b += a * run;
+    for (std::size_t j = 0; j < kLanes; ++j) {
+      a += sum[j];
+      b += std::uint64_t{before[j]} * kLanes + std::uint64_t{sum[j]} * (kLanes - j);
+    }
+    a %= kAdlerModulus;
+    b %= kAdlerModulus;
+    p += run;
+    left -= run;
+  }
+  return adler32_scalar({p, left}, static_cast<std::uint32_t>((b << 16) | a));
+}
+
+std::uint32_t adler32_combine(std::uint32_t first, std::uint32_t second,
+                              std::uint64_t second_size) {
+  const std::uint64_t length = second_size % kAdlerModulus;
+  const std::uint64_t a1 = first & 0xFFFFu;
+  const std::uint64_t b1 = first >> 16;
+  const std::uint64_t a2 = second & 0xFFFFu;
+  const std::uint64_t b2 = second >> 16;
+  // The second run started from a = 1 instead of a1: every one of its steps lacks a1 - 1.
+  const std::uint64_t lacking = (a1 + kAdlerModulus - 1) % kAdlerModulus;
+  const std::uint64_t a = (lacking + a2) % kAdlerModulus;
+  const std::uint64_t b = (b1 + b2 + length * lacking) % kAdlerModulus;
+  return static_cast<std::uint32_t>((b << 16) | a);
+}
+
+}  // namespace cutout::png

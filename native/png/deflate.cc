@@ -1,0 +1,285 @@
+#include "png/deflate.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace cutout::png {
+
+namespace {
+
+constexpr std::size_t kBlockTokens = 32768;
+constexpr int kPairBits = 14;   // hash of two pixels: the table stays in the first cache levels
+constexpr int kChainBits = 15;  // hash of four bytes
+constexpr std::size_t kChainBytes = 4;
+constexpr std::size_t kPairBytes = 8;
+/// Of longer matches only the last bytes enter the chains: their inside repeats what is there
+/// already.
+constexpr std::size_t kInsertAll = 512;
+
+struct ChainEffort {
+  int depth;         // candidates looked at
+  std::size_t good;  // a match this long is taken without looking further
+  int ahead;         // later positions that are tried for a better match
+};
+
+constexpr std::array<ChainEffort, 5> kChainEfforts = {{
+    {4, 32, 1},
+    {12, 64, 1},
+    {32, 128, 2},
+    {128, 258, 2},
+    {1024, 258, 3},
+}};
+
+std::uint64_t load64(const std::uint8_t* at) {
+  std::uint64_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+std::uint32_t load32(const std::uint8_t* at) {
+  std::uint32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+std::size_t pair_hash(std::uint64_t value) {
+  return static_cast<std::size_t>((value * 0x9E3779B97F4A7C15u) >> (64 - kPairBits));
+}
+
+std::size_t chain_hash(const std::uint8_t* at) {
+  return (load32(at) * 0x9E3779B1u) >> (32 - kChainBits);
+}
+
+/// Index of the first byte in memory that differs, of two words that do.
+std::size_t first_difference(std::uint64_t difference) {
+  if constexpr (std::endian::native == std::endian::little) {
+    return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
+  } else {
+    return static_cast<std::size_t>(std::countl_zero(difference)) / 8;
+  }
+}
+
+}  // namespace
+
+Deflater::Deflater(int effort) : effort_(std::clamp(effort, kMinEffort, kMaxEffort)) {}
+
+void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, bool last,
+                        std::vector<std::uint8_t>& out) {
+  in_ = in;
+  layout_ = layout.row != 0 ? layout : RowLayout{in.size(), 1};
+  buffer_.resize(std::max(buffer_.size(), deflate_bound(in.size()) + 8));
+  writer_ = BitWriter(buffer_.data());
+  sequences_.clear();
+  block_begin_ = literal_begin_ = tokens_ = 0;
+  costs_ = guess_costs(in);
+  if (effort_ == 1) {
+    parse_pixels<false>();
+  } else if (effort_ < 5) {
+    head_.assign(std::size_t{1} << kPairBits, 0);
+    parse_pixels<true>();
+  } else {
+    head_.assign(std::size_t{1} << kChainBits, 0);
+    previous_.resize(kWindow);
+    parse_chains();
+  }
+  if (last || block_begin_ < in.size()) end_block(in.size(), last);
+  if (!last) {
+    writer_.put(0, 3);
+    writer_.align();
+    writer_.put(0xFFFF0000u, 32);
+  }
+  writer_.align();
+  out.insert(out.end(), buffer_.data(), writer_.position());
+}
+
+/// How far the bytes at `at` equal those `distance` back, at most `most` (none beyond the end)
+/// bytes, of which `known` are known to.
+std::size_t Deflater::extent(std::size_t at, std::size_t distance, std::size_t known,
+                             std::size_t most) const {
+  const std::uint8_t* here = in_.data() + at;
+  const std::uint8_t* there = here - distance;
+  const std::size_t size = std::min(most, in_.size() - at);
+  std::size_t length = known;
+  for (; length + 8 <= size; length += 8) {
+    const std::uint64_t difference = load64(here + length) ^ load64(there + length);
+    if (difference != 0) return length + first_difference(difference);
+  }
+  while (length < size && here[length] == there[length]) ++length;
+  return length;
+}
+
+void Deflater::add_match(std::size_t at, std::size_t length, std::size_t distance) {
+  auto literals = static_cast<std::uint32_t>(at - literal_begin_);
+  literal_begin_ = at + length;
+  tokens_ += literals;
+  while (length > 0) {
+    std::size_t piece = std::min(length, kMaxMatch);
+    if (length - piece != 0 && length - piece < kMinMatch) piece = length - kMinMatch;
+    sequences_.push_back(
+        {literals, static_cast<std::uint16_t>(piece), static_cast<std::uint16_t>(distance)});
+    literals = 0;
+    length -= piece;
+    ++tokens_;
+  }
+}
+
+void Deflater::end_block(std::size_t end, bool last) {
+  if (end > literal_begin_) {
+    sequences_.push_back({static_cast<std::uint32_t>(end - literal_begin_), 0, 0});
+  }
+  write_block(in_.subspan(block_begin_, end - block_begin_), sequences_, last, writer_, costs_);
+  sequences_.clear();
+  block_begin_ = literal_begin_ = end;
+  tokens_ = 0;
+}
+
+/// Looks at the starts of pixels only, for a repetition of the pixel before or, with kHash, of the
+/// latest place with the same two pixels.
+template <bool kHash>
+void Deflater::parse_pixels() {
+  const std::uint8_t* bytes = in_.data();
+  const std::size_t size = in_.size();
+  const std::size_t pixel = layout_.pixel;
+  const std::size_t lead = layout_.row > 1 && layout_.row % pixel == 1 ? 1 : 0;  // the filter type
+  const int patience = effort_ + 1;  // misses before the next step skips: 2 to this power
+  std::size_t row_begin = lead;
+  std::size_t row_end = layout_.row;
+  /// The next start of a pixel, from `position` on.
+  const auto pixel_start = [&](std::size_t position) {
+    if (position >= row_end) {
+      const std::size_t rows = (position - row_begin + lead) / layout_.row;
+      row_begin += rows * layout_.row;
+      row_end = row_begin - lead + layout_.row;
+      position = std::max(position, row_begin);
+    }
+    return row_begin + (position - row_begin + pixel - 1) / pixel * pixel;
+  };
+  std::size_t at = lead;
+  std::size_t misses = 0;
+  for (;; at = at < row_end ? at : pixel_start(at)) {
+    if (at + kPairBytes > size) break;
+    if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
+
+    const std::uint64_t pair = load64(bytes + at);
+    std::size_t distance = 0;
+    std::size_t length = 0;
+    if (at >= pixel && pair == load64(bytes + at - pixel)) {
+      distance = bytes[at] == bytes[at - 1] && pair == std::rotl(pair, 8) ? 1 : pixel;
+      length = extent(at, distance, kPairBytes, size);
+    } else if constexpr (kHash) {
+      std::uint32_t& latest = head_[pair_hash(pair)];
+      const std::size_t candidate = latest;
+      latest = static_cast<std::uint32_t>(at + 1);
+      if (candidate != 0 && at + 1 - candidate <= kWindow &&
+          load64(bytes + candidate - 1) == pair) {
+        distance = at + 1 - candidate;
+        // Only a run goes on for ever; after another match a run, whose distance is cheaper, may
+        // start.
+        length = extent(at, distance, kPairBytes, kMaxMatch - pixel);
+      }
+    }
+    if (length != 0) {
+      std::size_t begin = at;
+      while (begin > literal_begin_ && begin > distance &&
+             bytes[begin - 1] == bytes[begin - 1 - distance]) {
+        --begin;
+      }
+      length += at - begin;
+      const std::size_t first = std::min(length, kMaxMatch);
+      int spare = -costs_.length[first] -
+                  costs_.distance[distance_symbol(static_cast<std::uint32_t>(distance))];
+      for (std::size_t i = 0; i < first && spare < 0; ++i)
+        spare += costs_.literal[bytes[begin + i]];
+      if (spare >= 0) {
+        add_match(begin, length, distance);
+        at = pixel_start(begin + length);
+        misses = 0;
+        continue;
+      }
+    }
+    at += pixel * (1 + (kHash ? std::min<std::size_t>(misses++ >> patience, 3) : 0));
+  }
+}
+
+void Deflater::insert(std::size_t at) {
+  std::uint32_t& latest = head_[chain_hash(in_.data() + at)];
+  previous_[at % kWindow] = latest;
+  latest = static_cast<std::uint32_t>(at + 1);
+}
+
+/// Fills literal_sum_[0..length] for the bytes from `at`.
+void Deflater::literal_bits_until(std::size_t at, std::size_t length) {
+  for (; literal_sum_size_ < length; ++literal_sum_size_) {
+    literal_sum_[literal_sum_size_ + 1] =
+        literal_sum_[literal_sum_size_] + costs_.literal[in_[at + literal_sum_size_]];
+  }
+}
+
+/// The match at `at` that saves most bits; gain 0 when there is none that saves any.
+Deflater::Found Deflater::search(std::size_t at) {
+  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - 5)];
+  const std::uint8_t* bytes = in_.data();
+  const std::size_t most = std::min(kMaxMatch, in_.size() - at);
+  Found best;
+  literal_sum_size_ = 0;
+  std::uint32_t candidate = head_[chain_hash(bytes + at)];
+  for (int left = effort.depth; candidate != 0 && left > 0; --left) {
+    const std::size_t distance = at + 1 - candidate;
+    if (distance > kWindow) break;
+    const std::uint8_t* there = bytes + candidate - 1;
+    if (load32(there) == load32(bytes + at) && (best.length == 0 || best.length >= most ||
+                                                there[best.length] == bytes[at + best.length])) {
+      const std::size_t length = extent(at, distance, kChainBytes, most);
+      literal_bits_until(at, length);
+      const int gain = static_cast<int>(literal_sum_[length]) - costs_.length[length] -
+                       costs_.distance[distance_symbol(static_cast<std::uint32_t>(distance))];
+      if (gain > best.gain) best = {length, distance, gain};
+      if (length >= std::min(effort.good, most)) break;
+    }
+    const std::uint32_t next = previous_[(candidate - 1) % kWindow];
+    if (next >= candidate) break;  // the slot belongs to a newer position by now
+    candidate = next;
+  }
+  return best;
+}
+
+void Deflater::parse_chains() {
+  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - 5)];
+  const std::size_t size = in_.size();
+  std::size_t at = 0;
+  std::size_t inserted = 0;  // positions before it are in the chains
+  const auto insert_until = [&](std::size_t end) {
+    end = std::min(end, size - std::min(size, kChainBytes - 1));
+    for (; inserted < end; ++inserted) insert(inserted);
+  };
+  while (at + kChainBytes <= size) {
+    if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
+    insert_until(at);
+    Found found = search(at);
+    if (found.gain <= 0) {
+      ++at;
+      continue;
+    }
+    for (int ahead = 1; ahead <= effort.ahead && found.length < effort.good; ++ahead) {
+      const std::size_t later = at + static_cast<std::size_t>(ahead);
+      if (later + kChainBytes > size) break;
+      insert_until(later);
+      const Found other = search(later);
+      if (other.gain > found.gain) {
+        at = later;
+        found = other;
+        ahead = 0;
+      }
+    }
+    // A run goes on as far as the bytes repeat. After another match of full length a run, whose
+    // distance is cheaper, may start.
+    const bool run = found.length == kMaxMatch && found.distance <= layout_.pixel;
+    const std::size_t length = run ? extent(at, found.distance, kMaxMatch, size) : found.length;
+    add_match(at, length, found.distance);
+    at += length;
+    if (length > kInsertAll) inserted = std::max(inserted, at - kMaxMatch);
+  }
+}
+
+}  // namespace cutout::png

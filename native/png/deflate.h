@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "png/block.h"
+
+namespace cutout::png {
+
+inline constexpr int kMinEffort = 1;
+inline constexpr int kMaxEffort = 9;
+
+/// How the bytes lie: rows of `row` bytes, the first of them a filter type, then pixels of `pixel`
+/// bytes. {0, 1} for bytes without such a structure. Only a hint where matches are worth a look.
+struct RowLayout {
+  std::size_t row = 0;
+  std::size_t pixel = 1;
+};
+
+/// Most bytes one compress() call appends for `size` bytes: stored blocks of at least 16384 bytes
+/// but the last one, and the flush at the end.
+[[nodiscard]] constexpr std::size_t deflate_bound(std::size_t size) {
+  return size + 6 * (size / 16384 + 2) + 8;
+}
+
+/// Deflate encoder (RFC 1951). Keeps its tables from call to call; the output of a call depends
+/// only on its arguments and the effort.
+///
+/// | effort | search                                                                        |
+/// |--------|-------------------------------------------------------------------------------|
+/// | 1      | runs of one byte or one pixel                                                 |
+/// | 2..4   | and the latest equal pixel pair, starting at pixels; misses skip ahead, less with
+/// more effort | | 5..9   | hash chains at every byte, lazy, the match that saves most bits |
+///
+/// A match is taken where it is cheaper than its bytes as literals, by the codes of the block
+/// before. Not thread-safe; one object a thread.
+class Deflater {
+ public:
+  explicit Deflater(int effort);
+
+  /// Appends `in` as whole blocks that refer to nothing before `in`. Ends the stream when `last`,
+  /// else ends at a byte border with an empty stored block, so that another call's output may
+  /// follow. Throws std::bad_alloc only.
+  void compress(std::span<const std::uint8_t> in, RowLayout layout, bool last,
+                std::vector<std::uint8_t>& out);
+
+ private:
+  struct Found {
+    std::size_t length = 0;
+    std::size_t distance = 0;
+    int gain = 0;  // bits saved against literals
+  };
+
+  template <bool kHash>
+  void parse_pixels();
+  void parse_chains();
+  Found search(std::size_t at);
+  void insert(std::size_t at);
+  [[nodiscard]] std::size_t extent(std::size_t at, std::size_t distance, std::size_t known,
+                                   std::size_t most) const;
+  void literal_bits_until(std::size_t at, std::size_t length);
+  void add_match(std::size_t at, std::size_t length, std::size_t distance);
+  void end_block(std::size_t end, bool last);
+
+  const int effort_;
+  std::vector<std::uint32_t> head_;  // hash → latest position + 1; 0: none
+  std::vector<std::uint32_t>
+      previous_;  // position in the window → the one before it with that hash
+  std::vector<Sequence> sequences_;
+  std::vector<std::uint8_t> buffer_;
+
+  // Of the call under way.
+  std::span<const std::uint8_t> in_;
+  RowLayout layout_;
+  BitCosts costs_{};
+  BitWriter writer_{nullptr};
+  std::size_t block_begin_ = 0;
+  std::size_t literal_begin_ = 0;  // first byte no sequence covers yet
+  std::size_t tokens_ = 0;
+  std::array<std::uint32_t, kMaxMatch + 1>
+      literal_sum_{};  // of the bytes from the position searched
+  std::size_t literal_sum_size_ = 0;
+};
+
+}  // namespace cutout::png

@@ -1,0 +1,326 @@
+#include "png/encode.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "png/checksum.h"
+#include "png/deflate.h"
+#include "png/filter.h"
+
+namespace cutout {
+
+namespace {
+
+using Byte = std::uint8_t;
+using Bytes = std::vector<Byte>;
+
+/// Rows are filtered and compressed in strips of about this many bytes: fits the cache, and is
+/// small enough that a 1 MP picture keeps 16 threads busy. Fixed by the picture alone, so the file
+/// does not depend on the machine.
+constexpr std::size_t kStripBytes = std::size_t{256} << 10;
+constexpr int kMaxWidth = 1 << 28;
+constexpr std::size_t kMaxProfile = std::size_t{1} << 26;
+constexpr std::array<Byte, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC 1950 section 2.2
+constexpr std::string_view kProfileName = "ICC profile";
+
+/// Where the strips lie: whole rows, the last strip may be shorter.
+struct Strips {
+  std::size_t pixel;      // bytes a pixel in the file
+  std::size_t row;        // bytes a row in the stream, filter type included
+  std::size_t per_strip;  // rows
+  std::size_t count;
+};
+
+Strips plan_strips(int width, int height, bool alpha_only) {
+  const std::size_t pixel = alpha_only ? 1 : 4;
+  const std::size_t row = static_cast<std::size_t>(width) * pixel + 1;
+  const std::size_t rows = static_cast<std::size_t>(height);
+  const std::size_t per_strip = std::max<std::size_t>(kStripBytes / row, 1);
+  return {pixel, row, per_strip, (rows + per_strip - 1) / per_strip};
+}
+
+void append_u32(Bytes& out, std::uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<Byte>(value >> shift));
+}
+
+/// Room for the length, then the type; the data follow. finish_chunk() completes it.
+void begin_chunk(Bytes& out, std::string_view type) {
+  append_u32(out, 0);
+  out.insert(out.end(), type.begin(), type.end());
+}
+
+/// `begin` is where begin_chunk() started and `crc` that of everything behind the length.
+void finish_chunk(Bytes& out, std::size_t begin, std::uint32_t crc) {
+  const auto size = static_cast<std::uint32_t>(out.size() - begin - 8);
+  for (std::size_t i = 0; i < 4; ++i) out[begin + i] = static_cast<Byte>(size >> (24 - 8 * i));
+  append_u32(out, crc);
+}
+
+void finish_chunk(Bytes& out, std::size_t begin) {
+  finish_chunk(out, begin, png::crc32(std::span(out).subspan(begin + 4), 0));
+}
+
+/// Signature and everything before the pixels.
+void append_head(ConstImageView rgba, const PngOptions& options, Bytes& out) {
+  out.assign(kSignature.begin(), kSignature.end());
+  std::size_t begin = out.size();
+  begin_chunk(out, "IHDR");
+  append_u32(out, static_cast<std::uint32_t>(rgba.width));
+  append_u32(out, static_cast<std::uint32_t>(rgba.height));
+  const Byte colour_type = options.alpha_only ? 0 : 6;
+  out.insert(out.end(), {8, colour_type, 0, 0, 0});
+  finish_chunk(out, begin);
+  if (!options.icc.empty()) {
+    begin = out.size();
+    begin_chunk(out, "iCCP");
+    out.insert(out.end(), kProfileName.begin(), kProfileName.end());
+    out.insert(out.end(), {0, 0});  // end of the name, compression method
+    out.insert(out.end(), kZlibHeader.begin(), kZlibHeader.end());
+    png::Deflater(png::kMaxEffort).compress(options.icc, {}, true, out);
+    append_u32(out, png::adler32(options.icc, 1));
+    finish_chunk(out, begin);
+  }
+  if (options.pixels_per_metre) {
+    begin = out.size();
+    begin_chunk(out, "pHYs");
+    for (const std::uint32_t density : *options.pixels_per_metre) append_u32(out, density);
+    out.push_back(1);  // the unit is the metre
+    finish_chunk(out, begin);
+  }
+}
+
+/// The rows of the file: the view's own, or their alpha gathered into a buffer.
+class Rows {
+ public:
+  void open(ConstImageView rgba, bool alpha_only) {
+    rgba_ = rgba;
+    alpha_only_ = alpha_only;
+    const std::size_t size = static_cast<std::size_t>(rgba.width) * (alpha_only ? 1 : 4);
+    above_.assign(size, 0);
+    if (alpha_only) row_.resize(size);
+  }
+
+  /// Rows are asked for in ascending order from `first` on; `y - 1` is the row above.
+  struct Pair {
+    const Byte* row;
+    const Byte* above;
+  };
+  Pair at(int y, int first) {
+    if (!alpha_only_) return {rgba_.row(y), y > 0 ? rgba_.row(y - 1) : above_.data()};
+    if (y > first) {
+      above_.swap(row_);
+    } else if (y > 0) {
+      gather(y - 1, above_);
+    }
+    gather(y, row_);
+    return {row_.data(), above_.data()};
+  }
+
+ private:
+  void gather(int y, Bytes& to) const {
+    const Byte* from = rgba_.row(y) + 3;
+    for (std::size_t x = 0; x < to.size(); ++x) to[x] = from[4 * x];
+  }
+
+  ConstImageView rgba_;
+  bool alpha_only_ = false;
+  Bytes row_;
+  Bytes above_;  // zeros for the first row of the picture
+};
+
+/// Filters one row of `size` bytes into `out` (`size` + 1: the filter type first) with the filter
+/// of the smallest residuals. `trial` has room for a row.
+void write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes& trial, Byte* out) {
+  // Transparent margins are zero whatever the filter; left of `begin` every predictor sees zeros.
+  const std::size_t begin = png::leading_zeros(rows.row, rows.above, size) / pixel * pixel;
+  const std::size_t tail = png::trailing_zeros(rows.row + begin, rows.above + begin, size - begin);
+  const std::size_t end =
+      size - begin == tail ? begin : std::min(size, size - tail / pixel * pixel + pixel);
+  Byte* residuals = out + 1;
+  std::memset(residuals, 0, begin);
+  std::memset(residuals + end, 0, size - end);
+
+  using png::Filter;
+  out[0] = static_cast<Byte>(Filter::kNone);
+  const Byte* row = rows.row + begin;
+  const Byte* above = rows.above + begin;
+  std::uint64_t least =
+      png::filter_row(Filter::kNone, row, above, end - begin, pixel, residuals + begin);
+  for (const Filter filter : {Filter::kUp, Filter::kSub, Filter::kAverage, Filter::kPaeth}) {
+    if (least == 0) break;
+    const std::uint64_t sum = png::filter_row(filter, row, above, end - begin, pixel, trial.data());
+    if (sum >= least) continue;
+    least = sum;
+    out[0] = static_cast<Byte>(filter);
+    std::memcpy(residuals + begin, trial.data(), end - begin);
+  }
+}
+
+/// One IDAT chunk without its CRC, and what its place in the file needs.
+struct Strip {
+  Bytes chunk;
+  std::uint32_t crc = 0;    // of the chunk so far
+  std::uint32_t adler = 1;  // of the strip's filtered bytes
+  std::uint64_t size = 0;   // of them
+};
+
+/// What a thread needs for a strip.
+struct Scratch {
+  explicit Scratch(int effort) : deflater(effort) {}
+
+  png::Deflater deflater;
+  Rows rows;
+  Bytes filtered;
+  Bytes trial;
+};
+
+void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& strips,
+                  std::size_t index, Scratch& scratch, Strip& strip) {
+  const int first = static_cast<int>(index * strips.per_strip);
+  const bool last = index + 1 == strips.count;
+  const int end = last ? rgba.height : first + static_cast<int>(strips.per_strip);
+  scratch.filtered.resize(static_cast<std::size_t>(end - first) * strips.row);
+  scratch.trial.resize(strips.row);
+  scratch.rows.open(rgba, options.alpha_only);
+  for (int y = first; y < end; ++y) {
+    write_filtered(scratch.rows.at(y, first), strips.row - 1, strips.pixel, scratch.trial,
+                   scratch.filtered.data() + static_cast<std::size_t>(y - first) * strips.row);
+  }
+  strip.size = scratch.filtered.size();
+  strip.adler = png::adler32(scratch.filtered, 1);
+  begin_chunk(strip.chunk, "IDAT");
+  if (index == 0) strip.chunk.insert(strip.chunk.end(), kZlibHeader.begin(), kZlibHeader.end());
+  scratch.deflater.compress(scratch.filtered, {strips.row, strips.pixel}, last, strip.chunk);
+  strip.crc = png::crc32(std::span<const Byte>(strip.chunk).subspan(4), 0);
+}
+
+/// Scratch space handed from strip to strip; never more of it than strips at work.
+class ScratchStore {
+ public:
+  explicit ScratchStore(int effort) : effort_(effort) {}
+
+  std::unique_ptr<Scratch> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        auto scratch = std::move(free_.back());
+        free_.pop_back();
+        return scratch;
+      }
+    }
+    return std::make_unique<Scratch>(effort_);
+  }
+
+  void give(std::unique_ptr<Scratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(scratch));
+  }
+
+ private:
+  const int effort_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> free_;
+};
+
+Status check(ConstImageView rgba, const PngOptions& options) {
+  if (rgba.data == nullptr || rgba.empty() || rgba.channels != 4) {
+    return {Code::kBadInput, "A PNG is written from an RGBA picture of at least one pixel."};
+  }
+  if (rgba.width > kMaxWidth) {
+    return {Code::kBadInput, "A PNG of this service is at most " + std::to_string(kMaxWidth) +
+                                 " pixels wide, given " + std::to_string(rgba.width) + "."};
+  }
+  if (options.effort < png::kMinEffort || options.effort > png::kMaxEffort) {
+    return {Code::kBadInput,
+            "The PNG effort is 1 to 9, given " + std::to_string(options.effort) + "."};
+  }
+  if (options.icc.size() > kMaxProfile) {
+    return {Code::kBadInput, "An ICC profile is at most " + std::to_string(kMaxProfile) +
+                                 " bytes, given " + std::to_string(options.icc.size()) + "."};
+  }
+  return {};
+}
+
+Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
+              const std::function<bool()>& stop, Bytes& out) {
+  const Strips plan = plan_strips(rgba.width, rgba.height, options.alpha_only);
+  std::vector<Strip> strips(plan.count);
+  ScratchStore store(options.effort);
+  std::atomic<bool> cancelled{false};
+  std::atomic<bool> exhausted{false};
+  pool.parallel_for(plan.count, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t index = begin; index < end; ++index) {
+      if (cancelled || exhausted) return;
+      if (stop && stop()) {
+        cancelled = true;
+        return;
+      }
+      try {
+        auto scratch = store.take();
+        encode_strip(rgba, options, plan, index, *scratch, strips[index]);
+        store.give(std::move(scratch));
+      } catch (const std::bad_alloc&) {
+        exhausted = true;
+      }
+    }
+  });
+  if (cancelled) return {Code::kCancelled, "The PNG was no longer wanted."};
+  if (exhausted) throw std::bad_alloc();
+
+  std::uint32_t adler = 1;
+  std::size_t total = 0;
+  for (const Strip& strip : strips) {
+    adler = png::adler32_combine(adler, strip.adler, strip.size);
+    total += strip.chunk.size() + 4;
+  }
+  Strip& last = strips.back();
+  const std::size_t before = last.chunk.size();
+  append_u32(last.chunk, adler);
+  last.crc = png::crc32(std::span<const Byte>(last.chunk).subspan(before), last.crc);
+
+  out.clear();
+  append_head(rgba, options, out);
+  out.reserve(out.size() + total + 4 + 12);
+  for (Strip& strip : strips) {
+    finish_chunk(strip.chunk, 0, strip.crc);
+    out.insert(out.end(), strip.chunk.begin(), strip.chunk.end());
+    Bytes().swap(strip.chunk);
+  }
+  const std::size_t begin = out.size();
+  begin_chunk(out, "IEND");
+  finish_chunk(out, begin);
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t png_bound(int width, int height, const PngOptions& options) {
+  const Strips strips = plan_strips(width, height, options.alpha_only);
+  const std::size_t rows = static_cast<std::size_t>(height);
+  // Signature, IHDR, IEND, pHYs, zlib's header and check value, and iCCP around its data.
+  std::uint64_t bound = 8 + 25 + 12 + 21 + 6 + 64 + png::deflate_bound(options.icc.size());
+  bound += (strips.count - 1) * (12 + png::deflate_bound(strips.per_strip * strips.row));
+  bound += 12 + png::deflate_bound((rows - (strips.count - 1) * strips.per_strip) * strips.row);
+  return bound;
+}
+
+Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
+                  const std::function<bool()>& stop, std::vector<std::uint8_t>& out) {
+  CUTOUT_RETURN_IF_ERROR(check(rgba, options));
+  try {
+    return encode(rgba, options, pool, stop, out);
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "Not enough memory for the PNG."};
+  }
+}
+
+}  // namespace cutout

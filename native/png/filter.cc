@@ -1,0 +1,172 @@
+#include "png/filter.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/simd.h"
+
+namespace cutout::png {
+
+namespace {
+
+using Byte = std::uint8_t;
+
+inline Byte paeth_scalar(int left, int above, int corner) {
+  const int estimate = left + above - corner;
+  const int to_left = std::abs(estimate - left);
+  const int to_above = std::abs(estimate - above);
+  const int to_corner = std::abs(estimate - corner);
+  if (to_left <= to_above && to_left <= to_corner) return static_cast<Byte>(left);
+  return static_cast<Byte>(to_above <= to_corner ? above : corner);
+}
+
+/// The same predictor in 8-bit operations. |estimate - left| is |above - corner| and so on; the
+/// third distance is the difference of the two where they point apart, and their sum, which can
+/// never be the smallest, where they point the same way.
+inline Byte paeth(Byte left, Byte above, Byte corner) {
+  const Byte to_left = static_cast<Byte>(std::max(above, corner) - std::min(above, corner));
+  const Byte to_above = static_cast<Byte>(std::max(left, corner) - std::min(left, corner));
+  const Byte apart = static_cast<Byte>(std::max(to_left, to_above) - std::min(to_left, to_above));
+  const Byte to_corner = (above > corner) == (left > corner) ? Byte{255} : apart;
+  const Byte second = to_above <= to_corner ? above : corner;
+  return to_left <= std::min(to_above, to_corner) ? left : second;
+}
+
+inline Byte average(Byte left, Byte above) {
+  return static_cast<Byte>((left & above) + ((left ^ above) >> 1));
+}
+
+/// Distance of a residual from 0, written so that compilers see a sum of absolute differences.
+inline std::uint32_t weight(Byte residual) {
+  return static_cast<std::uint32_t>(
+      std::abs(static_cast<int>(static_cast<Byte>(residual ^ 128u)) - 128));
+}
+
+// One function a filter, so that each is compiled for every processor. `left` and `corner` are
+// `row` and `above` moved by one pixel; `size` is small enough for a 32-bit sum.
+
+CUTOUT_SIMD std::uint32_t none(const Byte* row, std::size_t size, Byte* out) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    out[i] = row[i];
+    sum += weight(row[i]);
+  }
+  return sum;
+}
+
+CUTOUT_SIMD std::uint32_t difference(const Byte* row, const Byte* other, std::size_t size,
+                                     Byte* out) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const Byte residual = static_cast<Byte>(row[i] - other[i]);
+    out[i] = residual;
+    sum += weight(residual);
+  }
+  return sum;
+}
+
+CUTOUT_SIMD std::uint32_t minus_average(const Byte* row, const Byte* left, const Byte* above,
+                                        std::size_t size, Byte* out) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const Byte residual = static_cast<Byte>(row[i] - average(left[i], above[i]));
+    out[i] = residual;
+    sum += weight(residual);
+  }
+  return sum;
+}
+
+CUTOUT_SIMD std::uint32_t minus_paeth(const Byte* row, const Byte* left, const Byte* above,
+                                      const Byte* corner, std::size_t size, Byte* out) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const Byte residual = static_cast<Byte>(row[i] - paeth(left[i], above[i], corner[i]));
+    out[i] = residual;
+    sum += weight(residual);
+  }
+  return sum;
+}
+
+std::uint32_t filter_span(Filter filter, const Byte* row, const Byte* left, const Byte* above,
+                          const Byte* corner, std::size_t size, Byte* out) {
+  switch (filter) {
+    case Filter::kSub:
+      return difference(row, left, size, out);
+    case Filter::kUp:
+      return difference(row, above, size, out);
+    case Filter::kAverage:
+      return minus_average(row, left, above, size, out);
+    case Filter::kPaeth:
+      return minus_paeth(row, left, above, corner, size, out);
+    case Filter::kNone:
+      break;
+  }
+  return none(row, size, out);
+}
+
+constexpr std::size_t kSpan = std::size_t{1} << 16;
+constexpr std::size_t kStep = 64;
+
+CUTOUT_SIMD bool any_set(const Byte* row, const Byte* above) {
+  Byte any = 0;
+  for (std::size_t i = 0; i < kStep; ++i) any = static_cast<Byte>(any | row[i] | above[i]);
+  return any != 0;
+}
+
+}  // namespace
+
+std::uint64_t filter_row_scalar(Filter filter, const Byte* row, const Byte* above, std::size_t size,
+                                std::size_t pixel, Byte* out) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const int left = i >= pixel ? row[i - pixel] : 0;
+    const int corner = i >= pixel ? above[i - pixel] : 0;
+    int predicted = 0;
+    switch (filter) {
+      case Filter::kNone:
+        break;
+      case Filter::kSub:
+        predicted = left;
+        break;
+      case Filter::kUp:
+        predicted = above[i];
+        break;
+      case Filter::kAverage:
+        predicted = (left + above[i]) / 2;
+        break;
+      case Filter::kPaeth:
+        predicted = paeth_scalar(left, above[i], corner);
+        break;
+    }
+    out[i] = static_cast<Byte>(row[i] - predicted);
+    sum += std::min<std::uint64_t>(out[i], 256u - out[i]);
+  }
+  return sum;
+}
+
+std::uint64_t filter_row(Filter filter, const Byte* row, const Byte* above, std::size_t size,
+                         std::size_t pixel, Byte* out) {
+  const std::size_t first = std::min(size, pixel);
+  std::uint64_t sum = filter_row_scalar(filter, row, above, first, pixel, out);
+  for (std::size_t at = first; at < size; at += kSpan) {
+    sum += filter_span(filter, row + at, row + at - pixel, above + at, above + at - pixel,
+                       std::min(kSpan, size - at), out + at);
+  }
+  return sum;
+}
+
+std::size_t leading_zeros(const Byte* row, const Byte* above, std::size_t size) {
+  std::size_t i = 0;
+  while (size - i >= kStep && !any_set(row + i, above + i)) i += kStep;
+  while (i < size && (row[i] | above[i]) == 0) ++i;
+  return i;
+}
+
+std::size_t trailing_zeros(const Byte* row, const Byte* above, std::size_t size) {
+  std::size_t left = size;
+  while (left >= kStep && !any_set(row + left - kStep, above + left - kStep)) left -= kStep;
+  while (left > 0 && (row[left - 1] | above[left - 1]) == 0) --left;
+  return size - left;
+}
+
+}  // namespace cutout::png

@@ -1,0 +1,151 @@
+// Opens native/png to the test runner. Bytes come in as Uint8Array and go out as Buffer copies.
+#include <atomic>
+#include <string>
+
+#include "core/thread_pool.h"
+#include "png/checksum.h"
+#include "png/deflate.h"
+#include "png/encode.h"
+#include "png/filter.h"
+#include "png/huffman.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::span<const std::uint8_t> bytes_of(const Napi::Value& value) {
+  const auto array = value.As<Napi::Uint8Array>();
+  return {array.Data(), array.ByteLength()};
+}
+
+Napi::Value buffer_of(Napi::Env env, const Bytes& bytes) {
+  return Napi::Buffer<std::uint8_t>::Copy(env, bytes.data(), bytes.size());
+}
+
+std::uint32_t u32(const Napi::Value& value) { return value.As<Napi::Number>().Uint32Value(); }
+int i32(const Napi::Value& value) { return value.As<Napi::Number>().Int32Value(); }
+bool flag(const Napi::Value& value) { return value.As<Napi::Boolean>().Value(); }
+
+PngOptions options_of(const Napi::Object& from) {
+  PngOptions options;
+  options.alpha_only = flag(from.Get("alphaOnly"));
+  options.effort = i32(from.Get("effort"));
+  if (from.Has("icc")) options.icc = bytes_of(from.Get("icc"));
+  if (from.Has("pixelsPerMetre")) {
+    const auto density = from.Get("pixelsPerMetre").As<Napi::Array>();
+    options.pixels_per_metre = {u32(density.Get(0u)), u32(density.Get(1u))};
+  }
+  return options;
+}
+
+/// encodePng(pixels, width, height, stride, options, threads, stopAfter): `stopAfter` polls answer
+/// "go on" before one answers "stop"; negative: never. Throws an Error whose code is the Status'
+/// number.
+Napi::Value EncodePng(const Napi::CallbackInfo& info) {
+  const auto pixels = bytes_of(info[0]);
+  const ConstImageView view{pixels.data(), i32(info[1]), i32(info[2]), 4, i32(info[3])};
+  const PngOptions options = options_of(info[4].As<Napi::Object>());
+  ThreadPool pool(i32(info[5]));
+  const int stop_after = i32(info[6]);
+  std::atomic<int> polls{0};
+  Bytes out;
+  const Status status = encode_png(
+      view, options, pool, [&] { return stop_after >= 0 && polls++ >= stop_after; }, out);
+  if (!status.ok()) {
+    auto error = Napi::Error::New(info.Env(), status.message());
+    error.Set("code", Napi::Number::New(info.Env(), static_cast<int>(status.code())));
+    throw error;
+  }
+  return buffer_of(info.Env(), out);
+}
+
+Napi::Value PngBound(const Napi::CallbackInfo& info) {
+  const std::uint64_t bound =
+      png_bound(i32(info[0]), i32(info[1]), options_of(info[2].As<Napi::Object>()));
+  return Napi::Number::New(info.Env(), static_cast<double>(bound));
+}
+
+/// deflate(parts, effort, row, pixel): one stream of all the parts, by one Deflater.
+Napi::Value Deflate(const Napi::CallbackInfo& info) {
+  const auto parts = info[0].As<Napi::Array>();
+  png::Deflater deflater(i32(info[1]));
+  Bytes out;
+  for (std::uint32_t i = 0; i < parts.Length(); ++i) {
+    deflater.compress(bytes_of(parts.Get(i)), {u32(info[2]), u32(info[3])}, i + 1 == parts.Length(),
+                      out);
+  }
+  return buffer_of(info.Env(), out);
+}
+
+Napi::Value DeflateBound(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(png::deflate_bound(u32(info[0]))));
+}
+
+/// crc32(bytes, crc, scalar), adler32(bytes, adler, scalar)
+template <auto fast, auto scalar>
+Napi::Value Checksum(const Napi::CallbackInfo& info) {
+  const auto sum = flag(info[2]) ? scalar : fast;
+  return Napi::Number::New(info.Env(), sum(bytes_of(info[0]), u32(info[1])));
+}
+
+Napi::Value AdlerCombine(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(),
+                           png::adler32_combine(u32(info[0]), u32(info[1]), u32(info[2])));
+}
+
+/// filterRow(filter, row, above, pixel, scalar): {residuals, sum}
+Napi::Value FilterRow(const Napi::CallbackInfo& info) {
+  const auto row = bytes_of(info[1]);
+  const auto above = bytes_of(info[2]);
+  Bytes out(row.size());
+  const auto filter = flag(info[4]) ? png::filter_row_scalar : png::filter_row;
+  const std::uint64_t sum = filter(static_cast<png::Filter>(i32(info[0])), row.data(), above.data(),
+                                   row.size(), u32(info[3]), out.data());
+  auto result = Napi::Object::New(info.Env());
+  result.Set("residuals", buffer_of(info.Env(), out));
+  result.Set("sum", Napi::Number::New(info.Env(), static_cast<double>(sum)));
+  return result;
+}
+
+/// zeroMargins(row, above): [leading, trailing]
+Napi::Value ZeroMargins(const Napi::CallbackInfo& info) {
+  const auto row = bytes_of(info[0]);
+  const auto above = bytes_of(info[1]);
+  auto result = Napi::Array::New(info.Env());
+  result.Set(0u, static_cast<double>(png::leading_zeros(row.data(), above.data(), row.size())));
+  result.Set(1u, static_cast<double>(png::trailing_zeros(row.data(), above.data(), row.size())));
+  return result;
+}
+
+/// codeLengths(counts: Uint32Array, limit): lengths
+Napi::Value CodeLengths(const Napi::CallbackInfo& info) {
+  const auto counts = info[0].As<Napi::Uint32Array>();
+  Bytes lengths(counts.ElementLength());
+  png::code_lengths({counts.Data(), counts.ElementLength()}, i32(info[1]), lengths);
+  return buffer_of(info.Env(), lengths);
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  auto png = Napi::Object::New(env);
+  const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
+    png.Set(name, Napi::Function::New(env, function, name));
+  };
+  add("encodePng", EncodePng);
+  add("pngBound", PngBound);
+  add("deflate", Deflate);
+  add("deflateBound", DeflateBound);
+  add("crc32", Checksum<png::crc32, png::crc32_scalar>);
+  add("adler32", Checksum<png::adler32, png::adler32_scalar>);
+  add("adler32Combine", AdlerCombine);
+  add("filterRow", FilterRow);
+  add("zeroMargins", ZeroMargins);
+  add("codeLengths", CodeLengths);
+  exports.Set("png", png);
+});
+
+}  // namespace cutout::test
