@@ -1,0 +1,42 @@
+import Koa from 'koa';
+import type { Middleware, State } from './http/context.ts';
+import { cors } from './http/middleware/cors.ts';
+import { deadline } from './http/middleware/deadline.ts';
+import { errors } from './http/middleware/errors.ts';
+import { log } from './http/middleware/log.ts';
+import { requestId } from './http/middleware/requestId.ts';
+import { healthRoutes } from './http/route/health/route.ts';
+import { createRouter } from './http/router.ts';
+import type { Health } from './ops/health.ts';
+import type { Logger } from './ops/log.ts';
+
+export interface AppParts {
+  readonly logger: Logger;
+  readonly health: Health;
+  /** Seconds a request may take. */
+  readonly timeout: number;
+}
+
+/** A kept connection would outlive the process that is going down. */
+const closeWhenStopping =
+  (health: Health): Middleware =>
+  async (ctx, next) => {
+    await next();
+    if (health.phase === 'stopping') ctx.set('Connection', 'close');
+  };
+
+/** The application from its parts; nothing is opened, nothing listens. */
+export function createApp(parts: AppParts): Koa<State, object> {
+  const { logger, health, timeout } = parts;
+  const app = new Koa<State, object>();
+  // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
+  app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
+  app.use(requestId);
+  app.use(log(logger));
+  app.use(cors);
+  app.use(closeWhenStopping(health));
+  app.use(errors(logger));
+  app.use(deadline(timeout));
+  for (const middleware of createRouter([...healthRoutes(health)])) app.use(middleware);
+  return app;
+}

@@ -1,0 +1,263 @@
+import { isIP } from 'node:net';
+import path from 'node:path';
+import { UserError } from './errors.ts';
+
+/**
+ * Configuration: the only reader of the environment. Every setting is declared once, in `settings`; the
+ * type, the check at start-up and the table of `cutout config` follow from it.
+ */
+interface Setting<T> {
+  readonly variable: string;
+  /** Text as it would stand in the environment; empty means "not set". */
+  readonly fallback: string;
+  readonly help: string;
+  /** Throws an Error whose message completes "NAME must be …". */
+  readonly parse: (text: string) => T;
+  readonly secret?: boolean;
+}
+
+const setting = <T>(
+  variable: string,
+  fallback: string,
+  parse: (text: string) => T,
+  help: string,
+): Setting<T> => ({ variable, fallback, parse, help });
+
+const integer =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max)
+      throw new Error(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+
+const auto =
+  <T>(parse: (text: string) => T) =>
+  (text: string): T | 'auto' => {
+    if (text === 'auto') return 'auto';
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new Error(`auto or ${error instanceof Error ? error.message : ''}`);
+    }
+  };
+
+const oneOf =
+  <T extends string>(...words: readonly T[]) =>
+  (text: string): T => {
+    const word = words.find((candidate) => candidate === text.toLowerCase());
+    if (!word) throw new Error(`one of ${words.join(', ')}`);
+    return word;
+  };
+
+const list =
+  <T>(parse: (text: string) => T, what: string) =>
+  (text: string): readonly T[] => {
+    try {
+      return Object.freeze(
+        text
+          .split(',')
+          .map((item) => item.trim())
+          .filter((item) => item !== '')
+          .map(parse),
+      );
+    } catch {
+      throw new Error(what);
+    }
+  };
+
+const folder = (text: string): string => path.resolve(text);
+const optional =
+  <T>(parse: (text: string) => T) =>
+  (text: string): T | undefined =>
+    text === '' ? undefined : parse(text);
+
+const apiKey = (text: string): string => {
+  if (!/^[\x21-\x7e]{16,200}$/.test(text))
+    throw new Error('16 to 200 visible ASCII characters without white space');
+  return text;
+};
+
+const listenHost = (text: string): string => {
+  if (isIP(text) === 0 && !/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text))
+    throw new Error('an IP address or a host name');
+  return text;
+};
+
+const networkName = (text: string): string => {
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))
+    throw new Error('the name of a network (cutout models list)');
+  return text;
+};
+
+/** Host of an address as `new URL()` writes it, with an optional port. */
+const fetchHost = (text: string): string => {
+  const url = new URL(`http://${text}`);
+  if (url.host !== text.toLowerCase() || url.hostname === '') throw new Error();
+  return url.host;
+};
+
+const settings = {
+  host: setting(
+    'CUTOUT_HOST',
+    '127.0.0.1',
+    listenHost,
+    'Address to listen on. 0.0.0.0 or :: accepts connections from other machines.',
+  ),
+  port: setting('CUTOUT_PORT', '8080', integer(0, 65535), 'Port to listen on; 0 takes a free one.'),
+  dataDir: setting(
+    'CUTOUT_DATA_DIR',
+    './data',
+    folder,
+    'Folder of the accounts and, unless moved, networks.',
+  ),
+  modelsDir: setting(
+    'CUTOUT_MODELS_DIR',
+    '',
+    optional(folder),
+    'Folder of pulled and prepared networks (default: "models" in the data folder).',
+  ),
+  apiKey: {
+    ...setting(
+      'CUTOUT_API_KEY',
+      '',
+      optional(apiKey),
+      'Key of the local account, used when the account is made on the first start (default: a random one).',
+    ),
+    secret: true,
+  },
+  model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
+  device: setting(
+    'CUTOUT_DEVICE',
+    'cpu',
+    oneOf('cpu', 'cuda', 'tensorrt'),
+    'What runs the network: cpu, cuda or tensorrt. One that cannot be used is an error at start.',
+  ),
+  deviceId: setting('CUTOUT_DEVICE_ID', '0', integer(0, 63), 'Number of the GPU.'),
+  runtime: setting(
+    'CUTOUT_RUNTIME',
+    '',
+    optional(folder),
+    'File of the ONNX Runtime library (default: the one in the npm package onnxruntime-node).',
+  ),
+  workers: setting(
+    'CUTOUT_WORKERS',
+    'auto',
+    auto(integer(1, 64)),
+    'Pictures whose network runs at the same time.',
+  ),
+  threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
+  queueLimit: setting(
+    'CUTOUT_QUEUE_LIMIT',
+    '64',
+    integer(1, 10_000),
+    'Requests that may be worked on or wait; one more is answered with 503 at once.',
+  ),
+  timeout: setting(
+    'CUTOUT_TIMEOUT',
+    '120',
+    integer(1, 3600),
+    'Seconds a request may take, upload included; then it is answered with 504.',
+  ),
+  stopTimeout: setting(
+    'CUTOUT_STOP_TIMEOUT',
+    '30',
+    integer(0, 3600),
+    'Seconds that running requests may take to finish after SIGTERM.',
+  ),
+  inputFormats: setting(
+    'CUTOUT_INPUT_FORMATS',
+    '',
+    list(oneOf('avif', 'tiff', 'gif'), 'a comma-separated list of avif, tiff, gif'),
+    'Input types to accept beside jpg, png and webp.',
+  ),
+  fetchAllow: setting(
+    'CUTOUT_FETCH_ALLOW',
+    '',
+    list(fetchHost, 'a comma-separated list of host names or addresses, each with an optional :port'),
+    'Hosts that image_url may name although their address is not public, for example minio.internal:9000.',
+  ),
+  logLevel: setting(
+    'CUTOUT_LOG_LEVEL',
+    'info',
+    oneOf('error', 'warn', 'info', 'debug', 'silent'),
+    'Least important line that is written to the log.',
+  ),
+} as const satisfies Record<string, Setting<unknown>>;
+
+type Settings = typeof settings;
+export type SettingName = keyof Settings;
+type Values = { readonly [Name in SettingName]: ReturnType<Settings[Name]['parse']> };
+
+export interface Config extends Omit<Values, 'modelsDir'> {
+  readonly modelsDir: string;
+  readonly sources: Readonly<Record<SettingName, 'default' | 'environment'>>;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reserved for the test suite, no settings. */
+const testPrefix = 'CUTOUT_TEST_';
+
+function refuseUnknown(env: Environment): void {
+  const known = new Set<string>(Object.values(settings).map(({ variable }) => variable));
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith('CUTOUT_') || name.startsWith(testPrefix) || known.has(name)) continue;
+    throw new UserError(`${name} is not a setting of Cutout. \`cutout config\` lists all of them.`);
+  }
+}
+
+function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environment): T {
+  const given = env[variable]?.trim() ?? '';
+  try {
+    return parse(given === '' ? fallback : given);
+  } catch (error) {
+    const expected = error instanceof Error ? error.message : 'something else';
+    throw new UserError(`${variable} must be ${expected}${secret ? '' : `, not "${given}"`}.`);
+  }
+}
+
+/**
+ * The configuration, frozen. A variable that is set but empty counts as not set. Throws UserError for an
+ * unknown CUTOUT_* name and for a bad value, naming it.
+ */
+export function loadConfig(env: Environment = process.env): Config {
+  refuseUnknown(env);
+  const names = Object.keys(settings) as SettingName[];
+  const values = Object.fromEntries(
+    names.map((name) => [name, read<unknown>(settings[name], env)]),
+  ) as unknown as Values;
+  const sources = Object.fromEntries(
+    names.map((name) => [
+      name,
+      (env[settings[name].variable]?.trim() ?? '') === '' ? 'default' : 'environment',
+    ]),
+  ) as Record<SettingName, 'default' | 'environment'>;
+  return Object.freeze({
+    ...values,
+    modelsDir: values.modelsDir ?? path.join(values.dataDir, 'models'),
+    sources: Object.freeze(sources),
+  });
+}
+
+export interface ConfigLine {
+  readonly variable: string;
+  readonly value: unknown;
+  readonly source: 'default' | 'environment';
+  readonly help: string;
+}
+
+/** What `cutout config` shows: one line a setting, secrets masked. */
+export function describeConfig(config: Config): ConfigLine[] {
+  return (Object.keys(settings) as SettingName[]).map((name) => {
+    const { variable, help, secret }: Setting<unknown> = settings[name];
+    const value = config[name];
+    return {
+      variable,
+      value: secret && value !== undefined ? '(set)' : (value ?? null),
+      source: config.sources[name],
+      help,
+    };
+  });
+}

@@ -1,0 +1,288 @@
+/**
+ * Every error the service can answer with: one table (CONTRACT section 10), one class, one way to make them.
+ * `title` and `detail` are public sentences; `cause` is for the log and never leaves the machine.
+ */
+interface Row {
+  /** Stable code of the envelope. */
+  readonly code: string;
+  readonly status: number;
+  /** `{name}` is filled in when the error is made. */
+  readonly title: string;
+  /** Used when the error is made without a detail of its own. */
+  readonly detail: string;
+  /** True for our own faults: logged with cause and stack. All others are one word in the request's log line. */
+  readonly reported: boolean;
+}
+
+const row = (code: string, status: number, title: string, detail: string, reported = false): Row => ({
+  code,
+  status,
+  title,
+  detail,
+  reported,
+});
+
+const invalid = (field: string, title = `Invalid ${field} parameter given`): Row =>
+  row(`invalid_${field}`, 400, title, `The value of ${field} is not valid.`);
+
+const urlDetail = 'Only absolute http and https URLs of public hosts are accepted.';
+
+export const catalogue = {
+  missing_source: row(
+    'missing_source',
+    400,
+    'No image given',
+    'Please provide the source image in the image_url, image_file or image_file_b64 parameter.',
+  ),
+  multiple_sources: row(
+    'multiple_sources',
+    400,
+    'Multiple image sources given: Please provide either the image_url, image_file or image_file_b64 parameter.',
+    'More than one of image_url, image_file and image_file_b64 was received.',
+  ),
+  multiple_bg_sources: row(
+    'multiple_bg_sources',
+    400,
+    'Multiple background sources given: Please provide either the bg_color, the bg_image_url or the bg_image_file parameter.',
+    'More than one of bg_color, bg_image_url and bg_image_file was received.',
+  ),
+  invalid_image_url: row(
+    'invalid_image_url',
+    400,
+    'Invalid image_url: Please provide a valid URL.',
+    urlDetail,
+  ),
+  invalid_bg_image_url: row(
+    'invalid_bg_image_url',
+    400,
+    'Invalid bg_image_url: Please provide a valid URL.',
+    urlDetail,
+  ),
+  failed_image_download: row(
+    'failed_image_download',
+    400,
+    'Failed to download image from given image_url: {url}',
+    'The address could not be downloaded.',
+  ),
+  // The name of the parameter in this title is what the published API says.
+  failed_bg_download: row(
+    'failed_bg_download',
+    400,
+    'Failed to download background image from given image_url: {url}',
+    'The address could not be downloaded.',
+  ),
+  failed_to_read_image: row(
+    'failed_to_read_image',
+    400,
+    'There was an error reading the image.',
+    'The image is damaged or incomplete.',
+  ),
+  invalid_dimensions: row(
+    'invalid_dimensions',
+    400,
+    'Failed to read image dimensions',
+    'The dimensions of the given image could not be read.',
+  ),
+  invalid_file_type: row(
+    'invalid_file_type',
+    400,
+    'Invalid file type',
+    'Expected jpg/png/webp, received an unknown type',
+  ),
+  file_too_large: row('file_too_large', 400, 'File too large', 'File exceeds limit of 22MB'),
+  resolution_too_high: row(
+    'resolution_too_high',
+    400,
+    'Image resolution too high',
+    'Maximum supported input resolution is 50 megapixels',
+  ),
+  unknown_foreground: row(
+    'unknown_foreground',
+    400,
+    'Could not identify foreground in image.',
+    'No subject was found.',
+  ),
+  invalid_size: invalid('size', "Invalid value for parameter 'size'"),
+  invalid_type: invalid('type'),
+  invalid_type_level: invalid('type_level'),
+  invalid_format: invalid('format'),
+  invalid_channels: invalid('channels', "Invalid value for parameter 'channels'"),
+  invalid_roi: invalid('roi'),
+  roi_exceeds_bounds: row(
+    'roi_exceeds_bounds',
+    400,
+    'ROI exceeds image bounds',
+    'The given roi parameter defines a region that exceeds the image bounds',
+  ),
+  roi_region_empty: row(
+    'roi_region_empty',
+    400,
+    'ROI region is empty',
+    'The given roi parameter defines an empty region',
+  ),
+  invalid_crop: invalid('crop'),
+  invalid_crop_margin: invalid('crop_margin'),
+  invalid_scale: invalid('scale'),
+  invalid_position: invalid('position'),
+  invalid_add_shadow: invalid('add_shadow'),
+  invalid_shadow_type: invalid('shadow_type'),
+  invalid_shadow_opacity: invalid('shadow_opacity'),
+  invalid_semitransparency: invalid('semitransparency'),
+  invalid_bg_color: invalid('bg_color'),
+  malformed_request: row(
+    'malformed_request',
+    400,
+    'Malformed request',
+    'The body of the request could not be read.',
+  ),
+  insufficient_credits: row(
+    'insufficient_credits',
+    402,
+    'Insufficient credits',
+    'The balance of the account is too low for this request.',
+  ),
+  auth_missing: row('auth_failed', 403, 'Missing API Key', 'Send your key in the X-Api-Key header.'),
+  auth_invalid: row(
+    'auth_failed',
+    403,
+    'API Key invalid',
+    'The given API key does not exist or was revoked.',
+  ),
+  not_found: row('not_found', 404, 'Not found', 'No such path.'),
+  method_not_allowed: row(
+    'method_not_allowed',
+    405,
+    'Method not allowed',
+    'The path exists, but not with this method.',
+  ),
+  unsupported_content_type: row(
+    'unsupported_content_type',
+    415,
+    'Unsupported content type',
+    'Expected multipart/form-data, application/x-www-form-urlencoded or application/json.',
+  ),
+  rate_limit_exceeded: row(
+    'rate_limit_exceeded',
+    429,
+    'Rate limit exceeded',
+    'Too many requests. Wait for the time given in Retry-After.',
+  ),
+  /** The client went away: only the log sees it. */
+  client_closed: row('client_closed', 499, 'Client closed request', 'The client closed the connection.'),
+  internal_error: row(
+    'internal_error',
+    500,
+    'Internal server error',
+    'The request could not be completed.',
+    true,
+  ),
+  service_unavailable: row(
+    'service_unavailable',
+    503,
+    'Service unavailable',
+    'The service is busy. Try again after the time given in Retry-After.',
+  ),
+  timeout: row('timeout', 504, 'Request timed out', 'The request took longer than this service allows.'),
+} as const satisfies Record<string, Row>;
+
+export type ErrorId = keyof typeof catalogue;
+/** Options of a request whose invalid value has an error of its own. */
+export type InvalidOption = Extract<ErrorId, `invalid_${string}`>;
+
+export interface ErrorParts {
+  readonly detail?: string;
+  /** Values for the placeholders of the title. */
+  readonly fill?: Readonly<Record<string, string>>;
+  /** Response headers beside the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For the log only. */
+  readonly cause?: unknown;
+  /** Overrides the table: a 503 for lack of memory is reported, one for a full queue is not. */
+  readonly reported?: boolean;
+}
+
+/** Seconds a client should wait when nothing better is known. */
+const retryAfterSeconds = 2;
+
+/** An error with a public face. Made by `fail` and the functions below, never by hand. */
+export class AppError extends Error {
+  readonly id: ErrorId;
+  readonly code: string;
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly reported: boolean;
+
+  constructor(id: ErrorId, parts: ErrorParts = {}) {
+    const { code, status, title, detail, reported } = catalogue[id];
+    super(`${code}: ${parts.detail ?? detail}`, parts.cause === undefined ? {} : { cause: parts.cause });
+    this.name = 'AppError';
+    this.id = id;
+    this.code = code;
+    this.status = status;
+    this.title = title.replace(/\{(\w+)\}/g, (_, name: string) => parts.fill?.[name] ?? '');
+    this.detail = parts.detail ?? detail;
+    const retry: Record<string, string> =
+      status === 429 || status === 503 ? { 'Retry-After': String(retryAfterSeconds) } : {};
+    this.headers = Object.freeze({ ...retry, ...parts.headers });
+    this.reported = parts.reported ?? reported;
+  }
+
+  /** The body of the answer: keys in this order, always these three, always strings (CONTRACT section 10). */
+  envelope(): string {
+    return JSON.stringify({ errors: [{ title: this.title, code: this.code, detail: this.detail }] });
+  }
+}
+
+export const fail = (id: ErrorId, parts?: ErrorParts): AppError => new AppError(id, parts);
+
+/** Cut to `length` characters, control characters made visible, for repeating a caller's value back. */
+export function excerpt(value: string, length = 100): string {
+  const characters = Array.from(value.slice(0, 2 * length + 2));
+  const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : characters.join('');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to make visible
+  return cut.replace(/[\u0000-\u001f\u007f]/g, '\ufffd');
+}
+
+/** `expected` is the field's grammar in words. */
+export const invalidOption = (id: InvalidOption, expected: string, received: string): AppError =>
+  fail(id, { detail: `Expected ${expected}, received "${excerpt(received)}".` });
+
+export const invalidFileType = (expected: readonly string[], received: string): AppError =>
+  fail('invalid_file_type', { detail: `Expected ${expected.join('/')}, received ${excerpt(received, 40)}` });
+
+export const resolutionTooHigh = (width: number, height: number, limitMegapixels: number): AppError =>
+  fail('resolution_too_high', {
+    detail: `Input image has ${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${limitMegapixels} megapixels`,
+  });
+
+/** Codes of the native engine to public errors (STYLE section 4.4). */
+const engineErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
+  ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
+  ENGINE_QUEUE_FULL: ['service_unavailable', {}],
+  ENGINE_DEADLINE: ['timeout', {}],
+  ENGINE_CANCELLED: ['client_closed', {}],
+  ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reported: true }],
+  ENGINE_CLOSED: [
+    'service_unavailable',
+    { detail: 'The service is shutting down. Try again.', headers: { Connection: 'close' } },
+  ],
+};
+
+/** Whatever was thrown, as something that can be answered. An AppError stays itself. */
+export function toAppError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown;
+  const code: unknown = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+  const known = typeof code === 'string' ? engineErrors[code] : undefined;
+  if (known) return fail(known[0], { ...known[1], cause: thrown });
+  return fail('internal_error', { cause: thrown });
+}
+
+/**
+ * A sentence for the person who starts or configures the program: printed as it is, without a stack, exit
+ * code 1.
+ */
+export class UserError extends Error {
+  override readonly name = 'UserError';
+}

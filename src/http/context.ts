@@ -1,0 +1,22 @@
+import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
+import type { Account } from '../cutout/ports.ts';
+import type { Form } from './form.ts';
+
+/** What the middlewares of one request leave for each other. Each field names who writes it. */
+export interface State {
+  /** requestId */
+  requestId: string;
+  /** deadline: aborted with an AppError when the client goes away or time is up. */
+  signal: AbortSignal;
+  /** deadline: `performance.now()` at which the signal aborts. */
+  deadline: number;
+  /** auth */
+  account?: Account;
+  /** body */
+  form?: Form;
+  /** Facts for the one log line of the request. Anybody adds; no image data, no keys. */
+  facts: Record<string, unknown>;
+}
+
+export type Context = ParameterizedContext<State, object>;
+export type Middleware = KoaMiddleware<State, object>;

@@ -1,0 +1,50 @@
+/**
+ * The fields of a request, the same for all three content types: trimmed, the last value of a repeated one,
+ * and without those that are empty, because empty means absent (CONTRACT section 2).
+ */
+export interface Form {
+  /** Text by field name. Nested JSON objects and brackets look alike: `shadow_type[person]`. */
+  readonly text: ReadonlyMap<string, string>;
+  readonly files: ReadonlyMap<string, UploadedFile>;
+}
+
+export interface UploadedFile {
+  readonly data: Buffer;
+  /** As the client named it; for labels only. */
+  readonly name: string | undefined;
+}
+
+export const emptyForm: Form = { text: new Map(), files: new Map() };
+
+/** Fields that carry bytes. They exist in multipart bodies only. */
+export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file']);
+
+const last = (value: unknown): unknown => (Array.isArray(value) ? value.at(-1) : value);
+
+function scalar(value: unknown): string {
+  const text = typeof value === 'string' ? value.trim() : undefined;
+  if (text !== undefined) return text;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+}
+
+/**
+ * Text fields from parsed name-value pairs. Values that are neither text, number, boolean nor (one level
+ * of) object are absent; so are the names of file fields.
+ */
+export function textFields(pairs: Iterable<readonly [string, unknown]>): Map<string, string> {
+  const text = new Map<string, string>();
+  const put = (name: string, value: unknown): void => {
+    const trimmed = scalar(last(value));
+    if (trimmed !== '' && !fileFields.has(name)) text.set(name, trimmed);
+    else text.delete(name);
+  };
+  for (const [name, value] of pairs) {
+    const single = last(value);
+    if (typeof single === 'object' && single !== null && !Array.isArray(single)) {
+      for (const [key, inner] of Object.entries(single)) put(`${name}[${key}]`, inner);
+    } else {
+      put(name, single);
+    }
+  }
+  return text;
+}

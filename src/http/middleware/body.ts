@@ -1,0 +1,178 @@
+import { Writable } from 'node:stream';
+import { koaBody } from 'koa-body';
+import { AppError, fail } from '../../errors.ts';
+import type { Context, Middleware } from '../context.ts';
+import { continueUpload } from '../expect.ts';
+import { emptyForm, type Form, fileFields, textFields, type UploadedFile } from '../form.ts';
+
+const mebibyte = 1024 * 1024;
+/** CONTRACT section 3. A legal file in base64 and percent-encoding fits. */
+const limits = { file: 22 * mebibyte, json: 32 * mebibyte, urlencoded: 48 * mebibyte, text: 32 * mebibyte };
+
+type FormidableOptions = NonNullable<NonNullable<Parameters<typeof koaBody>[0]>['formidable']>;
+type Part = Parameters<NonNullable<FormidableOptions['onPart']>>[0];
+
+/**
+ * Decides by its name what a part is, never by what it says of itself: clients send files without a type or
+ * without a file name. Text is read as UTF-8; with the encoding that some clients name (8bit), formidable
+ * throws where nobody can catch it.
+ */
+function settlePart(part: Part): void {
+  const isFile = fileFields.has(part.name ?? '') || part.originalFilename !== null;
+  part.mimetype = isFile ? 'application/octet-stream' : null;
+  Object.assign(part, { transferEncoding: 'utf-8' });
+}
+
+/** Collects a file in memory, or only counts it when it is a field that does not exist. */
+function sink(chunks: Buffer[] | undefined): Writable {
+  let size = 0;
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      if (size > limits.file) return done(fail('file_too_large'));
+      chunks?.push(chunk);
+      done();
+    },
+  });
+}
+
+/** A parser for one request, so that the chunks of its files belong to it alone. Nothing touches a disk. */
+function createParser() {
+  const chunks = new Map<unknown, Buffer[]>();
+  let field = '';
+  const formidable: FormidableOptions = {
+    maxFileSize: limits.file,
+    // Checked while streaming, for all files together; `sink` does so for each.
+    maxTotalFileSize: 3 * limits.file,
+    maxFiles: 16,
+    maxFields: 1000,
+    maxFieldsSize: limits.text,
+    allowEmptyFiles: true,
+    minFileSize: 0,
+    onPart: (part, handle) => {
+      if (part.name === null || part.name === '__proto__') return;
+      settlePart(part);
+      handle(part);
+    },
+    // formidable announces a file and then, in the same turn, asks where to write it.
+    onFileBegin: (name) => {
+      field = name;
+    },
+    fileWriteStreamHandler: (file) => {
+      if (!fileFields.has(field)) return sink(undefined);
+      const collected: Buffer[] = [];
+      chunks.set(file, collected);
+      return sink(collected);
+    },
+  };
+  const parse = koaBody({
+    multipart: true,
+    text: false,
+    patchNode: false,
+    jsonTypes: ['json'],
+    jsonLimit: limits.json,
+    formLimit: limits.urlencoded,
+    // Names stay as they are sent: `shadow_type[person]` is one name, not a nested object.
+    queryString: { allowDots: false, depth: 0, duplicates: 'last' },
+    formidable,
+  });
+  return { parse, chunks };
+}
+
+function uploads(files: object, chunks: ReadonlyMap<unknown, Buffer[]>): Map<string, UploadedFile> {
+  const result = new Map<string, UploadedFile>();
+  for (const [name, value] of Object.entries(files)) {
+    const file = Array.isArray(value) ? value.at(-1) : value;
+    const parts = chunks.get(file) ?? [];
+    const data = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
+    if (data.length === 0) continue;
+    const original = file.originalFilename;
+    result.set(name, { data, name: typeof original === 'string' && original !== '' ? original : undefined });
+  }
+  return result;
+}
+
+/** Codes of formidable (FormidableError.js) that have a meaning of their own; all others: not a form. */
+const formidableErrors: Readonly<Record<number, () => AppError>> = {
+  1002: () => fail('client_closed'),
+  1006: () => fail('file_too_large'),
+  1009: () => fail('file_too_large'),
+  1016: () => fail('file_too_large'),
+  1007: () => fail('malformed_request', { detail: 'The form has more than 1000 fields.' }),
+  1015: () => fail('malformed_request', { detail: 'The form has more than 16 files.' }),
+  1013: () => fail('malformed_request', { detail: 'The Content-Type names no boundary.' }),
+};
+
+function bodyError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown;
+  if (!(thrown instanceof Error)) return fail('internal_error', { cause: thrown });
+  const { code, status, type } = thrown as Error & { code?: unknown; status?: unknown; type?: unknown };
+  const known = typeof code === 'number' ? formidableErrors[code]?.() : undefined;
+  if (known) return known;
+  if (type === 'request.aborted' || code === 'ECONNRESET') return fail('client_closed');
+  if (status === 413) return fail('file_too_large');
+  if (status === 415)
+    return fail('malformed_request', { detail: 'The Content-Encoding of the body is not supported.' });
+  if (thrown instanceof SyntaxError)
+    return fail('malformed_request', { detail: 'The body is not a JSON object.' });
+  return fail('malformed_request', { cause: thrown });
+}
+
+/** Rejects with the signal's reason once it is aborted; the work then goes on unobserved. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, stop } = rejection(signal);
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    stop();
+  }
+}
+
+function rejection(signal: AbortSignal): { promise: Promise<never>; stop: () => void } {
+  let stop = () => {};
+  const promise = new Promise<never>((_resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    stop = () => signal.removeEventListener('abort', abort);
+  });
+  return { promise, stop };
+}
+
+function checkType(ctx: Context): 'none' | 'multipart' | 'text' {
+  const type = ctx.request.is('multipart/form-data', 'urlencoded', 'json');
+  // Without a body there is nothing to have a type.
+  if (type === null || ctx.get('Content-Length') === '0') return 'none';
+  if (!type) throw fail('unsupported_content_type');
+  return type === 'multipart/form-data' ? 'multipart' : 'text';
+}
+
+async function readForm(ctx: Context): Promise<Form> {
+  const kind = checkType(ctx);
+  if (kind === 'none') return emptyForm;
+  continueUpload(ctx.req, ctx.res);
+  const { parse, chunks } = createParser();
+  try {
+    await unlessAborted(
+      parse(ctx as Parameters<typeof parse>[0], async () => {}),
+      ctx.state.signal,
+    );
+  } catch (thrown) {
+    throw bodyError(thrown);
+  }
+  const { body, files } = ctx.request;
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
+  const form = { text: textFields(Object.entries(body)), files: uploads(files ?? {}, chunks) };
+  // The parsed body can be many megabytes of base64: from here on only the form holds them.
+  ctx.request.body = null;
+  return form;
+}
+
+/** Reads the body, whichever of the three types it has, into `ctx.state.form`. */
+export const body: Middleware = async (ctx, next) => {
+  const started = performance.now();
+  ctx.state.form = await readForm(ctx);
+  ctx.state.facts['uploadMs'] = Math.round(performance.now() - started);
+  await next();
+};

@@ -1,0 +1,21 @@
+import { fail } from '../../errors.ts';
+import type { Middleware } from '../context.ts';
+
+/** One signal for the whole request: the client closed the connection, or time is up. */
+export const deadline =
+  (seconds: number): Middleware =>
+  async (ctx, next) => {
+    const ms = seconds * 1000;
+    const controller = new AbortController();
+    const timer = setTimeout(
+      () => controller.abort(fail('timeout', { detail: `The request took longer than ${seconds} s.` })),
+      ms,
+    );
+    ctx.res.once('close', () => {
+      clearTimeout(timer);
+      if (!ctx.res.writableFinished) controller.abort(fail('client_closed'));
+    });
+    ctx.state.signal = controller.signal;
+    ctx.state.deadline = performance.now() + ms;
+    await next();
+  };

@@ -1,0 +1,20 @@
+import { fail } from '../../../errors.ts';
+import type { Health } from '../../../ops/health.ts';
+import type { Middleware } from '../../context.ts';
+import type { Route } from '../../router.ts';
+
+/** `live`: the process answers. `ready`: the network is warm and new work is taken. Neither needs a key. */
+export function healthRoutes(health: Health): Route[] {
+  const live: Middleware = (ctx) => {
+    ctx.body = { status: 'live' };
+  };
+  const ready: Middleware = (ctx) => {
+    if (health.phase !== 'ready')
+      throw fail('service_unavailable', { detail: `The service is ${health.phase}.` });
+    ctx.body = { status: 'ready' };
+  };
+  return [
+    { method: 'GET', paths: ['/health/live'], handlers: [live] },
+    { method: 'GET', paths: ['/health/ready'], handlers: [ready] },
+  ];
+}

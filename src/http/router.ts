@@ -1,0 +1,34 @@
+import Router from '@koa/router';
+import { excerpt, fail } from '../errors.ts';
+import type { Middleware, State } from './context.ts';
+import { preflight } from './middleware/cors.ts';
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly paths: readonly string[];
+  /** In the order in which a request passes them. */
+  readonly handlers: readonly Middleware[];
+}
+
+/** All routes, preflights on each, and the answers to paths and methods that do not exist. */
+export function createRouter(routes: readonly Route[]): Middleware[] {
+  const router = new Router<State, object>();
+  for (const { method, paths, handlers } of routes) {
+    for (const path of paths) {
+      router.register(path, method === 'GET' ? ['GET', 'HEAD'] : [method], [...handlers]);
+      router.register(path, ['OPTIONS'], preflight);
+    }
+  }
+  const unmatched: Middleware = (ctx) => {
+    const allowed = [
+      ...new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods)),
+    ].sort();
+    if (allowed.length === 0) throw fail('not_found', { detail: `No such path: ${excerpt(ctx.path)}` });
+    throw fail('method_not_allowed', {
+      detail: `${excerpt(ctx.path)} accepts ${allowed.join(', ')}, received ${excerpt(ctx.method, 20)}.`,
+      headers: { Allow: allowed.join(', ') },
+    });
+  };
+  // The router adds `params` and `router` to the context itself; its type asks for them beforehand.
+  return [router.routes() as unknown as Middleware, unmatched];
+}

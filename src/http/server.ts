@@ -1,0 +1,95 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { fail, UserError } from '../errors.ts';
+import { holdUpload } from './expect.ts';
+
+export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
+
+export interface HttpServer {
+  readonly server: Server;
+  readonly address: AddressInfo;
+  /**
+   * Takes no new connections and resolves when the last request was answered, or when `graceMs` are over
+   * and the rest was cut off (false).
+   */
+  close(graceMs: number): Promise<boolean>;
+}
+
+/** What node:http refuses before it is a request: the envelope all the same. */
+function refuse(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const large = error.code === 'HPE_HEADER_OVERFLOW';
+  const answer = late
+    ? fail('timeout', { detail: 'The request was not sent completely in time.' })
+    : fail('malformed_request', {
+        detail: large ? 'The headers are too large.' : 'This is not an HTTP request.',
+      });
+  const body = answer.envelope();
+  const head = [
+    `HTTP/1.1 ${answer.status} ${late ? 'Gateway Timeout' : 'Bad Request'}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Access-Control-Allow-Origin: *',
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: Error & { code?: string }) => {
+      const at = `${host} port ${port}`;
+      if (error.code === 'EADDRINUSE')
+        return reject(
+          new UserError(
+            `Something else listens on ${at} already. Stop it, or set CUTOUT_PORT to another port.`,
+          ),
+        );
+      if (error.code === 'EACCES')
+        return reject(new UserError(`This user may not listen on ${at}. Set CUTOUT_PORT to 1024 or above.`));
+      if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
+        return reject(new UserError(`CUTOUT_HOST must be an address of this machine, not "${host}".`));
+      reject(error);
+    });
+    server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
+  });
+}
+
+/** Opens the port. `timeout` is that of a request in seconds. Throws UserError when the port cannot be had. */
+export async function listen(
+  handler: Handler,
+  { host, port, timeout }: { host: string; port: number; timeout: number },
+): Promise<HttpServer> {
+  const server = createServer(
+    {
+      // The application answers a late upload itself; this is for clients that do not read the answer.
+      requestTimeout: (timeout + 10) * 1000,
+      headersTimeout: 20_000,
+      keepAliveTimeout: 65_000,
+      maxHeaderSize: 32 * 1024,
+    },
+    handler,
+  );
+  server.on('checkContinue', (req, res) => {
+    holdUpload(req);
+    handler(req, res);
+  });
+  server.on('clientError', refuse);
+  const address = await listening(server, host, port);
+  return {
+    server,
+    address,
+    close: (graceMs) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          resolve(false);
+          server.closeAllConnections();
+        }, graceMs);
+        server.close(() => {
+          clearTimeout(timer);
+          resolve(true);
+        });
+      }),
+  };
+}
