@@ -1,0 +1,73 @@
+declare const quarterCredits: unique symbol;
+
+/** A whole number of quarter credits: 1 is 0.25 credit, 4 is 1 credit. Never a fraction. */
+export type QuarterCredits = number & { readonly [quarterCredits]: true };
+
+/** Largest amount of one movement and of a balance: far below where numbers lose whole digits. */
+const largest = 4e12;
+
+export function isQuarterCredits(value: number): value is QuarterCredits {
+  return Number.isInteger(value) && Math.abs(value) <= largest;
+}
+
+/** Throws RangeError for fractions and for more than 10^12 credits. */
+export function quarters(value: number): QuarterCredits {
+  if (!isQuarterCredits(value)) throw new RangeError(`Not a whole number of quarter credits: ${value}.`);
+  return value;
+}
+
+/** Throws RangeError unless a multiple of 0.25. */
+export const credits = (value: number): QuarterCredits => quarters(value * 4);
+
+/** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (CONTRACT section 7.1). */
+export const formatCredits = (amount: QuarterCredits): string => String(amount / 4);
+
+/** Reads '10', '0.25', '+3', '-1.50'; undefined for anything that is not a multiple of 0.25. */
+export function parseCredits(text: string): QuarterCredits | undefined {
+  if (!/^[+-]?\d{1,13}(\.\d{1,4})?$/.test(text)) return undefined;
+  const value = Number(text) * 4;
+  return isQuarterCredits(value) ? value : undefined;
+}
+
+/** What a result of this tier costs when no free call pays for it. 0 = not charged. */
+export interface PriceList {
+  readonly preview: QuarterCredits;
+  readonly full: QuarterCredits;
+}
+
+export type Tier = keyof PriceList;
+
+export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
+
+export interface Size {
+  /** Pixels of the result at most. */
+  readonly maxPixels: number;
+  readonly tier: Tier;
+}
+
+/** The sizes of CONTRACT section 5; `auto` is one of `full` or `preview`, decided when it is paid for. */
+export const sizes = {
+  preview: { maxPixels: 250_000, tier: 'preview' },
+  medium: { maxPixels: 1_500_000, tier: 'full' },
+  hd: { maxPixels: 4_000_000, tier: 'full' },
+  full: { maxPixels: 25_000_000, tier: 'full' },
+  '50MP': { maxPixels: 50_000_000, tier: 'full' },
+} as const satisfies Record<string, Size>;
+
+export interface BillingOptions {
+  readonly prices: PriceList;
+  readonly freePreviews: {
+    /** Free previews in a UTC calendar month; 0 = there are none. */
+    readonly perMonth: number;
+    /** How many of them on one UTC day; 0 = no limit of the day. */
+    readonly perDay: number;
+  };
+  /** How long a reservation lives without an end. Longer than any request may take. */
+  readonly reservationSeconds: number;
+}
+
+export const standardBilling: BillingOptions = {
+  prices: standardPrices,
+  freePreviews: { perMonth: 50, perDay: 10 },
+  reservationSeconds: 900,
+};

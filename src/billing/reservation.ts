@@ -1,0 +1,55 @@
+import type { QuarterCredits, Tier } from './price.ts';
+
+/** What a call is paid with. */
+export type Payment = 'free' | 'preview' | 'full';
+
+/** `pixels`: what the result would have at `full`; `auto` is decided with it and the balance together. */
+export type ReserveRequest = { readonly requestId: string } & (
+  | { readonly size: Tier }
+  | { readonly size: 'auto'; readonly pixels: number }
+);
+
+/**
+ * Credits or a free call set aside for one piece of work. It ends once, by `settle` or `release`; later calls
+ * of either change nothing.
+ */
+export interface Reservation {
+  readonly id: number;
+  /** The size the work is to be done at: what was asked for, or what `auto` came to. */
+  readonly tier: Tier;
+  readonly payment: Payment;
+  /** What `settle` will charge. */
+  readonly charge: QuarterCredits;
+  /**
+   * The work is done: charges it. With 'pending' the charge is given back should the server die before
+   * `delivered` is called. Gives what was charged: 0 when the reservation was released or ran out before.
+   */
+  settle(delivery?: 'done' | 'pending'): Promise<QuarterCredits>;
+  /** The answer of a pending settlement is out, or its client went away. */
+  delivered(): Promise<void>;
+  /** The work came to nothing: gives everything back, the free call included. */
+  release(): Promise<void>;
+}
+
+export type ReserveOutcome =
+  | { readonly outcome: 'reserved'; readonly reservation: Reservation }
+  | {
+      readonly outcome: 'insufficient';
+      readonly needed: QuarterCredits;
+      readonly balance: QuarterCredits;
+    };
+
+/** What the use case needs of the books. Rejects only when the books themselves fail. */
+export interface Reservations {
+  reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
+}
+
+export interface Balance {
+  readonly credits: QuarterCredits;
+  /** Free previews left this month, whether or not today's are used up (CONTRACT section 8). */
+  readonly freeCalls: number;
+}
+
+export interface Balances {
+  balance(accountId: string): Promise<Balance>;
+}

@@ -1,0 +1,9 @@
+import { books } from './0001Books.ts';
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** In order; a step that was released is never edited, only followed by another. */
+export const migrations: readonly Migration[] = [books];

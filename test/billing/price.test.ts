@@ -1,0 +1,63 @@
+import test from 'ava';
+import fc from 'fast-check';
+import {
+  credits,
+  formatCredits,
+  parseCredits,
+  quarters,
+  sizes,
+  standardPrices,
+} from '../../src/billing/price.ts';
+
+test('prices are those of the contract', (t) => {
+  t.is(formatCredits(standardPrices.preview), '0.25');
+  t.is(formatCredits(standardPrices.full), '1');
+  t.is(formatCredits(quarters(0)), '0');
+  t.deepEqual(
+    Object.entries(sizes).map(([name, size]) => [name, size.maxPixels, size.tier]),
+    [
+      ['preview', 250_000, 'preview'],
+      ['medium', 1_500_000, 'full'],
+      ['hd', 4_000_000, 'full'],
+      ['full', 25_000_000, 'full'],
+      ['50MP', 50_000_000, 'full'],
+    ],
+  );
+});
+
+test('every amount is written so that reading it gives the amount back', (t) => {
+  fc.assert(
+    fc.property(fc.integer({ min: -4e12, max: 4e12 }), (value) => {
+      const text = formatCredits(quarters(value));
+      t.regex(text, /^-?\d+(\.(25|5|75))?$/);
+      t.is(parseCredits(text), quarters(value));
+    }),
+  );
+});
+
+for (const text of [
+  '',
+  '0.1',
+  '1.3',
+  '1e3',
+  'NaN',
+  'Infinity',
+  '0x10',
+  ' 1',
+  '1.',
+  '.5',
+  '--1',
+  '1,5',
+  '9999999999999',
+]) {
+  test(`'${text}' is no amount of credits`, (t) => {
+    t.is(parseCredits(text), undefined);
+  });
+}
+
+test('fractions of a quarter and amounts beyond all sense are refused', (t) => {
+  t.throws(() => quarters(0.5), { instanceOf: RangeError });
+  t.throws(() => credits(0.1), { instanceOf: RangeError });
+  t.throws(() => quarters(Number.NaN), { instanceOf: RangeError });
+  t.throws(() => credits(1e12 + 1), { instanceOf: RangeError });
+});
