@@ -10,7 +10,7 @@ namespace cutout::png {
 namespace {
 
 constexpr std::size_t kEndOfBlock = 256;
-constexpr std::size_t kLengthSymbols = 286;
+constexpr std::size_t kLengthSymbols = 288;  // 286 and 287 have a place in the fixed code only
 constexpr std::size_t kDistanceSymbols = 30;
 constexpr int kLengthLimit = 14;  // four literals and 7 pending bits fit 64
 constexpr int kDistanceLimit = 15;
@@ -87,7 +87,7 @@ Code make_fixed_code() {
 std::uint64_t body_bits(const Counts& counts, const Code& code) {
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < kLengthSymbols; ++i) {
-    const std::uint32_t extra = i > kEndOfBlock ? kLengthExtra[i - 257] : 0u;
+    const std::uint32_t extra = i > kEndOfBlock && i < 286 ? kLengthExtra[i - 257] : 0u;
     bits += std::uint64_t{counts.length[i]} * (code.length[i] + extra);
   }
   for (std::uint32_t i = 0; i < kDistanceSymbols; ++i) {
@@ -294,7 +294,7 @@ BitCosts guess_costs(std::span<const std::uint8_t> bytes) {
     total += static_cast<std::uint32_t>(end - at);
   }
   // Room for matches beside the literals, of all lengths and distances alike.
-  for (std::size_t i = 257; i < kLengthSymbols; ++i) counts.length[i] = total / 256 + 1;
+  for (std::size_t i = 257; i < 286; ++i) counts.length[i] = total / 256 + 1;
   counts.distance.fill(1);
   Code code;
   code_lengths(counts.length, kLengthLimit, code.length);
