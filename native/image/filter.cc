@@ -1,0 +1,133 @@
+#include "image/filter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+namespace {
+
+using Byte = std::uint8_t;
+
+// Pixels filtered at a time: the sums (8 kB) stay in the first-level cache while the rows pass by.
+constexpr int kTile = 512;
+
+// Vectors of the compiler: lowered to whatever the processor of the clone has. `aligned(4)`: loads
+// may start at any float.
+typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float F32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef Byte U8x64 __attribute__((vector_size(64), aligned(1), may_alias));
+
+/// True if the `pixels` have alpha 255.
+CUTOUT_SIMD bool opaque(const Byte* rgba, int pixels) {
+  U8x64 all = {};
+  all = ~all;
+  int i = 0;
+  for (; i + 16 <= pixels; i += 16) all &= *reinterpret_cast<const U8x64*>(rgba + i * 4);
+  Byte alpha = 255;
+  for (int lane = 3; lane < 64; lane += 4) alpha &= all[lane];
+  for (; i < pixels; ++i) alpha &= rgba[i * 4 + 3];
+  return alpha == 255;
+}
+
+/// sums = or += weight * row, one or four rows in a pass.
+CUTOUT_SIMD void set_row(float* __restrict sums, const Byte* __restrict row, float weight, int n) {
+  for (int i = 0; i < n; ++i) sums[i] = weight * static_cast<float>(row[i]);
+}
+
+CUTOUT_SIMD void add_row(float* __restrict sums, const Byte* __restrict row, float weight, int n) {
+  for (int i = 0; i < n; ++i) sums[i] += weight * static_cast<float>(row[i]);
+}
+
+CUTOUT_SIMD void add_four_rows(float* __restrict sums, const Byte* __restrict a,
+                               const Byte* __restrict b, const Byte* __restrict c,
+                               const Byte* __restrict d, const float* weights, int n) {
+  const float wa = weights[0];
+  const float wb = weights[1];
+  const float wc = weights[2];
+  const float wd = weights[3];
+  for (int i = 0; i < n; ++i) {
+    float sum = sums[i];
+    sum += wa * static_cast<float>(a[i]);
+    sum += wb * static_cast<float>(b[i]);
+    sum += wc * static_cast<float>(c[i]);
+    sum += wd * static_cast<float>(d[i]);
+    sums[i] = sum;
+  }
+}
+
+CUTOUT_SIMD void add_premultiplied_row(float* __restrict sums, const Byte* __restrict row,
+                                       float weight, int pixels) {
+  for (int i = 0; i < pixels; ++i) {
+    const auto alpha = static_cast<float>(row[i * 4 + 3]);
+    const float scaled = weight * (alpha * (1.0F / 255.0F));
+    sums[i * 4] += scaled * static_cast<float>(row[i * 4]);
+    sums[i * 4 + 1] += scaled * static_cast<float>(row[i * 4 + 1]);
+    sums[i * 4 + 2] += scaled * static_cast<float>(row[i * 4 + 2]);
+    sums[i * 4 + 3] += weight * alpha;
+  }
+}
+
+void filter_tile(const Byte* top, std::ptrdiff_t stride, const float* weights, int count,
+                 int pixels, float* sums) {
+  bool all_opaque = true;
+  for (int k = 0; k < count && all_opaque; ++k) all_opaque = opaque(top + k * stride, pixels);
+  if (!all_opaque) {
+    std::fill_n(sums, pixels * 4, 0.0F);
+    for (int k = 0; k < count; ++k) {
+      add_premultiplied_row(sums, top + k * stride, weights[k], pixels);
+    }
+    return;
+  }
+  set_row(sums, top, weights[0], pixels * 4);
+  int k = 1;
+  for (; k + 4 <= count; k += 4) {
+    const Byte* row = top + k * stride;
+    add_four_rows(sums, row, row + stride, row + 2 * stride, row + 3 * stride, weights + k,
+                  pixels * 4);
+  }
+  for (; k < count; ++k) add_row(sums, top + k * stride, weights[k], pixels * 4);
+}
+
+CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const float* weights,
+                                     int stride, int outputs, float* out) {
+  for (int x = 0; x < outputs; ++x) {
+    const float* from = row + static_cast<std::ptrdiff_t>(first[x]) * 4;
+    const float* w = weights + static_cast<std::ptrdiff_t>(x) * stride;
+    F32x8 even = {};
+    F32x8 odd = {};
+    for (int k = 0; k < stride; k += 4, from += 16, w += 4) {
+      const F32x8 pair = {w[0], w[0], w[0], w[0], w[1], w[1], w[1], w[1]};
+      const F32x8 next = {w[2], w[2], w[2], w[2], w[3], w[3], w[3], w[3]};
+      even += pair * *reinterpret_cast<const F32x8*>(from);
+      odd += next * *reinterpret_cast<const F32x8*>(from + 8);
+    }
+    even += odd;
+    const F32x4 low = {even[0], even[1], even[2], even[3]};
+    const F32x4 high = {even[4], even[5], even[6], even[7]};
+    *reinterpret_cast<F32x4*>(out + static_cast<std::ptrdiff_t>(x) * 4) = low + high;
+  }
+}
+
+}  // namespace
+
+void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row) {
+  const Byte* top = rgba.row(rows.first[static_cast<std::size_t>(y)]);
+  const int count = rows.count[static_cast<std::size_t>(y)];
+  for (int x = 0; x < rgba.width; x += kTile) {
+    const int pixels = std::min(kTile, rgba.width - x);
+    const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(x) * 4;
+    filter_tile(top + offset, rgba.stride, rows.of(y), count, pixels, row + offset);
+  }
+}
+
+void filter_columns(const float* row, const Taps& columns, float* out) {
+  filter_columns_with(row, columns.first.data(), columns.weights.data(), columns.stride,
+                      columns.outputs(), out);
+}
+
+}  // namespace cutout

@@ -1,0 +1,361 @@
+#include "matte/apply.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
+
+constexpr std::size_t kGrain = 64;  // rows of the picture
+constexpr int kSegment = 256;       // pixels judged and written together
+constexpr float kRoundsToZero = 0.5F / 255.0F;
+constexpr float kRoundsToOne = 254.5F / 255.0F;
+
+/// Four neighbouring samples and their weights for one output position.
+struct Cubic {
+  std::array<int, 4> at;
+  std::array<float, 4> weights;
+};
+
+std::vector<Cubic> cubic_positions(int in, int out) {
+  std::vector<Cubic> positions(static_cast<std::size_t>(out));
+  for (int i = 0; i < out; ++i) {
+    const double centre = std::clamp((i + 0.5) * in / out - 0.5, 0.0, in - 1.0);
+    const int base = static_cast<int>(centre);
+    const double t = centre - base;
+    Cubic& position = positions[static_cast<std::size_t>(i)];
+    for (int k = 0; k < 4; ++k) {
+      position.at[static_cast<std::size_t>(k)] = std::clamp(base - 1 + k, 0, in - 1);
+    }
+    position.weights = {static_cast<float>(((2 - t) * t - 1) * t / 2),
+                        static_cast<float>(((3 * t - 5) * t * t + 2) / 2),
+                        static_cast<float>(((4 - 3 * t) * t + 1) * t / 2),
+                        static_cast<float>((t - 1) * t * t / 2)};
+  }
+  return positions;
+}
+
+/// Catmull-Rom between b and c, kept between them.
+inline float between(float a, float b, float c, float d, float wa, float wb, float wc, float wd) {
+  const float value = wa * a + wb * b + wc * c + wd * d;
+  const float low = b < c ? b : c;
+  const float high = b < c ? c : b;
+  return value < low ? low : (value > high ? high : value);
+}
+
+/// What would round to 0 or 255 becomes 0 or 1, so that flat regions are exactly flat. NaN becomes
+/// 0.
+inline float snap(float p) { return p >= kRoundsToZero ? (p <= kRoundsToOne ? p : 1.0F) : 0.0F; }
+
+inline std::uint32_t multiply_255(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t product = a * b + 128;
+  return (product + (product >> 8)) >> 8;  // round(a * b / 255) for a, b in 0..255
+}
+
+inline std::uint32_t with_alpha(std::uint32_t pixel, std::uint32_t alpha,
+                                std::uint32_t hidden_mask) {
+  const std::uint32_t mask = alpha == 0 ? hidden_mask : 0x00FFFFFFU;
+  return (pixel & mask) | (alpha << 24);
+}
+
+/// A row of p at the picture's width, and what is known of each segment of it.
+struct Row {
+  int index = INT_MIN;  // row of p
+  std::vector<float> values;
+  std::vector<float> low;
+  std::vector<float> high;
+};
+
+/// All lines of p that one row of the picture needs, kept while neighbouring rows need the same.
+class RowCache {
+ public:
+  RowCache(std::span<const float> p, int p_width, const std::vector<Cubic>& columns, Box roi)
+      : p_(p), p_width_(static_cast<std::size_t>(p_width)), columns_(columns), roi_(roi) {
+    const auto width = static_cast<std::size_t>(roi.width);
+    const std::size_t segments = (width + kSegment - 1) / kSegment;
+    for (Row& row : rows_) {
+      row.values.resize(width);
+      row.low.resize(segments);
+      row.high.resize(segments);
+    }
+    line_.resize(p_width_);
+  }
+
+  const Row& row(int index) {
+    Row& row = rows_[static_cast<std::size_t>(index) % rows_.size()];
+    if (row.index != index) fill(row, index);
+    return row;
+  }
+
+ private:
+  void fill(Row& row, int index);
+
+  std::span<const float> p_;
+  std::size_t p_width_;
+  const std::vector<Cubic>& columns_;
+  Box roi_;
+  std::vector<float> line_;
+  std::array<Row, 4> rows_;  // the rows of one position are neighbours: no two share a place
+};
+
+CUTOUT_SIMD void stretch(const float* __restrict line, const Cubic* __restrict columns, int n,
+                         float* __restrict out) {
+  for (int x = 0; x < n; ++x) {
+    const Cubic& c = columns[x];
+    out[x] = between(line[c.at[0]], line[c.at[1]], line[c.at[2]], line[c.at[3]], c.weights[0],
+                     c.weights[1], c.weights[2], c.weights[3]);
+  }
+}
+
+CUTOUT_SIMD void snap_line(const float* __restrict from, int n, float* __restrict line) {
+  for (int x = 0; x < n; ++x) line[x] = snap(from[x]);
+}
+
+/// Least and greatest of n values of 0 or more, whose order is that of their bits.
+CUTOUT_SIMD void range_of(const float* values, int n, float* low, float* high) {
+  std::int32_t least = INT_MAX;
+  std::int32_t most = 0;
+  for (int x = 0; x < n; ++x) {
+    const auto bits = std::bit_cast<std::int32_t>(values[x]);
+    least = bits < least ? bits : least;
+    most = bits > most ? bits : most;
+  }
+  *low = std::bit_cast<float>(least);
+  *high = std::bit_cast<float>(most);
+}
+
+void RowCache::fill(Row& row, int index) {
+  row.index = index;
+  snap_line(p_.data() + static_cast<std::size_t>(index) * p_width_, static_cast<int>(p_width_),
+            line_.data());
+  for (int x = 0; x < roi_.width; x += kSegment) {
+    const int n = std::min(kSegment, roi_.width - x);
+    const Cubic* columns = columns_.data() + roi_.left + x;
+    float* values = row.values.data() + x;
+    float& low = row.low[static_cast<std::size_t>(x / kSegment)];
+    float& high = row.high[static_cast<std::size_t>(x / kSegment)];
+    const int first = columns[0].at[1];
+    range_of(line_.data() + first, columns[n - 1].at[2] + 1 - first, &low, &high);
+    if (low == high) {
+      std::fill_n(values, n, low);
+    } else {
+      stretch(line_.data(), columns, n, values);
+    }
+  }
+}
+
+CUTOUT_SIMD void vertical(const float* __restrict a, const float* __restrict b,
+                          const float* __restrict c, const float* __restrict d,
+                          const float* weights, int n, std::uint32_t* __restrict matte) {
+  const float wa = weights[0];
+  const float wb = weights[1];
+  const float wc = weights[2];
+  const float wd = weights[3];
+  for (int x = 0; x < n; ++x) {
+    const float p = between(a[x], b[x], c[x], d[x], wa, wb, wc, wd);
+    matte[x] = static_cast<std::uint32_t>(static_cast<std::int32_t>(p * 255.0F + 0.5F));
+  }
+}
+
+/// What a segment of written pixels adds to the summary.
+struct Seen {
+  std::uint32_t any = 0;    // OR of the alphas
+  std::uint32_t all = 255;  // AND of the alphas
+  std::uint32_t foreground = 0;
+};
+
+CUTOUT_SIMD Seen multiply_matte(std::uint32_t* __restrict pixels,
+                                const std::uint32_t* __restrict matte, int n,
+                                std::uint32_t hidden_mask) {
+  Seen seen;
+  for (int x = 0; x < n; ++x) {
+    const std::uint32_t alpha = multiply_255(pixels[x] >> 24, matte[x]);
+    pixels[x] = with_alpha(pixels[x], alpha, hidden_mask);
+    seen.any |= alpha;
+    seen.all &= alpha;
+    seen.foreground += alpha >> 7;
+  }
+  return seen;
+}
+
+CUTOUT_SIMD Seen look_at(const std::uint32_t* __restrict pixels, int n) {
+  Seen seen;
+  for (int x = 0; x < n; ++x) {
+    const std::uint32_t alpha = pixels[x] >> 24;
+    seen.any |= alpha;
+    seen.all &= alpha;
+    seen.foreground += alpha >> 7;
+  }
+  return seen;
+}
+
+/// Summary of a range of rows; ranges are joined in the end.
+struct Summary {
+  int left = INT_MAX;
+  int top = INT_MAX;
+  int right = -1;   // last column with alpha > 0
+  int bottom = -1;  // last row
+  std::int64_t foreground = 0;
+  bool opaque = true;
+
+  void add(const Seen& seen, const std::uint8_t* pixels, int x, int n, int y) {
+    foreground += seen.foreground;
+    opaque = opaque && seen.all == 255;
+    if (seen.any == 0) return;
+    top = std::min(top, y);
+    bottom = std::max(bottom, y);
+    // Only pixels that could widen the box are looked at again.
+    for (int i = 0; i < n && x + i < left; ++i) {
+      if (pixels[i * 4 + 3] != 0) left = x + i;
+    }
+    for (int i = n - 1; i >= 0 && x + i > right; --i) {
+      if (pixels[i * 4 + 3] != 0) right = x + i;
+    }
+  }
+
+  void add(const Summary& other) {
+    left = std::min(left, other.left);
+    top = std::min(top, other.top);
+    right = std::max(right, other.right);
+    bottom = std::max(bottom, other.bottom);
+    foreground += other.foreground;
+    opaque = opaque && other.opaque;
+  }
+
+  [[nodiscard]] MatteSummary result() const {
+    MatteSummary result{{}, foreground, opaque};
+    if (right >= 0) result.box = {left, top, right - left + 1, bottom - top + 1};
+    return result;
+  }
+};
+
+void clear_alpha(std::uint8_t* pixels, int n, HiddenColour hidden) {
+  if (hidden == HiddenColour::kClear) {
+    std::memset(pixels, 0, static_cast<std::size_t>(n) * 4);
+  } else {
+    for (int x = 0; x < n; ++x) pixels[x * 4 + 3] = 0;
+  }
+}
+
+Box clip(const Box& box, const ImageView& picture) {
+  const int left = std::clamp(box.left, 0, picture.width);
+  const int top = std::clamp(box.top, 0, picture.height);
+  const auto end = [](int begin, int length, int limit) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(begin) + length, 0, limit));
+  };
+  const int right = std::max(left, end(box.left, box.width, picture.width));
+  const int bottom = std::max(top, end(box.top, box.height, picture.height));
+  return {left, top, right - left, bottom - top};
+}
+
+}  // namespace
+
+MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, int p_height,
+                         const Box& roi, HiddenColour hidden, ThreadPool& pool) {
+  const Box inside = clip(roi, rgba);
+  const std::vector<Cubic> rows = cubic_positions(p_height, rgba.height);
+  const std::vector<Cubic> columns = cubic_positions(p_width, rgba.width);
+  const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
+  const auto height = static_cast<std::size_t>(rgba.height);
+  std::vector<Summary> parts((height + kGrain - 1) / kGrain);
+
+  const auto body = [&](std::size_t begin, std::size_t end) {
+    RowCache cache(p, p_width, columns, inside);
+    Summary summary;
+    std::array<std::uint32_t, kSegment> matte;
+    std::array<std::uint32_t, kSegment> pixels;
+    for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+      std::uint8_t* line = rgba.row(y);
+      if (y < inside.top || y >= inside.top + inside.height || inside.width == 0) {
+        clear_alpha(line, rgba.width, hidden);
+        summary.opaque = false;
+        continue;
+      }
+      const int behind = inside.left + inside.width;
+      if (inside.width < rgba.width) {
+        clear_alpha(line, inside.left, hidden);
+        clear_alpha(line + static_cast<std::ptrdiff_t>(behind) * 4, rgba.width - behind, hidden);
+        summary.opaque = false;
+      }
+      const Cubic& position = rows[static_cast<std::size_t>(y)];
+      const Row& a = cache.row(position.at[0]);
+      const Row& b = cache.row(position.at[1]);
+      const Row& c = cache.row(position.at[2]);
+      const Row& d = cache.row(position.at[3]);
+      for (int x = 0; x < inside.width; x += kSegment) {
+        const int n = std::min(kSegment, inside.width - x);
+        const auto segment = static_cast<std::size_t>(x / kSegment);
+        std::uint8_t* at = line + static_cast<std::ptrdiff_t>(inside.left + x) * 4;
+        // The spline stays between b and c: they alone decide whether a segment is wholly 0 or 1.
+        if (std::max(b.high[segment], c.high[segment]) < kRoundsToZero) {
+          clear_alpha(at, n, hidden);
+          summary.opaque = false;
+          continue;
+        }
+        const std::size_t bytes = static_cast<std::size_t>(n) * 4;
+        std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
+        Seen seen = look_at(pixels.data(), n);
+        const bool whole = std::min(b.low[segment], c.low[segment]) > kRoundsToOne;
+        if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
+          vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
+                   d.values.data() + x, position.weights.data(), n, matte.data());
+          seen = multiply_matte(pixels.data(), matte.data(), n, hidden_mask);
+          std::memcpy(at, pixels.data(), bytes);
+        }
+        summary.add(seen, at, inside.left + x, n, y);
+      }
+    }
+    parts[begin / kGrain] = summary;
+  };
+  pool.parallel_for(height, kGrain, body);
+
+  Summary whole;
+  for (const Summary& part : parts) whole.add(part);
+  return whole.result();
+}
+
+MatteSummary apply_matte_scalar(ImageView rgba, std::span<const float> p, int p_width, int p_height,
+                                const Box& roi, HiddenColour hidden) {
+  const std::vector<Cubic> rows = cubic_positions(p_height, rgba.height);
+  const std::vector<Cubic> columns = cubic_positions(p_width, rgba.width);
+  Summary summary;
+  for (int y = 0; y < rgba.height; ++y) {
+    for (int x = 0; x < rgba.width; ++x) {
+      const Cubic& row = rows[static_cast<std::size_t>(y)];
+      const Cubic& column = columns[static_cast<std::size_t>(x)];
+      std::array<float, 4> lines{};
+      for (std::size_t k = 0; k < 4; ++k) {
+        const auto sample = [&](std::size_t j) {
+          return snap(p[static_cast<std::size_t>(row.at[k]) * static_cast<std::size_t>(p_width) +
+                        static_cast<std::size_t>(column.at[j])]);
+        };
+        lines[k] = between(sample(0), sample(1), sample(2), sample(3), column.weights[0],
+                           column.weights[1], column.weights[2], column.weights[3]);
+      }
+      const float value = between(lines[0], lines[1], lines[2], lines[3], row.weights[0],
+                                  row.weights[1], row.weights[2], row.weights[3]);
+      const bool inside =
+          x >= roi.left && x < roi.left + roi.width && y >= roi.top && y < roi.top + roi.height;
+      std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
+      const int matte = inside ? static_cast<int>(value * 255.0F + 0.5F) : 0;
+      pixel[3] = static_cast<std::uint8_t>((pixel[3] * matte * 2 + 255) / 510);
+      if (pixel[3] == 0 && hidden == HiddenColour::kClear) pixel[0] = pixel[1] = pixel[2] = 0;
+      const std::uint32_t alpha = pixel[3];
+      summary.add({alpha, alpha, alpha >> 7}, pixel, x, 1, y);
+    }
+  }
+  return summary.result();
+}
+
+}  // namespace cutout

@@ -1,0 +1,93 @@
+#include "image/network_input.h"
+#include "image/resample.h"
+#include "images.h"
+#include "matte/apply.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+NetworkInput to_network_input(const Napi::Value& value) {
+  const auto object = value.As<Napi::Object>();
+  NetworkInput spec{object.Get("width").ToNumber().Int32Value(),
+                    object.Get("height").ToNumber().Int32Value(),
+                    {},
+                    {}};
+  const auto mean = object.Get("mean").As<Napi::Array>();
+  const auto std = object.Get("std").As<Napi::Array>();
+  for (std::uint32_t c = 0; c < 3; ++c) {
+    spec.mean[c] = mean.Get(c).ToNumber().FloatValue();
+    spec.std[c] = std.Get(c).ToNumber().FloatValue();
+  }
+  return spec;
+}
+
+/// fillNetworkInput(image, spec, threads), or threads -1 for the scalar version.
+Napi::Value fill_network_input_js(const Napi::CallbackInfo& info) {
+  const ImageView image = to_image(info[0]);
+  const NetworkInput spec = to_network_input(info[1]);
+  const int threads = info[2].ToNumber().Int32Value();
+  std::vector<float> out(3 * static_cast<std::size_t>(spec.width) *
+                         static_cast<std::size_t>(spec.height));
+  if (threads < 0) {
+    fill_network_input_scalar(image, spec, out.data());
+  } else {
+    ThreadPool pool(threads);
+    fill_network_input(image, spec, out.data(), pool);
+  }
+  return from_floats(info.Env(), out);
+}
+
+/// reduceInPlace(image, width, height, threads): message of the error, or '' .
+Napi::Value reduce_in_place_js(const Napi::CallbackInfo& info) {
+  ThreadPool pool(info[3].ToNumber().Int32Value());
+  const Status status = reduce_in_place(to_image(info[0]), info[1].ToNumber().Int32Value(),
+                                        info[2].ToNumber().Int32Value(), pool);
+  return Napi::String::New(info.Env(), status.message());
+}
+
+/// reduceScalar(image, width, height): the packed result.
+Napi::Value reduce_scalar_js(const Napi::CallbackInfo& info) {
+  const int width = info[1].ToNumber().Int32Value();
+  const int height = info[2].ToNumber().Int32Value();
+  auto out = Napi::Uint8Array::New(
+      info.Env(), static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+  reduce_scalar(to_image(info[0]), width, height, out.Data());
+  return out;
+}
+
+/// applyMatte(image, p, pWidth, pHeight, roi, 'clear' | 'keep', threads), threads -1: scalar.
+Napi::Value apply_matte_js(const Napi::CallbackInfo& info) {
+  const ImageView image = to_image(info[0]);
+  const auto p = to_floats(info[1]);
+  const int width = info[2].ToNumber().Int32Value();
+  const int height = info[3].ToNumber().Int32Value();
+  const Box roi = to_box(info[4]);
+  const HiddenColour hidden =
+      info[5].ToString().Utf8Value() == "keep" ? HiddenColour::kKeep : HiddenColour::kClear;
+  const int threads = info[6].ToNumber().Int32Value();
+  MatteSummary summary;
+  if (threads < 0) {
+    summary = apply_matte_scalar(image, p, width, height, roi, hidden);
+  } else {
+    ThreadPool pool(threads);
+    summary = apply_matte(image, p, width, height, roi, hidden, pool);
+  }
+  auto result = Napi::Object::New(info.Env());
+  result.Set("box", from_box(info.Env(), summary.box));
+  result.Set("foregroundPixels", static_cast<double>(summary.foreground_pixels));
+  result.Set("opaque", summary.opaque);
+  return result;
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("fillNetworkInput", Napi::Function::New(env, fill_network_input_js));
+  exports.Set("reduceInPlace", Napi::Function::New(env, reduce_in_place_js));
+  exports.Set("reduceScalar", Napi::Function::New(env, reduce_scalar_js));
+  exports.Set("applyMatte", Napi::Function::New(env, apply_matte_js));
+});
+
+}  // namespace cutout::test
