@@ -1,0 +1,18 @@
+export type ModelErrorCode =
+  | 'model_unknown'
+  | 'model_missing'
+  | 'model_damaged'
+  | 'model_checksum'
+  | 'model_source'
+  | 'model_unsupported';
+
+/** A network that cannot be had or used. The message is a complete sentence for the operator. */
+export class ModelError extends Error {
+  readonly code: ModelErrorCode;
+
+  constructor(code: ModelErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ModelError';
+    this.code = code;
+  }
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { UNFINISHED } from './layout.ts';
+
+export interface Written {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Length and sum of a file, read once. Rejects with ENOENT when there is none. */
+export async function digestFile(file: string, signal?: AbortSignal): Promise<Written> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, ...(signal && { signal }) })) {
+    hash.update(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+  }
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** Makes a rename in `folder` survive a power cut. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Gives a complete file its final name: contents first, then the name. */
+export async function place(temporary: string, file: string): Promise<void> {
+  const handle = await open(temporary, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  await syncFolder(path.dirname(file));
+}
+
+/**
+ * Writes a file that appears under its name only when it is complete; a failure leaves nothing behind.
+ * The folder must exist.
+ */
+export async function writeAtomically(
+  file: string,
+  chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<Written> {
+  const temporary = path.join(path.dirname(file), `${UNFINISHED}${path.basename(file)}.${process.pid}`);
+  const hash = createHash('sha256');
+  let bytes = 0;
+  try {
+    const handle = await open(temporary, 'w');
+    try {
+      for await (const chunk of chunks) {
+        hash.update(chunk);
+        bytes += chunk.length;
+        await handle.writeFile(chunk);
+      }
+    } finally {
+      await handle.close();
+    }
+    await place(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  return { bytes, sha256: hash.digest('hex') };
+}

@@ -1,0 +1,84 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { ModelError } from './error.ts';
+
+const perChannel = z.tuple([z.number(), z.number(), z.number()]).readonly();
+const relativePath = z
+  .string()
+  .regex(/^[^/\\][^\\]*$/, 'a relative path')
+  .refine((p) => !p.split('/').includes('..'));
+
+const npmSource = z.strictObject({
+  kind: z.literal('npm'),
+  package: z.string().regex(/^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/),
+  /** Exact: a range would let the file change under its sum. */
+  version: z.string().regex(/^\d+\.\d+\.\d+(-[\w.-]+)?$/),
+  /** JSON file of the package that lists, under `entry`, the chunks of the network's file in order. */
+  index: relativePath,
+  entry: z.string().min(1),
+});
+
+const httpsSource = z.strictObject({ kind: z.literal('https'), url: z.url({ protocol: /^https$/ }) });
+
+/** `path` is absolute, or relative to the folder of the manifest. */
+const fileSource = z.strictObject({ kind: z.literal('file'), path: z.string().min(1) });
+
+/** models/<name>/model.json. Everything the engine and the operator need to know of a network. */
+export const manifestSchema = z.strictObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
+  title: z.string().min(1),
+  licence: z.strictObject({
+    /** SPDX expression, or a plain name where there is none. */
+    name: z.string().min(1),
+    /** Whether it limits what a service may do with the results or with its own source code. */
+    restricted: z.boolean(),
+    /** One sentence an operator must read before using the network. */
+    note: z.string().min(1).optional(),
+  }),
+  source: z.discriminatedUnion('kind', [npmSource, httpsSource, fileSource]),
+  file: z.strictObject({
+    bytes: z
+      .number()
+      .int()
+      .positive()
+      .max(2 ** 31 - 1),
+    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    /**
+     * Where the sum comes from. confirmed: downloaded and computed for this catalogue; publisher: stated
+     * where the file is published; several: quoted alike by independent projects; single: by one project.
+     */
+    confidence: z.enum(['confirmed', 'publisher', 'several', 'single']),
+  }),
+  /** The picture is stretched to width x height; a channel's value v in 0..255 becomes (v - mean) / std. */
+  input: z.strictObject({
+    width: z.number().int().min(32).max(4096),
+    height: z.number().int().min(32).max(4096),
+    mean: perChannel,
+    std: perChannel.refine((std) => std.every((value) => value > 0), 'must be positive'),
+  }),
+  /** What output 0 holds, [N,1,H,W]. */
+  output: z.enum(['probability', 'logit']),
+  /** Tensor kept as output 1: the deepest map of the encoder. */
+  features: z.string().min(1).optional(),
+});
+
+export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
+export type Source = Manifest['source'];
+
+/** Reads and checks a manifest. Rejects with ModelError `model_unsupported` that names file and field. */
+export async function readManifest(file: string): Promise<Manifest> {
+  let json: unknown;
+  try {
+    json = JSON.parse(await readFile(file, 'utf8'));
+  } catch (cause) {
+    throw new ModelError('model_unsupported', `The manifest ${file} cannot be read as JSON.`, { cause });
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    throw new ModelError(
+      'model_unsupported',
+      `The manifest ${file} is not valid:\n${z.prettifyError(parsed.error)}`,
+    );
+  }
+  return parsed.data;
+}

@@ -1,0 +1,98 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type AttributeProto,
+  AttributeProtoSchema,
+  type GraphProto,
+  type NodeProto,
+  NodeProtoSchema,
+  type TensorProto,
+  TensorProtoSchema,
+  type ValueInfoProto,
+} from './onnx_pb.ts';
+
+/** Element types of TensorProto.data_type, by their numbers in the ONNX standard. */
+export const FLOAT = 1;
+export const INT64 = 7;
+export const FLOAT16 = 10;
+
+/** Attribute types, by their numbers in the ONNX standard. */
+const ATTRIBUTE_INT = 2;
+
+export function attribute(node: NodeProto, name: string): AttributeProto | undefined {
+  return node.attribute.find((each) => each.name === name);
+}
+
+/** Graphs nested in a node (If, Loop, Scan). */
+export function subgraphs(node: NodeProto): GraphProto[] {
+  return node.attribute.flatMap((each) => (each.g ? [each.g, ...each.graphs] : each.graphs));
+}
+
+/** Every node of a graph and of the graphs nested in it. */
+export function* allNodes(graph: GraphProto): Generator<NodeProto> {
+  for (const node of graph.node) {
+    yield node;
+    for (const inner of subgraphs(node)) yield* allNodes(inner);
+  }
+}
+
+/** Every tensor of a graph and of the graphs nested in it: initializers and attributes. */
+export function* allTensors(graph: GraphProto): Generator<TensorProto> {
+  yield* graph.initializer;
+  for (const node of graph.node) {
+    for (const each of node.attribute) if (each.t) yield each.t;
+    for (const inner of subgraphs(node)) yield* allTensors(inner);
+  }
+}
+
+export function elementType(value: ValueInfoProto): number | undefined {
+  return value.type?.value.case === 'tensorType' ? value.type.value.value.elemType : undefined;
+}
+
+export function setElementType(value: ValueInfoProto, type: number): void {
+  if (value.type?.value.case === 'tensorType') value.type.value.value.elemType = type;
+}
+
+export function newNode(
+  opType: string,
+  input: string[],
+  output: string[],
+  ints: Record<string, number> = {},
+) {
+  return create(NodeProtoSchema, {
+    name: `cutout/${output[0]}`,
+    opType,
+    input,
+    output,
+    attribute: Object.entries(ints).map(([name, i]) =>
+      create(AttributeProtoSchema, { name, i: BigInt(i), type: ATTRIBUTE_INT }),
+    ),
+  });
+}
+
+export function int64Tensor(name: string, values: readonly bigint[]): TensorProto {
+  return create(TensorProtoSchema, {
+    name,
+    dims: [BigInt(values.length)],
+    dataType: INT64,
+    int64Data: [...values],
+  });
+}
+
+/** The numbers of a small INT64 tensor, whichever way it is stored. */
+export function int64Values(tensor: TensorProto): bigint[] | undefined {
+  if (tensor.dataType !== INT64) return undefined;
+  if (tensor.rawData.length === 0) return tensor.int64Data;
+  const { buffer, byteOffset, byteLength } = tensor.rawData;
+  const view = new DataView(buffer, byteOffset, byteLength);
+  return Array.from({ length: byteLength / 8 }, (_, at) => view.getBigInt64(at * 8, true));
+}
+
+/** Constants of the outermost graph by name: initializers and the results of Constant nodes. */
+export function constants(graph: GraphProto): Map<string, TensorProto> {
+  const found = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
+  for (const node of graph.node) {
+    const tensor = node.opType === 'Constant' ? attribute(node, 'value')?.t : undefined;
+    if (tensor && node.output[0] !== undefined) found.set(node.output[0], tensor);
+  }
+  return found;
+}

@@ -1,0 +1,27 @@
+/** The value of an IEEE 754 binary16 number given by its 16 bits. */
+function halfToNumber(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : Number.NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+/**
+ * A converter of little-endian binary16 bytes to little-endian binary32 bytes; exact, because every
+ * binary16 number is a binary32 number. It owns a table of all 65536 values, so make one per network.
+ */
+export function halfWidener(): (half: Uint8Array) => Uint8Array {
+  const table = Float32Array.from({ length: 65536 }, (_, bits) => halfToNumber(bits));
+  return (half) => {
+    if (half.length % 2 !== 0) throw new RangeError(`${half.length} bytes are no list of 16-bit numbers`);
+    const source = new DataView(half.buffer, half.byteOffset, half.byteLength);
+    const wide = new Uint8Array(half.length * 2);
+    const target = new DataView(wide.buffer);
+    for (let at = 0; at < half.length; at += 2) {
+      target.setFloat32(at * 2, table[source.getUint16(at, true)] ?? Number.NaN, true);
+    }
+    return wide;
+  };
+}

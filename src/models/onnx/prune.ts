@@ -1,0 +1,60 @@
+import { create } from '@bufbuild/protobuf';
+import { FLOAT, subgraphs } from './graph.ts';
+import {
+  type GraphProto,
+  type NodeProto,
+  TypeProto_TensorSchema,
+  TypeProtoSchema,
+  ValueInfoProtoSchema,
+} from './onnx_pb.ts';
+
+/** Names a node reads, those of its nested graphs included. */
+function reads(node: NodeProto): string[] {
+  return [
+    ...node.input,
+    ...subgraphs(node).flatMap((graph) => [
+      ...graph.node.flatMap(reads),
+      ...graph.output.map((value) => value.name),
+    ]),
+  ];
+}
+
+/**
+ * Makes `names`, in this order, the only outputs. A tensor that was no output becomes one (of floats).
+ * Throws a RangeError for a name no node makes.
+ */
+export function keepOutputs(graph: GraphProto, names: readonly string[]): void {
+  graph.output = names.map((name) => {
+    const known = graph.output.find((value) => value.name === name);
+    if (known) return known;
+    if (!graph.node.some((node) => node.output.includes(name))) {
+      throw new RangeError(`the graph has no tensor named ${name}`);
+    }
+    const tensorType = create(TypeProto_TensorSchema, { elemType: FLOAT });
+    return create(ValueInfoProtoSchema, {
+      name,
+      type: create(TypeProtoSchema, { value: { case: 'tensorType', value: tensorType } }),
+    });
+  });
+}
+
+/** Drops nodes and initializers no output depends on, and the notes on intermediate shapes. */
+export function dropUnused(graph: GraphProto): void {
+  const producer = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const used = new Set<NodeProto>();
+  const names = new Set<string>();
+  const open = graph.output.map((value) => value.name);
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (names.has(name)) continue;
+    names.add(name);
+    const node = producer.get(name);
+    if (!node || used.has(node)) continue;
+    used.add(node);
+    open.push(...reads(node));
+  }
+  graph.node = graph.node.filter((node) => used.has(node));
+  graph.initializer = graph.initializer.filter((tensor) => names.has(tensor.name));
+  // Files of IR version 3 list initializers among the inputs; the picture's input always stays.
+  graph.input = graph.input.filter((value, at) => at === 0 || names.has(value.name));
+  graph.valueInfo = [];
+}

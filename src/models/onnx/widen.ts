@@ -1,0 +1,159 @@
+import { clearField } from '@bufbuild/protobuf';
+import {
+  allNodes,
+  allTensors,
+  attribute,
+  elementType,
+  FLOAT,
+  FLOAT16,
+  INT64,
+  newNode,
+  setElementType,
+  subgraphs,
+} from './graph.ts';
+import { type GraphProto, type NodeProto, type TensorProto, TensorProtoSchema } from './onnx_pb.ts';
+
+/** Whether any tensor, value or cast of the graph is of 16-bit floats. */
+export function hasHalf(graph: GraphProto): boolean {
+  for (const tensor of allTensors(graph)) if (tensor.dataType === FLOAT16) return true;
+  for (const node of allNodes(graph)) {
+    if (node.opType === 'Cast' && attribute(node, 'to')?.i === BigInt(FLOAT16)) return true;
+  }
+  return [...graph.input, ...graph.output].some((value) => elementType(value) === FLOAT16);
+}
+
+/** Element types of named values as far as the graph tells them. */
+function knownTypes(graph: GraphProto): Map<string, number> {
+  const types = new Map<string, number>();
+  for (const value of [...graph.input, ...graph.output, ...graph.valueInfo]) {
+    const type = elementType(value);
+    if (type !== undefined) types.set(value.name, type);
+  }
+  for (const tensor of graph.initializer) types.set(tensor.name, tensor.dataType);
+  for (const node of graph.node) {
+    const [name] = node.output;
+    if (name === undefined) continue;
+    const constant = node.opType === 'Constant' ? attribute(node, 'value')?.t : undefined;
+    if (constant) types.set(name, constant.dataType);
+    if (node.opType === 'Cast') types.set(name, Number(attribute(node, 'to')?.i));
+    if (node.opType === 'Shape' || node.opType === 'Size') types.set(name, INT64);
+  }
+  return types;
+}
+
+/** Moves 16-bit floats that are stored one per int32 into raw bytes, the one form `halfWidener` reads. */
+function toRaw(tensor: TensorProto): void {
+  if (tensor.int32Data.length === 0) return;
+  tensor.rawData = new Uint8Array(Uint16Array.from(tensor.int32Data).buffer);
+  tensor.int32Data = [];
+}
+
+function renameInputs(graph: GraphProto, rename: (name: string) => string): void {
+  for (const node of graph.node) {
+    node.input = node.input.map(rename);
+    for (const inner of subgraphs(node)) {
+      renameInputs(inner, rename);
+      for (const value of inner.output) value.name = rename(value.name);
+    }
+  }
+}
+
+/**
+ * Takes out the casts between 16- and 32-bit floats, which do nothing once all floats have 32 bits, and
+ * connects what they connected. Outputs keep their names.
+ */
+function dropFloatCasts(graph: GraphProto): void {
+  const types = knownTypes(graph);
+  const isFloat = (name: string) => types.get(name) === FLOAT || types.get(name) === FLOAT16;
+  const alias = new Map<string, string>();
+  graph.node = graph.node.filter((node) => {
+    const [from] = node.input;
+    const [name] = node.output;
+    if (node.opType !== 'Cast' || from === undefined || name === undefined) return true;
+    if (!isFloat(name) || !isFloat(from)) return true;
+    alias.set(name, from);
+    return false;
+  });
+  const root = (name: string): string => {
+    const from = alias.get(name);
+    return from === undefined ? name : root(from);
+  };
+  const outputs = new Set(graph.output.map((value) => value.name));
+  const made = new Set(graph.node.flatMap((node) => node.output));
+  const back = new Map<string, string>();
+  const extra: NodeProto[] = [];
+  for (const { name } of graph.output) {
+    const from = root(name);
+    if (from === name) continue;
+    // A value made by a node and wanted under one name takes it; all else is copied.
+    if (made.has(from) && !outputs.has(from) && !back.has(from)) back.set(from, name);
+    else extra.push(newNode('Identity', [from], [name]));
+  }
+  const rename = (name: string) => back.get(root(name)) ?? root(name);
+  graph.node.push(...extra);
+  for (const node of graph.node) {
+    if (!extra.includes(node)) node.output = node.output.map((name) => back.get(name) ?? name);
+  }
+  renameInputs(graph, rename);
+}
+
+function retype(graph: GraphProto): void {
+  for (const value of [...graph.input, ...graph.output]) {
+    if (elementType(value) === FLOAT16) setElementType(value, FLOAT);
+  }
+  for (const node of graph.node) {
+    for (const each of node.attribute) {
+      const names = node.opType === 'Cast' ? ['to'] : ['dtype'];
+      if (names.includes(each.name) && each.i === BigInt(FLOAT16)) each.i = BigInt(FLOAT);
+    }
+    for (const inner of subgraphs(node)) retype(inner);
+  }
+}
+
+/**
+ * Rewrites a graph of 16-bit floats to 32-bit floats: weights, constants, types and casts. The weights of
+ * the outermost graph are the bulk, so only their type changes here: the tensors named in the result still
+ * hold 16-bit numbers, to be widened one at a time while the file is written (write.ts).
+ */
+export function widen(graph: GraphProto, widenBytes: (half: Uint8Array) => Uint8Array): Set<TensorProto> {
+  dropFloatCasts(graph);
+  retype(graph);
+  const postponed = new Set<TensorProto>();
+  for (const tensor of allTensors(graph)) {
+    if (tensor.dataType !== FLOAT16) continue;
+    toRaw(tensor);
+    tensor.dataType = FLOAT;
+    postponed.add(tensor);
+  }
+  const outermost = new Set(graph.initializer);
+  for (const tensor of postponed) {
+    if (outermost.has(tensor)) continue;
+    if (tensor.rawData.length === 0) clearField(tensor, TensorProtoSchema.field.rawData);
+    else tensor.rawData = widenBytes(tensor.rawData);
+    postponed.delete(tensor);
+  }
+  return postponed;
+}
+
+/** Gives a graph of 16-bit floats an input and outputs of 32-bit floats, which is what the engine speaks. */
+export function floatBorders(graph: GraphProto): void {
+  const before: NodeProto[] = [];
+  const after: NodeProto[] = [];
+  for (const value of graph.input.slice(0, 1)) {
+    if (elementType(value) !== FLOAT16) continue;
+    const inner = `${value.name}/half`;
+    renameInputs(graph, (name) => (name === value.name ? inner : name));
+    before.push(newNode('Cast', [value.name], [inner], { to: FLOAT16 }));
+    setElementType(value, FLOAT);
+  }
+  for (const value of graph.output) {
+    if (elementType(value) !== FLOAT16) continue;
+    const inner = `${value.name}/half`;
+    renameInputs(graph, (name) => (name === value.name ? inner : name));
+    for (const node of graph.node)
+      node.output = node.output.map((name) => (name === value.name ? inner : name));
+    after.push(newNode('Cast', [inner], [value.name], { to: FLOAT }));
+    setElementType(value, FLOAT);
+  }
+  graph.node = [...before, ...graph.node, ...after];
+}

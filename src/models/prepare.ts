@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { fromBinary } from '@bufbuild/protobuf';
+import { z } from 'zod';
+import { ModelError } from './error.ts';
+import { writeAtomically } from './files.ts';
+import { type NetworkFiles, networkFiles, type Precision } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import { freeBatch } from './onnx/batch.ts';
+import { allTensors } from './onnx/graph.ts';
+import { halfWidener } from './onnx/half.ts';
+import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
+import { dropUnused, keepOutputs } from './onnx/prune.ts';
+import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
+import { encodeModel } from './onnx/write.ts';
+
+/** Raised whenever preparation makes other files than before: older ones are then made again. */
+export const PREPARER_VERSION = 1;
+
+export const preparedRecordSchema = z.strictObject({
+  preparer: z.number().int(),
+  sourceSha256: z.string(),
+  sha256: z.string(),
+  bytes: z.number().int(),
+  precision: z.enum(['fp32', 'fp16']),
+  /** Names of the outputs: the matte, then the encoder's deepest map where the manifest names one. */
+  outputs: z.array(z.string()),
+  /** Whether any number of pictures can be run at once. */
+  freeBatch: z.boolean(),
+});
+
+export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
+
+export interface Rewritten {
+  /** The prepared network, piece by piece; to be read once. */
+  readonly pieces: Iterable<Uint8Array>;
+  readonly precision: Precision;
+  readonly outputs: readonly string[];
+  readonly freeBatch: boolean;
+}
+
+function refuseExternalData(model: ModelProto): void {
+  if (!model.graph) throw new RangeError('the file has no graph');
+  for (const tensor of allTensors(model.graph)) {
+    if (tensor.externalData.length > 0 || tensor.dataLocation !== 0) {
+      throw new RangeError(`tensor ${tensor.name} is kept in another file, which is refused`);
+    }
+  }
+}
+
+/**
+ * Rewrites a published ONNX file for the engine: only output 0 and `features` are kept, what they do not
+ * need is dropped, 16-bit floats become 32-bit ones unless `precision` is fp16, input and outputs are of
+ * 32-bit floats, and the batch dimension is freed where that is certain to be right (onnx/batch.ts).
+ * `file` is borrowed until the pieces are read. Throws a RangeError for a file it cannot take, an Error of
+ * the protobuf reader for bytes that are no ONNX file.
+ */
+export function rewrite(file: Uint8Array, features: string | undefined, precision: Precision): Rewritten {
+  const model = fromBinary(ModelProtoSchema, file);
+  refuseExternalData(model);
+  const { graph } = model;
+  const alpha = graph?.output[0]?.name;
+  if (!graph || alpha === undefined) throw new RangeError('the graph has no output');
+  const outputs = features === undefined ? [alpha] : [alpha, features];
+  keepOutputs(graph, outputs);
+  const half = hasHalf(graph);
+  const widenBytes = halfWidener();
+  let widened = new Set<TensorProto>();
+  if (half && precision === 'fp32') widened = widen(graph, widenBytes);
+  else if (half) floatBorders(graph);
+  dropUnused(graph);
+  const free = freeBatch(graph);
+  return {
+    pieces: encodeModel(model, widened, widenBytes),
+    precision: half ? precision : 'fp32',
+    outputs,
+    freeBatch: free,
+  };
+}
+
+/**
+ * Makes prepared.onnx and its record from source.onnx, whose sum it checks on the way. Needs memory for the
+ * source file and one of its tensors. Rejects with ModelError.
+ */
+export async function prepareNetwork(
+  modelsDir: string,
+  manifest: Manifest,
+  precision: Precision,
+): Promise<{ files: NetworkFiles; record: PreparedRecord }> {
+  const files = networkFiles(modelsDir, manifest, precision);
+  const source = await readFile(files.source).catch((cause: unknown) => {
+    throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
+  });
+  const sourceSha256 = createHash('sha256').update(source).digest('hex');
+  if (sourceSha256 !== manifest.file.sha256) {
+    throw new ModelError(
+      'model_damaged',
+      `${files.source} is damaged: its sha256 is ${sourceSha256}, expected ${manifest.file.sha256}. ` +
+        `Remove it with \`cutout models remove ${manifest.name}\` and pull again.`,
+    );
+  }
+  let rewritten: Rewritten;
+  try {
+    rewritten = rewrite(source, manifest.features, precision);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
+      cause,
+    });
+  }
+  const written = await writeAtomically(files.prepared, rewritten.pieces);
+  const record: PreparedRecord = {
+    preparer: PREPARER_VERSION,
+    sourceSha256,
+    ...written,
+    precision,
+    outputs: [...rewritten.outputs],
+    freeBatch: rewritten.freeBatch,
+  };
+  await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
+  return { files, record };
+}
