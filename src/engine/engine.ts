@@ -1,3 +1,4 @@
+import { isCutShort } from './elf.ts';
 import {
   EngineError,
   type EngineOptions,
@@ -47,6 +48,12 @@ class NativeFace implements Engine {
   #nextId = 1;
 
   constructor(native: NativeModule, options: EngineOptions) {
+    if (isCutShort(options.runtimePath)) {
+      throw new EngineError(
+        'ENGINE_RUNTIME',
+        `The ONNX Runtime library could not be opened: '${options.runtimePath}' is cut short.`,
+      );
+    }
     try {
       this.#native = new native.Engine(options);
     } catch (error) {

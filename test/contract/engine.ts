@@ -1,0 +1,560 @@
+import { createHash } from 'node:crypto';
+import { truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext, TestFn } from 'ava';
+import type { EngineOptions, NativeEngine, NativeModule } from '../../src/engine/types.ts';
+import { ABI } from '../../src/engine/types.ts';
+import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engine_setup.ts';
+
+/** What every implementation of src/engine/types.ts must do. Registers its tests with `test`. */
+export function testEngineContract(test: TestFn, load: () => NativeModule): void {
+  const networks = new Networks();
+  test.after.always(() => networks.remove());
+
+  /** An engine that is closed when its test ends. */
+  const start = (t: ExecutionContext, changes: Partial<EngineOptions> = {}): NativeEngine => {
+    const native = load();
+    const engine = new native.Engine(engineOptions(changes));
+    t.teardown(() => engine.close(0));
+    return engine;
+  };
+  const alphaAt = (data: Uint8Array, width: number, x: number, y: number) => data[(y * width + x) * 4 + 3];
+  const digest = (data: Uint8Array) => createHash('sha256').update(data).digest('hex');
+  let files = 0;
+  const name = () => `network${++files}`;
+
+  test('versions: abi and the three version texts', (t) => {
+    const native = load();
+    t.is(native.abi, ABI);
+    new native.Engine(engineOptions());
+    const { addon, simd, onnxruntime } = native.versions();
+    t.regex(addon, /^\d+\.\d+\.\d+/);
+    t.regex(simd, /^(x86-64-v[34]|baseline)$/);
+    t.regex(onnxruntime, /^\d+\.\d+/);
+  });
+
+  test('load: names inputs and outputs, and measures opening and the first run', async (t) => {
+    const engine = start(t);
+    const info = await engine.load(networks.spec('info', { secondOutput: true }));
+    t.is(info.name, 'info');
+    t.deepEqual(info.inputs, ['picture']);
+    t.deepEqual(info.outputs, ['alpha', 'features']);
+    t.true(info.loadMs > 0 && info.warmUpMs > 0);
+  });
+
+  test('load: a network that cannot be used is ENGINE_MODEL with one sentence that names the file', async (t) => {
+    const engine = start(t);
+    const broken: [string, ReturnType<typeof networks.spec>, RegExp][] = [];
+    const missing = { ...networks.spec(name()), path: path.join(networks.folder, 'nothing.onnx') };
+    broken.push(['missing', missing, /nothing\.onnx' does not exist/]);
+    broken.push(['a folder', { ...missing, path: networks.folder }, /does not exist/]);
+    const empty = networks.spec(name());
+    writeFileSync(empty.path, '');
+    broken.push(['empty', empty, /cannot be used/]);
+    const cut = networks.spec(name(), { convolutions: 1 });
+    truncateSync(cut.path, 20_000);
+    broken.push(['cut short', cut, /cannot be used/]);
+    const text = networks.spec(name());
+    writeFileSync(text.path, 'not a network, but long enough to be one\n'.repeat(50));
+    broken.push(['text', text, /cannot be used/]);
+    broken.push([
+      'other input size',
+      { ...networks.spec(name()), width: 32 },
+      /\[1, 3, 64, 64\].*\[1, 3, 64, 32\]/,
+    ]);
+    broken.push(['three maps', networks.spec(name(), { channels: 3 }), /\[1, 3, 64, 64\]; one map/]);
+    broken.push(['two inputs', networks.spec(name(), { secondInput: true }), /2 inputs/]);
+    for (const [what, spec, message] of broken) {
+      const error = await t.throwsAsync(engine.load(spec), { code: 'ENGINE_MODEL', message }, what);
+      t.true(error?.message.includes(spec.path), `${what}: ${error?.message}`);
+      t.false(error?.message.includes('\n'), what);
+    }
+    await t.throwsAsync(engine.matte(1, halves(8, 8), planFor('nothing', { width: 8, height: 8 })), {
+      code: 'ENGINE_MODEL',
+      message: /'nothing'/,
+    });
+    t.is(engine.stats().failed, broken.length);
+  });
+
+  test('load: a GPU that cannot be used is ENGINE_RUNTIME, not a silent run on the CPU', async (t) => {
+    for (const provider of ['cuda', 'tensorrt'] as const) {
+      const engine = start(t, { provider, deviceId: 1023 });
+      await t.throwsAsync(engine.load(networks.spec(name())), {
+        code: 'ENGINE_RUNTIME',
+        message: provider === 'cuda' ? /CUDA was asked for and cannot be used: / : /TensorRT was asked for/,
+      });
+    }
+  });
+
+  test('load: a name loaded again is replaced', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    await engine.load({ ...networks.spec(name(), { gain: -40 }), name: spec.name });
+    const picture = halves(64, 64);
+    await engine.matte(1, picture, planFor(spec.name, picture));
+    t.is(alphaAt(picture.data, 64, 4, 4), 0);
+    t.is(alphaAt(picture.data, 64, 60, 60), 255);
+  });
+
+  test('matte: writes alpha, clears hidden colour, leaves the subject, finds its box', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const picture = halves(300, 200);
+    const result = await engine.matte(1, picture, planFor(spec.name, picture));
+    t.deepEqual([result.width, result.height, result.opaque], [300, 200, false]);
+    t.deepEqual([...picture.data.subarray(0, 4)], [255, 255, 255, 255]);
+    t.deepEqual([...picture.data.subarray(-4)], [0, 0, 0, 0]);
+    t.deepEqual([result.box.left, result.box.top, result.box.height], [0, 0, 200]);
+    // The network sees 64 columns: its edge is known to about one of them.
+    t.true(Math.abs(result.box.width - 150) <= 5, String(result.box.width));
+    t.true(Math.abs(result.foregroundPixels - 30_000) <= 200 * 5, String(result.foregroundPixels));
+    for (const time of [result.queueMs, result.prepareMs, result.inferMs, result.matteMs]) t.true(time >= 0);
+  });
+
+  test('matte: probability and logit outputs, one or two outputs, give the same alpha', async (t) => {
+    const engine = start(t);
+    const variants = [
+      networks.spec(name()),
+      networks.spec(name(), { sigmoid: true }, { output: 'probability' }),
+      networks.spec(name(), { secondOutput: true }),
+      networks.spec(name(), { convolutions: 2 }),
+    ];
+    const results: Uint8Array[] = [];
+    for (const [id, spec] of variants.entries()) {
+      await engine.load(spec);
+      const picture = halves(200, 100);
+      await engine.matte(id, picture, planFor(spec.name, picture));
+      results.push(picture.data);
+    }
+    const [first, ...others] = results;
+    for (const other of others) {
+      t.true(other.every((value, i) => Math.abs(value - (first?.[i] ?? 0)) <= 1));
+    }
+  });
+
+  test('matte: a middling probability becomes a middling alpha, times the alpha that was there', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name(), { gain: 0 });
+    await engine.load(spec);
+    for (const [before, after] of [
+      [255, 128],
+      [100, 50],
+      [0, 0],
+    ] as const) {
+      const picture = halves(50, 40, before);
+      await engine.matte(1, picture, planFor(spec.name, picture));
+      for (let i = 3; i < picture.data.length; i += 4) {
+        if (Math.abs((picture.data[i] ?? 0) - after) > 1) t.fail(`alpha ${picture.data[i]} for ${before}`);
+      }
+    }
+    t.pass();
+  });
+
+  test('matte: hiddenColour keep leaves the colours under alpha 0', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name(), { gain: -40 });
+    await engine.load(spec);
+    const picture = halves(64, 64);
+    await engine.matte(1, picture, planFor(spec.name, picture, { hiddenColour: 'keep' }));
+    t.deepEqual([...picture.data.subarray(0, 4)], [255, 255, 255, 0]);
+  });
+
+  test('matte: alpha is 0 outside the region of interest', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name(), { gain: 0, bias: 40 });
+    await engine.load(spec);
+    const picture = halves(80, 60);
+    const roi = { left: 10, top: 20, width: 30, height: 15 };
+    const result = await engine.matte(1, picture, planFor(spec.name, picture, { roi }));
+    t.deepEqual(result.box, roi);
+    t.is(result.foregroundPixels, 30 * 15);
+  });
+
+  test('matte: a smaller plan leaves the reduced result at the front of the same memory', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const picture = halves(400, 300);
+    const result = await engine.matte(1, picture, planFor(spec.name, { width: 100, height: 75 }));
+    t.deepEqual([result.width, result.height], [100, 75]);
+    for (const y of [0, 37, 74]) {
+      t.is(alphaAt(picture.data, 100, 5, y), 255);
+      t.is(alphaAt(picture.data, 100, 95, y), 0);
+    }
+  });
+
+  test('matte: does not depend on the number of threads', async (t) => {
+    const digests = new Set<string>();
+    for (const threads of [1, 2, 3]) {
+      const engine = start(t, { workers: threads, pixelThreads: threads });
+      const spec = networks.spec(name());
+      await engine.load(spec);
+      const picture = halves(333, 257);
+      await engine.matte(1, picture, planFor(spec.name, { width: 200, height: 150 }));
+      digests.add(digest(picture.data.subarray(0, 200 * 150 * 4)));
+    }
+    t.is(digests.size, 1);
+  });
+
+  test('matte: many at once on shared threads, each gets its own result', async (t) => {
+    const engine = start(t, { workers: 3, intraOpThreads: 2, pixelThreads: 2, queueLimit: 100 });
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const pictures = Array.from({ length: 60 }, (_, i) => halves(20 + i, 30 + ((i * 7) % 40)));
+    const results = await Promise.all(pictures.map((p, id) => engine.matte(id, p, planFor(spec.name, p))));
+    for (const [i, result] of results.entries()) {
+      const picture = pictures[i];
+      if (picture === undefined) continue;
+      t.is(result.width, picture.width);
+      t.is(alphaAt(picture.data, picture.width, 0, 0), 255);
+      t.is(alphaAt(picture.data, picture.width, picture.width - 1, 0), 0);
+    }
+    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 61, failed: 0, cancelled: 0 });
+  });
+
+  test('matte: values that are not numbers are ENGINE_MODEL, not an empty picture', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name(), { bias: Number.NaN });
+    await engine.load(spec);
+    const picture = halves(32, 32);
+    await t.throwsAsync(engine.matte(1, picture, planFor(spec.name, picture)), { code: 'ENGINE_MODEL' });
+  });
+
+  test('matte: the JavaScript thread goes on during a run', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name());
+    await engine.load(spec);
+    const picture = halves(256, 256);
+    let ticks = 0;
+    let longest = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      const now = performance.now();
+      longest = Math.max(longest, now - last);
+      last = now;
+      ticks++;
+    }, 5);
+    const { inferMs } = await engine.matte(1, picture, planFor(spec.name, picture));
+    longest = Math.max(longest, performance.now() - last);
+    clearInterval(timer);
+    t.log(`${ticks} ticks of 5 ms in ${inferMs.toFixed(0)} ms, longest gap ${longest.toFixed(0)} ms`);
+    t.true(inferMs > 100, 'the network is too fast to tell');
+    // A blocked thread would show no tick and one gap as long as the run.
+    t.true(ticks >= inferMs / 25);
+    t.true(longest < inferMs / 2);
+  });
+
+  test('cancel: a waiting job is rejected at once, its pixels untouched', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 40);
+    await engine.load(spec);
+    const [first, second] = [halves(256, 256), halves(256, 256)];
+    const running = engine.matte(1, first, planFor(spec.name, first));
+    const before = digest(second.data);
+    const waiting = engine.matte(2, second, planFor(spec.name, second));
+    await until(engine, (stats) => stats.running === 1);
+    t.is(engine.stats().queued, 1);
+    t.true(engine.cancel(2));
+    t.is(engine.stats().queued, 0);
+    await t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' });
+    t.is(engine.stats().running, 1, 'rejected while the other still ran');
+    t.is(digest(second.data), before);
+    t.false(engine.cancel(2), 'it is over');
+    t.false(engine.cancel(99), 'unknown');
+    await running;
+    t.false(engine.cancel(1), 'it is over');
+    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
+  });
+
+  test('cancel: a running job ends long before its run would', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 60);
+    const { warmUpMs } = await engine.load(spec);
+    const picture = halves(256, 256);
+    const job = engine.matte(1, picture, planFor(spec.name, picture));
+    await until(engine, (stats) => stats.running === 1);
+    await sleep(20);
+    const asked = performance.now();
+    t.true(engine.cancel(1));
+    await t.throwsAsync(job, { code: 'ENGINE_CANCELLED' });
+    const took = performance.now() - asked;
+    t.log(`cancelled in ${took.toFixed(0)} ms of a ${warmUpMs.toFixed(0)} ms run`);
+    t.true(took < warmUpMs / 2);
+    // The worker is free again, and the next run is whole.
+    await engine.matte(2, picture, planFor(spec.name, picture));
+    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
+  });
+
+  test('deadline: a job that waited too long does not start', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name());
+    await engine.load(spec);
+    const [first, second] = [halves(256, 256), halves(256, 256)];
+    const running = engine.matte(1, first, planFor(spec.name, first));
+    const before = digest(second.data);
+    const late = engine.matte(2, second, planFor(spec.name, second, { deadlineMs: 1 }));
+    await t.throwsAsync(late, { code: 'ENGINE_DEADLINE' });
+    t.is(digest(second.data), before);
+    await running;
+    t.is(engine.stats().failed, 1);
+  });
+
+  test('deadline: checked between the steps of a running job', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name());
+    const { warmUpMs } = await engine.load(spec);
+    const picture = halves(256, 256);
+    const before = digest(picture.data);
+    const job = engine.matte(1, picture, planFor(spec.name, picture, { deadlineMs: warmUpMs / 4 }));
+    await t.throwsAsync(job, { code: 'ENGINE_DEADLINE' });
+    t.is(digest(picture.data), before, 'the matte was not written after the deadline');
+  });
+
+  test('queue: one more than queueLimit waiting jobs is refused at once', async (t) => {
+    const engine = start(t, { queueLimit: 2 });
+    const spec = networks.slow(name(), 8);
+    await engine.load(spec);
+    const jobs = [1, 2, 3].map((id) => {
+      const picture = halves(256, 256);
+      return engine.matte(id, picture, planFor(spec.name, picture));
+    });
+    const picture = halves(256, 256);
+    await t.throwsAsync(engine.matte(4, picture, planFor(spec.name, picture)), {
+      code: 'ENGINE_QUEUE_FULL',
+      message: /2 jobs/,
+    });
+    await Promise.all(jobs);
+    await engine.matte(4, picture, planFor(spec.name, picture));
+    t.is(engine.stats().done, 5);
+  });
+
+  test('queue: with queueLimit 0 a free thread still takes a job', async (t) => {
+    const engine = start(t, { queueLimit: 0 });
+    const spec = networks.slow(name(), 4);
+    await engine.load(spec);
+    const [first, second] = [halves(256, 256), halves(256, 256)];
+    const job = engine.matte(1, first, planFor(spec.name, first));
+    await t.throwsAsync(engine.matte(2, second, planFor(spec.name, second)), { code: 'ENGINE_QUEUE_FULL' });
+    const png = await engine.encodePng(3, second, { channels: 'rgba', effort: 1 });
+    t.true(png.length > 0, 'a PNG needs no inference worker');
+    await job;
+  });
+
+  test('encodePng: returns a PNG, leaves the pixels, runs beside a network run', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 40);
+    await engine.load(spec);
+    const busy = halves(256, 256);
+    const job = engine.matte(1, busy, planFor(spec.name, busy));
+    await until(engine, (stats) => stats.running === 1);
+    const picture = halves(60, 40);
+    const before = digest(picture.data);
+    const [rgba, alpha] = await Promise.all([
+      engine.encodePng(2, picture, { channels: 'rgba', effort: 1 }),
+      engine.encodePng(3, picture, {
+        channels: 'alpha',
+        effort: 9,
+        icc: new Uint8Array(200),
+        pixelsPerMetre: [1, 2],
+      }),
+    ]);
+    t.is(engine.stats().running, 1, 'the network still runs');
+    t.is(digest(picture.data), before);
+    for (const [png, colourType] of [
+      [rgba, 6],
+      [alpha, 0],
+    ] as const) {
+      t.true(Buffer.isBuffer(png));
+      t.is(png.subarray(0, 8).toString('latin1'), '\x89PNG\r\n\x1a\n');
+      t.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20), png[24], png[25]], [60, 40, 8, colourType]);
+      t.is(png.subarray(-8, -4).toString('latin1'), 'IEND');
+    }
+    t.true(alpha.includes('iCCP') && alpha.includes('pHYs'));
+    await job;
+  });
+
+  test('encodePng: waiting and running ones can be cancelled, deadlines count', async (t) => {
+    const engine = start(t);
+    const big = { data: new Uint8Array(4000 * 3000 * 4), width: 4000, height: 3000 };
+    for (let i = 0; i < big.data.length; i += 4) {
+      new DataView(big.data.buffer).setUint32(i, Math.imul(i, 2654435761));
+    }
+    const running = engine.encodePng(1, big, { channels: 'rgba', effort: 9 });
+    const waiting = engine.encodePng(2, big, { channels: 'rgba', effort: 9 });
+    const late = engine.encodePng(3, big, { channels: 'rgba', effort: 9, deadlineMs: 0 });
+    await until(engine, (stats) => stats.running === 1);
+    t.true(engine.cancel(2));
+    t.true(engine.cancel(1));
+    await t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' });
+    await t.throwsAsync(running, { code: 'ENGINE_CANCELLED' });
+    await t.throwsAsync(late, { code: 'ENGINE_DEADLINE' });
+    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 0, failed: 1, cancelled: 2 });
+  });
+
+  test('close: lets running and waiting jobs finish, refuses new ones', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 6);
+    await engine.load(spec);
+    const pictures = [1, 2, 3].map(() => halves(256, 256));
+    const jobs = pictures.map((picture, id) => engine.matte(id, picture, planFor(spec.name, picture)));
+    const closed = engine.close(60_000);
+    const late = halves(8, 8);
+    await t.throwsAsync(engine.encodePng(9, late, { channels: 'rgba', effort: 1 }), {
+      code: 'ENGINE_CLOSED',
+    });
+    const results = await Promise.all(jobs);
+    t.true(results.every((result) => result.width === 256));
+    await closed;
+    await t.throwsAsync(engine.load(spec), { code: 'ENGINE_CLOSED' });
+    await engine.close(0);
+    t.is(engine.stats().done, 4);
+  });
+
+  test('close: cancels what outlives the grace, and a second call can shorten it', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 60);
+    const { warmUpMs } = await engine.load(spec);
+    const pictures = [halves(256, 256), halves(256, 256)];
+    const jobs = pictures.map((picture, id) => engine.matte(id, picture, planFor(spec.name, picture)));
+    await until(engine, (stats) => stats.running === 1);
+    const asked = performance.now();
+    const patient = engine.close(600_000);
+    const impatient = engine.close(10);
+    for (const job of jobs) await t.throwsAsync(job, { code: 'ENGINE_CLOSED' });
+    await Promise.all([patient, impatient]);
+    t.true(performance.now() - asked < warmUpMs);
+    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 1, failed: 0, cancelled: 2 });
+  });
+
+  test('two engines at once keep apart', async (t) => {
+    const [a, b] = [start(t), start(t, { workers: 2, intraOpThreads: 2 })];
+    await Promise.all([
+      a.load(networks.spec('same')),
+      b.load({ ...networks.spec(name(), { gain: -40 }), name: 'same' }),
+    ]);
+    const [left, right] = [halves(64, 64), halves(64, 64)];
+    await Promise.all([a.matte(1, left, planFor('same', left)), b.matte(1, right, planFor('same', right))]);
+    t.is(alphaAt(left.data, 64, 0, 0), 255);
+    t.is(alphaAt(right.data, 64, 0, 0), 0);
+    await a.close(0);
+    await b.matte(1, right, planFor('same', right));
+    t.is(b.stats().done, 3);
+  });
+
+  test('misuse throws at once: engine options', (t) => {
+    const native = load();
+    const wrong: [object, ErrorConstructor, RegExp][] = [
+      [{ workers: 0 }, RangeError, /Expected an integer from 1 to 1024 for workers but received 0\./],
+      [{ workers: 1.5 }, RangeError, /workers but received 1\.5/],
+      [{ workers: Number.NaN }, RangeError, /workers but received NaN/],
+      [{ intraOpThreads: '2' }, TypeError, /Expected a number for intraOpThreads but received '2'\./],
+      [{ pixelThreads: 0 }, RangeError, /pixelThreads/],
+      [{ queueLimit: -1 }, RangeError, /queueLimit/],
+      [{ deviceId: undefined }, TypeError, /deviceId but received undefined/],
+      [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
+      [{ provider: 3 }, TypeError, /provider/],
+      [{ runtimePath: '' }, RangeError, /runtimePath/],
+      [{ runtimePath: null }, TypeError, /runtimePath but received null/],
+    ];
+    for (const [change, instanceOf, message] of wrong) {
+      t.throws(() => new native.Engine({ ...engineOptions(), ...change }), { instanceOf, message });
+    }
+    t.throws(() => Reflect.construct(native.Engine, []), { instanceOf: TypeError });
+    const engine = new native.Engine(engineOptions());
+    t.throws(() => engine.stats.call({} as NativeEngine), undefined, 'called on something else');
+  });
+
+  test('misuse throws at once: specs, pixels, plans, ids', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const picture = halves(20, 10);
+    const plan = planFor(spec.name, picture);
+    const call =
+      (method: 'load' | 'matte' | 'encodePng' | 'cancel' | 'close', ...args: unknown[]) =>
+      () =>
+        Reflect.apply(Reflect.get(engine, method) as () => unknown, engine, args);
+    const wrong: [() => unknown, ErrorConstructor, RegExp][] = [
+      [call('load'), TypeError, /an object for spec but received undefined/],
+      [call('load', { ...spec, name: 7 }), TypeError, /a string for name/],
+      [call('load', { ...spec, width: 0 }), RangeError, /width/],
+      [call('load', { ...spec, mean: [1, 2] }), TypeError, /three numbers for mean/],
+      [call('load', { ...spec, std: [1, 0, 1] }), RangeError, /above 0 for std/],
+      [call('load', { ...spec, mean: [1, Number.NaN, 1] }), RangeError, /finite number for mean/],
+      [call('load', { ...spec, output: 'alpha' }), RangeError, /output/],
+      [call('matte', '1', picture, plan), TypeError, /id/],
+      [call('matte', -1, picture, plan), RangeError, /id/],
+      [call('matte', 2 ** 53, picture, plan), RangeError, /id/],
+      [call('matte', 1, null, plan), TypeError, /pixels/],
+      [call('matte', 1, { ...picture, data: [...picture.data] }, plan), TypeError, /a Uint8Array for data/],
+      [
+        call('matte', 1, { ...picture, data: new Uint16Array(800) }, plan),
+        TypeError,
+        /a Uint8Array for data/,
+      ],
+      [
+        call('matte', 1, { ...picture, data: new Uint8Array(799) }, plan),
+        RangeError,
+        /800 \(width \* height \* 4\).* 799/,
+      ],
+      [call('matte', 1, { ...picture, width: 65536 }, plan), RangeError, /width/],
+      [call('matte', 1, { ...picture, width: 65535, height: 65535 }, plan), RangeError, /width \* height/],
+      [call('matte', 1, picture, { ...plan, width: 21 }), RangeError, /from 1 to 20 for width/],
+      [call('matte', 1, picture, { ...plan, hiddenColour: 'gone' }), RangeError, /hiddenColour/],
+      [
+        call('matte', 1, picture, { ...plan, roi: { left: 15, top: 0, width: 6, height: 1 } }),
+        RangeError,
+        /from 1 to 5 for width/,
+      ],
+      [
+        call('matte', 1, picture, { ...plan, roi: { left: 0, top: 0, width: 0, height: 1 } }),
+        RangeError,
+        /width/,
+      ],
+      [call('matte', 1, picture, { ...plan, deadlineMs: -1 }), RangeError, /deadlineMs/],
+      [call('encodePng', 1, picture, { channels: 'rgb', effort: 1 }), RangeError, /channels/],
+      [call('encodePng', 1, picture, { channels: 'rgba', effort: 0 }), RangeError, /from 1 to 9 for effort/],
+      [call('encodePng', 1, picture, { channels: 'rgba', effort: 1, icc: 'x' }), TypeError, /icc/],
+      [
+        call('encodePng', 1, picture, { channels: 'rgba', effort: 1, pixelsPerMetre: [1] }),
+        TypeError,
+        /pixelsPerMetre/,
+      ],
+      [call('cancel'), TypeError, /id/],
+      [call('close', -1), RangeError, /graceMs/],
+      [call('close', Number.POSITIVE_INFINITY), RangeError, /graceMs/],
+    ];
+    for (const [misuse, instanceOf, message] of wrong) t.throws(misuse, { instanceOf, message });
+    t.is(engine.stats().done, 1, 'nothing was started');
+    await engine.matte(1, picture, plan);
+  });
+
+  test('misuse throws at once: an id in use, pixels that belong to a job', async (t) => {
+    const engine = start(t);
+    const spec = networks.slow(name(), 6);
+    await engine.load(spec);
+    const picture = halves(256, 256);
+    const job = engine.matte(1, picture, planFor(spec.name, picture));
+    const other = halves(16, 16);
+    t.throws(() => engine.matte(1, other, planFor(spec.name, other)), {
+      instanceOf: RangeError,
+      message: /id 1 is in use/,
+    });
+    const part = { data: picture.data.subarray(256 * 4, 256 * 8), width: 256, height: 1 };
+    for (const pixels of [picture, part]) {
+      t.throws(() => engine.matte(2, pixels, planFor(spec.name, pixels)), {
+        instanceOf: RangeError,
+        message: /belong to the job 1/,
+      });
+      t.throws(() => engine.encodePng(2, pixels, { channels: 'rgba', effort: 1 }), {
+        instanceOf: RangeError,
+      });
+    }
+    await job;
+    await engine.encodePng(1, picture, { channels: 'rgba', effort: 1 });
+  });
+}
