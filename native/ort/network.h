@@ -30,7 +30,7 @@ struct NetworkOptions {
 /// | input  | float32 [1, 3, height, width], exactly one                                          |
 /// | output | float32, output 0 only, [1, 1, h, w] or the same with fewer leading ones; h, w may  |
 /// |        | differ from the input's                                                             |
-/// | threads| different slots at the same time; one slot by one thread |
+/// | threads| different slots at the same time; one slot by one thread                             |
 class Network {
  public:
   /// Opens the file, checks its shapes and runs it once on slot 0. kModel for the file's faults,

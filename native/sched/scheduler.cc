@@ -78,6 +78,11 @@ SchedulerStats Scheduler::stats() const {
   return stats;
 }
 
+void Scheduler::stop_admission() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
 void Scheduler::close(std::chrono::milliseconds grace) {
   std::vector<EntryPointer> removed;
   {

@@ -65,6 +65,9 @@ class Scheduler {
 
   [[nodiscard]] SchedulerStats stats() const;
 
+  /// Refuses new jobs from now on; the first step of close().
+  void stop_admission();
+
   /// Refuses new jobs, gives the others `grace` to finish, stops the rest with kClosed and joins
   /// all threads. May be called several times, also while another call waits: the shortest grace
   /// counts.
