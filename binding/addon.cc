@@ -1,8 +1,31 @@
 #include <napi.h>
 
-static Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  exports.Set("abi", Napi::Number::New(env, 1));
+#include "core/simd.h"
+#include "engine.h"
+#include "instance.h"
+#include "ort/runtime.h"
+
+namespace {
+
+/// Compared with ABI of src/engine/types.ts: raised with every change of that contract.
+constexpr int kAbi = 1;
+
+Napi::Value versions(const Napi::CallbackInfo& info) {
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("addon", CUTOUT_VERSION);
+  result.Set("simd", cutout::simd_level());
+  result.Set("onnxruntime", cutout::ort::runtime_version());
+  return result;
+}
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new cutout::binding::Instance(env));  // deleted with the environment
+  exports.Set("abi", kAbi);
+  exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
+  exports.Set("Engine", cutout::binding::EngineObject::define(env));
   return exports;
 }
 
-NODE_API_MODULE(cutout, Init)
+}  // namespace
+
+NODE_API_MODULE(cutout, init)

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "convert.h"
+#include "instance.h"
+
+namespace cutout::binding {
+
+/// NativeEngine of src/engine/types.ts. JS thread only.
+class EngineObject : public Napi::ObjectWrap<EngineObject> {
+ public:
+  static Napi::Function define(Napi::Env env);
+
+  explicit EngineObject(const Napi::CallbackInfo& info);  // throws ENGINE_RUNTIME
+
+ private:
+  Napi::Value load(const Napi::CallbackInfo& info);        // [async]
+  Napi::Value matte(const Napi::CallbackInfo& info);       // [async]
+  Napi::Value encode_png(const Napi::CallbackInfo& info);  // [async]
+  Napi::Value cancel(const Napi::CallbackInfo& info);      // [sync]
+  Napi::Value stats(const Napi::CallbackInfo& info);       // [sync]
+  Napi::Value close(const Napi::CallbackInfo& info);       // [async]
+
+  /// Memory that a job borrows.
+  struct Borrowed {
+    const std::uint8_t* begin;
+    const std::uint8_t* end;
+    bool written;
+  };
+  /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another job:
+  /// many may read the same ones, a writer wants them alone.
+  Completion::Pending begin(std::uint64_t id, const Pixels& pixels, bool written);
+
+  Completion& completion_;
+  std::shared_ptr<Running> running_;
+  std::unordered_map<std::uint64_t, Borrowed> jobs_;
+};
+
+}  // namespace cutout::binding

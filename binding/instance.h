@@ -1,0 +1,65 @@
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "completion.h"
+#include "pipeline/engine.h"
+
+namespace cutout::binding {
+
+/// The threads behind one Engine object.
+class Running {
+ public:
+  explicit Running(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  ~Running() { shut_down(); }  // JS thread only
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] Engine& engine() { return *engine_; }
+
+  /// Closes the engine on a thread of its own, because that waits; `done` is called on it. JS
+  /// thread only.
+  void close(std::chrono::milliseconds grace, std::function<void()> done) {
+    engine_->stop_admission();
+    closers_.emplace_back([this, grace, done = std::move(done)] {
+      engine_->close(grace);
+      done();
+    });
+  }
+
+  /// Cancels what is left and joins every thread. JS thread only.
+  void shut_down() {
+    engine_->close(std::chrono::milliseconds(0));
+    for (std::thread& closer : closers_) closer.join();
+    closers_.clear();
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::thread> closers_;
+};
+
+/// What belongs to one environment: the main thread's or a worker thread's.
+class Instance {
+ public:
+  explicit Instance(Napi::Env env);
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  [[nodiscard]] Completion& completion() { return completion_; }
+  void add(const std::shared_ptr<Running>& running);
+
+ private:
+  /// Runs while the environment goes down and before its thread-safe function does: afterwards no
+  /// thread of ours exists that could call into it.
+  void shut_down();
+
+  Completion completion_;
+  std::vector<std::weak_ptr<Running>> running_;
+};
+
+}  // namespace cutout::binding

@@ -1,0 +1,98 @@
+#include "pipeline/engine.h"
+
+#include <utility>
+
+#include "ort/runtime.h"
+
+namespace cutout {
+
+Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
+  CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
+  engine.reset(new Engine(options));
+  return {};
+}
+
+Engine::Engine(const EngineOptions& options)
+    : options_(options), scheduler_(options.workers, options.pixel_threads, options.queue_limit) {}
+
+template <typename Result>
+void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
+                  std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done) {
+  // Written by the work, read by the callback after it: the scheduler orders the two.
+  const auto result = std::make_shared<Result>();
+  const auto finish = std::make_shared<Done<Result>>(std::move(done));
+  Job job;
+  job.id = id;
+  job.lane = lane;
+  job.deadline = deadline;
+  job.work = [work = std::move(work), result](int worker, const CancelToken& token) {
+    return work(worker, token, *result);
+  };
+  job.done = [finish, result](Status status) { (*finish)(std::move(status), std::move(*result)); };
+  if (Status status = scheduler_.push(std::move(job)); !status.ok()) {
+    (*finish)(std::move(status), Result{});
+  }
+}
+
+void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
+  const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
+    ort::NetworkOptions options;
+    options.path = spec.path;
+    options.width = spec.input.width;
+    options.height = spec.input.height;
+    options.provider = options_.provider;
+    options.device_id = options_.device_id;
+    options.intra_op_threads = options_.intra_op_threads;
+    options.slots = options_.workers;
+    const auto loaded = std::make_shared<LoadedNetwork>();
+    loaded->spec = spec;
+    CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
+    info = {loaded->network->input_names(), loaded->network->output_names(),
+            loaded->network->load_ms(), loaded->network->warm_up_ms()};
+    const std::lock_guard lock(mutex_);
+    networks_[spec.name] = loaded;
+    return {};
+  };
+  push<NetworkInfo>({}, Lane::kPixels, {}, work, std::move(done));
+}
+
+void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
+                   const std::string& network, Deadline deadline, Done<MatteResult> done) {
+  std::shared_ptr<LoadedNetwork> loaded;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = networks_.find(network);
+    if (found != networks_.end()) loaded = found->second;
+  }
+  if (loaded == nullptr) {
+    done({Code::kModel, "No network named '" + network + "' is loaded."}, {});
+    return;
+  }
+  const auto work = [this, pixels, plan, loaded, queued = Clock::now()](
+                        int worker, const CancelToken& token, MatteResult& result) -> Status {
+    result.queue_ms = milliseconds(queued, Clock::now());
+    return make_matte(pixels, plan, *loaded, worker, token, scheduler_.pool(), result);
+  };
+  push<MatteResult>(id, Lane::kNetwork, deadline, work, std::move(done));
+}
+
+void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
+                        Done<std::vector<std::uint8_t>> done) {
+  const auto work = [this, job = std::move(job)](int, const CancelToken& token,
+                                                 std::vector<std::uint8_t>& png) -> Status {
+    const PngOptions options{job.alpha_only, job.effort, job.icc, job.pixels_per_metre};
+    const Status status = cutout::encode_png(
+        job.pixels, options, scheduler_.pool(), [&token] { return !token.check().ok(); }, png);
+    CUTOUT_RETURN_IF_ERROR(token.check());
+    return status;
+  };
+  push<std::vector<std::uint8_t>>(id, Lane::kPixels, deadline, work, std::move(done));
+}
+
+void Engine::close(std::chrono::milliseconds grace) {
+  scheduler_.close(grace);
+  const std::lock_guard lock(mutex_);
+  networks_.clear();
+}
+
+}  // namespace cutout

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/image_view.h"
+#include "core/status.h"
+#include "matte/apply.h"
+#include "ort/network.h"
+#include "pipeline/matte.h"
+#include "png/encode.h"
+#include "sched/scheduler.h"
+
+namespace cutout {
+
+/// Names, units and limits of the fields: src/engine/types.ts.
+struct EngineOptions {
+  std::string runtime_path;
+  ort::Provider provider = ort::Provider::kCpu;
+  int device_id = 0;
+  int workers = 1;
+  int intra_op_threads = 1;
+  int pixel_threads = 1;
+  int queue_limit = 0;
+};
+
+struct NetworkInfo {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  double load_ms = 0;
+  double warm_up_ms = 0;
+};
+
+struct PngJob {
+  ConstImageView pixels;
+  bool alpha_only = false;
+  int effort = 1;
+  std::vector<std::uint8_t> icc;
+  std::optional<std::array<std::uint32_t, 2>> pixels_per_metre;
+};
+
+/// The engine without Node: networks, queue, threads. Results arrive through a callback that is
+/// called exactly once, from any thread; pixels are borrowed until then. Callbacks must not throw
+/// and must not call the engine.
+class Engine {
+ public:
+  template <typename Result>
+  using Done = std::function<void(Status, Result)>;
+  using Deadline = std::optional<Clock::time_point>;
+
+  /// kRuntime when the library cannot be opened. Options are in range.
+  static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
+
+  /// Opens, checks and warms a network on the pixel lane. A name loaded before is replaced; jobs
+  /// that run on the old network finish on it.
+  void load(const NetworkSpec& spec, Done<NetworkInfo> done);
+
+  void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
+             Deadline deadline, Done<MatteResult> done);
+
+  void encode_png(std::uint64_t id, PngJob job, Deadline deadline,
+                  Done<std::vector<std::uint8_t>> done);
+
+  bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
+  [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
+  void stop_admission() { scheduler_.stop_admission(); }
+  /// Scheduler::close, then frees the networks.
+  void close(std::chrono::milliseconds grace);
+
+ private:
+  explicit Engine(const EngineOptions& options);
+
+  template <typename Result>
+  void push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
+            std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
+
+  const EngineOptions options_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
+  Scheduler scheduler_;
+};
+
+}  // namespace cutout

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/cancel.h"
+#include "core/image_view.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+#include "image/network_input.h"
+#include "matte/apply.h"
+#include "ort/network.h"
+
+namespace cutout {
+
+/// What output 0 holds.
+enum class NetworkOutput { kProbability, kLogit };
+
+/// Fields as in src/engine/types.ts.
+struct NetworkSpec {
+  std::string name;
+  std::string path;
+  NetworkInput input;
+  NetworkOutput output = NetworkOutput::kProbability;
+};
+
+struct LoadedNetwork {
+  NetworkSpec spec;
+  std::unique_ptr<ort::Network> network;
+};
+
+struct MattePlan {
+  int width = 0;  // of the result, at most the picture's
+  int height = 0;
+  HiddenColour hidden = HiddenColour::kClear;
+  Box roi;  // in pixels of the result, inside it
+};
+
+struct MatteResult {
+  int width = 0;
+  int height = 0;
+  MatteSummary summary;
+  double queue_ms = 0;
+  double prepare_ms = 0;
+  double infer_ms = 0;
+  double matte_ms = 0;
+};
+
+/// Brings what a network gave to 0..1, in place: sigmoid for logits, then clamped. kModel when a
+/// value is not a number: a broken network must not look like an empty picture.
+Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool);
+
+/// The numbered steps of one matte, on the calling thread and idle threads of the pool:
+///  1. resize and normalise the picture into the slot's input
+///  2. run the network, bring its output to 0..1
+///  3. reduce the picture to the plan's size, if that is smaller
+///  4. write alpha and hidden colour, find the box
+/// `token` is asked after every step. `pixels` are RGBA8 without row padding; steps 3 and 4 write
+/// to them, so after an error in these their content is undefined.
+Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded, int slot,
+                  const CancelToken& token, ThreadPool& pool, MatteResult& result);
+
+}  // namespace cutout
