@@ -1,0 +1,111 @@
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "image/network_input.h"
+#include "image/resample.h"
+#include "matte/apply.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+struct Picture {
+  int width;
+  int height;
+  std::vector<std::uint8_t> data;
+
+  [[nodiscard]] ImageView view() {
+    return {data.data(), width, height, 4, static_cast<std::ptrdiff_t>(width) * 4};
+  }
+};
+
+/// 4:3, opaque, noise in the colours.
+Picture make_picture(double megapixels) {
+  const int width = static_cast<int>(std::sqrt(megapixels * 1e6 * 4 / 3));
+  const int height = width * 3 / 4;
+  Picture picture{width, height, {}};
+  picture.data.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < picture.data.size(); ++i) {
+    state = state * 1664525 + 1013904223;
+    picture.data[i] = i % 4 == 3 ? 255 : static_cast<std::uint8_t>(state >> 24);
+  }
+  return picture;
+}
+
+/// A soft ellipse: about a third foreground, a band of a few samples between.
+std::vector<float> make_alpha(int size) {
+  std::vector<float> p(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double x = static_cast<double>(i % static_cast<std::size_t>(size)) / size - 0.5;
+    const double y = static_cast<double>(i / static_cast<std::size_t>(size)) / size - 0.5;
+    const double inside = 0.33 + 0.01 * std::sin(40 * std::atan2(y, x)) - std::hypot(x, y);
+    p[i] = static_cast<float>(1 / (1 + std::exp(-inside * 400)));
+  }
+  return p;
+}
+
+/// Runs `work` on a fresh copy of the picture `rounds` times; milliseconds of each.
+std::vector<double> time(Picture& picture, int rounds, const std::function<void(ImageView)>& work) {
+  const std::vector<std::uint8_t> original = picture.data;
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    picture.data = original;
+    const auto start = std::chrono::steady_clock::now();
+    work(picture.view());
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    times.push_back(took.count());
+  }
+  return times;
+}
+
+/// benchKernel(name, megapixels, threads, rounds): { pixels, ms: [...] }, the caller being one
+/// thread.
+Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].ToString().Utf8Value();
+  Picture picture = make_picture(info[1].ToNumber().DoubleValue());
+  ThreadPool pool(info[2].ToNumber().Int32Value() - 1);
+  const int rounds = info[3].ToNumber().Int32Value();
+  constexpr int kSide = 1024;
+  std::function<void(ImageView)> work;
+  std::vector<float> floats;
+  if (name == "networkInput") {
+    floats.resize(3 * kSide * kSide);
+    const NetworkInput spec{kSide, kSide, {128, 128, 128}, {256, 256, 256}};
+    work = [&, spec](ImageView view) { fill_network_input(view, spec, floats.data(), pool); };
+  } else if (name == "applyMatte") {
+    floats = make_alpha(kSide);
+    work = [&](ImageView view) {
+      const Box roi{0, 0, view.width, view.height};
+      apply_matte(view, floats, kSide, kSide, roi, HiddenColour::kClear, pool);
+    };
+  } else if (name == "reduceToHalf" || name == "reduceToTenth") {
+    const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);
+    work = [&, by](ImageView view) {
+      const Status status = reduce_in_place(view, static_cast<int>(view.width / by),
+                                            static_cast<int>(view.height / by), pool);
+      if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+    };
+  } else {
+    throw Napi::RangeError::New(info.Env(), "no kernel '" + name + "'");
+  }
+  const std::vector<double> times = time(picture, rounds, work);
+  auto ms = Napi::Array::New(info.Env(), times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) ms.Set(static_cast<std::uint32_t>(i), times[i]);
+  auto result = Napi::Object::New(info.Env());
+  result.Set("pixels", static_cast<double>(picture.width) * picture.height);
+  result.Set("ms", ms);
+  return result;
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("benchKernel", Napi::Function::New(env, bench_kernel));
+});
+
+}  // namespace cutout::test
