@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { access, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { UNFINISHED } from './layout.ts';
 
@@ -70,4 +70,11 @@ export async function writeAtomically(
     throw error;
   }
   return { bytes, sha256: hash.digest('hex') };
+}
+
+export async function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
 }

@@ -48,6 +48,8 @@ export const manifestSchema = z.strictObject({
      * where the file is published; several: quoted alike by independent projects; single: by one project.
      */
     confidence: z.enum(['confirmed', 'publisher', 'several', 'single']),
+    /** Floats of the file as published. 16-bit ones are widened for CPUs and kept for GPUs. */
+    precision: z.enum(['fp32', 'fp16']),
   }),
   /** The picture is stretched to width x height; a channel's value v in 0..255 becomes (v - mean) / std. */
   input: z.strictObject({

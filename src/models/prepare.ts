@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { ModelError } from './error.ts';
 import { writeAtomically } from './files.ts';
-import { type NetworkFiles, networkFiles, type Precision } from './layout.ts';
+import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { allTensors } from './onnx/graph.ts';
@@ -86,7 +86,7 @@ export async function prepareNetwork(
   modelsDir: string,
   manifest: Manifest,
   precision: Precision,
-): Promise<{ files: NetworkFiles; record: PreparedRecord }> {
+): Promise<PreparedRecord> {
   const files = networkFiles(modelsDir, manifest, precision);
   const source = await readFile(files.source).catch((cause: unknown) => {
     throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
@@ -96,7 +96,7 @@ export async function prepareNetwork(
     throw new ModelError(
       'model_damaged',
       `${files.source} is damaged: its sha256 is ${sourceSha256}, expected ${manifest.file.sha256}. ` +
-        `Remove it with \`cutout models remove ${manifest.name}\` and pull again.`,
+        `Run \`cutout models pull ${manifest.name}\`.`,
     );
   }
   let rewritten: Rewritten;
@@ -108,6 +108,8 @@ export async function prepareNetwork(
       cause,
     });
   }
+  // The old record goes first: a file without one counts as missing, never as damaged.
+  await rm(files.record, { force: true });
   const written = await writeAtomically(files.prepared, rewritten.pieces);
   const record: PreparedRecord = {
     preparer: PREPARER_VERSION,
@@ -118,5 +120,5 @@ export async function prepareNetwork(
     freeBatch: rewritten.freeBatch,
   };
   await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
-  return { files, record };
+  return record;
 }

@@ -1,0 +1,50 @@
+import type { NetworkSpec, Provider } from '../engine/types.ts';
+import { findNetwork, installedCatalogue } from './catalogue.ts';
+import { ModelError } from './error.ts';
+import { networkFiles, type Precision } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import type { Observer } from './observer.ts';
+import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
+import { verifyPrepared, verifySource } from './verify.ts';
+
+/** Floats a device is given: 16-bit ones only where they were published and the device likes them. */
+export function precisionFor(manifest: Manifest, device: Provider): Precision {
+  return device === 'cpu' ? 'fp32' : manifest.file.precision;
+}
+
+export interface EnsureOptions {
+  readonly modelsDir: string;
+  /** Whether a network that is not there may be fetched, and a damaged one repaired. */
+  readonly pull: boolean;
+  readonly device: Provider;
+  readonly observer: Observer;
+  readonly catalogueDir?: string;
+  readonly dependencies?: PullDependencies;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * What the engine needs to open a network, after checking every byte of its file. A network prepared by
+ * another version of Cutout is prepared again. Rejects with ModelError, whose message is for the operator.
+ */
+export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
+  const entry = await findNetwork(options.catalogueDir ?? installedCatalogue(), name);
+  const { manifest } = entry;
+  const precision = precisionFor(manifest, options.device);
+  const files = networkFiles(options.modelsDir, manifest, precision);
+  const work = { ...options, precision, dependencies: options.dependencies ?? pullDependencies() };
+  const remedy = `Run \`cutout models pull ${name}\`.`;
+
+  const state = await verifyPrepared(files, manifest, precision);
+  if (state !== 'ok' && options.pull) await pullNetwork(entry, work);
+  else if (state === 'damaged') {
+    throw new ModelError('model_damaged', `The network file ${files.prepared} is damaged. ${remedy}`);
+  } else if (state !== 'ok') {
+    if ((await verifySource(files, manifest)) === 'missing') {
+      throw new ModelError('model_missing', `The network ${name} is not in ${options.modelsDir}. ${remedy}`);
+    }
+    await prepareAgain(entry, work);
+  }
+  const { width, height, mean, std } = manifest.input;
+  return { name, path: files.prepared, width, height, mean, std, output: manifest.output };
+}

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { copyFile, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { UNFINISHED } from './layout.ts';
+
+const POLL_MS = 250;
+const HEARTBEAT_MS = 10_000;
+/** An owner this long without a heartbeat is dead, even if it cannot be looked up (another host). */
+const SILENT_MS = 60_000;
+
+const ownerSchema = z.object({ token: z.string(), host: z.string(), pid: z.number(), started: z.string() });
+
+/** When a process started, so that a new process with an old number is told apart; '' where unknown. */
+async function startOf(pid: number): Promise<string> {
+  const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  // Field 22; the second field is a name in parentheses that may hold spaces.
+  return line.slice(line.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+}
+
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+async function isStale(file: string, content: string): Promise<boolean> {
+  const { mtimeMs } = await stat(file);
+  if (Date.now() - mtimeMs > SILENT_MS) return true;
+  let owner: z.infer<typeof ownerSchema>;
+  try {
+    owner = ownerSchema.parse(JSON.parse(content));
+  } catch {
+    return false; // being written right now, or soon silent
+  }
+  if (owner.host !== hostname()) return false;
+  return !exists(owner.pid) || (await startOf(owner.pid)) !== owner.started;
+}
+
+/** Takes the lock of a dead owner away. Two processes may try at once: only what was seen is removed. */
+async function removeStale(file: string, seen: string): Promise<void> {
+  const aside = path.join(path.dirname(file), `${UNFINISHED}lock.${randomUUID()}`);
+  await rename(file, aside);
+  if ((await readFile(aside, 'utf8')) !== seen) await copyFile(aside, file, constants.COPYFILE_EXCL);
+  await rm(aside);
+}
+
+const absent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+/**
+ * Waits until this process alone holds the lock `file`, does `work`, and gives it back. A lock whose owner
+ * died is taken over. `onWait` is called once if there is somebody to wait for.
+ */
+export async function withLock<T>(
+  file: string,
+  work: () => Promise<T>,
+  options: { readonly signal?: AbortSignal | undefined; readonly onWait: () => void },
+): Promise<T> {
+  const started = await startOf(process.pid);
+  const mine = JSON.stringify({ token: randomUUID(), host: hostname(), pid: process.pid, started });
+  for (let waited = false; ; ) {
+    options.signal?.throwIfAborted();
+    try {
+      await writeFile(file, mine, { flag: 'wx' });
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    try {
+      const content = await readFile(file, 'utf8');
+      if (await isStale(file, content)) {
+        await removeStale(file, content);
+        continue;
+      }
+    } catch (error) {
+      if (absent(error)) continue; // released or taken over in the meantime
+      throw error;
+    }
+    if (!waited) options.onWait();
+    waited = true;
+    await sleep(POLL_MS, undefined, { signal: options.signal });
+  }
+  const heartbeat = setInterval(() => {
+    const now = new Date();
+    utimes(file, now, now).catch(() => {});
+  }, HEARTBEAT_MS);
+  heartbeat.unref();
+  try {
+    return await work();
+  } finally {
+    clearInterval(heartbeat);
+    if ((await readFile(file, 'utf8').catch(() => '')) === mine) await rm(file, { force: true });
+  }
+}

