@@ -1,0 +1,88 @@
+interface Slot {
+  readonly entry: unknown;
+  readonly bytes: number;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** What a slot costs besides its content: key, objects, map entry. */
+const slotBytes = 512;
+
+/**
+ * A store for keyv in memory, bounded in bytes and in time. The oldest goes first, and nothing outlives its
+ * time, whether or not anybody asks for it. Entries are kept by reference: they must not be changed.
+ */
+export class BoundedStore {
+  /** Oldest first: a Map keeps the order of insertion. */
+  readonly #slots = new Map<string, Slot>();
+  readonly #maxBytes: number;
+  readonly #bytesOf: (entry: unknown) => number;
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(maxBytes: number, bytesOf: (entry: unknown) => number) {
+    this.#maxBytes = maxBytes;
+    this.#bytesOf = bytesOf;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get size(): number {
+    return this.#slots.size;
+  }
+
+  get(key: string): unknown {
+    return this.#slots.get(key)?.entry;
+  }
+
+  has(key: string): boolean {
+    return this.#slots.has(key);
+  }
+
+  /** `ttl` in milliseconds, more than 0. What is larger than the whole store is not kept. */
+  set(key: string, entry: unknown, ttl: number): void {
+    this.delete(key);
+    const bytes = this.#bytesOf(entry) + slotBytes;
+    if (bytes > this.#maxBytes) return;
+    this.#slots.set(key, { entry, bytes, expiresAt: Date.now() + ttl });
+    this.#bytes += bytes;
+    for (const oldest of this.#slots.keys()) {
+      if (this.#bytes <= this.#maxBytes) break;
+      this.delete(oldest);
+    }
+    this.#schedule();
+  }
+
+  delete(key: string): boolean {
+    const slot = this.#slots.get(key);
+    if (!slot) return false;
+    this.#slots.delete(key);
+    this.#bytes -= slot.bytes;
+    return true;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#slots.clear();
+    this.#bytes = 0;
+  }
+
+  /** One timer, for the oldest: with one time to live for all it is the first to go. */
+  #schedule(): void {
+    const oldest = this.#slots.values().next().value;
+    if (this.#timer || !oldest) return;
+    const expire = () => {
+      this.#timer = undefined;
+      const now = Date.now();
+      for (const [key, { expiresAt }] of this.#slots) {
+        if (expiresAt > now) break;
+        this.delete(key);
+      }
+      this.#schedule();
+    };
+    this.#timer = setTimeout(expire, Math.max(1, oldest.expiresAt - Date.now())).unref();
+  }
+}
