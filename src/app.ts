@@ -1,10 +1,15 @@
 import Koa from 'koa';
+import type { Cutout } from './cutout/cutout.ts';
 import type { Middleware, State } from './http/context.ts';
+import { type Authenticate, auth } from './http/middleware/auth.ts';
+import { available } from './http/middleware/available.ts';
+import { body } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { log } from './http/middleware/log.ts';
 import { requestId } from './http/middleware/requestId.ts';
+import { cutoutRoute } from './http/route/cutout/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { createRouter } from './http/router.ts';
 import type { Health } from './ops/health.ts';
@@ -15,6 +20,8 @@ export interface AppParts {
   readonly health: Health;
   /** Seconds a request may take. */
   readonly timeout: number;
+  readonly authenticate: Authenticate;
+  readonly cutout: Cutout;
 }
 
 /** A kept connection would outlive the process that is going down. */
@@ -26,8 +33,7 @@ const closeWhenStopping =
   };
 
 /** The application from its parts; nothing is opened, nothing listens. */
-export function createApp(parts: AppParts): Koa<State, object> {
-  const { logger, health, timeout } = parts;
+export function createApp({ logger, health, timeout, authenticate, cutout }: AppParts): Koa<State, object> {
   const app = new Koa<State, object>();
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
@@ -37,6 +43,8 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(closeWhenStopping(health));
   app.use(errors(logger));
   app.use(deadline(timeout));
-  for (const middleware of createRouter([...healthRoutes(health)])) app.use(middleware);
+  const guarded = [auth(authenticate), available(health), body];
+  const routes = [cutoutRoute(guarded, cutout, logger), ...healthRoutes(health)];
+  for (const middleware of createRouter(routes)) app.use(middleware);
   return app;
 }

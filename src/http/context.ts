@@ -1,5 +1,5 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
-import type { Account } from '../cutout/ports.ts';
+import type { Account } from '../accounts/accounts.ts';
 import type { Form } from './form.ts';
 
 /** What the middlewares of one request leave for each other. Each field names who writes it. */

@@ -64,7 +64,7 @@ export async function listen(
   const server = createServer(
     {
       // The application answers a late upload itself; this is for clients that do not read the answer.
-      requestTimeout: (timeout + 10) * 1000,
+      requestTimeout: (timeout + 20) * 1000,
       headersTimeout: 20_000,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,

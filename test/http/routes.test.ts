@@ -1,10 +1,9 @@
 import test from 'ava';
 import { createHealth } from '../../src/ops/health.ts';
-import { startServer } from '../fixtures/http_server.ts';
+import { errorOf, eventually, startService } from '../fixtures/service.ts';
 
 test('an unknown path is 404 in the envelope, with the headers of every answer', async (t) => {
-  const server = await startServer({});
-  t.teardown(() => server.close(1000));
+  const server = await startService(t);
   const answer = await fetch(`${server.url}/v2.0/nothing`, { method: 'POST', body: 'x' });
   t.is(answer.status, 404);
   t.is(answer.headers.get('content-type'), 'application/json; charset=utf-8');
@@ -18,18 +17,16 @@ test('an unknown path is 404 in the envelope, with the headers of every answer',
 });
 
 test('a known path with another method is 405 with Allow', async (t) => {
-  const server = await startServer({});
-  t.teardown(() => server.close(1000));
+  const server = await startService(t);
   const answer = await fetch(`${server.url}/health/live`, { method: 'DELETE' });
   t.is(answer.status, 405);
   t.is(answer.headers.get('allow'), 'GET, HEAD, OPTIONS');
-  t.like(await answer.json(), { errors: [{ code: 'method_not_allowed', title: 'Method not allowed' }] });
+  t.like(await errorOf(t, answer), { code: 'method_not_allowed', title: 'Method not allowed' });
 });
 
 test('health: live at once, ready only while the network is warm', async (t) => {
   const health = createHealth();
-  const server = await startServer({ health });
-  t.teardown(() => server.close(1000));
+  const server = await startService(t, { health });
   const status = async (path: string) => (await fetch(server.url + path)).status;
   t.is(await status('/health/live'), 200);
   const starting = await fetch(`${server.url}/health/ready`);
@@ -45,11 +42,10 @@ test('health: live at once, ready only while the network is warm', async (t) => 
 });
 
 test('each request is one line of the log', async (t) => {
-  const server = await startServer({});
-  t.teardown(() => server.close(1000));
+  const server = await startService(t);
   const answer = await fetch(`${server.url}/nothing?secret=1`);
   await answer.text();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() => server.lines().length > 0);
   const [line, ...more] = server.lines();
   t.is(more.length, 0);
   t.like(line, { method: 'GET', path: '/nothing', status: 404, error: 'not_found' });

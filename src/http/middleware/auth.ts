@@ -1,6 +1,9 @@
-import type { Authenticate } from '../../cutout/ports.ts';
+import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
 import type { Context, Middleware } from '../context.ts';
+
+/** The account a key belongs to; undefined when the key is unknown or revoked. */
+export type Authenticate = (key: string) => Account | undefined | Promise<Account | undefined>;
 
 /** X-Api-Key counts when both are sent. */
 function keyOf(ctx: Context): string {

@@ -1,7 +1,7 @@
 import { type AppError, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { Context, Middleware } from '../context.ts';
-import { linger } from '../linger.ts';
+import { answerAndLinger, isUploading } from '../linger.ts';
 import { logError } from './log.ts';
 
 export function answerError(ctx: Context, error: AppError): void {
@@ -19,8 +19,9 @@ export const errors =
       await next();
     } catch (thrown) {
       const error = toAppError(thrown);
+
       logError(logger, ctx.state.requestId, ctx.state.facts, error);
       answerError(ctx, error);
-      linger(ctx.req, ctx.res);
+      if (isUploading(ctx)) answerAndLinger(ctx);
     }
   };

@@ -1,30 +1,33 @@
 import type { AppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
-import type { Middleware } from '../context.ts';
+import type { Context, Middleware } from '../context.ts';
+
+/** False when the client went away before it had the whole answer. One that lingers has it already. */
+const answered = ({ res, respond }: Context) => res.writableFinished || respond === false;
 
 /**
- * One line a request, written when the answer was sent or the connection broke. Faults of our own are
+ * One line a request, written when it is worked off and its answer is out or its connection broken. Faults of our own are
  * logged with their cause, beside the line.
  */
 export const log =
   (logger: Logger): Middleware =>
   async (ctx, next) => {
     const started = performance.now();
-    ctx.res.once('close', () => {
+    const write = () => {
       const { requestId, account, facts } = ctx.state;
-      const sent = ctx.res.writableFinished;
       logger.info({
         request: requestId,
         method: ctx.method,
         path: ctx.path,
-        // 499: the client went away before it had the whole answer.
-        status: sent ? ctx.res.statusCode : 499,
+        status: answered(ctx) ? ctx.res.statusCode : 499,
         ms: Math.round((performance.now() - started) * 10) / 10,
         account: account?.id,
         ...facts,
       });
-    });
+    };
     await next();
+    if (ctx.res.closed) write();
+    else ctx.res.once('close', write);
   };
 
 /** Puts an error into the request's line, and a fault of our own with cause and stack beside it. */

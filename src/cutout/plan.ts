@@ -1,0 +1,58 @@
+import type { Tier } from '../billing/price.ts';
+import type { ReserveRequest } from '../billing/reservation.ts';
+import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
+import type { Dimensions } from '../image/types.ts';
+import type { CutoutRequest, SubjectType, TypeLevel } from './request.ts';
+
+/** Every size and choice of one piece of work, settled before the first pixel is decoded. */
+export interface Plan {
+  readonly result: Dimensions;
+  /** At least the result's and, where the source has it, the network's input size. */
+  readonly decode: Dimensions;
+  /** RGB under alpha 0: a ZIP shows the original background there (CONTRACT section 7.4). */
+  readonly hiddenColour: 'clear' | 'keep';
+}
+
+/** What `size=full` would give (X-Max-Width, X-Max-Height). */
+export const fullSize = (source: Dimensions): Dimensions => resultSize(source, SIZE_LIMITS.full);
+
+const pixels = ({ width, height }: Dimensions) => width * height;
+
+/** What the books are asked to set aside. `auto` is theirs to decide, with the balance. */
+export function reserveRequest(
+  requestId: string,
+  request: CutoutRequest,
+  source: Dimensions,
+): ReserveRequest {
+  if (request.size === 'auto') return { requestId, size: 'auto', pixels: pixels(fullSize(source)) };
+  return { requestId, size: request.size === 'preview' ? 'preview' : 'full' };
+}
+
+export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions, network: Dimensions): Plan {
+  const size: SizeName = request.size === 'auto' ? tier : request.size;
+  const result = resultSize(source, SIZE_LIMITS[size]);
+  return Object.freeze({
+    result,
+    decode: decodeSize(source, result, network),
+    hiddenColour: request.format === 'zip' ? 'keep' : 'clear',
+  });
+}
+
+/**
+ * True when hardly anything reached alpha 1/2: fewer than 16 pixels, or 0.02 % of where the subject may be
+ * (CONTRACT section 14). `area` in pixels of the result.
+ */
+export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
+  foregroundPixels < Math.max(16, area * 0.0002);
+
+/**
+ * X-Type for a kind that was named or found, in the words of the level (CONTRACT section 7.1). There is no
+ * classifier yet: what was left to it is `other`.
+ */
+export function typeWord(type: SubjectType, level: TypeLevel): string | undefined {
+  if (level === 'none') return undefined;
+  if (type === 'auto') return 'other';
+  if (type === 'graphic') return level === '2' ? 'graphics' : 'other';
+  if (type === 'transportation') return level === '2' ? 'transportation' : 'other';
+  return type;
+}

@@ -1,0 +1,45 @@
+import { formatCredits } from '../../../billing/price.ts';
+import type { CutoutResult } from '../../../cutout/cutout.ts';
+import type { Context } from '../../context.ts';
+
+/** JSON when Accept names it; a wildcard means the picture (CONTRACT section 2). */
+export function wantsJson(accept: string): boolean {
+  return accept.split(',').some((range) => {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
+    return type === 'application/json' && Number(quality) > 0;
+  });
+}
+
+/** Headers of CONTRACT section 7.1 and the picture, as bytes or in JSON (7.3). */
+export function present(ctx: Context, result: CutoutResult): void {
+  const { foreground, max, type } = result;
+  if (type !== undefined) ctx.set('X-Type', type);
+  ctx.set({
+    'X-Width': String(result.width),
+    'X-Height': String(result.height),
+    'X-Max-Width': String(max.width),
+    'X-Max-Height': String(max.height),
+    'X-Credits-Charged': formatCredits(result.charged),
+    'X-Foreground-Top': String(foreground.top),
+    'X-Foreground-Left': String(foreground.left),
+    'X-Foreground-Width': String(foreground.width),
+    'X-Foreground-Height': String(foreground.height),
+  });
+  if (wantsJson(ctx.get('Accept'))) {
+    ctx.body = JSON.stringify({
+      data: {
+        result_b64: result.bytes.toString('base64'),
+        foreground_top: foreground.top,
+        foreground_left: foreground.left,
+        foreground_width: foreground.width,
+        foreground_height: foreground.height,
+      },
+    });
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
+  } else {
+    ctx.body = result.bytes;
+    ctx.set('Content-Type', result.contentType);
+  }
+  ctx.status = 200;
+}
