@@ -1,17 +1,14 @@
-import sharp, { type OutputInfo, type SharpOptions } from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { ImageError, imageErrorFrom } from './errors.ts';
+import { runJob } from './job.ts';
+import { hasHarmlessFaults } from './jpeg.ts';
 import type { Dimensions, Patience, Probe, Raster } from './types.ts';
 
-/**
- * libjpeg warnings behind which the picture is whole: stray bytes between segments or after the scan, header
- * fields out of their range. Everything else that libjpeg warns of is damage.
- */
-const HARMLESS = /extraneous bytes before marker|Invalid SOS parameters|unknown JFIF revision/;
-
-function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions, failOn: SharpOptions['failOn']) {
+function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
   let image = sharp(bytes, {
-    ...(failOn && { failOn }),
+    // Truncated files fail either way; `warning` also refuses JPEGs with too little data for their header.
+    failOn: probe.format === 'jpeg' && hasHarmlessFaults(bytes) ? 'error' : 'warning',
     limitInputPixels: probe.width * probe.height,
     autoOrient: true,
     ignoreIcc: !probe.convertsProfile,
@@ -40,30 +37,19 @@ export async function decode(
   bytes: Uint8Array,
   probe: Probe,
   target: Dimensions,
-  { signal, timeoutSeconds = 0 }: Patience = {},
+  patience: Patience = {},
 ): Promise<Raster> {
   if (target.width > probe.width || target.height > probe.height) {
     throw new RangeError('decode never enlarges: target is larger than the picture');
   }
-  signal?.throwIfAborted();
-  const attempt = async (failOn: SharpOptions['failOn']) =>
-    await pipeline(bytes, probe, target, failOn)
-      .timeout({ seconds: timeoutSeconds })
-      .toBuffer({ resolveWithObject: true });
-
-  let result: { data: Buffer; info: OutputInfo };
+  let result: Awaited<ReturnType<typeof runJob>>;
   try {
-    result = await attempt('warning').catch((error: unknown) => {
-      if (!(error instanceof Error && HARMLESS.test(error.message))) throw error;
-      signal?.throwIfAborted();
-      return attempt('error');
-    });
+    // sharp throws some errors as soon as it is given the bytes.
+    result = await runJob(pipeline(bytes, probe, target), patience);
   } catch (error) {
-    signal?.throwIfAborted();
+    patience.signal?.throwIfAborted();
     throw imageErrorFrom(error);
   }
-  signal?.throwIfAborted();
-
   const { data, info } = result;
   const { width, height } = target;
   if (info.width !== width || info.height !== height || data.length !== width * height * 4) {

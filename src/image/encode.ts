@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import type { Pixels, PngOptions } from '../engine/types.ts';
-import { ImageError, imageErrorFrom } from './errors.ts';
+import { ImageError } from './errors.ts';
+import { runJob } from './job.ts';
 import { type Tags, tagJpeg, tagWebp } from './profile.ts';
 import type { Dimensions, OutputFormat, Patience, Raster } from './types.ts';
 import { zipResult } from './zip.ts';
@@ -71,25 +72,14 @@ const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const
  * RGB under alpha 0 is the caller's business (MattePlan.hiddenColour: `keep` for a ZIP).
  */
 export async function encode(raster: Raster, options: EncodeOptions, png: PngEncoder): Promise<Encoded> {
-  const { format, channels, opaque, icc, density, pngEffort, signal, timeoutSeconds = 0 } = options;
+  const { format, channels, opaque, icc, density, pngEffort } = options;
   const { width, height } = raster;
   const resolution: Tags = density ? { density } : {};
   const tags: Tags = { ...resolution, ...(icc && { icc }) };
   const image = () => sharp(raster.data, { raw: { width, height, channels: 4 } });
   const matte = () => image().extractChannel(3).toColourspace('b-w');
 
-  const finish = async (pipeline: Sharp) => {
-    signal?.throwIfAborted();
-    const bytes = await pipeline
-      .timeout({ seconds: timeoutSeconds })
-      .toBuffer()
-      .catch((error: unknown) => {
-        const known = imageErrorFrom(error);
-        throw known.code === 'timeout' ? known : error;
-      });
-    signal?.throwIfAborted();
-    return bytes;
-  };
+  const finish = async (pipeline: Sharp) => (await runJob(pipeline, options)).data;
   const encodePng = (wanted: PngOptions['channels'], { icc: profile, density: pixels }: Tags) =>
     png(raster, {
       channels: wanted,

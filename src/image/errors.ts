@@ -22,9 +22,11 @@ export class ImageError extends Error {
 }
 
 export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
+export const CUT_SHORT = 'The file ends before the picture does.';
 
 /**
- * libvips' errors have no code, only texts. First match wins; test/image/errors.test.ts provokes every row
+ * libvips' errors have no code, only texts, and under load a text can be lost or another job's: it refines the
+ * sentence, never what is done. First match wins; test/image/errors.test.ts provokes every row
  * with real bytes, so that a new libvips that words them otherwise is noticed.
  */
 export const LIBVIPS_ERRORS: readonly {
@@ -44,29 +46,20 @@ export const LIBVIPS_ERRORS: readonly {
     detail: 'The image has more pixels than its header may announce.',
   },
   { text: /corrupt header/, code: 'invalid_dimensions', detail: DIMENSIONS_UNREADABLE },
-  {
-    text: /premature end/,
-    code: 'failed_to_read_image',
-    detail: 'The file ends before the picture does.',
-  },
+  { text: /premature end/, code: 'failed_to_read_image', detail: CUT_SHORT },
   {
     text: /read error|unable to (?:parse|read|decode)/,
     code: 'failed_to_read_image',
     detail: 'The file is damaged or incomplete.',
   },
-  { text: /^timeout:/, code: 'timeout', detail: 'The image could not be processed in time.' },
 ];
 
-/** The ImageError for whatever libvips threw; one that is in no row of the table gets `fallback`. */
-export function imageErrorFrom(
-  error: unknown,
-  fallback: { readonly code: ImageErrorCode; readonly detail: string } = {
-    code: 'failed_to_read_image',
-    detail: 'The picture data could not be decoded.',
-  },
-): ImageError {
+/** The ImageError for whatever libvips threw; what is in no row of the table is `failed_to_read_image`. */
+export function imageErrorFrom(error: unknown): ImageError {
   if (error instanceof ImageError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text)) ?? fallback;
-  return new ImageError(row.code, row.detail, error);
+  const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text));
+  return row
+    ? new ImageError(row.code, row.detail, error)
+    : new ImageError('failed_to_read_image', 'The picture data could not be decoded.', error);
 }

@@ -1,6 +1,6 @@
 import sharp, { type Metadata } from 'sharp';
 import { readDensity } from './density.ts';
-import { DIMENSIONS_UNREADABLE, ImageError, imageErrorFrom } from './errors.ts';
+import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
 import { usableRgbProfile } from './profile.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
@@ -35,26 +35,32 @@ function assertDimensions(width: number, height: number, { maxPixels }: ProbeLim
   );
 }
 
+/** True when a RIFF file is shorter than its header says. */
+function isCutShort(bytes: Uint8Array): boolean {
+  const { buffer, byteOffset, byteLength } = bytes;
+  return byteLength < 8 + new DataView(buffer, byteOffset, byteLength).getUint32(4, true);
+}
+
 /**
  * Reads type and header; no pixel is decoded. The type is what the bytes say. Checks, in this order:
- * `file_too_large`, `invalid_file_type`, `invalid_dimensions`, `resolution_too_high` (ImageError).
+ * `file_too_large`, `invalid_file_type`, `invalid_dimensions` (or `failed_to_read_image` for a WebP that is cut
+ * short), `resolution_too_high` (ImageError).
  */
 export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {
   if (bytes.length > limits.maxBytes) {
     throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / MEBIBYTE}MB`);
   }
   const format = inputFormat(bytes, limits);
-  const unreadable = { code: 'invalid_dimensions', detail: DIMENSIONS_UNREADABLE } as const;
   let metadata: Metadata;
   try {
     // The limit is checked below, where its error can say how many pixels there are.
     metadata = await sharp(bytes, { limitInputPixels: false }).metadata();
   } catch (error) {
-    const { code, detail } = imageErrorFrom(error, unreadable);
-    // The first bytes were those of an image, so it is the header behind them that fails.
-    throw code === 'failed_to_read_image'
-      ? new ImageError(unreadable.code, unreadable.detail, error)
-      : new ImageError(code, detail, error);
+    // WebP is the one format that libvips opens only when it is complete.
+    if (format === 'webp' && isCutShort(bytes)) {
+      throw new ImageError('failed_to_read_image', CUT_SHORT, error);
+    }
+    throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
   }
   const { width, height } = metadata.autoOrient;
   assertDimensions(width, height, limits);

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { InputFormat } from './types.ts';
 
 interface Signature {
@@ -47,9 +48,8 @@ const SIGNATURES: readonly Signature[] = [
   },
   { name: 'html', matches: text(/^(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE html|html)/i) },
   { name: 'json', matches: text(/^\s*[[{]\s*["\]}]/) },
-  // Control characters other than tab, line breaks and form feed do not occur in text.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  { name: 'text', matches: text(/^[^\0-\x08\x0b\x0e-\x1f]+$/) },
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: text has none of them
+  { name: 'text', matches: (bytes) => isUtf8(bytes) && text(/^[^\0-\x08\x0b\x0e-\x1f]+$/)(bytes) },
 ];
 
 const INPUT_FORMATS: readonly string[] = [

@@ -1,0 +1,28 @@
+import type { OutputInfo, Sharp } from 'sharp';
+import { ImageError } from './errors.ts';
+import type { Patience } from './types.ts';
+
+/**
+ * Runs one libvips job on libuv's pool. A job cannot be torn out of libvips, so an abort is noticed before and
+ * after it (the signal's reason is thrown); libvips itself gives up after `timeoutSeconds` (ImageError `timeout`),
+ * except inside the WebP encoder, which looks at no clock.
+ * Everything else is thrown as sharp throws it.
+ */
+export async function runJob(
+  image: Sharp,
+  { signal, timeoutSeconds = 0 }: Patience,
+): Promise<{ data: Buffer; info: OutputInfo }> {
+  signal?.throwIfAborted();
+  const started = performance.now();
+  const result = await image
+    .timeout({ seconds: timeoutSeconds })
+    .toBuffer({ resolveWithObject: true })
+    .catch((error: unknown) => {
+      signal?.throwIfAborted();
+      // By the clock: libvips keeps one error text for all threads, so it can be another job's.
+      const expired = timeoutSeconds > 0 && performance.now() - started >= timeoutSeconds * 1000;
+      throw expired ? new ImageError('timeout', 'The image could not be processed in time.', error) : error;
+    });
+  signal?.throwIfAborted();
+  return result;
+}

@@ -1,0 +1,69 @@
+import { randomFillSync } from 'node:crypto';
+import test from 'ava';
+import sharp from 'sharp';
+import { decode } from '../../src/image/decode.ts';
+import { ImageError, imageErrorFrom, LIBVIPS_ERRORS } from '../../src/image/errors.ts';
+import { configureLibvips } from '../../src/image/libvips.ts';
+import type { Probe } from '../../src/image/types.ts';
+
+test.before(() => {
+  configureLibvips({ formats: ['jpeg', 'png', 'webp'] });
+});
+
+const header: Probe = {
+  format: 'jpeg',
+  width: 64,
+  height: 48,
+  orientation: 1,
+  colour: 'rgb',
+  depth: 8,
+  hasAlpha: false,
+  convertsProfile: false,
+};
+
+const noise = () =>
+  sharp(randomFillSync(Buffer.alloc(64 * 48 * 3)), { raw: { width: 64, height: 48, channels: 3 } });
+
+/** Bytes that make libvips say what the row of the table is there for. */
+const PROVOKED: readonly (readonly [string, (jpeg: Buffer, png: Buffer) => Buffer, Probe])[] = [
+  ['Input Buffer is empty', () => Buffer.alloc(0), header],
+  ['unsupported image format', () => Buffer.from('no picture'), header],
+  ['exceeds pixel limit', (jpeg) => jpeg, { ...header, width: 10, height: 10 }],
+  ['corrupt header', (jpeg) => jpeg.subarray(0, 30), header],
+  ['premature end', (jpeg) => jpeg.subarray(0, jpeg.length / 2), header],
+  ['read error', (_, png) => png.subarray(0, png.length / 2), { ...header, format: 'png' }],
+];
+
+test('the table has a provoked case for every row', (t) => {
+  t.is(PROVOKED.length, LIBVIPS_ERRORS.length);
+});
+
+for (const [i, [text, damage, probe]] of PROVOKED.entries()) {
+  test.serial(`libvips' "${text}" becomes the code and sentence of its row`, async (t) => {
+    const jpeg = await noise().jpeg().toBuffer();
+    const bytes = damage(jpeg, await noise().png().toBuffer());
+    const error = await t.throwsAsync(decode(bytes, probe, probe), { instanceOf: ImageError });
+    t.true(error?.cause instanceof Error && error.cause.message.includes(text), String(error?.cause));
+    const row = LIBVIPS_ERRORS[i];
+    t.like(error, { code: row?.code, detail: row?.detail });
+  });
+}
+
+test('an unknown text, and what is no Error at all, is an image that cannot be read', (t) => {
+  for (const thrown of [new Error('libvips says something new'), 'a string', undefined]) {
+    const error = imageErrorFrom(thrown);
+    t.is(error.code, 'failed_to_read_image');
+    t.is(error.detail, 'The picture data could not be decoded.');
+    t.is(error.cause, thrown);
+  }
+});
+
+test('the public sentence never holds the text of the library', (t) => {
+  const error = imageErrorFrom(new Error('VipsJpeg: premature end of JPEG image in /secret/path'));
+  t.false(error.detail.includes('secret'));
+});
+
+test('an ImageError stays as it is', (t) => {
+  const error = new ImageError('timeout', 'x');
+  t.is(imageErrorFrom(error), error);
+});

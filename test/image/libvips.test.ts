@@ -1,0 +1,69 @@
+import test from 'ava';
+import sharp from 'sharp';
+import { decode } from '../../src/image/decode.ts';
+import { configureLibvips } from '../../src/image/libvips.ts';
+import { probe } from '../../src/image/probe.ts';
+import { CONTRACT_LIMITS, type InputFormat } from '../../src/image/types.ts';
+
+// The settings are the process's, so these run one after another.
+const image = () => sharp({ create: { width: 12, height: 9, channels: 3, background: '#4080c0' } });
+const opens = async (bytes: Buffer) =>
+  await sharp(bytes)
+    .metadata()
+    .then(
+      () => true,
+      () => false,
+    );
+
+test.serial('only the loaders of the given formats are left', async (t) => {
+  t.like(configureLibvips({ formats: CONTRACT_LIMITS.formats, concurrency: 1 }), { concurrency: 1 });
+  for (const bytes of [
+    await image().jpeg().toBuffer(),
+    await image().png().toBuffer(),
+    await image().webp().toBuffer(),
+  ]) {
+    t.true(await opens(bytes));
+  }
+  for (const bytes of [
+    await image().gif().toBuffer(),
+    await image().tiff().toBuffer(),
+    await image().avif().toBuffer(),
+    Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'),
+    Buffer.from('P6 1 1 255\nabc'),
+  ]) {
+    t.false(await opens(bytes));
+  }
+});
+
+test.serial('files cannot be opened by name', async (t) => {
+  configureLibvips({ formats: CONTRACT_LIMITS.formats });
+  await t.throwsAsync(sharp(new URL(import.meta.url).pathname.replace('.js', '.png')).metadata());
+});
+
+test.serial('formats that the operator enables are decoded', async (t) => {
+  const formats: InputFormat[] = ['jpeg', 'png', 'webp', 'avif', 'tiff', 'gif'];
+  configureLibvips({ formats });
+  for (const [format, bytes] of [
+    ['gif', await image().gif().toBuffer()],
+    ['tiff', await image().tiff().toBuffer()],
+    ['avif', await image().avif({ lossless: true }).toBuffer()],
+  ] as const) {
+    const header = await probe(bytes, { ...CONTRACT_LIMITS, formats });
+    t.is(header.format, format);
+    const { data, width, height } = await decode(bytes, header, header);
+    t.is(`${width}x${height}`, '12x9');
+    const [r = 0, g = 0, b = 0, a] = data;
+    t.true(
+      Math.abs(r - 0x40) < 6 && Math.abs(g - 0x80) < 6 && Math.abs(b - 0xc0) < 6 && a === 255,
+      `${r} ${g} ${b} ${a}`,
+    );
+  }
+  t.false(await opens(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')));
+});
+
+test.serial('a format that is enabled no more is blocked again', async (t) => {
+  configureLibvips({ formats: ['png', 'gif'] });
+  t.true(await opens(await image().gif().toBuffer()));
+  configureLibvips({ formats: ['png'] });
+  t.false(await opens(await image().gif().toBuffer()));
+});
