@@ -45,6 +45,16 @@ export class Accounts {
     return this.#table.account(id);
   }
 
+  /** By id, or by name where only one has it. Throws STORE_UNKNOWN_ACCOUNT. */
+  resolve(idOrName: string): Account {
+    const named = this.#table.accountsNamed(idOrName);
+    if (named.length > 1 && !this.find(idOrName)) {
+      const message = `${named.length} accounts are named ${idOrName}: give the id of one.`;
+      throw new StoreError('STORE_UNKNOWN_ACCOUNT', message);
+    }
+    return this.find(idOrName) ?? named[0] ?? this.get(idOrName);
+  }
+
   list(): Account[] {
     return this.#table.accounts();
   }

@@ -51,6 +51,21 @@ interface Open {
   readonly createdAt: number;
 }
 
+/** Half open: `from` counts, `to` does not. Unix milliseconds; without one there is no bound. */
+export interface Span {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+export interface UsageRow {
+  /** UTC: '2026-11-21'. */
+  readonly day: string;
+  readonly accountId: string;
+  readonly payment: Payment;
+  readonly calls: number;
+  readonly credits: QuarterCredits;
+}
+
 type NewEntry = Pick<Entry, 'accountId' | 'kind' | 'amount'> &
   Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
 
@@ -184,13 +199,58 @@ export class Ledger implements Reservations, Balances {
     return this.#endAll('', [], 'server stopped', 'refund');
   }
 
+  /**
+   * Gives a charged call back, a free one as well; false when it was given back before. Throws
+   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open or was released.
+   */
+  refund(accountId: string, reservationId: number, note?: string): boolean {
+    return this.#transaction(() => {
+      const reserved = this.#database
+        .prepare<[number, string], Open>(
+          `SELECT id, account_id AS accountId, payment, -amount AS amount, at AS createdAt
+           FROM entry WHERE id = ? AND account_id = ? AND kind = 'reserve'`,
+        )
+        .get(reservationId, accountId);
+      if (!reserved) {
+        const message = `Account ${accountId} has no reservation ${reservationId}.`;
+        throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
+      }
+      if (this.#ended.get(reservationId)?.kind !== 'settle') {
+        const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
+        throw new StoreError('STORE_NOT_CHARGED', message);
+      }
+      if (this.#refunded(reservationId)) return false;
+      this.#giveBack(reserved, 'refund', note ?? null);
+      return true;
+    });
+  }
+
   /** Newest last. `after` is the id of the last entry already known. */
-  statement(accountId: string, page: { after?: number; limit?: number } = {}): Entry[] {
+  statement(accountId: string, page: Span & { after?: number; limit?: number } = {}): Entry[] {
+    const { from = 0, to = Number.MAX_SAFE_INTEGER, after = 0, limit = -1 } = page;
     return this.#database
-      .prepare<[string, number, number], Entry>(
-        `SELECT ${entryColumns} FROM entry WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?`,
+      .prepare<[string, number, number, number, number], Entry>(
+        `SELECT ${entryColumns} FROM entry
+         WHERE account_id = ? AND id > ? AND at >= ? AND at < ? ORDER BY id LIMIT ?`,
       )
-      .all(accountId, page.after ?? 0, page.limit ?? -1);
+      .all(accountId, after, from, to, limit);
+  }
+
+  /** Charged calls by day, account and payment, without those given back; of one account or of all. */
+  usage(span: Span = {}, accountId?: string): UsageRow[] {
+    const { from = 0, to = Number.MAX_SAFE_INTEGER } = span;
+    return this.#database
+      .prepare<{ from: number; to: number; accountId: string | null }, UsageRow>(
+        `SELECT strftime('%Y-%m-%d', settled.at / 1000, 'unixepoch') AS day, reserved.account_id AS accountId,
+           reserved.payment, count(*) AS calls, -sum(reserved.amount) AS credits
+         FROM entry AS settled JOIN entry AS reserved ON reserved.id = settled.reservation_id
+         WHERE settled.kind = 'settle' AND settled.at >= @from AND settled.at < @to
+           AND (@accountId IS NULL OR settled.account_id = @accountId)
+           AND NOT EXISTS (SELECT 1 FROM entry AS back
+             WHERE back.reservation_id = reserved.id AND back.kind = 'refund')
+         GROUP BY day, reserved.account_id, reserved.payment ORDER BY day, reserved.account_id, reserved.payment`,
+      )
+      .all({ from, to, accountId: accountId ?? null });
   }
 
   openReservations(): number {
@@ -352,6 +412,13 @@ export class Ledger implements Reservations, Balances {
     const end = this.#ended.get(id);
     if (!end) throw new StoreError('STORE_UNKNOWN_RESERVATION', `There is no reservation ${id}.`);
     return end;
+  }
+
+  #refunded(id: number): boolean {
+    const refund = this.#database.prepare<[number], unknown>(
+      "SELECT 1 FROM entry WHERE reservation_id = ? AND kind = 'refund'",
+    );
+    return refund.get(id) !== undefined;
   }
 
   #endAll(where: string, parameters: number[], note: string, charged: 'delivered' | 'refund'): number {

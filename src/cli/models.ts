@@ -16,6 +16,7 @@ import {
 } from '../models/pull.ts';
 import { readRecord, verifyPrepared, verifySource } from '../models/verify.ts';
 import { type Output, progressOn } from './models_progress.ts';
+import { table } from './table.ts';
 
 export interface ModelsCommandDependencies {
   readonly modelsDir: string;
@@ -29,20 +30,6 @@ export interface ModelsCommandDependencies {
 }
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
-
-/** Rows of equal columns, two spaces apart. */
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('');
-}
 
 /** How far a network is, from the files that are there, without reading them. */
 async function stateOf(

@@ -62,6 +62,14 @@ export class AccountTable {
       .all();
   }
 
+  accountsNamed(name: string): AccountRow[] {
+    return this.#database
+      .prepare<[string], AccountRow>(
+        'SELECT id, name, created_at AS createdAt FROM account WHERE name = ? ORDER BY created_at, id',
+      )
+      .all(name);
+  }
+
   /** False when this very key exists already, for whatever account. */
   insertKey(row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>, bucket: number, hash: Buffer): boolean {
     const insert = this.#database.prepare<[string, string, number, Buffer, string, string, number]>(

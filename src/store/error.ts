@@ -1,20 +1,24 @@
+import { UserError } from '../errors.ts';
+
 export type StoreCode =
   | 'STORE_OPEN'
   | 'STORE_IN_USE'
   | 'STORE_NEWER'
   | 'STORE_CHANGED'
-  | 'STORE_DAMAGED'
   | 'STORE_UNKNOWN_ACCOUNT'
+  | 'STORE_UNKNOWN_KEY'
   | 'STORE_UNKNOWN_RESERVATION'
+  | 'STORE_NOT_CHARGED'
+  | 'STORE_BALANCE'
+  | 'STORE_CONTRADICTION'
   | 'STORE_REFERENCE_REUSED';
 
 /** The message is one sentence for the operator; it never holds key material. */
-export class StoreError extends Error {
+export class StoreError extends UserError {
   readonly code: StoreCode;
 
   constructor(code: StoreCode, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'StoreError';
     this.code = code;
   }
 }

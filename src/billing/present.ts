@@ -1,0 +1,47 @@
+import type { Account, ApiKey } from '../accounts/accounts.ts';
+import type { Entry, UsageRow } from './ledger.ts';
+import { formatCredits, type QuarterCredits } from './price.ts';
+
+/** What operators get to see of the books, on the command line and over HTTP alike. Times are ISO 8601, UTC. */
+export type Row = Readonly<Record<string, string | number | null>>;
+
+const time = (at: number) => new Date(at).toISOString();
+const timeOrNull = (at: number | null) => (at === null ? null : time(at));
+
+export const accountRow = (account: Account, balance: QuarterCredits, freeCalls: number): Row => ({
+  id: account.id,
+  name: account.name,
+  created: time(account.createdAt),
+  credits: formatCredits(balance),
+  free_calls: freeCalls,
+});
+
+export const keyRow = (key: ApiKey): Row => ({
+  id: key.id,
+  prefix: key.prefix,
+  label: key.label,
+  created: time(key.createdAt),
+  last_used: timeOrNull(key.lastUsedAt),
+  revoked: timeOrNull(key.revokedAt),
+});
+
+export const entryRow = (entry: Entry): Row => ({
+  id: entry.id,
+  time: time(entry.at),
+  kind: entry.kind,
+  amount: formatCredits(entry.amount),
+  balance: formatCredits(entry.balance),
+  payment: entry.payment,
+  reservation: entry.reservationId,
+  request: entry.requestId,
+  reference: entry.reference,
+  note: entry.note,
+});
+
+export const usageRow = (row: UsageRow): Row => ({
+  day: row.day,
+  account: row.accountId,
+  payment: row.payment,
+  calls: row.calls,
+  credits: formatCredits(row.credits),
+});

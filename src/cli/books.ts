@@ -1,0 +1,217 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Books } from '../billing/books.ts';
+import type { PostRequest } from '../billing/ledger.ts';
+import { accountRow, entryRow, keyRow, type Row, usageRow } from '../billing/present.ts';
+import { formatCredits, parseCredits, type QuarterCredits } from '../billing/price.ts';
+import { StoreError } from '../store/error.ts';
+import { csv, table } from './table.ts';
+
+export interface BooksCommandDependencies {
+  /** Opens the books for one command; it is closed when the command ends. */
+  readonly open: () => Books;
+  readonly out: { write(text: string): unknown };
+}
+
+type Form = 'table' | 'csv' | 'json';
+
+const formOption = () =>
+  new Option('--format <form>', 'how to print').choices(['table', 'csv', 'json']).default('table');
+
+function amountArgument(text: string): QuarterCredits {
+  const amount = parseCredits(text);
+  if (amount === undefined)
+    throw new InvalidArgumentError('Expected credits in steps of 0.25, e.g. 10 or 0.75.');
+  return amount;
+}
+
+function dayArgument(text: string): number {
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a UTC day, e.g. 2026-11-21.');
+  return at;
+}
+
+function wholeArgument(text: string): number {
+  if (!/^\d{1,15}$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError('Expected a whole number.');
+  return Number(text);
+}
+
+/** Columns are the keys of the first row; without rows a table says so. */
+function render(rows: readonly Row[], form: Form): string {
+  if (form === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
+  const [first] = rows;
+  if (!first) return form === 'table' ? '(none)\n' : '';
+  const columns = Object.keys(first);
+  const cells = rows.map((row) => columns.map((column) => String(row[column] ?? '')));
+  return form === 'csv'
+    ? csv([columns, ...cells])
+    : table([columns.map((name) => name.toUpperCase()), ...cells]);
+}
+
+/**
+ * `cutout accounts | keys | credits | usage`, beside a running server or without one. An account is named by its id,
+ * or by its name where only one has it. Actions reject with StoreError, one sentence for the operator.
+ */
+export function booksCommands({ open, out }: BooksCommandDependencies): Command[] {
+  const using = async <T>(work: (books: Books) => T | Promise<T>): Promise<T> => {
+    const books = open();
+    try {
+      return await work(books);
+    } finally {
+      books.close();
+    }
+  };
+  const accountRowOf = async ({ accounts, ledger }: Books, idOrName: string) => {
+    const account = accounts.resolve(idOrName);
+    const { credits, freeCalls } = await ledger.balance(account.id);
+    return accountRow(account, credits, freeCalls);
+  };
+  const post = (idOrName: string, request: PostRequest) =>
+    using(({ accounts, ledger }) => {
+      const { id } = accounts.resolve(idOrName);
+      const { outcome, balance } = ledger.post(id, request);
+      const rest = `the balance of ${id} is ${formatCredits(balance)}`;
+      if (outcome === 'insufficient') {
+        throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
+      }
+      out.write(outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`);
+    });
+
+  const accounts = new Command('accounts').description('accounts: list, create');
+  accounts
+    .command('list')
+    .description('all accounts with their balances')
+    .addOption(formOption())
+    .action(({ format }: { format: Form }) =>
+      using(async (books) => {
+        const rows = books.accounts.list().map(({ id }) => accountRowOf(books, id));
+        out.write(render(await Promise.all(rows), format));
+      }),
+    );
+  accounts
+    .command('create')
+    .description('a new account with a first key, which is shown this once')
+    .argument('<name>', 'for people; need not be unique')
+    .option('--credits <amount>', 'credits to begin with', amountArgument)
+    .action((name: string, { credits }: { credits?: QuarterCredits }) =>
+      using((books) => {
+        const { id } = books.accounts.create(name);
+        const { key } = books.accounts.createKey(id, 'first');
+        if (credits) books.ledger.post(id, { kind: 'grant', amount: credits, note: 'account created' });
+        out.write(`account ${id}\nkey     ${key}\n`);
+      }),
+    );
+
+  const keys = new Command('keys').description('API keys: list, create, revoke');
+  keys
+    .command('list')
+    .description('the keys of an account: never the key itself, only its beginning')
+    .argument('<account>')
+    .addOption(formOption())
+    .action((account: string, { format }: { format: Form }) =>
+      using((books) => {
+        const rows = books.accounts.keys(books.accounts.resolve(account).id).map(keyRow);
+        out.write(render(rows, format));
+      }),
+    );
+  keys
+    .command('create')
+    .description('one more key, which is shown this once')
+    .argument('<account>')
+    .option('--label <text>', 'what it is for', '')
+    .action((account: string, { label }: { label: string }) =>
+      using((books) => {
+        const { id, key } = books.accounts.createKey(books.accounts.resolve(account).id, label);
+        out.write(`id  ${id}\nkey ${key}\n`);
+      }),
+    );
+  keys
+    .command('revoke')
+    .description('stop a key from working; a running server knows at once')
+    .argument('<key-id>', 'from `cutout keys list`')
+    .action((id: string) =>
+      using((books) => {
+        if (!books.accounts.revokeKey(id)) {
+          throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
+        }
+        out.write(`Key ${id} is revoked.\n`);
+      }),
+    );
+
+  const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
+  credits
+    .command('grant')
+    .description('give credits to an account')
+    .argument('<account>')
+    .argument('<amount>', 'in steps of 0.25', amountArgument)
+    .option('--reference <text>', 'outside event; the same one counts once')
+    .option('--note <text>')
+    .action((account: string, amount: QuarterCredits, options: { reference?: string; note?: string }) => {
+      if (amount <= 0)
+        throw new StoreError('STORE_BALANCE', 'A grant gives more than 0 credits; see `credits adjust`.');
+      return post(account, { kind: 'grant', amount, ...options });
+    });
+  credits
+    .command('adjust')
+    .description('correct a balance, up or down, never below 0; a reason is required')
+    .argument('<account>')
+    .argument('<amount>', 'in steps of 0.25; to take credits write e.g. `-- -2`', amountArgument)
+    .requiredOption('--note <text>', 'why')
+    .option('--reference <text>', 'outside event; the same one counts once')
+    .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
+      if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
+      return post(account, { kind: 'adjust', amount, ...options });
+    });
+  credits
+    .command('refund')
+    .description('give the charge of one call back')
+    .argument('<account>')
+    .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
+    .option('--note <text>', 'why')
+    .action((account: string, reservation: number, { note }: { note?: string }) =>
+      using(async (books) => {
+        const { id } = books.accounts.resolve(account);
+        const done = books.ledger.refund(id, reservation, note);
+        const balance = formatCredits((await books.ledger.balance(id)).credits);
+        out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
+      }),
+    );
+  credits
+    .command('statement')
+    .description('every entry of an account, oldest first')
+    .argument('<account>')
+    .option('--from <day>', 'first UTC day', dayArgument)
+    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .addOption(formOption())
+    .action((account: string, options: { from?: number; to?: number; format: Form }) =>
+      using((books) => {
+        const entries = books.ledger.statement(books.accounts.resolve(account).id, options);
+        out.write(render(entries.map(entryRow), options.format));
+      }),
+    );
+  credits
+    .command('verify')
+    .description('recompute every balance from its entries')
+    .action(() =>
+      using(({ ledger }) => {
+        const wrong = ledger.verify();
+        if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
+        out.write('The books agree with themselves.\n');
+      }),
+    );
+
+  const usage = new Command('usage')
+    .description('charged calls by day, account and payment')
+    .argument('[account]', 'one account (default: all)')
+    .option('--from <day>', 'first UTC day', dayArgument)
+    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .addOption(formOption())
+    .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
+      using((books) => {
+        const id = account === undefined ? undefined : books.accounts.resolve(account).id;
+        out.write(render(books.ledger.usage(options, id).map(usageRow), options.format));
+      }),
+    );
+
+  return [accounts, keys, credits, usage];
+}
