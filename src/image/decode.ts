@@ -27,9 +27,9 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
  * the high byte) and belong to `probe.icc`; CMYK and gray become sRGB, through the embedded profile where there is
  * one. Alpha of the source is kept; of an animation, the first frame.
  *
- * `target` is `probe`'s size (bit-exact) or less (`decodeSize`). Peak memory beside the file: 4 bytes a pixel of
- * `target`; an orientation other than 1 adds up to 4 a pixel of the unrotated picture at target size, a progressive
- * JPEG its coefficients (3 to 6 a pixel), an interlaced PNG the whole picture (3 to 8).
+ * `target` is `probe`'s size (bit-exact) or less (`decodeSize`). Peak memory beside the file, measured at full size:
+ * 4.6 bytes a pixel, 4 of them the raster. On top of that, 3 a pixel (4 with alpha) for an orientation other than 1
+ * or an interlaced PNG, 3 to 6 for a progressive JPEG's coefficients, 7 for a WebP.
  *
  * Throws ImageError `failed_to_read_image` for truncated and damaged files, `timeout`, or the signal's reason.
  */
