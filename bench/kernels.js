@@ -7,7 +7,16 @@ import { inBuild } from '../scripts/setup/paths.js';
 const { benchKernel } = createRequire(import.meta.url)(inBuild('native', 'Release', 'cutout_test.node'));
 
 const ROUNDS = 7;
-const KERNELS = ['networkInput', 'applyMatte', 'reduceToHalf', 'reduceToTenth'];
+const KERNELS = [
+  'networkInput',
+  'applyMatte',
+  'reduceToHalf',
+  'reduceToTenth',
+  'composeColour',
+  'composePicture',
+  'composeShadow',
+  'composeScaled',
+];
 const threads = Number(process.argv[2] ?? availableParallelism());
 
 console.log(`${'kernel'.padEnd(16)}${'MP'.padStart(6)}${'ms'.padStart(9)}${'ns/pixel'.padStart(10)}`);

@@ -167,13 +167,6 @@ CUTOUT_SIMD void vertical(const float* __restrict a, const float* __restrict b,
   }
 }
 
-/// What a segment of written pixels adds to the summary.
-struct Seen {
-  std::uint32_t any = 0;    // OR of the alphas
-  std::uint32_t all = 255;  // AND of the alphas
-  std::uint32_t foreground = 0;
-};
-
 CUTOUT_SIMD Seen multiply_matte(std::uint32_t* __restrict pixels,
                                 const std::uint32_t* __restrict matte, int n,
                                 std::uint32_t hidden_mask) {
@@ -187,57 +180,6 @@ CUTOUT_SIMD Seen multiply_matte(std::uint32_t* __restrict pixels,
   }
   return seen;
 }
-
-CUTOUT_SIMD Seen look_at(const std::uint32_t* __restrict pixels, int n) {
-  Seen seen;
-  for (int x = 0; x < n; ++x) {
-    const std::uint32_t alpha = pixels[x] >> 24;
-    seen.any |= alpha;
-    seen.all &= alpha;
-    seen.foreground += alpha >> 7;
-  }
-  return seen;
-}
-
-/// Summary of a range of rows; ranges are joined in the end.
-struct Summary {
-  int left = INT_MAX;
-  int top = INT_MAX;
-  int right = -1;   // last column with alpha > 0
-  int bottom = -1;  // last row
-  std::int64_t foreground = 0;
-  bool opaque = true;
-
-  void add(const Seen& seen, const std::uint8_t* pixels, int x, int n, int y) {
-    foreground += seen.foreground;
-    opaque = opaque && seen.all == 255;
-    if (seen.any == 0) return;
-    top = std::min(top, y);
-    bottom = std::max(bottom, y);
-    // Only pixels that could widen the box are looked at again.
-    for (int i = 0; i < n && x + i < left; ++i) {
-      if (pixels[i * 4 + 3] != 0) left = x + i;
-    }
-    for (int i = n - 1; i >= 0 && x + i > right; --i) {
-      if (pixels[i * 4 + 3] != 0) right = x + i;
-    }
-  }
-
-  void add(const Summary& other) {
-    left = std::min(left, other.left);
-    top = std::min(top, other.top);
-    right = std::max(right, other.right);
-    bottom = std::max(bottom, other.bottom);
-    foreground += other.foreground;
-    opaque = opaque && other.opaque;
-  }
-
-  [[nodiscard]] MatteSummary result() const {
-    MatteSummary result{{}, foreground, opaque};
-    if (right >= 0) result.box = {left, top, right - left + 1, bottom - top + 1};
-    return result;
-  }
-};
 
 void clear_alpha(std::uint8_t* pixels, int n, HiddenColour hidden) {
   if (hidden == HiddenColour::kClear) {

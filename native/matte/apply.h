@@ -1,21 +1,15 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "matte/summary.h"
 
 namespace cutout {
 
 /// What happens to the colours under alpha 0: set to 0, or kept as they are (the ZIP's color.jpg).
 enum class HiddenColour { kClear, kKeep };
-
-struct MatteSummary {
-  Box box;                             // smallest rectangle with every pixel of alpha > 0
-  std::int64_t foreground_pixels = 0;  // pixels with alpha >= 128
-  bool opaque = false;                 // every pixel has alpha 255
-};
 
 /// Writes a network's alpha into the picture.
 ///

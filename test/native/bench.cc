@@ -7,6 +7,7 @@
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/apply.h"
+#include "pipeline/compose.h"
 #include "registry.h"
 
 namespace cutout::test {
@@ -73,6 +74,8 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
   constexpr int kSide = 1024;
   std::function<void(ImageView)> work;
   std::vector<float> floats;
+  ComposePlan plan;
+  Picture background{};
   if (name == "networkInput") {
     floats.resize(3 * kSide * kSide);
     const NetworkInput spec{kSide, kSide, {128, 128, 128}, {256, 256, 256}};
@@ -88,6 +91,31 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     work = [&, by](ImageView view) {
       const Status status = reduce_in_place(view, static_cast<int>(view.width / by),
                                             static_cast<int>(view.height / by), pool);
+      if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+    };
+  } else if (name.starts_with("compose")) {
+    const Box whole{0, 0, picture.width, picture.height};
+    plan = {picture.width, picture.height, whole, whole, {}, {}, {}};
+    apply_matte(picture.view(), make_alpha(kSide), kSide, kSide, whole, HiddenColour::kClear, pool);
+    if (name == "composeColour") plan.colour = {30, 90, 200, 255};
+    if (name == "composePicture") {
+      background = make_picture(info[1].ToNumber().DoubleValue());
+      plan.background = background.view();
+    }
+    if (name == "composeShadow") {
+      const auto sigma = static_cast<float>(picture.width) * 0.66F * 0.02F;
+      plan.shadow = DropShadow{0.5F, sigma, 0, static_cast<int>(sigma), 0};
+    }
+    if (name == "composeScaled") {
+      plan.source = {picture.width / 6, picture.height / 6, picture.width * 2 / 3,
+                     picture.height * 2 / 3};
+      plan.target = {picture.width / 4, picture.height / 4, picture.width / 2, picture.height / 2};
+    }
+    work = [&](ImageView) {
+      const CancelToken token;
+      ComposeSummary summary;
+      const Status status =
+          compose(picture.data, picture.width, picture.height, plan, token, pool, summary);
       if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
     };
   } else {

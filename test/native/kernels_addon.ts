@@ -25,7 +25,25 @@ export interface MatteSummary {
 /** Where a function takes `threads`, this asks for the scalar oracle instead. */
 export const SCALAR = -1;
 
-/** native/image and native/matte as test/native/kernels.cc opens them. */
+export interface DropShadow {
+  readonly opacity: number;
+  readonly sigma: number;
+  readonly offsetX: number;
+  readonly offsetY: number;
+  readonly fade: number;
+}
+
+export interface ComposePlan {
+  readonly width: number;
+  readonly height: number;
+  readonly source: Box;
+  readonly target: Box;
+  readonly colour?: readonly [number, number, number, number];
+  readonly background?: Image;
+  readonly shadow?: DropShadow;
+}
+
+/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,compose}.cc open them. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
   /** Changes image.data; the message of the error, empty if there was none. */
@@ -41,6 +59,19 @@ export interface KernelAddon {
     hidden: 'clear' | 'keep',
     threads: number,
   ): MatteSummary;
+  /** Changes the buffer: the picture at its front becomes the canvas at its front. */
+  composeCanvas(
+    buffer: Uint8Array,
+    width: number,
+    height: number,
+    plan: ComposePlan,
+    threads: number,
+  ): { readonly error: string; readonly box: Box; readonly opaque: boolean };
+  /** Lays layers under a canvas whose picture has been placed already; changes image.data. */
+  composeScalar(canvas: Image, subject: Box, plan: ComposePlan): void;
+  /** Strength of the shadow at every pixel of the canvas. */
+  shadow(canvas: Image, subject: Box, shadow: DropShadow, threads: number): Float32Array;
+  shadowExtent(subject: Box, shadow: DropShadow): Box;
 }
 
 export function loadKernels(): KernelAddon {

@@ -1,0 +1,79 @@
+#include "image/place.h"
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "image/resample.h"
+
+namespace cutout {
+
+namespace {
+
+std::size_t bytes_of(int width, int height) {
+  return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4;
+}
+
+bool inside(const Box& box, int width, int height) {
+  return !box.empty() && box.left >= 0 && box.top >= 0 && box.width <= width - box.left &&
+         box.height <= height - box.top;
+}
+
+std::string shown(const Box& box) {
+  return std::to_string(box.width) + "x" + std::to_string(box.height) + " at " +
+         std::to_string(box.left) + ", " + std::to_string(box.top);
+}
+
+/// Brings `source` to the front of the buffer. From the first row on: a row never lies before its
+/// place.
+void gather(std::uint8_t* buffer, int width, const Box& source) {
+  const std::size_t row = bytes_of(source.width, 1);
+  for (int y = 0; y < source.height; ++y) {
+    const std::size_t from = bytes_of(width, source.top + y) + bytes_of(source.left, 1);
+    std::memmove(buffer + bytes_of(source.width, y), buffer + from, row);
+  }
+}
+
+/// Brings the packed rows at the front of the buffer to `target`, and clears the rest of the
+/// canvas. From the last row on: what has still to be moved lies before the line that is written.
+void spread(std::uint8_t* buffer, int width, int height, const Box& target) {
+  const std::size_t row = bytes_of(target.width, 1);
+  const std::size_t left = bytes_of(target.left, 1);
+  const std::size_t right = bytes_of(width, 1) - left - row;
+  const int bottom = target.top + target.height;
+  std::memset(buffer + bytes_of(width, bottom), 0, bytes_of(width, height - bottom));
+  for (int y = target.height - 1; y >= 0; --y) {
+    std::uint8_t* line = buffer + bytes_of(width, target.top + y);
+    std::memmove(line + left, buffer + bytes_of(target.width, y), row);
+    std::memset(line, 0, left);
+    std::memset(line + left + row, 0, right);
+  }
+  std::memset(buffer, 0, bytes_of(width, target.top));
+}
+
+}  // namespace
+
+Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& source,
+             int canvas_width, int canvas_height, const Box& target, ThreadPool& pool) {
+  if (!inside(source, width, height) || !inside(target, canvas_width, canvas_height) ||
+      target.width > source.width || target.height > source.height ||
+      buffer.size() < bytes_of(width, height) ||
+      buffer.size() < bytes_of(canvas_width, canvas_height)) {
+    return {Code::kBadInput, "cannot place " + shown(source) + " of " +
+                                 shown({0, 0, width, height}) + " as " + shown(target) + " of " +
+                                 shown({0, 0, canvas_width, canvas_height}) + " in " +
+                                 std::to_string(buffer.size()) + " bytes"};
+  }
+  if (source.width != width || source.height != height) gather(buffer.data(), width, source);
+  if (source.width != target.width || source.height != target.height) {
+    const ImageView packed{buffer.data(), source.width, source.height, 4,
+                           static_cast<std::ptrdiff_t>(source.width) * 4};
+    CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, target.width, target.height, pool));
+  }
+  if (target.width != canvas_width || target.height != canvas_height) {
+    spread(buffer.data(), canvas_width, canvas_height, target);
+  }
+  return {};
+}
+
+}  // namespace cutout

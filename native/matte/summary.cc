@@ -1,0 +1,85 @@
+#include "matte/summary.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
+
+constexpr int kSegment = 1024;
+constexpr std::size_t kGrain = 64;
+
+}  // namespace
+
+CUTOUT_SIMD Seen look_at(const std::uint32_t* pixels, int n) {
+  Seen seen;
+  for (int x = 0; x < n; ++x) {
+    const std::uint32_t alpha = pixels[x] >> 24;
+    seen.any |= alpha;
+    seen.all &= alpha;
+    seen.foreground += alpha >> 7;
+  }
+  return seen;
+}
+
+void Summary::add(const Seen& seen, const std::uint8_t* rgba, int x, int n, int y) {
+  foreground += seen.foreground;
+  opaque = opaque && seen.all == 255;
+  if (seen.any == 0) return;
+  top = std::min(top, y);
+  bottom = std::max(bottom, y);
+  // Only pixels that could widen the box are looked at again.
+  for (int i = 0; i < n && x + i < left; ++i) {
+    if (rgba[i * 4 + 3] != 0) left = x + i;
+  }
+  for (int i = n - 1; i >= 0 && x + i > right; --i) {
+    if (rgba[i * 4 + 3] != 0) right = x + i;
+  }
+}
+
+void Summary::add(const Summary& other) {
+  left = std::min(left, other.left);
+  top = std::min(top, other.top);
+  right = std::max(right, other.right);
+  bottom = std::max(bottom, other.bottom);
+  foreground += other.foreground;
+  opaque = opaque && other.opaque;
+}
+
+MatteSummary Summary::result() const {
+  MatteSummary result{{}, foreground, opaque};
+  if (right >= 0) result.box = {left, top, right - left + 1, bottom - top + 1};
+  return result;
+}
+
+MatteSummary summarise_alpha(ConstImageView rgba, const Box& region, ThreadPool& pool) {
+  const auto rows = static_cast<std::size_t>(std::max(region.height, 0));
+  std::vector<Summary> parts((rows + kGrain - 1) / kGrain);
+  pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kSegment> pixels;
+    Summary& part = parts[begin / kGrain];
+    for (std::size_t row = begin; row < end; ++row) {
+      const int y = region.top + static_cast<int>(row);
+      for (int x = region.left; x < region.left + region.width; x += kSegment) {
+        const int n = std::min(kSegment, region.left + region.width - x);
+        const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
+        std::memcpy(pixels.data(), at, static_cast<std::size_t>(n) * 4);  // rows start at any byte
+        part.add(look_at(pixels.data(), n), at, x, n, y);
+      }
+    }
+  });
+  Summary whole;
+  for (const Summary& part : parts) whole.add(part);
+  return whole.result();
+}
+
+}  // namespace cutout

@@ -1,0 +1,146 @@
+#include "pipeline/compose.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "image/layers.h"
+#include "image/place.h"
+#include "matte/summary.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kGrain = 32;  // rows of the canvas
+constexpr int kSegment = 256;
+constexpr int kLargestOffset = 65535;
+
+bool in_limits(const DropShadow& shadow) {
+  const auto offset_ok = [](int offset) { return std::abs(offset) <= kLargestOffset; };
+  return shadow.opacity >= 0 && shadow.opacity <= 1 && shadow.sigma >= 0.1F &&
+         shadow.sigma <= 4096 && offset_ok(shadow.offset_x) && offset_ok(shadow.offset_y) &&
+         shadow.fade >= 0;
+}
+
+Status check(const ComposePlan& plan) {
+  if (plan.shadow && !in_limits(*plan.shadow)) return {Code::kBadInput, "shadow out of limits"};
+  const ConstImageView& background = plan.background;
+  if (background.data != nullptr &&
+      (background.width != plan.width || background.height != plan.height)) {
+    return {Code::kBadInput, "the background does not have the canvas's size"};
+  }
+  return {};
+}
+
+std::uint32_t word_of(const std::array<std::uint8_t, 4>& colour) {
+  std::uint32_t word;
+  std::memcpy(&word, colour.data(), sizeof word);
+  return word;
+}
+
+/// Lays what is on the canvas over the layers; true if every pixel of `area` has alpha 255 then.
+bool lay_layers(ImageView canvas, const ComposePlan& plan, const ShadowPlane* shadow,
+                const Box& area, ThreadPool& pool) {
+  std::atomic<bool> opaque{true};
+  pool.parallel_for(static_cast<std::size_t>(area.height), kGrain,
+                    [&](std::size_t begin, std::size_t end) {
+                      const auto width = static_cast<std::size_t>(canvas.width);
+                      std::vector<float> shade(width, 0.0F);
+                      std::vector<std::uint32_t> behind(kSegment, word_of(plan.colour));
+                      std::vector<std::uint32_t> pixels(kSegment);
+                      bool all_opaque = true;
+                      for (std::size_t row = begin; row < end; ++row) {
+                        const int y = area.top + static_cast<int>(row);
+                        if (shadow != nullptr) {
+                          const Box& box = shadow->box();
+                          float* const first = shade.data() + box.left;
+                          if (y >= box.top && y < box.top + box.height) {
+                            shadow->row(y, first);
+                          } else {
+                            std::fill_n(first, box.width, 0.0F);
+                          }
+                        }
+                        for (int x = area.left; x < area.left + area.width; x += kSegment) {
+                          const int n = std::min(kSegment, area.left + area.width - x);
+                          const std::size_t bytes = static_cast<std::size_t>(n) * 4;
+                          const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(x) * 4;
+                          std::memcpy(pixels.data(), canvas.row(y) + offset,
+                                      bytes);  // rows may start at any byte
+                          if (look_at(pixels.data(), n).all == 255) continue;
+                          if (plan.background.data != nullptr) {
+                            std::memcpy(behind.data(), plan.background.row(y) + offset, bytes);
+                          }
+                          lay_over(pixels.data(), behind.data(), shade.data() + x, n);
+                          std::memcpy(canvas.row(y) + offset, pixels.data(), bytes);
+                          all_opaque = all_opaque && look_at(pixels.data(), n).all == 255;
+                        }
+                      }
+                      if (!all_opaque) opaque = false;
+                    });
+  return opaque;
+}
+
+}  // namespace
+
+Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
+               const CancelToken& token, ThreadPool& pool, ComposeSummary& summary) {
+  CUTOUT_RETURN_IF_ERROR(check(plan));
+  CUTOUT_RETURN_IF_ERROR(
+      place(buffer, width, height, plan.source, plan.width, plan.height, plan.target, pool));
+  CUTOUT_RETURN_IF_ERROR(token.check());
+
+  const ImageView canvas{buffer.data(), plan.width, plan.height, 4,
+                         static_cast<std::ptrdiff_t>(plan.width) * 4};
+  const Box whole{0, 0, plan.width, plan.height};
+  const MatteSummary matte = summarise_alpha(canvas, plan.target, pool);
+  summary.box = matte.box;
+  summary.opaque = matte.opaque && plan.target == whole;
+  CUTOUT_RETURN_IF_ERROR(token.check());
+
+  std::optional<ShadowPlane> shadow;
+  if (plan.shadow && !matte.box.empty()) {
+    shadow.emplace(canvas, matte.box, *plan.shadow, pool);
+    CUTOUT_RETURN_IF_ERROR(token.check());
+  }
+
+  const bool has_background = plan.background.data != nullptr || plan.colour[3] != 0;
+  if (summary.opaque || (!has_background && !shadow)) return {};
+  const Box area = has_background ? whole : shadow->box();
+  const bool opaque = lay_layers(canvas, plan, shadow ? &*shadow : nullptr, area, pool);
+  // Outside a shadow that does not fill the canvas nothing was drawn, and not all of it is subject.
+  summary.opaque = opaque && area == whole;
+  return {};
+}
+
+void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan) {
+  std::vector<float> shadow(
+      static_cast<std::size_t>(canvas.width) * static_cast<std::size_t>(canvas.height), 0.0F);
+  if (plan.shadow && !subject.empty()) shadow = shadow_scalar(canvas, subject, *plan.shadow);
+  for (int y = 0; y < canvas.height; ++y) {
+    for (int x = 0; x < canvas.width; ++x) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(x) * 4;
+      std::uint8_t* pixel = canvas.row(y) + at;
+      const std::uint8_t* behind =
+          plan.background.data != nullptr ? plan.background.row(y) + at : plan.colour.data();
+      const double shade = static_cast<double>(
+          shadow[static_cast<std::size_t>(y) * static_cast<std::size_t>(canvas.width) +
+                 static_cast<std::size_t>(x)]);
+      const double alpha = pixel[3] / 255.0;
+      const double seen = behind[3] / 255.0 * (1 - shade);
+      const double total = alpha + (1 - alpha) * (shade + seen);
+      const auto a = static_cast<std::uint8_t>(std::lround(total * 255));
+      if (a == 0) continue;
+      for (int c = 0; c < 3; ++c) {
+        const double value = (pixel[c] * alpha + behind[c] * seen * (1 - alpha)) / total;
+        pixel[c] = static_cast<std::uint8_t>(std::lround(value));
+      }
+      pixel[3] = a;
+    }
+  }
+}
+
+}  // namespace cutout

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/cancel.h"
+#include "core/image_view.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+#include "matte/shadow.h"
+
+namespace cutout {
+
+/// Geometry and layers of a result; every length in whole pixels, decided by the caller. Fields as
+/// in src/engine/types.ts.
+struct ComposePlan {
+  int width = 0;  // of the canvas
+  int height = 0;
+  Box source;  // part of the picture that is shown
+  Box target;  // where it lies on the canvas; smaller than the source: reduced
+  std::array<std::uint8_t, 4> colour{};  // straight RGBA behind everything; alpha 0: none
+  ConstImageView background;             // straight RGBA of the canvas's size instead of `colour`
+  std::optional<DropShadow> shadow;
+};
+
+struct ComposeSummary {
+  Box box;              // of the subject's matte on the canvas, without its shadow
+  bool opaque = false;  // every pixel of the result has alpha 255
+};
+
+/// The numbered steps of one composition, on the calling thread and idle threads of the pool:
+///  1. crop, scale and place the picture (image/place.h)
+///  2. find the subject's box
+///  3. blur its shadow at a reduced size (matte/shadow.h)
+///  4. lay the picture over shadow and background (image/layers.h)
+/// `token` is asked after every step.
+///
+/// RGB equals the picture's where its alpha is 255 and it was not reduced. Colours under alpha 0
+/// stay where nothing is drawn behind them (the ZIP's color.jpg), and are 0 after a reduction.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | buffer    | as place.h: the picture at its front becomes the canvas at its front                   |
+/// | background| any stride; not in the buffer                                                          |
+/// | shadow    | sigma 0.1..4096, opacity 0..1, offsets at most 65535 either way, fade >= 0             |
+/// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
+/// | errors    | kBadInput for a plan that breaks a limit; token's. The buffer is undefined after one   |
+/// | agreement | within 1 of the scalar version without a shadow; 4 with one                            |
+Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
+               const CancelToken& token, ThreadPool& pool, ComposeSummary& summary);
+
+/// Step 4 pixel by pixel in double precision, on a canvas whose picture has been placed; the shadow
+/// by its definition.
+void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan);
+
+}  // namespace cutout
