@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { CatalogueEntry } from './catalogue.ts';
+import { exists } from './files.ts';
 import { type NetworkFiles, networkFiles, type Precision, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest } from './manifest.ts';
@@ -42,11 +43,12 @@ export function licenceNotice(manifest: Manifest): string {
   );
 }
 
-/** Leftovers of pulls that were killed; a part that can be resumed stays. Only under the lock. */
+/** Deletes leftovers of pulls that were killed; a part that can be resumed stays. Only under the lock. */
 async function sweep(files: NetworkFiles): Promise<void> {
+  const resumable = (await exists(files.source)) ? [] : [files.part, files.partRecord];
   for (const name of await readdir(files.folder)) {
     const file = path.join(files.folder, name);
-    if (!name.startsWith(UNFINISHED) || file === files.part || file === files.partRecord) continue;
+    if (!name.startsWith(UNFINISHED) || resumable.includes(file)) continue;
     await rm(file, { recursive: true, force: true });
   }
 }

@@ -1,0 +1,139 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open, readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import { published, READY, readPrepared, sha256, type Workplace, workplace } from '../fixtures/networks.ts';
+
+const child = fileURLToPath(new URL('./cli_child.js', import.meta.url));
+
+interface Run {
+  readonly status: number;
+  readonly out: string;
+  readonly errors: string;
+}
+
+const cli = ({ modelsDir, catalogueDir }: Workplace, ...args: string[]): Promise<Run> =>
+  new Promise((resolve) => {
+    execFile(process.execPath, [child, modelsDir, catalogueDir, ...args], (error, out, errors) =>
+      resolve({ status: error ? Number(error.code) : 0, out, errors }),
+    );
+  });
+
+test('list, pull, verify, prepare and remove one network', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const listed = async () => (await cli(place, 'list')).out.split('\n')[1]?.replace(/ +/g, ' ');
+
+  t.is(await listed(), '* tiny AGPL-3.0 (restricted) 32x32 0 MB available');
+  const missing = await cli(place, 'verify');
+  t.is(missing.status, 1);
+  t.is(missing.errors, 'tiny is not ready for use. Run `cutout models pull tiny`.\n');
+
+  const pull = await cli(place, 'pull');
+  t.is(pull.status, 0, pull.errors);
+  t.regex(pull.out, /^The weights of tiny are under AGPL-3\.0\. A note\./);
+  t.regex(pull.out, /tiny is ready: 0 MB, fp32, any batch size\.\n$/);
+  t.regex((await listed()) ?? '', / prepared$/);
+
+  const verify = await cli(place, 'verify', 'tiny');
+  t.is(verify.status, 0);
+  t.regex(verify.out, /source\.onnx +ok\n.*prepared\.onnx +ok\n/);
+
+  await writeFile(path.join(place.modelsDir, 'tiny', 'prepared.onnx'), 'junk');
+  const damaged = await cli(place, 'verify', 'tiny');
+  t.is(damaged.status, 1);
+  t.regex(damaged.out, /prepared\.onnx +damaged/);
+  t.is((await cli(place, 'prepare', 'tiny')).status, 0);
+  t.is((await cli(place, 'verify', 'tiny')).status, 0);
+
+  t.regex((await cli(place, 'remove', 'tiny')).out, /^tiny was removed/);
+  t.regex((await cli(place, 'remove', 'tiny')).out, /^tiny was not in/);
+  t.regex((await listed()) ?? '', / available$/);
+  t.deepEqual(await place.files(), []);
+});
+
+test('a wrong sum is told with both sums and a failing exit status', async (t) => {
+  const place = await workplace(t);
+  const { folder } = await place.entry({ kind: 'file', path: 'published.onnx' });
+  const other = Buffer.from(published);
+  other[100] = (other[100] ?? 0) ^ 1;
+  await writeFile(path.join(folder, 'published.onnx'), other);
+  const { status, errors } = await cli(place, 'pull', 'tiny');
+  t.is(status, 1);
+  t.is(
+    errors,
+    `The download of tiny has sha256 ${sha256(other)}, expected ${sha256(published)}; it was deleted.\n`,
+  );
+  t.deepEqual(await place.files(), []);
+});
+
+test('an unknown network is told with the known ones', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const { status, errors } = await cli(place, 'pull', 'huge');
+  t.is(status, 1);
+  t.is(errors, 'There is no network named "huge"; there are tiny.\n');
+});
+
+test('a pull killed half-way leaves nothing that counts as a network, and the next one succeeds', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  // A named pipe as the source holds the pull exactly half-way.
+  const pipe = path.join(place.catalogueDir, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const pull = spawn(process.execPath, [child, place.modelsDir, place.catalogueDir, 'pull', '--from', pipe]);
+  const closed = once(pull, 'close');
+  const writer = await open(pipe, 'w');
+  const half = published.length >> 1;
+  await writer.write(published.subarray(0, half));
+  const part = path.join(place.modelsDir, 'tiny', '.pull-part');
+  while ((await stat(part).catch(() => ({ size: 0 }))).size < half) await sleep(10);
+  pull.kill('SIGKILL');
+  await closed;
+  await writer.close();
+
+  t.deepEqual(await place.files(), ['.lock', '.pull-part', '.pull-part.json']);
+  t.regex((await cli(place, 'list')).out.split('\n')[1] ?? '', / available$/);
+  t.is((await cli(place, 'verify')).status, 1);
+
+  const again = await cli(place, 'pull');
+  t.is(again.status, 0, again.errors);
+  t.deepEqual(await place.files(), READY);
+  t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
+});
+
+test('a pull killed at any moment can be done again', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const reference = await cli(place, 'pull');
+  t.is(reference.status, 0, reference.errors);
+  const prepared = await readPrepared(place.modelsDir);
+  for (const phase of ['.lock', '.pull-part', 'source.onnx', 'prepared.onnx']) {
+    await cli(place, 'remove', 'tiny');
+    const pull = spawn(process.execPath, [child, place.modelsDir, place.catalogueDir, 'pull']);
+    const closed = once(pull, 'close');
+    const seen = path.join(place.modelsDir, 'tiny', phase);
+    while (pull.exitCode === null && !(await stat(seen).catch(() => undefined))) await sleep(1);
+    pull.kill('SIGKILL');
+    await closed;
+    const again = await cli(place, 'pull');
+    t.is(again.status, 0, `${phase}: ${again.errors}`);
+    t.deepEqual(await place.files(), READY, phase);
+    t.deepEqual(await readPrepared(place.modelsDir), prepared, phase);
+  }
+});
+
+test('two pulls at once do the work once', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const runs = await Promise.all([cli(place, 'pull'), cli(place, 'pull'), cli(place, 'pull')]);
+  t.deepEqual(
+    runs.map(({ status }) => status),
+    [0, 0, 0],
+  );
+  t.is(runs.filter(({ out }) => out.includes('The weights of tiny')).length, 1);
+  t.deepEqual(await place.files(), READY);
+});

@@ -1,0 +1,109 @@
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { ensureNetwork } from '../../src/models/ensure.ts';
+import { pullNetwork } from '../../src/models/pull.ts';
+import { offline, READY, readPrepared, type Workplace, workplace } from '../fixtures/networks.ts';
+
+/** A workplace where the tiny network is pulled and prepared. */
+async function pulled(t: ExecutionContext): Promise<{ place: Workplace; file: (name: string) => string }> {
+  const place = await workplace(t);
+  await pullNetwork(await place.entry({ kind: 'file', path: 'published.onnx' }), place.options());
+  place.recorder.notices.length = 0;
+  place.recorder.steps.length = 0;
+  return { place, file: (name) => path.join(place.modelsDir, 'tiny', name) };
+}
+
+const ensure = (
+  { modelsDir, catalogueDir, recorder }: Workplace,
+  pull: boolean,
+  device: 'cpu' | 'cuda' = 'cpu',
+) =>
+  ensureNetwork('tiny', { modelsDir, catalogueDir, pull, device, observer: recorder, dependencies: offline });
+
+test('a sound network is described to the engine without being touched', async (t) => {
+  const { place, file } = await pulled(t);
+  t.deepEqual(await ensure(place, false), {
+    name: 'tiny',
+    path: file('prepared.onnx'),
+    width: 32,
+    height: 32,
+    mean: [128, 128, 128],
+    std: [256, 256, 256],
+    output: 'probability',
+  });
+  t.deepEqual(place.recorder.steps, []);
+});
+
+test('a network that was not pulled is an error, or is pulled where that is allowed', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  await t.throwsAsync(ensure(place, false), {
+    code: 'model_missing',
+    message: `The network tiny is not in ${place.modelsDir}. Run \`cutout models pull tiny\`.`,
+  });
+  t.deepEqual(await place.files(), []);
+  await ensure(place, true);
+  t.deepEqual(await place.files(), READY);
+});
+
+test('a damaged prepared file is an error, or is repaired where that is allowed', async (t) => {
+  const { place, file } = await pulled(t);
+  const sound = await readPrepared(place.modelsDir);
+  const damaged = Buffer.from(sound);
+  damaged[damaged.length >> 1] = (damaged[damaged.length >> 1] ?? 0) ^ 4;
+  await writeFile(file('prepared.onnx'), damaged);
+  await t.throwsAsync(ensure(place, false), {
+    code: 'model_damaged',
+    message: `The network file ${file('prepared.onnx')} is damaged. Run \`cutout models pull tiny\`.`,
+  });
+  await ensure(place, true);
+  t.deepEqual(await readPrepared(place.modelsDir), sound);
+  t.deepEqual(place.recorder.notices, [`${file('prepared.onnx')} is damaged and is prepared again.`]);
+});
+
+test('a network prepared by another version is prepared again', async (t) => {
+  const { place, file } = await pulled(t);
+  const record = await readFile(file('prepared.json'), 'utf8');
+  await writeFile(file('prepared.json'), record.replace(/"preparer": \d+/, '"preparer": 0'));
+  await writeFile(file('prepared.onnx'), 'older');
+  await ensure(place, false);
+  t.is(await readFile(file('prepared.json'), 'utf8'), record);
+  t.deepEqual(place.recorder.phases(), ['prepare']);
+});
+
+test('a preparation that was interrupted before its record is done again', async (t) => {
+  const { place, file } = await pulled(t);
+  await rm(file('prepared.json'));
+  await ensure(place, false);
+  t.deepEqual(await place.files(), READY);
+});
+
+test('a record that cannot be read is made again', async (t) => {
+  const { place, file } = await pulled(t);
+  await writeFile(file('prepared.json'), '{"preparer":');
+  await ensure(place, false);
+  t.deepEqual(await place.files(), READY);
+});
+
+test('a damaged source cannot be prepared from, and is fetched again where that is allowed', async (t) => {
+  const { place, file } = await pulled(t);
+  await rm(file('prepared.json'));
+  await appendFile(file('source.onnx'), 'x');
+  await t.throwsAsync(ensure(place, false), {
+    code: 'model_damaged',
+    message: /source\.onnx is damaged: its sha256 is/,
+  });
+  await ensure(place, true);
+  t.deepEqual(await place.files(), READY);
+  t.true(place.recorder.notices.includes(`${file('source.onnx')} is damaged and is fetched again.`));
+});
+
+test('a GPU gets a file of its own with 16-bit floats', async (t) => {
+  const { place, file } = await pulled(t);
+  const spec = await ensure(place, false, 'cuda');
+  t.is(spec.path, file('prepared.fp16.onnx'));
+  const half = await readFile(spec.path);
+  t.true(half.length < (await readPrepared(place.modelsDir)).length);
+  t.deepEqual(await place.files(), ['prepared.fp16.json', 'prepared.fp16.onnx', ...READY].sort());
+});
