@@ -9,7 +9,7 @@ import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode
 import { ImageError } from '../image/errors.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
-import { createGate } from './gate.ts';
+import type { Admission } from '../limits/admission.ts';
 import { fullSize, lacksSubject, makePlan, reserveRequest, typeWord } from './plan.ts';
 import type { CutoutRequest } from './request.ts';
 import { loadSource } from './source.ts';
@@ -21,9 +21,7 @@ export interface CutoutParts {
   readonly reservations: Reservations;
   readonly download: Download;
   readonly limits: ProbeLimits;
-  /** Pictures that are decoded at the same time, and requests that may wait for their turn. */
-  readonly concurrency: number;
-  readonly queueLimit: number;
+  readonly admission: Admission;
   /** Seconds after which libvips gives up on a picture. */
   readonly timeout: number;
 }
@@ -64,8 +62,7 @@ function publicError(error: unknown, signal: AbortSignal): unknown {
 
 /** The use case: a picture in, its subject out. Knows nothing of HTTP. */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { engine, network, reservations, download, limits, timeout } = parts;
-  const gate = createGate(parts.concurrency, parts.queueLimit);
+  const { engine, network, reservations, download, limits, admission, timeout } = parts;
 
   async function reserve(request: CutoutRequest, source: Dimensions, call: CutoutCall): Promise<Reservation> {
     const asked = await reservations.reserve(call.accountId, reserveRequest(call.requestId, request, source));
@@ -73,6 +70,15 @@ export function createCutout(parts: CutoutParts): Cutout {
     const needed = formatCredits(asked.needed);
     throw fail('insufficient_credits', {
       detail: `This request needs ${needed} ${needed === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(asked.balance)}.`,
+    });
+  }
+
+  async function admit(signal: AbortSignal): Promise<() => void> {
+    const entered = await admission.enter(signal);
+    if (entered.outcome === 'admitted') return entered.leave;
+    throw fail('service_unavailable', {
+      detail: 'Too many requests are waiting. Try again.',
+      headers: { 'Retry-After': String(entered.retryAfter) },
     });
   }
 
@@ -137,7 +143,8 @@ export function createCutout(parts: CutoutParts): Cutout {
       const reservation = await reserve(request, source, call);
       try {
         // 4. Wait for a turn, or be refused when too many wait.
-        const done = await gate.run(() => work(request, bytes, source, reservation.tier, call), signal);
+        const leave = await admit(signal);
+        const done = await work(request, bytes, source, reservation.tier, call).finally(leave);
         signal.throwIfAborted();
         // 9. Settle: only now is anything charged.
         const charged = await reservation.settle('pending');

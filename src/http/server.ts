@@ -9,8 +9,8 @@ export interface HttpServer {
   readonly server: Server;
   readonly address: AddressInfo;
   /**
-   * Takes no new connections and resolves when the last request was answered, or when `graceMs` are over
-   * and the rest was cut off (false).
+   * Takes no new connections and resolves when the last request is worked off: true when all were answered,
+   * false when `graceMs` were over and the rest was cut off.
    */
   close(graceMs: number): Promise<boolean>;
 }
@@ -56,11 +56,34 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
   });
 }
 
+function closed(server: Server, graceMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    // Connections that are kept alive after their last answer would hold the server open.
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
+    const timer = setTimeout(() => {
+      resolve(false);
+      server.closeAllConnections();
+    }, graceMs);
+    server.close(() => {
+      clearInterval(idle);
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}
+
 /** Opens the port. `timeout` is that of a request in seconds. Throws UserError when the port cannot be had. */
 export async function listen(
-  handler: Handler,
+  application: Handler,
   { host, port, timeout }: { host: string; port: number; timeout: number },
 ): Promise<HttpServer> {
+  // A request whose connection was cut off still has books to close.
+  const working = new Set<Promise<unknown>>();
+  const handler: Handler = (req, res) => {
+    const work = Promise.resolve(application(req, res));
+    working.add(work);
+    void work.finally(() => working.delete(work));
+  };
   const server = createServer(
     {
       // The application answers a late upload itself; this is for clients that do not read the answer.
@@ -80,16 +103,10 @@ export async function listen(
   return {
     server,
     address,
-    close: (graceMs) =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => {
-          resolve(false);
-          server.closeAllConnections();
-        }, graceMs);
-        server.close(() => {
-          clearTimeout(timer);
-          resolve(true);
-        });
-      }),
+    close: async (graceMs) => {
+      const inTime = await closed(server, graceMs);
+      await Promise.all(working);
+      return inTime;
+    },
   };
 }

@@ -15,7 +15,9 @@ export const log =
     const started = performance.now();
     const write = () => {
       const { requestId, account, facts } = ctx.state;
-      logger.info({
+      // Probes come every few seconds and would drown the rest.
+      const level = ctx.path.startsWith('/health/') ? 'debug' : 'info';
+      logger[level]({
         request: requestId,
         method: ctx.method,
         path: ctx.path,

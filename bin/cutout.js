@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const main = new URL('../build/ts/src/main.js', import.meta.url);
+
+if (existsSync(fileURLToPath(main))) {
+  process.setSourceMapsEnabled(true);
+  await import(main.href);
+} else {
+  console.error('cutout: it is not built yet; run `npm run setup` in its folder.');
+  process.exitCode = 1;
+}

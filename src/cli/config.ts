@@ -1,0 +1,21 @@
+import { type Config, describeConfig } from '../config.ts';
+
+/** `cutout config`: every setting with its value and where it comes from. */
+export function showConfig(config: Config, json: boolean, out: NodeJS.WritableStream): void {
+  const lines = describeConfig(config);
+  if (json) {
+    out.write(`${JSON.stringify(lines, undefined, 2)}\n`);
+    return;
+  }
+  const shown = lines.map(({ variable, value, source, help }) => ({
+    variable,
+    value: value === null || (Array.isArray(value) && value.length === 0) ? '-' : String(value),
+    source,
+    help,
+  }));
+  const width = (pick: (line: (typeof shown)[number]) => string) =>
+    Math.max(...shown.map((line) => pick(line).length));
+  const [names, values] = [width(({ variable }) => variable), width(({ value }) => value)];
+  for (const { variable, value, source, help } of shown)
+    out.write(`${variable.padEnd(names)}  ${value.padEnd(values)}  ${source.padEnd(11)}  ${help}\n`);
+}

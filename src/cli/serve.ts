@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
+import { createApp } from '../app.ts';
+import { serveBooks } from '../billing/books.ts';
+import { credits, formatCredits, standardBilling } from '../billing/price.ts';
+import type { Config } from '../config.ts';
+import { type Cutout, createCutout } from '../cutout/cutout.ts';
+import { describeThreads } from '../engine/threads.ts';
+import { fail } from '../errors.ts';
+import { createDownload, downloadRules } from '../fetch/download.ts';
+import { type HttpServer, listen } from '../http/server.ts';
+import { Admission } from '../limits/admission.ts';
+import { createHealth } from '../ops/health.ts';
+import { createLogger } from '../ops/log.ts';
+import { onStopSignal } from '../ops/stop.ts';
+import { configureImages, type OpenEngine, openEngine, threadsOf } from './engine.ts';
+import { type Output, progressOn } from './models_progress.ts';
+
+/** Where set-up puts SQLite; this file runs as build/ts/src/cli/serve.js. */
+const sqliteAddon = fileURLToPath(new URL('../../../sqlite/better_sqlite3.node', import.meta.url));
+const packageFile = new URL('../../../../package.json', import.meta.url);
+
+/** Credits of the local account: enough for a private install never to run out. */
+const firstGrant = credits(100_000);
+
+const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** Address for a person to paste; one that means "all of this machine" is written as this machine. */
+function addressOf({ host }: Config, { address }: HttpServer): string {
+  const everywhere = address.address === '0.0.0.0' || address.address === '::';
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${address.port}`;
+}
+
+/** The key is shown once, when it is made; from then on the line reads it from its file. */
+function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: string, url: string): string[] {
+  const file = path.join(dataDir, 'local-key');
+  if (key === undefined) return ['API key   the key of the local account was revoked.'];
+  const header = created ? shellQuote(`X-Api-Key: ${key}`) : `"X-Api-Key: $(cat ${shellQuote(file)})"`;
+  return [
+    created
+      ? `API key   ${key}  (new, with ${formatCredits(firstGrant)} credits; kept in ${file})`
+      : `API key   in ${file}`,
+    ...(givenKeyIgnored
+      ? ['          CUTOUT_API_KEY counts on the first start only and is not a key of this account.']
+      : []),
+    '',
+    'Try it with a photo of yours:',
+    `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
+  ];
+}
+
+function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
+  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+  const url = addressOf(config, server);
+  const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
+  const { info, network, threads } = opened;
+  const ms = Math.round(info.loadMs + info.warmUpMs);
+  return [
+    '',
+    `Cutout ${version} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
+    `Network   ${network.name} on ${config.device}, ready in ${ms} ms`,
+    `Threads   ${describeThreads(threads)}`,
+    ...keyLines(local, config.dataDir, url),
+    '',
+    '',
+  ].join('\n');
+}
+
+/**
+ * `cutout serve`: opens the books and the port, then the network, prints what a person needs, and works until
+ * SIGTERM or SIGINT. Resolves when everything is closed. Throws what the parts throw; the messages are for the
+ * operator.
+ */
+export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
+  const logger = createLogger(config.logLevel);
+  const health = createHealth();
+  const stopping = new AbortController();
+  onStopSignal((signal) => {
+    logger.info({ signal }, 'stopping');
+    health.stopping();
+    stopping.abort();
+  });
+
+  const { dataDir, timeout, host, port } = config;
+  const reservationSeconds = Math.max(standardBilling.reservationSeconds, 2 * timeout);
+  const books = serveBooks({
+    dataDir,
+    nativeBinding: sqliteAddon,
+    billing: { ...standardBilling, reservationSeconds },
+    onError: (error) => logger.error({ err: error }, 'books'),
+  });
+  const { accounts, ledger } = books;
+  let server: HttpServer | undefined;
+  let opened: OpenEngine | undefined;
+  try {
+    const local = ensureLocalAccount({
+      accounts,
+      ledger,
+      dataDir,
+      givenKey: config.apiKey,
+      grant: firstGrant,
+    });
+    const limits = configureImages(config);
+    // The port first: whether it can be had is known at once, and health answers while the network loads.
+    let cutout: Cutout = async () => {
+      throw fail('service_unavailable');
+    };
+    const app = createApp({
+      logger,
+      health,
+      timeout,
+      authenticate: (key) => accounts.authenticate(key),
+      cutout: (request, call) => cutout(request, call),
+    });
+    server = await listen(app.callback(), { host, port, timeout });
+
+    const observer = progressOn(out, config.model);
+    try {
+      opened = await openEngine(config, { pull, observer, signal: stopping.signal });
+    } finally {
+      observer.done();
+    }
+    stopping.signal.throwIfAborted();
+    const { engine, network } = opened;
+    // Two more than run networks: one is decoded and one encoded meanwhile.
+    const running = Math.min(config.queueLimit, threadsOf(config).workers + 2);
+    cutout = createCutout({
+      engine,
+      network,
+      reservations: ledger,
+      download: createDownload({ ...downloadRules, allowHosts: config.fetchAllow }),
+      limits,
+      admission: new Admission({ running, waiting: config.queueLimit - running }, () => performance.now()),
+      timeout,
+    });
+    health.ready();
+    out.write(banner(config, server, opened, local));
+    await new Promise<void>((resolve) => {
+      if (stopping.signal.aborted) resolve();
+      stopping.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  } catch (error) {
+    // A signal during the start is no failure.
+    if (!stopping.signal.aborted) throw error;
+  } finally {
+    health.stopping();
+    const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
+    await opened?.engine.close(0);
+    books.close();
+    if (stopping.signal.aborted) logger.info({ inTime }, 'stopped');
+  }
+}

@@ -1,0 +1,11 @@
+/** Calls `stop` on the first SIGTERM or SIGINT and ends the process at once on the second. */
+export function onStopSignal(stop: (signal: NodeJS.Signals) => void): void {
+  let asked = false;
+  const handle = (signal: NodeJS.Signals) => {
+    if (asked) process.exit(1);
+    asked = true;
+    stop(signal);
+  };
+  process.on('SIGTERM', handle);
+  process.on('SIGINT', handle);
+}
