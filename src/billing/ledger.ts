@@ -226,7 +226,10 @@ export class Ledger implements Reservations, Balances {
   }
 
   /** Newest last. `after` is the id of the last entry already known. */
-  statement(accountId: string, page: Span & { after?: number; limit?: number } = {}): Entry[] {
+  statement(
+    accountId: string,
+    page: Span & { after?: number | undefined; limit?: number | undefined } = {},
+  ): Entry[] {
     const { from = 0, to = Number.MAX_SAFE_INTEGER, after = 0, limit = -1 } = page;
     return this.#database
       .prepare<[string, number, number, number, number], Entry>(

@@ -1,0 +1,157 @@
+import Stripe from 'stripe';
+import { UserError } from '../errors.ts';
+import type { Ledger } from './ledger.ts';
+import { formatCredits, isQuarterCredits, parseCredits, type QuarterCredits } from './price.ts';
+
+export interface Pack {
+  /** Names the pack in requests: its credits, '50'. */
+  readonly id: string;
+  readonly credits: QuarterCredits;
+  /** In the currency's smallest unit, as payment services count. */
+  readonly price: number;
+  /** ISO 4217, lower case. */
+  readonly currency: string;
+}
+
+/** `<credits>=<price> <currency>`, separated by commas: '50=9.00 EUR, 500=49 EUR'. Throws UserError. */
+export function parsePacks(text: string): readonly Pack[] {
+  const packs = text
+    .split(',')
+    .filter((one) => one.trim() !== '')
+    .map((one) => {
+      const [, amount = '', price = '', code = ''] =
+        /^\s*([\d.]+)\s*=\s*([\d.]+)\s*([A-Za-z]{3})\s*$/.exec(one) ?? [];
+      const credits = parseCredits(amount);
+      const minor = minorUnits(price, code.toUpperCase());
+      if (credits === undefined || credits <= 0 || minor === undefined) {
+        throw new UserError(`Not a pack of credits: "${one.trim()}". Expected e.g. 50=9.00 EUR.`);
+      }
+      return Object.freeze({
+        id: formatCredits(credits),
+        credits,
+        price: minor,
+        currency: code.toLowerCase(),
+      });
+    });
+  if (new Set(packs.map(({ id }) => id)).size < packs.length)
+    throw new UserError('Two packs have the same credits.');
+  return Object.freeze(packs);
+}
+
+/** Undefined for unknown currencies, for 0 and for more digits than the currency has. */
+function minorUnits(price: string, currency: string): number | undefined {
+  if (!Intl.supportedValuesOf('currency').includes(currency)) return undefined;
+  const { maximumFractionDigits: digits = 2 } = new Intl.NumberFormat('en', {
+    style: 'currency',
+    currency,
+  }).resolvedOptions();
+  const [, whole, fraction = ''] = /^(\d{1,9})(?:\.(\d{1,4}))?$/.exec(price) ?? [];
+  if (whole === undefined || fraction.length > digits) return undefined;
+  const minor = Number(whole + fraction.padEnd(digits, '0'));
+  return minor > 0 ? minor : undefined;
+}
+
+export interface PurchaseOptions {
+  readonly packs: readonly Pack[];
+  readonly secretKey: string;
+  /** Of the webhook endpoint, 'whsec_…'. */
+  readonly webhookSecret: string;
+  /** Where the buyer returns to. */
+  readonly successUrl: string;
+  readonly cancelUrl: string;
+  /** Another server than Stripe's. */
+  readonly api?: { readonly host: string; readonly port: number; readonly protocol: 'http' | 'https' };
+}
+
+export type WebhookOutcome =
+  | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
+  /** Properly signed, and no business of ours. */
+  | { readonly outcome: 'ignored'; readonly type: string }
+  /** Not signed by Stripe, or too long ago. */
+  | { readonly outcome: 'refused' };
+
+/**
+ * Credit packs bought through Stripe Checkout. Credits are posted when Stripe says, signed, that the money is
+ * there, once for a checkout session however often and through whichever events it says so.
+ */
+export class Purchases {
+  readonly packs: readonly Pack[];
+  readonly #options: PurchaseOptions;
+  readonly #ledger: Ledger;
+  readonly #stripe: Stripe;
+
+  constructor(options: PurchaseOptions, ledger: Ledger) {
+    this.packs = options.packs;
+    this.#options = options;
+    this.#ledger = ledger;
+    this.#stripe = new Stripe(options.secretKey, { ...options.api, telemetry: false, timeout: 15_000 });
+  }
+
+  /** Address of the page to pay on; undefined when there is no such pack. Rejects as Stripe's library does. */
+  async checkout(accountId: string, packId: string): Promise<string | undefined> {
+    const pack = this.packs.find(({ id }) => id === packId);
+    if (!pack) return undefined;
+    const session = await this.#stripe.checkout.sessions.create({
+      mode: 'payment',
+      client_reference_id: accountId,
+      // What was sold is written down here: the packs may have changed when the money arrives.
+      metadata: { account: accountId, quarter_credits: String(pack.credits) },
+      line_items: [
+        {
+          quantity: 1,
+          price_data: {
+            currency: pack.currency,
+            unit_amount: pack.price,
+            product_data: { name: `${formatCredits(pack.credits)} credits` },
+          },
+        },
+      ],
+      success_url: this.#options.successUrl,
+      cancel_url: this.#options.cancelUrl,
+    });
+    if (!session.url) throw new Error(`Stripe gave no address for session ${session.id}.`);
+    return session.url;
+  }
+
+  /**
+   * `body`: the bytes as they came. Throws when money was paid that cannot be booked, so that Stripe says it
+   * again and the operator learns of it.
+   */
+  receive(body: Buffer, signature: string): WebhookOutcome {
+    const event = this.#verify(body, signature);
+    if (!event) return { outcome: 'refused' };
+    if (
+      event.type !== 'checkout.session.completed' &&
+      event.type !== 'checkout.session.async_payment_succeeded'
+    ) {
+      return { outcome: 'ignored', type: event.type };
+    }
+    const session = event.data.object;
+    const { account, quarter_credits } = session.metadata ?? {};
+    // Sessions of other products of the same Stripe account, and those whose money is still under way.
+    if (account === undefined || quarter_credits === undefined || session.payment_status !== 'paid') {
+      return { outcome: 'ignored', type: event.type };
+    }
+    const amount = Number(quarter_credits);
+    if (!isQuarterCredits(amount))
+      throw new Error(`Session ${session.id} sold ${quarter_credits} quarter credits.`);
+    const { outcome } = this.#ledger.post(account, {
+      kind: 'purchase',
+      amount,
+      reference: `stripe ${session.id}`,
+      note: event.id,
+    });
+    if (outcome === 'insufficient') throw new Error('A purchase cannot lack credits.');
+    return { outcome, accountId: account, credits: amount };
+  }
+
+  #verify(body: Buffer, signature: string): Stripe.Event | undefined {
+    try {
+      return this.#stripe.webhooks.constructEvent(body, signature, this.#options.webhookSecret);
+    } catch (error) {
+      if (error instanceof Stripe.errors.StripeSignatureVerificationError || error instanceof SyntaxError)
+        return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import type { Accounts } from '../../../accounts/accounts.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
+import { accountRow, entryRow, keyRow, type Row, usageRow } from '../../../billing/present.ts';
+import { formatCredits } from '../../../billing/price.ts';
+import { type ErrorId, excerpt, fail } from '../../../errors.ts';
+import { type StoreCode, StoreError } from '../../../store/error.ts';
+import type { Context, Middleware } from '../../context.ts';
+import type { Route } from '../../router.ts';
+import { newAccount, newKey, page, parse, posting, refunding, span } from './schema.ts';
+
+export interface AdminParts {
+  readonly accounts: Accounts;
+  readonly ledger: Ledger;
+}
+
+const answers: Partial<Record<StoreCode, ErrorId>> = {
+  STORE_UNKNOWN_ACCOUNT: 'not_found',
+  STORE_UNKNOWN_KEY: 'not_found',
+  STORE_UNKNOWN_RESERVATION: 'not_found',
+  STORE_REFERENCE_REUSED: 'malformed_request',
+  STORE_NOT_CHARGED: 'malformed_request',
+};
+
+/** What the books refuse, as an answer; their sentences are written for operators. */
+const refusals: Middleware = async (_ctx, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const id = error instanceof StoreError ? answers[error.code] : undefined;
+    throw id && error instanceof StoreError ? fail(id, { detail: excerpt(error.message, 300) }) : error;
+  }
+};
+
+/** The router puts the parts of the path there. */
+const inPath = (ctx: Context, name: string): string =>
+  String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
+
+const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
+
+const idIn = (ctx: Context) => inPath(ctx, 'id');
+
+/**
+ * The books for operators' programs: the same as `cutout accounts | keys | credits | usage`. `before` lets only
+ * operators pass (guard.ts); bodies have any of the three types.
+ */
+export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
+  const { accounts, ledger } = parts;
+  const show = async (id: string): Promise<Row> => {
+    const account = accounts.get(id);
+    const { credits, freeCalls } = await ledger.balance(id);
+    return accountRow(account, credits, freeCalls);
+  };
+  const get = (path: string, answer: (ctx: Context) => unknown): Route => ({
+    method: 'GET',
+    paths: [`/admin/v1${path}`],
+    handlers: [
+      ...before,
+      refusals,
+      async (ctx) => {
+        ctx.body = { data: await answer(ctx) };
+      },
+    ],
+  });
+  const post = (path: string, answer: (ctx: Context) => unknown): Route => ({
+    method: 'POST',
+    paths: [`/admin/v1${path}`],
+    handlers: [
+      ...before,
+      refusals,
+      body,
+      async (ctx) => {
+        ctx.body = { data: await answer(ctx) };
+      },
+    ],
+  });
+
+  return [
+    get('/accounts', () => Promise.all(accounts.list().map(({ id }) => show(id)))),
+    post('/accounts', (ctx) => show(accounts.create(parse(newAccount, inBody(ctx)).name).id)),
+    get('/accounts/:id', (ctx) => show(idIn(ctx))),
+    get('/accounts/:id/keys', (ctx) => accounts.keys(accounts.get(idIn(ctx)).id).map(keyRow)),
+    /** The only answer that ever holds a key. */
+    post('/accounts/:id/keys', (ctx) => accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label)),
+    post('/keys/:id/revoke', (ctx) => {
+      if (!accounts.revokeKey(idIn(ctx))) {
+        throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${idIn(ctx)} that is still in use.`);
+      }
+      return { id: idIn(ctx), revoked: true };
+    }),
+    post('/accounts/:id/credits', (ctx) => {
+      const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
+      if (kind === 'grant' ? amount <= 0 : amount === 0) {
+        throw fail('malformed_request', { detail: 'credits: a grant is more than 0, an adjustment not 0.' });
+      }
+      const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
+      const { outcome, balance } = ledger.post(idIn(ctx), request);
+      if (outcome === 'insufficient') {
+        throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
+      }
+      return { outcome, balance: formatCredits(balance) };
+    }),
+    post('/accounts/:id/refunds', async (ctx) => {
+      const { reservation, note } = parse(refunding, inBody(ctx));
+      const done = ledger.refund(idIn(ctx), reservation, note);
+      return { outcome: done ? 'posted' : 'duplicate', ...(await show(idIn(ctx))) };
+    }),
+    get('/accounts/:id/statement', (ctx) =>
+      ledger.statement(accounts.get(idIn(ctx)).id, parse(page, ctx.query)).map(entryRow),
+    ),
+    get('/accounts/:id/usage', (ctx) =>
+      ledger.usage(parse(span, ctx.query), accounts.get(idIn(ctx)).id).map(usageRow),
+    ),
+    get('/usage', (ctx) => ledger.usage(parse(span, ctx.query)).map(usageRow)),
+  ];
+}

@@ -1,0 +1,115 @@
+import test from 'ava';
+import { credits } from '../../src/billing/price.ts';
+import { Purchases, parsePacks } from '../../src/billing/purchases.ts';
+import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
+import { signedEvent, stripeLike } from '../support/stripe.ts';
+
+async function shop(t: Cleanup) {
+  const books = testBooks(t);
+  const account = accountWith(books, 0);
+  const { options, asked } = await stripeLike(t);
+  const purchases = new Purchases(options, books.ledger);
+  const receive = (session: object, event: Parameters<typeof signedEvent>[1] = {}) => {
+    const { body, signature } = signedEvent(
+      { metadata: { account, quarter_credits: '200' }, ...session },
+      event,
+    );
+    return purchases.receive(body, signature);
+  };
+  const balance = async () => (await books.ledger.balance(account)).credits;
+  return { books, account, purchases, asked, receive, balance };
+}
+
+test('packs are read as they are written', (t) => {
+  t.deepEqual(parsePacks('50=9.00 EUR, 0.75=1usd,500=5000 JPY, 1=1.234 KWD'), [
+    { id: '50', credits: credits(50), price: 900, currency: 'eur' },
+    { id: '0.75', credits: credits(0.75), price: 100, currency: 'usd' },
+    { id: '500', credits: credits(500), price: 5000, currency: 'jpy' },
+    { id: '1', credits: credits(1), price: 1234, currency: 'kwd' },
+  ]);
+  t.deepEqual(parsePacks(''), []);
+});
+
+for (const text of [
+  '50',
+  '50=9',
+  '50=9.001 EUR',
+  '50=0 EUR',
+  '0=1 EUR',
+  '0.1=1 EUR',
+  '5=1.5 JPY',
+  '5=1 XYZ',
+  '5=1 EUR,5=2 EUR',
+]) {
+  test(`'${text}' is refused as packs`, (t) => {
+    t.throws(() => parsePacks(text), { name: 'UserError' });
+  });
+}
+
+test('a checkout carries the pack, the price and whom it is for', async (t) => {
+  const { purchases, account, asked } = await shop(t);
+  t.is(await purchases.checkout(account, '50'), 'https://pay.example/cs_1');
+  t.deepEqual(Object.fromEntries(asked[0] ?? []), {
+    mode: 'payment',
+    client_reference_id: account,
+    'metadata[account]': account,
+    'metadata[quarter_credits]': '200',
+    'line_items[0][quantity]': '1',
+    'line_items[0][price_data][currency]': 'eur',
+    'line_items[0][price_data][unit_amount]': '900',
+    'line_items[0][price_data][product_data][name]': '50 credits',
+    success_url: 'https://shop.example/thanks',
+    cancel_url: 'https://shop.example/cancelled',
+  });
+  t.is(await purchases.checkout(account, '51'), undefined);
+});
+
+test('paid credits are posted once, however often and by whichever event Stripe says it', async (t) => {
+  const { receive, account, balance, books } = await shop(t);
+  t.deepEqual(receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
+  t.is(receive({}).outcome, 'duplicate');
+  t.is(receive({}, { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' }).outcome, 'duplicate');
+  t.is(await balance(), credits(50));
+  t.is(receive({ id: 'cs_2' }, { id: 'evt_3' }).outcome, 'posted');
+  t.is(await balance(), credits(100));
+  t.deepEqual(books.ledger.verify(), []);
+});
+
+test('nothing is posted before the money is there', async (t) => {
+  const { receive, balance } = await shop(t);
+  t.is(receive({ payment_status: 'unpaid' }).outcome, 'ignored');
+  t.is(await balance(), 0 as never);
+  t.is(receive({}, { type: 'checkout.session.async_payment_succeeded' }).outcome, 'posted');
+});
+
+test('other events and sessions of other shops are ignored', async (t) => {
+  const { receive, balance } = await shop(t);
+  t.is(receive({}, { type: 'checkout.session.expired' }).outcome, 'ignored');
+  t.is(receive({ metadata: {} }).outcome, 'ignored');
+  t.is(receive({ metadata: null }).outcome, 'ignored');
+  t.is(await balance(), 0 as never);
+});
+
+test('what Stripe did not sign, or signed long ago, is refused', async (t) => {
+  const { purchases, account, receive, balance } = await shop(t);
+  const session = { metadata: { account, quarter_credits: '200' } };
+  const { body, signature } = signedEvent(session);
+  const changed = Buffer.from(body.toString().replace('"200"', '"999"'));
+  t.is(purchases.receive(changed, signature).outcome, 'refused');
+  t.is(purchases.receive(body, '').outcome, 'refused');
+  t.is(purchases.receive(body, 't=1,v1=00').outcome, 'refused');
+  t.is(purchases.receive(Buffer.alloc(0), signature).outcome, 'refused');
+  t.is(receive({}, { secret: 'whsec_other' }).outcome, 'refused');
+  t.is(receive({}, { timestamp: Math.floor(Date.now() / 1000) - 3600 }).outcome, 'refused');
+  t.is(await balance(), 0 as never);
+});
+
+test('money that cannot be booked is an error, so that it is said again', async (t) => {
+  const { receive } = await shop(t);
+  t.throws(() => receive({ metadata: { account: 'acc_none', quarter_credits: '200' } }), {
+    code: 'STORE_UNKNOWN_ACCOUNT',
+  });
+  t.throws(() => receive({ metadata: { account: 'acc_none', quarter_credits: 'many' } }), {
+    message: /sold many/,
+  });
+});

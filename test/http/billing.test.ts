@@ -1,0 +1,70 @@
+import test from 'ava';
+import { Purchases } from '../../src/billing/purchases.ts';
+import { auth } from '../../src/http/middleware/auth.ts';
+import { body } from '../../src/http/middleware/body.ts';
+import { billingRoutes } from '../../src/http/route/billing/route.ts';
+import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
+import { serveRoutes } from '../support/routes.ts';
+import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
+
+async function start(t: Cleanup) {
+  const books = testBooks(t);
+  const account = accountWith(books, 0);
+  const { key } = books.accounts.createKey(account);
+  const { options } = await stripeLike(t);
+  const before = { key: [auth((sent) => books.accounts.authenticate(sent))], body };
+  const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books.ledger)));
+  const balance = async () => (await books.ledger.balance(account)).credits as number;
+  return { ...server, account, key, balance };
+}
+
+test('an account sees the packs and gets an address to pay at', async (t) => {
+  const { url, key } = await start(t);
+  const headers = { 'x-api-key': key };
+  const packs = await fetch(`${url}/billing/packs`, { headers });
+  t.deepEqual(await packs.json(), {
+    data: [
+      { id: '50', credits: 50, price: 900, currency: 'eur' },
+      { id: '500', credits: 500, price: 4900, currency: 'eur' },
+    ],
+  });
+  const checkout = (pack: string) =>
+    fetch(`${url}/billing/checkout`, { method: 'POST', headers, body: new URLSearchParams({ pack }) });
+  t.deepEqual(await (await checkout('50')).json(), { data: { url: 'https://pay.example/cs_1' } });
+  t.is((await checkout('7')).status, 400);
+  t.is((await fetch(`${url}/billing/packs`)).status, 403);
+});
+
+test('a signed event posts the credits, needs no key, and leaves no secret in the log', async (t) => {
+  const { url, account, balance, log, key } = await start(t);
+  const { body, signature } = signedEvent({ metadata: { account, quarter_credits: '200' } });
+  const send = (bytes: Buffer, signed: string) =>
+    fetch(`${url}/billing/stripe`, {
+      method: 'POST',
+      headers: { 'stripe-signature': signed, 'content-type': 'application/json' },
+      body: bytes,
+    });
+  t.is((await send(body, signature)).status, 200);
+  t.is((await send(body, signature)).status, 200);
+  t.is(await balance(), 200);
+  t.is((await send(body, 't=1,v1=00')).status, 400);
+  t.is((await send(Buffer.concat([body, Buffer.from(' ')]), signature)).status, 400);
+  t.is(await balance(), 200);
+  for (const secret of [webhookSecret, 'sk_test_1', key, signature]) t.false(log().includes(secret));
+});
+
+test('an event beyond all sense is refused while it comes', async (t) => {
+  const { url } = await start(t);
+  const answer = await fetch(`${url}/billing/stripe`, { method: 'POST', body: Buffer.alloc(5e6) });
+  t.is(answer.status, 400);
+  t.regex(await answer.text(), /larger than 256 kB/);
+});
+
+test('paid money for an account that is not there is a 500, so that Stripe says it again', async (t) => {
+  const { url } = await start(t);
+  const { body, signature } = signedEvent({ metadata: { account: 'acc_none', quarter_credits: '200' } });
+  const headers = { 'stripe-signature': signature };
+  const answer = await fetch(`${url}/billing/stripe`, { method: 'POST', headers, body });
+  t.is(answer.status, 500);
+  t.false((await answer.text()).includes('acc_none'));
+});
