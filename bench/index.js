@@ -4,6 +4,7 @@ import path from 'node:path';
 import { inRoot } from '../scripts/setup/paths.js';
 import { load } from './load.js';
 import { memoryPeaks } from './memory.js';
+import { prepared } from './prepare.js';
 import { requests } from './requests.js';
 
 const models = process.env.CUTOUT_MODELS_DIR ?? inRoot('data', 'models');
@@ -13,6 +14,8 @@ const benches = {
   requests: () => requests({ megapixels: [1, 12], rounds: 5, network }),
   load: () => load({ network, seconds: 30, cores: availableParallelism() }),
   memory: () => memoryPeaks({ megapixels: [12, 25, 48] }),
+  prepare: () =>
+    prepared({ folder: path.dirname(network), rounds: 3, runs: 3, cores: availableParallelism() }),
 };
 
 const name = process.argv[2] ?? '';

@@ -1,0 +1,32 @@
+// One network in one process: node network_run.js NETWORK INPUTS ALPHA THREADS RUNS
+// INPUTS: float32 [n,3,1024,1024]; ALPHA gets output 0 of every picture. After that the first picture is run RUNS
+// times against the clock. Prints one JSON line. Published files are run with all their outputs, as published.
+import { readFileSync, writeFileSync } from 'node:fs';
+import ort from 'onnxruntime-node';
+
+const [network, inputs, alpha, threads, runs] = process.argv.slice(2);
+const peak = () => Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))[1]) / 1024;
+
+const bytes = readFileSync(inputs);
+const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+const before = peak();
+const started = performance.now();
+const session = await ort.InferenceSession.create(network, { intraOpNumThreads: Number(threads) });
+const loadMs = performance.now() - started;
+const each = 3 * 1024 * 1024;
+const feeds = (at) => ({
+  [session.inputNames[0]]: new ort.Tensor('float32', values.subarray(at, at + each), [1, 3, 1024, 1024]),
+});
+const alphas = [];
+for (let at = 0; at < values.length; at += each) {
+  const { data } = (await session.run(feeds(at)))[session.outputNames[0]];
+  alphas.push(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+}
+const times = [];
+for (let run = 0; run < Number(runs); run++) {
+  const begin = performance.now();
+  await session.run(feeds(0));
+  times.push(performance.now() - begin);
+}
+writeFileSync(alpha, Buffer.concat(alphas));
+console.log(JSON.stringify({ loadMs, times, peakMb: peak() - before }));
