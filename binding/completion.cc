@@ -9,7 +9,7 @@ Completion::Completion(Napi::Env env)
   channel_.Unref(env);
 }
 
-Completion::Pending Completion::begin(Napi::Env env, std::initializer_list<Napi::Object> keep,
+Completion::Pending Completion::begin(Napi::Env env, const std::vector<Napi::Object>& keep,
                                       std::function<void()> settled) {
   Waiting waiting{Napi::Promise::Deferred::New(env), {}, std::move(settled)};
   for (const Napi::Object& object : keep) waiting.keep.push_back(Napi::Persistent(object));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/status.h"
 
@@ -34,7 +35,7 @@ class Completion {
 
   /// A new promise and the number to settle it by. `keep` stays alive until then; `settled` is
   /// called just before the promise settles. JS thread only.
-  Pending begin(Napi::Env env, std::initializer_list<Napi::Object> keep,
+  Pending begin(Napi::Env env, const std::vector<Napi::Object>& keep,
                 std::function<void()> settled);
 
   /// Settles a promise: rejects it unless `status` is ok. Any thread, once a number.

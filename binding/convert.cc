@@ -20,7 +20,7 @@ constexpr int kMaxMilliseconds = std::numeric_limits<std::int32_t>::max();
 constexpr int kMaxThreads = 1024;
 
 std::string shown(const Napi::Value& value) {
-  if (value.IsString()) return "'" + value.As<Napi::String>().Utf8Value() + "'";
+  if (value.IsString()) return std::string("'") + value.As<Napi::String>().Utf8Value() + "'";
   if (value.IsObject()) return "an object";
   if (value.IsSymbol()) return "a symbol";
   return value.ToString().Utf8Value();
@@ -61,6 +61,29 @@ std::int64_t integer(const Napi::Value& value, const char* name, double low, dou
 
 int integer(const Napi::Object& from, const char* name, int low, int high) {
   return static_cast<int>(integer(from.Get(name), name, low, high));
+}
+
+float number_in(const Napi::Object& from, const char* name, double low, double high) {
+  const Napi::Value value = from.Get(name);
+  const double given = number(value, name);
+  if (!(given >= low && given <= high)) {
+    wrong_value(value,
+                "a number from " + shown(Napi::Number::New(value.Env(), low)) + " to " +
+                    shown(Napi::Number::New(value.Env(), high)),
+                name);
+  }
+  return static_cast<float>(given);
+}
+
+/// A box that is not empty and lies inside width x height.
+Box box_inside(const Napi::Object& from, const char* name, int width, int height) {
+  const Napi::Object box = object(from.Get(name), name);
+  Box result;
+  result.left = integer(box, "left", 0, width - 1);
+  result.top = integer(box, "top", 0, height - 1);
+  result.width = integer(box, "width", 1, width - result.left);
+  result.height = integer(box, "height", 1, height - result.top);
+  return result;
 }
 
 std::string text(const Napi::Object& from, const char* name) {
@@ -160,7 +183,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   return spec;
 }
 
-Pixels to_pixels(const Napi::Value& value) {
+Pixels to_pixels(const Napi::Value& value, Room room) {
   const Napi::Object from = object(value, "pixels");
   const int width = integer(from, "width", 1, kMaxSide);
   const int height = integer(from, "height", 1, kMaxSide);
@@ -174,9 +197,12 @@ Pixels to_pixels(const Napi::Value& value) {
     wrong_type(data, "a Uint8Array", "data");
   }
   const Napi::Uint8Array bytes = data.As<Napi::Uint8Array>();
-  if (static_cast<std::int64_t>(bytes.ByteLength()) != pixels * 4) {
-    wrong_value(Napi::Number::New(value.Env(), static_cast<double>(bytes.ByteLength())),
-                std::to_string(pixels * 4) + " (width * height * 4)", "data.length");
+  const auto length = static_cast<std::int64_t>(bytes.ByteLength());
+  if (room == Room::kExact ? length != pixels * 4 : length < pixels * 4) {
+    std::string expected = std::to_string(pixels * 4) + " (width * height * 4)";
+    if (room == Room::kMoreAllowed) expected += " or more";
+    wrong_value(Napi::Number::New(value.Env(), static_cast<double>(length)), expected,
+                "data.length");
   }
   return {bytes, {const_cast<std::uint8_t*>(bytes.Data()), width, height, 4, width * 4L}};
 }
@@ -190,14 +216,56 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   call.plan.hidden = choice<HiddenColour>(
       from, "hiddenColour", {{"clear", HiddenColour::kClear}, {"keep", HiddenColour::kKeep}});
   call.plan.roi = {0, 0, call.plan.width, call.plan.height};
-  const Napi::Value roi = from.Get("roi");
-  if (!roi.IsUndefined()) {
-    const Napi::Object box = object(roi, "roi");
-    call.plan.roi.left = integer(box, "left", 0, call.plan.width - 1);
-    call.plan.roi.top = integer(box, "top", 0, call.plan.height - 1);
-    call.plan.roi.width = integer(box, "width", 1, call.plan.width - call.plan.roi.left);
-    call.plan.roi.height = integer(box, "height", 1, call.plan.height - call.plan.roi.top);
+  if (!from.Get("roi").IsUndefined()) {
+    call.plan.roi = box_inside(from, "roi", call.plan.width, call.plan.height);
   }
+  call.deadline = deadline(from);
+  return call;
+}
+
+ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels) {
+  const Napi::Object from = object(value, "plan");
+  ComposeCall call;
+  ComposePlan& plan = call.job.plan;
+  plan.width = integer(from, "width", 1, kMaxSide);
+  plan.height = integer(from, "height", 1, kMaxSide);
+  const std::int64_t needed = static_cast<std::int64_t>(plan.width) * plan.height * 4;
+  if (static_cast<std::int64_t>(pixels.data.ByteLength()) < needed) {
+    wrong_value(Napi::Number::New(value.Env(), static_cast<double>(pixels.data.ByteLength())),
+                "at least " + std::to_string(needed) + " (the canvas)", "data.length");
+  }
+  plan.source = box_inside(from, "source", pixels.view.width, pixels.view.height);
+  plan.target = box_inside(from, "target", plan.width, plan.height);
+  if (plan.target.width > plan.source.width || plan.target.height > plan.source.height) {
+    wrong_value(from.Get("target"), "a box not larger than source", "target");
+  }
+  if (const Napi::Value colour = from.Get("colour"); !colour.IsUndefined()) {
+    if (!colour.IsArray() || colour.As<Napi::Array>().Length() != plan.colour.size()) {
+      wrong_type(colour, "an array of four numbers", "colour");
+    }
+    for (std::uint32_t i = 0; i < plan.colour.size(); ++i) {
+      plan.colour[i] =
+          static_cast<std::uint8_t>(integer(colour.As<Napi::Array>().Get(i), "colour", 0, 255));
+    }
+  }
+  if (const Napi::Value background = from.Get("background"); !background.IsUndefined()) {
+    const Pixels behind = to_pixels(background);
+    if (behind.view.width != plan.width || behind.view.height != plan.height) {
+      wrong_value(background, "a picture of the canvas's size", "background");
+    }
+    plan.background = behind.view;
+    call.background = behind.data;
+  }
+  if (const Napi::Value shadow = from.Get("shadow"); !shadow.IsUndefined()) {
+    const Napi::Object drop = object(shadow, "shadow");
+    plan.shadow = DropShadow{number_in(drop, "opacity", 0, 1), number_in(drop, "sigma", 0.1, 4096),
+                             integer(drop, "offsetX", -kMaxSide, kMaxSide),
+                             integer(drop, "offsetY", -kMaxSide, kMaxSide),
+                             integer(drop, "fade", 0, kMaxSide)};
+  }
+  call.job.buffer = {pixels.view.data, pixels.data.ByteLength()};
+  call.job.width = pixels.view.width;
+  call.job.height = pixels.view.height;
   call.deadline = deadline(from);
   return call;
 }
@@ -262,6 +330,15 @@ Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
   to.Set("prepareMs", result.prepare_ms);
   to.Set("inferMs", result.infer_ms);
   to.Set("matteMs", result.matte_ms);
+  return to;
+}
+
+Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result) {
+  Napi::Object to = Napi::Object::New(env);
+  to.Set("box", from_box(env, result.summary.box));
+  to.Set("opaque", result.summary.opaque);
+  to.Set("queueMs", result.queue_ms);
+  to.Set("composeMs", result.compose_ms);
   return to;
 }
 

@@ -20,7 +20,9 @@ struct Pixels {
   Napi::Uint8Array data;
   ImageView view;
 };
-Pixels to_pixels(const Napi::Value& value);
+/// Whether `data` may be longer than the picture.
+enum class Room { kExact, kMoreAllowed };
+Pixels to_pixels(const Napi::Value& value, Room room = Room::kExact);
 
 struct MatteCall {
   std::string network;
@@ -28,6 +30,13 @@ struct MatteCall {
   Engine::Deadline deadline;
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
+
+struct ComposeCall {
+  ComposeJob job;
+  std::optional<Napi::Uint8Array> background;  // what job.plan.background borrows
+  Engine::Deadline deadline;
+};
+ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels);
 
 struct PngCall {
   PngJob job;
@@ -40,6 +49,7 @@ std::chrono::milliseconds to_grace(const Napi::Value& value);
 
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
+Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
 Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats);
 /// The bytes themselves as a Buffer where the environment allows foreign memory, else a copy.
 Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes);

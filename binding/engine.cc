@@ -23,6 +23,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
   return DefineClass(
       env, "Engine",
       {InstanceMethod<&EngineObject::load>("load"), InstanceMethod<&EngineObject::matte>("matte"),
+       InstanceMethod<&EngineObject::compose>("compose"),
        InstanceMethod<&EngineObject::encode_png>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
        InstanceMethod<&EngineObject::stats>("stats"),
@@ -34,21 +35,31 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info)
       completion_(info.Env().GetInstanceData<Instance>()->completion()),
       running_(start(info)) {}
 
-Completion::Pending EngineObject::begin(std::uint64_t id, const Pixels& pixels, bool written) {
-  const std::uint8_t* const first = pixels.view.data;
-  const Borrowed wanted{first, first + pixels.data.ByteLength(), written};
+Completion::Pending EngineObject::begin(std::uint64_t id, const std::vector<Use>& uses) {
   if (jobs_.contains(id)) {
     throw Napi::RangeError::New(Env(), "The id " + std::to_string(id) + " is in use.");
   }
-  for (const auto& [other, borrowed] : jobs_) {
-    const bool overlap = wanted.begin < borrowed.end && borrowed.begin < wanted.end;
-    if (overlap && (written || borrowed.written)) {
-      throw Napi::RangeError::New(Env(), "The pixels belong to the job " + std::to_string(other) +
+  std::vector<Borrowed> borrowed;
+  std::vector<Napi::Object> keep{Value()};
+  const auto claim = [this](const Borrowed& wanted, const Borrowed& taken, std::uint64_t job) {
+    const bool overlap = wanted.begin < taken.end && taken.begin < wanted.end;
+    if (overlap && (wanted.written || taken.written)) {
+      throw Napi::RangeError::New(Env(), "The pixels belong to the job " + std::to_string(job) +
                                              " until its promise settles.");
     }
+  };
+  for (const Use& use : uses) {
+    const std::uint8_t* const first = use.data.Data();
+    const Borrowed wanted{first, first + use.data.ByteLength(), use.written};
+    for (const Borrowed& taken : borrowed) claim(wanted, taken, id);
+    for (const auto& [job, all] : jobs_) {
+      for (const Borrowed& taken : all) claim(wanted, taken, job);
+    }
+    borrowed.push_back(wanted);
+    keep.push_back(use.data);
   }
-  jobs_.emplace(id, wanted);
-  return completion_.begin(Env(), {Value(), pixels.data}, [this, id] { jobs_.erase(id); });
+  jobs_.emplace(id, std::move(borrowed));
+  return completion_.begin(Env(), keep, [this, id] { jobs_.erase(id); });
 }
 
 Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
@@ -67,7 +78,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   const MatteCall call = to_matte_call(info[2], pixels.view);
-  const auto pending = begin(id, pixels, /*written=*/true);
+  const auto pending = begin(id, {{pixels.data, /*written=*/true}});
   running_->engine().matte(
       id, pixels.view, call.plan, call.network, call.deadline,
       [&completion = completion_, number = pending.number](Status status, MatteResult result) {
@@ -77,11 +88,27 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   return pending.promise;
 }
 
+Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
+  const std::uint64_t id = to_id(info[0]);
+  const Pixels pixels = to_pixels(info[1], Room::kMoreAllowed);
+  const ComposeCall call = to_compose_call(info[2], pixels);
+  std::vector<Use> uses{{pixels.data, /*written=*/true}};
+  if (call.background) uses.push_back({*call.background, /*written=*/false});
+  const auto pending = begin(id, uses);
+  running_->engine().compose(
+      id, call.job, call.deadline,
+      [&completion = completion_, number = pending.number](Status status, ComposeResult result) {
+        completion.post(number, std::move(status),
+                        [result](Napi::Env env) { return from_compose_result(env, result); });
+      });
+  return pending.promise;
+}
+
 Napi::Value EngineObject::encode_png(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   PngCall call = to_png_call(info[2], pixels.view);
-  const auto pending = begin(id, pixels, /*written=*/false);
+  const auto pending = begin(id, {{pixels.data, /*written=*/false}});
   running_->engine().encode_png(
       id, std::move(call.job), call.deadline,
       [&completion = completion_, number = pending.number](Status status,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "convert.h"
 #include "instance.h"
@@ -21,6 +22,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  private:
   Napi::Value load(const Napi::CallbackInfo& info);        // [async]
   Napi::Value matte(const Napi::CallbackInfo& info);       // [async]
+  Napi::Value compose(const Napi::CallbackInfo& info);     // [async]
   Napi::Value encode_png(const Napi::CallbackInfo& info);  // [async]
   Napi::Value cancel(const Napi::CallbackInfo& info);      // [sync]
   Napi::Value stats(const Napi::CallbackInfo& info);       // [sync]
@@ -32,13 +34,17 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     const std::uint8_t* end;
     bool written;
   };
-  /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another job:
+  struct Use {
+    Napi::Uint8Array data;
+    bool written;
+  };
+  /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another use:
   /// many may read the same ones, a writer wants them alone.
-  Completion::Pending begin(std::uint64_t id, const Pixels& pixels, bool written);
+  Completion::Pending begin(std::uint64_t id, const std::vector<Use>& uses);
 
   Completion& completion_;
   std::shared_ptr<Running> running_;
-  std::unordered_map<std::uint64_t, Borrowed> jobs_;
+  std::unordered_map<std::uint64_t, std::vector<Borrowed>> jobs_;
 };
 
 }  // namespace cutout::binding

@@ -76,6 +76,20 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   push<MatteResult>(id, Lane::kNetwork, deadline, work, std::move(done));
 }
 
+void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
+                     Done<ComposeResult> done) {
+  const auto work = [this, job, queued = Clock::now()](int, const CancelToken& token,
+                                                       ComposeResult& result) -> Status {
+    const Clock::time_point start = Clock::now();
+    result.queue_ms = milliseconds(queued, start);
+    const Status status = cutout::compose(job.buffer, job.width, job.height, job.plan, token,
+                                          scheduler_.pool(), result.summary);
+    result.compose_ms = milliseconds(start, Clock::now());
+    return status;
+  };
+  push<ComposeResult>(id, Lane::kPixels, deadline, work, std::move(done));
+}
+
 void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
                         Done<std::vector<std::uint8_t>> done) {
   const auto work = [this, job = std::move(job)](int, const CancelToken& token,

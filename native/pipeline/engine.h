@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "core/status.h"
 #include "matte/apply.h"
 #include "ort/network.h"
+#include "pipeline/compose.h"
 #include "pipeline/matte.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
@@ -36,6 +38,19 @@ struct NetworkInfo {
   std::vector<std::string> outputs;
   double load_ms = 0;
   double warm_up_ms = 0;
+};
+
+struct ComposeJob {
+  std::span<std::uint8_t> buffer;  // starts with the picture, has room for the canvas
+  int width = 0;                   // of the picture
+  int height = 0;
+  ComposePlan plan;
+};
+
+struct ComposeResult {
+  ComposeSummary summary;
+  double queue_ms = 0;
+  double compose_ms = 0;
 };
 
 struct PngJob {
@@ -64,6 +79,9 @@ class Engine {
 
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
              Deadline deadline, Done<MatteResult> done);
+
+  void compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
+               Done<ComposeResult> done);
 
   void encode_png(std::uint64_t id, PngJob job, Deadline deadline,
                   Done<std::vector<std::uint8_t>> done);

@@ -1,5 +1,7 @@
 import { isCutShort } from './elf.ts';
 import {
+  type ComposePlan,
+  type ComposeResult,
   EngineError,
   type EngineOptions,
   type EngineStats,
@@ -28,6 +30,8 @@ export interface Engine {
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
   matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
+  /** NativeEngine.compose: the canvas replaces the picture at the front of `pixels.data`. */
+  compose(pixels: Pixels, plan: ComposePlan, control?: JobControl): Promise<ComposeResult>;
   /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
   encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
   stats(): EngineStats;
@@ -67,6 +71,10 @@ class NativeFace implements Engine {
 
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
     return this.#run((id) => this.#native.matte(id, pixels, plan), control, new Error());
+  }
+
+  async compose(pixels: Pixels, plan: ComposePlan, control: JobControl = {}): Promise<ComposeResult> {
+    return this.#run((id) => this.#native.compose(id, pixels, plan), control, new Error());
   }
 
   async encodePng(pixels: Pixels, options: PngOptions, control: JobControl = {}): Promise<Buffer> {

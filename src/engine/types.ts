@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller bugs (wrong type, wrong length) throw synchronously
  * as TypeError or RangeError; everything else rejects with an Error that has one of `EngineCode` as `code`.
  */
-export const ABI = 1;
+export const ABI = 2;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -124,6 +124,44 @@ export interface MatteResult {
   readonly matteMs: number;
 }
 
+/** A black shadow: the subject's alpha, moved and blurred. Lengths in pixels of the canvas. */
+export interface DropShadow {
+  /** 0 to 1, what an inner point of a large subject gets. */
+  readonly opacity: number;
+  /** Of the Gaussian, 0.1 to 4096. Nothing is drawn further than ceil(3 * sigma) from the moved box. */
+  readonly sigma: number;
+  readonly offsetX: number;
+  readonly offsetY: number;
+  /** Rows over which it fades out above the lower border of a canvas that cuts the subject; 0: it does not. */
+  readonly fade: number;
+}
+
+/** Geometry and layers of a result, in whole pixels. */
+export interface ComposePlan {
+  /** Of the canvas, which is the result. */
+  readonly width: number;
+  readonly height: number;
+  /** Part of the picture that is shown, inside it. */
+  readonly source: Box;
+  /** Where that lies on the canvas, inside it; a smaller size reduces, a larger one is refused. */
+  readonly target: Box;
+  /** Straight RGBA behind everything. */
+  readonly colour?: readonly [number, number, number, number];
+  /** A picture of the canvas's size behind everything, instead of `colour`. Borrowed like the pixels. */
+  readonly background?: Pixels;
+  readonly shadow?: DropShadow;
+  readonly deadlineMs?: number;
+}
+
+export interface ComposeResult {
+  /** Of the subject on the canvas, without shadow and background; width and height 0 when there is none. */
+  readonly box: Box;
+  /** True when every pixel of the result has alpha 255. */
+  readonly opaque: boolean;
+  readonly queueMs: number;
+  readonly composeMs: number;
+}
+
 export interface PngOptions {
   /** `rgba`: colour type 6. `alpha`: the alpha channel alone as 8-bit gray, colour type 0. */
   readonly channels: 'rgba' | 'alpha';
@@ -150,10 +188,10 @@ export interface EngineStats {
 /**
  * `pixels.data` is borrowed from the call until its promise settles: the caller neither writes to it nor
  * transfers it in between, and may hand it to several encodePng at once but not to two jobs of which one
- * is a matte (RangeError). `id`, 0 or a positive integer, names the job for `cancel` and must not be in use.
+ * is a matte or a composition (RangeError). `id`, 0 or a positive integer, names the job for `cancel` and must not be in use.
  *
- * Threads: a matte runs on one of `workers`, encodePng and load on one of `pixelThreads`; each starts in
- * the order they came.
+ * Threads: a matte runs on one of `workers`, compose, encodePng and load on one of `pixelThreads`; each
+ * starts in the order they came.
  */
 export interface NativeEngine {
   /**
@@ -167,6 +205,12 @@ export interface NativeEngine {
    * rejection the pixels are unchanged if the job was still waiting, else undefined.
    */
   matte(id: number, pixels: Pixels, plan: MattePlan): Promise<MatteResult>;
+  /**
+   * Crops, scales and places the picture, draws its shadow and lays it over the background. The first
+   * width * height * 4 bytes of the plan's size are the result, so `pixels.data` may be longer than the
+   * picture and must be when the canvas is larger. After a rejection as for `matte`.
+   */
+  compose(id: number, pixels: Pixels, plan: ComposePlan): Promise<ComposeResult>;
   /** Writes a PNG (8 bit, not interlaced). Does not change `pixels`. */
   encodePng(id: number, pixels: Pixels, options: PngOptions): Promise<Buffer>;
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */

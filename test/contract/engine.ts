@@ -4,7 +4,7 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { EngineOptions, NativeEngine, NativeModule } from '../../src/engine/types.ts';
+import type { ComposePlan, EngineOptions, NativeEngine, NativeModule } from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engine_setup.ts';
 
@@ -344,6 +344,63 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await job;
   });
 
+  /** A white square of this alpha in the middle of a canvas that is half as large again. */
+  const squareOn = (side: number, changes: Partial<ComposePlan> = {}): ComposePlan => ({
+    width: side * 1.5,
+    height: side * 1.5,
+    source: { left: 0, top: 0, width: side / 2, height: side },
+    target: { left: side / 2, top: side / 4, width: side / 2, height: side },
+    ...changes,
+  });
+  /** halves() with room behind it for that canvas. */
+  const roomy = (side: number) => {
+    const picture = halves(side, side);
+    const data = new Uint8Array(side * 1.5 * side * 1.5 * 4).fill(7);
+    data.set(picture.data);
+    return { ...picture, data };
+  };
+
+  test('compose: crops, places, draws shadow and background in the pixels themselves', async (t) => {
+    const engine = start(t);
+    const pixels = roomy(40);
+    const shadow = { opacity: 0.5, sigma: 2, offsetX: 10, offsetY: 0, fade: 0 };
+    const plan = squareOn(40, { colour: [10, 200, 30, 255], shadow });
+    const result = await engine.compose(1, pixels, plan);
+    t.deepEqual([result.box, result.opaque], [plan.target, true]);
+    t.true(result.queueMs >= 0 && result.composeMs > 0);
+    const at = (x: number, y: number) => [...pixels.data.subarray((y * 60 + x) * 4, (y * 60 + x) * 4 + 4)];
+    t.deepEqual(at(30, 30), [255, 255, 255, 255], 'subject');
+    t.deepEqual(at(5, 5), [10, 200, 30, 255], 'background');
+    t.deepEqual(at(44, 30), [5, 100, 15, 255], 'shadow over background');
+  });
+
+  test('compose: reduces the subject and lays it over a picture', async (t) => {
+    const engine = start(t);
+    const pixels = halves(60, 60);
+    const background = halves(60, 60, 128);
+    const target = { left: 20, top: 10, width: 15, height: 30 };
+    const source = { left: 0, top: 0, width: 30, height: 60 };
+    const result = await engine.compose(1, pixels, { width: 60, height: 60, source, target, background });
+    t.deepEqual([result.box, result.opaque], [target, false]);
+    t.is(alphaAt(pixels.data, 60, 25, 20), 255);
+    t.is(alphaAt(pixels.data, 60, 50, 50), 128);
+    t.deepEqual(background.data, halves(60, 60, 128).data, 'the background is only read');
+  });
+
+  test('compose: a cancelled or late one rejects, and the next works', async (t) => {
+    const engine = start(t, { pixelThreads: 1 });
+    const sigma = 40;
+    const shadow = { opacity: 0.5, sigma, offsetX: 0, offsetY: 0, fade: 0 };
+    const running = engine.compose(1, roomy(1000), squareOn(1000, { shadow }));
+    const waiting = engine.compose(2, roomy(40), squareOn(40));
+    const late = engine.compose(3, roomy(40), squareOn(40, { deadlineMs: 0 }));
+    t.true(engine.cancel(2));
+    await t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' });
+    await t.throwsAsync(late, { code: 'ENGINE_DEADLINE' });
+    await running;
+    await engine.compose(2, roomy(40), squareOn(40));
+  });
+
   test('encodePng: returns a PNG, leaves the pixels, runs beside a network run', async (t) => {
     const engine = start(t);
     const spec = networks.slow(name(), 40);
@@ -474,8 +531,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await engine.load(spec);
     const picture = halves(20, 10);
     const plan = planFor(spec.name, picture);
+    const box = { left: 0, top: 0, width: 20, height: 10 };
+    const placed: ComposePlan = { width: 20, height: 10, source: box, target: box };
     const call =
-      (method: 'load' | 'matte' | 'encodePng' | 'cancel' | 'close', ...args: unknown[]) =>
+      (method: 'load' | 'matte' | 'compose' | 'encodePng' | 'cancel' | 'close', ...args: unknown[]) =>
       () =>
         Reflect.apply(Reflect.get(engine, method) as () => unknown, engine, args);
     const wrong: [() => unknown, ErrorConstructor, RegExp][] = [
@@ -516,6 +575,44 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
         /width/,
       ],
       [call('matte', 1, picture, { ...plan, deadlineMs: -1 }), RangeError, /deadlineMs/],
+      [call('compose', 1, picture, null), TypeError, /plan/],
+      [call('compose', 1, picture, squareOn(20)), RangeError, /at least 3600 \(the canvas\)/],
+      [
+        call('compose', 1, { ...picture, data: new Uint8Array(799) }, squareOn(20)),
+        RangeError,
+        /800 \(width \* height \* 4\) or more .* 799/,
+      ],
+      [
+        call('compose', 1, picture, { ...placed, source: { ...box, width: 21 } }),
+        RangeError,
+        /from 1 to 20 for width/,
+      ],
+      [
+        call('compose', 1, picture, { ...placed, target: { ...box, top: 10 } }),
+        RangeError,
+        /from 0 to 9 for top/,
+      ],
+      [
+        call('compose', 1, picture, { ...placed, source: { ...box, width: 19 } }),
+        RangeError,
+        /not larger than source for target/,
+      ],
+      [call('compose', 1, picture, { ...placed, colour: [1, 2, 3] }), TypeError, /four numbers for colour/],
+      [
+        call('compose', 1, picture, { ...placed, colour: [1, 2, 3, 256] }),
+        RangeError,
+        /from 0 to 255 for colour/,
+      ],
+      [call('compose', 1, picture, { ...placed, background: halves(19, 10) }), RangeError, /canvas's size/],
+      [call('compose', 1, picture, { ...placed, background: picture }), RangeError, /belong to the job 1/],
+      [
+        call('compose', 1, picture, {
+          ...placed,
+          shadow: { opacity: 0.5, sigma: 0, offsetX: 0, offsetY: 0, fade: 0 },
+        }),
+        RangeError,
+        /from 0.1 to 4096 for sigma/,
+      ],
       [call('encodePng', 1, picture, { channels: 'rgb', effort: 1 }), RangeError, /channels/],
       [call('encodePng', 1, picture, { channels: 'rgba', effort: 0 }), RangeError, /from 1 to 9 for effort/],
       [call('encodePng', 1, picture, { channels: 'rgba', effort: 1, icc: 'x' }), TypeError, /icc/],
