@@ -1,21 +1,16 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import type { Books } from '../billing/books.ts';
 import type { PostRequest } from '../billing/ledger.ts';
-import { accountRow, entryRow, keyRow, type Row, usageRow } from '../billing/present.ts';
+import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
 import { formatCredits, parseCredits, type QuarterCredits } from '../billing/price.ts';
 import { StoreError } from '../store/error.ts';
-import { csv, table } from './table.ts';
+import { dayArgument, type Form, formOption, render } from './options.ts';
 
 export interface BooksCommandDependencies {
   /** Opens the books for one command; it is closed when the command ends. */
   readonly open: () => Books;
   readonly out: { write(text: string): unknown };
 }
-
-type Form = 'table' | 'csv' | 'json';
-
-const formOption = () =>
-  new Option('--format <form>', 'how to print').choices(['table', 'csv', 'json']).default('table');
 
 function amountArgument(text: string): QuarterCredits {
   const amount = parseCredits(text);
@@ -24,28 +19,10 @@ function amountArgument(text: string): QuarterCredits {
   return amount;
 }
 
-function dayArgument(text: string): number {
-  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a UTC day, e.g. 2026-11-21.');
-  return at;
-}
-
 function wholeArgument(text: string): number {
   if (!/^\d{1,15}$/.test(text) || Number(text) === 0)
     throw new InvalidArgumentError('Expected a whole number.');
   return Number(text);
-}
-
-/** Columns are the keys of the first row; without rows a table says so. */
-function render(rows: readonly Row[], form: Form): string {
-  if (form === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
-  const [first] = rows;
-  if (!first) return form === 'table' ? '(none)\n' : '';
-  const columns = Object.keys(first);
-  const cells = rows.map((row) => columns.map((column) => String(row[column] ?? '')));
-  return form === 'csv'
-    ? csv([columns, ...cells])
-    : table([columns.map((name) => name.toUpperCase()), ...cells]);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { books } from './0001Books.ts';
+import { improve } from './0002Improve.ts';
 
 export interface Migration {
   readonly name: string;
@@ -6,4 +7,4 @@ export interface Migration {
 }
 
 /** In order; a step that was released is never edited, only followed by another. */
-export const migrations: readonly Migration[] = [books];
+export const migrations: readonly Migration[] = [books, improve];

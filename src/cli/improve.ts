@@ -1,0 +1,99 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command } from 'commander';
+import type { Row } from '../billing/present.ts';
+import { UserError } from '../errors.ts';
+import type { HandedIn, Improve } from '../improve/improve.ts';
+import { dayArgument, type Form, formOption, type Row, render } from './options.ts';
+
+export interface ImproveCommandDependencies {
+  /** Opens the images for one command. */
+  readonly open: () => { readonly improve: Improve; close(): void };
+  readonly out: { write(text: string): unknown };
+}
+
+interface Filter {
+  readonly account?: string;
+  readonly tag?: string;
+  readonly from?: number;
+  readonly to?: number;
+}
+
+const imageRow = (image: HandedIn): Row => ({
+  id: image.id,
+  time: new Date(image.at).toISOString(),
+  account: image.accountId,
+  type: image.type,
+  width: image.width,
+  height: image.height,
+  bytes: image.bytes,
+  sha256: image.sha256,
+  tag: image.tag,
+  filename: image.filename,
+});
+
+/** `cutout improve list | export | delete`: the images customers handed in. */
+export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
+  const using = async (work: (improve: Improve) => Promise<void>): Promise<void> => {
+    const opened = open();
+    try {
+      await work(opened.improve);
+    } finally {
+      opened.close();
+    }
+  };
+  const filtered = (command: Command) =>
+    command
+      .option('--account <id>', 'of this account')
+      .option('--tag <tag>', 'with this tag')
+      .option('--from <day>', 'first UTC day', dayArgument)
+      .option('--to <day>', 'UTC day before which it ends', dayArgument);
+  const query = ({ account, ...rest }: Filter) => ({ accountId: account, ...rest });
+
+  const command = new Command('improve').description('images handed in: list, export, delete');
+  filtered(command.command('list').description('the images, oldest first').addOption(formOption())).action(
+    ({ format, ...filter }: Filter & { format: Form }) =>
+      using(async (improve) => {
+        out.write(render(improve.list(query(filter)).map(imageRow), format));
+      }),
+  );
+  filtered(
+    command
+      .command('export')
+      .description('copy the images and images.jsonl, one line of facts for each, into a folder')
+      .argument('<folder>'),
+  ).action((folder: string, filter: Filter) =>
+    using(async (improve) => {
+      await mkdir(folder, { recursive: true });
+      const facts: string[] = [];
+      const lost: string[] = [];
+      for (const image of improve.list(query(filter))) {
+        const bytes = await improve.bytes(image);
+        if (!bytes) {
+          lost.push(image.id);
+          continue;
+        }
+        const file = `${image.id}.${image.type}`;
+        await writeFile(path.join(folder, file), bytes);
+        facts.push(`${JSON.stringify({ file, ...imageRow(image) })}\n`);
+      }
+      await writeFile(path.join(folder, 'images.jsonl'), facts.join(''));
+      out.write(`${facts.length} images are in ${folder}.\n`);
+      if (lost.length > 0)
+        throw new UserError(`The bucket has lost ${lost.length} of them: ${lost.join(', ')}.`);
+    }),
+  );
+  command
+    .command('delete')
+    .description('delete images for good')
+    .argument('<id...>')
+    .action((ids: string[]) =>
+      using(async (improve) => {
+        const unknown: string[] = [];
+        for (const id of ids) if (!(await improve.delete(id))) unknown.push(id);
+        out.write(`${ids.length - unknown.length} deleted.\n`);
+        if (unknown.length > 0) throw new UserError(`There is no image ${unknown.join(', ')}.`);
+      }),
+    );
+  return command;
+}

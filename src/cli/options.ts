@@ -1,0 +1,27 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { Row } from '../billing/present.ts';
+import { csv, table } from './table.ts';
+
+export type Form = 'table' | 'csv' | 'json';
+
+export const formOption = () =>
+  new Option('--format <form>', 'how to print').choices(['table', 'csv', 'json']).default('table');
+
+/** A UTC day as Unix milliseconds. */
+export function dayArgument(text: string): number {
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a UTC day, e.g. 2026-11-21.');
+  return at;
+}
+
+/** Columns are the keys of the first row; without rows a table says so. */
+export function render(rows: readonly Row[], form: Form): string {
+  if (form === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
+  const [first] = rows;
+  if (!first) return form === 'table' ? '(none)\n' : '';
+  const columns = Object.keys(first);
+  const cells = rows.map((row) => columns.map((column) => String(row[column] ?? '')));
+  return form === 'csv'
+    ? csv([columns, ...cells])
+    : table([columns.map((name) => name.toUpperCase()), ...cells]);
+}

@@ -1,0 +1,119 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { ImproveQuery, ImproveRow, ImproveTable } from '../store/improveTable.ts';
+import type { Bucket } from './bucket.ts';
+
+export type HandedIn = ImproveRow;
+
+export interface HandIn {
+  readonly accountId: string;
+  readonly bytes: Uint8Array;
+  /** By content: 'jpg', 'png', 'webp', or what the operator allows besides. */
+  readonly type: string;
+  readonly width: number;
+  readonly height: number;
+  /** Any name; only its last part is kept, at most 255 characters. */
+  readonly filename?: string | undefined;
+  /** At most 255 characters are kept. */
+  readonly tag?: string | undefined;
+}
+
+export type HandInOutcome =
+  | { readonly outcome: 'kept'; readonly id: string }
+  /** The day's images are used up; whole seconds until the next UTC day. */
+  | { readonly outcome: 'refused'; readonly retryAfter: number };
+
+export interface ImproveOptions {
+  readonly table: ImproveTable;
+  readonly bucket: Bucket;
+  /** Images an account may hand in on a UTC day; 0 = any number. */
+  readonly perDay: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+const dayMilliseconds = 86_400_000;
+/** Longer than a bucket may take: a row that old without bytes belongs to a server that died. */
+const lostMilliseconds = 600_000;
+const labelLength = 255;
+
+/** The images customers hand in to improve the networks: the only ones that are kept. */
+export class Improve {
+  readonly #options: ImproveOptions;
+
+  constructor(options: ImproveOptions) {
+    this.#options = options;
+  }
+
+  /** Keeps the image before it resolves. Rejects when the bucket fails; then nothing is kept and the day not used. */
+  async handIn(image: HandIn): Promise<HandInOutcome> {
+    const { table, bucket, perDay, now } = this.#options;
+    const at = now();
+    const day = at - (at % dayMilliseconds);
+    const id = randomUUID();
+    const row: ImproveRow = {
+      id,
+      accountId: image.accountId,
+      at,
+      object: `${new Date(at).toISOString().slice(0, 10).replaceAll('-', '/')}/${id}.${image.type}`,
+      type: image.type,
+      bytes: image.bytes.length,
+      width: image.width,
+      height: image.height,
+      sha256: createHash('sha256').update(image.bytes).digest('hex'),
+      filename: label(image.filename?.split(/[/\\]/).at(-1)),
+      tag: label(image.tag),
+    };
+    // The row first: it takes the place in the day's count, also against calls at the same time.
+    if (!table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay)) {
+      return { outcome: 'refused', retryAfter: Math.max(1, Math.ceil((day + dayMilliseconds - at) / 1000)) };
+    }
+    try {
+      await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
+    } catch (error) {
+      table.delete(id);
+      throw error;
+    }
+    table.markStored(id);
+    return { outcome: 'kept', id };
+  }
+
+  list(query: ImproveQuery = {}): HandedIn[] {
+    return this.#options.table.list(query);
+  }
+
+  get(id: string): HandedIn | undefined {
+    return this.#options.table.get(id);
+  }
+
+  /** Undefined when the bucket has lost it. */
+  bytes(image: HandedIn): Promise<Buffer | undefined> {
+    return this.#options.bucket.get(image.object);
+  }
+
+  /** False when there is no such image. The bytes go first: a row without them can be deleted again. */
+  async delete(id: string): Promise<boolean> {
+    const row = this.#options.table.get(id);
+    if (!row) return false;
+    await this.#options.bucket.delete(row.object);
+    this.#options.table.delete(id);
+    return true;
+  }
+
+  /** Removes what a server that died left half handed in. Gives how many. */
+  async sweep(): Promise<number> {
+    const { table, bucket, now } = this.#options;
+    const lost = table.pending(now() - lostMilliseconds);
+    for (const { id, object } of lost) {
+      await bucket.delete(object);
+      table.delete(id);
+    }
+    return lost.length;
+  }
+}
+
+/** Without control characters, cut to length; null when nothing is left. */
+function label(text: string | undefined): string | null {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to drop
+  const visible = text?.replace(/[\u0000-\u001f\u007f]/g, '').trim() ?? '';
+  return Array.from(visible).slice(0, labelLength).join('') || null;
+}

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import test from 'ava';
+import { Command } from 'commander';
+import { improveCommand } from '../../src/cli/improve.ts';
+import type { Bucket } from '../../src/improve/bucket.ts';
+import { Improve } from '../../src/improve/improve.ts';
+import { s3Bucket } from '../../src/improve/s3.ts';
+import { ImproveTable } from '../../src/store/improveTable.ts';
+import { accountWith, type Cleanup, testBooks, testFolder } from '../support/books.ts';
+import { s3Like } from '../support/s3.ts';
+
+async function make(t: Cleanup, perDay = 100) {
+  const books = testBooks(t);
+  const server = await s3Like(t);
+  const parts = { table: new ImproveTable(books.database), perDay, now: books.clock.now };
+  const withBucket = (bucket: Bucket) => new Improve({ ...parts, bucket });
+  const improve = withBucket(s3Bucket(server.options));
+  const account = accountWith(books, 0);
+  const image = { accountId: account, bytes: Buffer.from('picture'), type: 'jpg', width: 4, height: 3 };
+  const keep = async (more: object = {}) => {
+    const outcome = await improve.handIn({ ...image, ...more });
+    if (outcome.outcome !== 'kept') throw new Error('refused');
+    return outcome.id;
+  };
+  return { ...books, server, improve, withBucket, account, image, keep };
+}
+
+test('an image is kept with what is known of it', async (t) => {
+  const { improve, keep, account, clock } = await make(t);
+  const id = await keep({ filename: 'C:\\holiday/cat\n.jpg', tag: ' cats ' });
+  t.regex(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  const [image] = improve.list();
+  t.deepEqual(image, {
+    id,
+    accountId: account,
+    at: clock.at,
+    object: `2026/11/21/${id}.jpg`,
+    type: 'jpg',
+    bytes: 7,
+    width: 4,
+    height: 3,
+    sha256: '2cea274d0bedc39ec4ab6ba9e59ec889e3ed6fb56a1cf088a64d9b383378dc97',
+    filename: 'cat.jpg',
+    tag: 'cats',
+  });
+  t.is((await improve.bytes(image ?? t.fail()))?.toString(), 'picture');
+});
+
+test('labels are cut to 255 characters, empty ones are none', async (t) => {
+  const { improve, keep } = await make(t);
+  await keep({ filename: `${'🐈'.repeat(300)}`, tag: '\u0000 ' });
+  t.is(Array.from(improve.list()[0]?.filename ?? '').length, 255);
+  t.is(improve.list()[0]?.tag, null);
+});
+
+test('100 a UTC day and account, also when they come at once', async (t) => {
+  const { improve, image, clock, accounts } = await make(t);
+  clock.set('2026-11-21T23:59:30Z');
+  const outcomes = await Promise.all(Array.from({ length: 130 }, () => improve.handIn(image)));
+  t.is(outcomes.filter(({ outcome }) => outcome === 'kept').length, 100);
+  t.deepEqual(outcomes.at(-1), { outcome: 'refused', retryAfter: 30 });
+  const { id } = accounts.create('other');
+  t.is((await improve.handIn({ ...image, accountId: id })).outcome, 'kept');
+  clock.forward(30_000);
+  t.is((await improve.handIn(image)).outcome, 'kept');
+});
+
+test('0 a day is no limit', async (t) => {
+  const { improve, image } = await make(t, 0);
+  for (let i = 0; i < 3; i++) t.is((await improve.handIn(image)).outcome, 'kept');
+});
+
+test('when the bucket fails nothing is kept and the day is not used', async (t) => {
+  const { improve, image, server } = await make(t, 1);
+  server.broken = true;
+  await t.throwsAsync(improve.handIn(image));
+  server.broken = false;
+  t.deepEqual(improve.list(), []);
+  t.is((await improve.handIn(image)).outcome, 'kept');
+  t.is(server.objects.size, 1);
+});
+
+test('what a server that died left half handed in is swept, later and with its bytes', async (t) => {
+  const { improve, withBucket, image, server, clock } = await make(t);
+  const working = s3Bucket(server.options);
+  // The bytes arrive, the word that they did never comes.
+  const dying: Bucket = {
+    ...working,
+    put: async (...args) => {
+      await working.put(...args);
+      return new Promise<never>(() => {});
+    },
+  };
+  void withBucket(dying).handIn(image);
+  while (server.objects.size === 0) await new Promise((done) => setTimeout(done, 5));
+  t.deepEqual(improve.list(), []);
+  t.is(await improve.sweep(), 0);
+  clock.forward(600_001);
+  t.is(await improve.sweep(), 1);
+  t.is(server.objects.size, 0);
+});
+
+test('an image is deleted with its bytes, once', async (t) => {
+  const { improve, keep, server } = await make(t);
+  const id = await keep();
+  t.true(await improve.delete(id));
+  t.false(await improve.delete(id));
+  t.is(server.objects.size, 0);
+  t.deepEqual(improve.list(), []);
+});
+
+test('a bucket that fails to delete keeps the row, so that it can be tried again', async (t) => {
+  const { improve, keep, server } = await make(t);
+  const id = await keep();
+  server.broken = true;
+  await t.throwsAsync(improve.delete(id));
+  server.broken = false;
+  t.true(await improve.delete(id));
+});
+
+test('operators list, export and delete', async (t) => {
+  const { improve, keep, server, clock } = await make(t);
+  const cat = await keep({ tag: 'cats' });
+  clock.set('2026-11-22T08:00:00Z');
+  const dog = await keep({ tag: 'dogs', type: 'png', bytes: Buffer.from('dog') });
+  let printed = '';
+  const run = async (...args: string[]) => {
+    printed = '';
+    const out = { write: (text: string) => (printed += text) };
+    const program = new Command().addCommand(
+      improveCommand({ open: () => ({ improve, close: () => {} }), out }),
+    );
+    await program.parseAsync(['improve', ...args], { from: 'user' });
+    return printed;
+  };
+  t.is(JSON.parse(await run('list', '--format', 'json')).length, 2);
+  t.deepEqual(
+    JSON.parse(await run('list', '--format', 'json', '--from', '2026-11-22')).map(
+      ({ id }: { id: string }) => id,
+    ),
+    [dog],
+  );
+  const folder = path.join(testFolder(t), 'out');
+  t.is(await run('export', folder, '--tag', 'dogs'), `1 images are in ${folder}.\n`);
+  t.is(readFileSync(path.join(folder, `${dog}.png`), 'utf8'), 'dog');
+  t.like(JSON.parse(readFileSync(path.join(folder, 'images.jsonl'), 'utf8')), {
+    file: `${dog}.png`,
+    tag: 'dogs',
+  });
+  server.objects.clear();
+  await t.throwsAsync(run('export', folder), { message: /has lost 2 of them/ });
+  await t.throwsAsync(run('delete', cat, 'nothing'), { message: 'There is no image nothing.' });
+  t.is(printed, '1 deleted.\n');
+});
