@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { Row } from '../billing/present.ts';
 import { UserError } from '../errors.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
-import { dayArgument, type Form, formOption, type Row, render } from './options.ts';
+import { dayArgument, type Form, formOption, render } from './options.ts';
 
 export interface ImproveCommandDependencies {
   /** Opens the images for one command. */
