@@ -23,6 +23,7 @@ struct ChainEffort {
   int ahead;         // later positions that are tried for a better match
 };
 
+constexpr int kFirstChainEffort = 5;
 constexpr std::array<ChainEffort, 5> kChainEfforts = {{
     {4, 32, 1},
     {12, 64, 1},
@@ -47,6 +48,7 @@ std::size_t pair_hash(std::uint64_t value) {
   return static_cast<std::size_t>((value * 0x9E3779B97F4A7C15u) >> (64 - kPairBits));
 }
 
+/// Of kChainBytes bytes.
 std::size_t chain_hash(const std::uint8_t* at) {
   return (load32(at) * 0x9E3779B1u) >> (32 - kChainBits);
 }
@@ -62,11 +64,10 @@ std::size_t first_difference(std::uint64_t difference) {
 
 }  // namespace
 
-Deflater::Deflater(int effort) : effort_(std::clamp(effort, kMinEffort, kMaxEffort)) {}
-
-void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, bool last,
+void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, int effort, bool last,
                         std::vector<std::uint8_t>& out) {
   in_ = in;
+  effort_ = std::clamp(effort, kMinEffort, kMaxEffort);
   layout_ = layout.row != 0 ? layout : RowLayout{in.size(), 1};
   buffer_.resize(std::max(buffer_.size(), deflate_bound(in.size()) + 8));
   writer_ = BitWriter(buffer_.data());
@@ -75,10 +76,11 @@ void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, bool
   costs_ = guess_costs(in);
   if (effort_ == 1) {
     parse_pixels<false>();
-  } else if (effort_ < 5) {
-    head_.assign(std::size_t{1} << kPairBits, 0);
+  } else if (effort_ < kFirstChainEffort) {
+    latest_pair_.assign(std::size_t{1} << kPairBits, 0);
     parse_pixels<true>();
   } else {
+    latest_pair_.assign(std::size_t{1} << kPairBits, 0);
     head_.assign(std::size_t{1} << kChainBits, 0);
     previous_.resize(kWindow);
     parse_chains();
@@ -168,7 +170,7 @@ void Deflater::parse_pixels() {
       distance = bytes[at] == bytes[at - 1] && pair == std::rotl(pair, 8) ? 1 : pixel;
       length = extent(at, distance, kPairBytes, size);
     } else if constexpr (kHash) {
-      std::uint32_t& latest = head_[pair_hash(pair)];
+      std::uint32_t& latest = latest_pair_[pair_hash(pair)];
       const std::size_t candidate = latest;
       latest = static_cast<std::uint32_t>(at + 1);
       if (candidate != 0 && at + 1 - candidate <= kWindow &&
@@ -203,9 +205,12 @@ void Deflater::parse_pixels() {
 }
 
 void Deflater::insert(std::size_t at) {
-  std::uint32_t& latest = head_[chain_hash(in_.data() + at)];
+  const std::uint8_t* here = in_.data() + at;
+  const auto position = static_cast<std::uint32_t>(at + 1);
+  std::uint32_t& latest = head_[chain_hash(here)];
   previous_[at % kWindow] = latest;
-  latest = static_cast<std::uint32_t>(at + 1);
+  latest = position;
+  if (in_.size() - at >= kPairBytes) latest_pair_[pair_hash(load64(here))] = position;
 }
 
 /// Fills literal_sum_[0..length] for the bytes from `at`.
@@ -218,25 +223,38 @@ void Deflater::literal_bits_until(std::size_t at, std::size_t length) {
 
 /// The match at `at` that saves most bits; gain 0 when there is none that saves any.
 Deflater::Found Deflater::search(std::size_t at) {
-  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - 5)];
-  const std::uint8_t* bytes = in_.data();
+  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - kFirstChainEffort)];
+  const std::uint8_t* here = in_.data() + at;
   const std::size_t most = std::min(kMaxMatch, in_.size() - at);
+  const std::size_t good = std::min(effort.good, most);
   Found best;
   literal_sum_size_ = 0;
-  std::uint32_t candidate = head_[chain_hash(bytes + at)];
+  /// Whether the match is so long that no other is needed.
+  const auto consider = [&](std::size_t distance, std::size_t known) {
+    const std::size_t length = extent(at, distance, known, most);
+    literal_bits_until(at, length);
+    const int gain = static_cast<int>(literal_sum_[length]) - costs_.length[length] -
+                     costs_.distance[distance_symbol(static_cast<std::uint32_t>(distance))];
+    if (gain > best.gain) best = {length, distance, gain};
+    return length >= good;
+  };
+
+  // A long match is often further down its chain than the depth reaches.
+  if (most >= kPairBytes) {
+    const std::uint32_t pair = latest_pair_[pair_hash(load64(here))];
+    const std::size_t distance = at + 1 - pair;
+    if (pair != 0 && distance <= kWindow && load64(here - distance) == load64(here) &&
+        consider(distance, kPairBytes)) {
+      return best;
+    }
+  }
+  std::uint32_t candidate = head_[chain_hash(here)];
   for (int left = effort.depth; candidate != 0 && left > 0; --left) {
     const std::size_t distance = at + 1 - candidate;
     if (distance > kWindow) break;
-    const std::uint8_t* there = bytes + candidate - 1;
-    if (load32(there) == load32(bytes + at) && (best.length == 0 || best.length >= most ||
-                                                there[best.length] == bytes[at + best.length])) {
-      const std::size_t length = extent(at, distance, kChainBytes, most);
-      literal_bits_until(at, length);
-      const int gain = static_cast<int>(literal_sum_[length]) - costs_.length[length] -
-                       costs_.distance[distance_symbol(static_cast<std::uint32_t>(distance))];
-      if (gain > best.gain) best = {length, distance, gain};
-      if (length >= std::min(effort.good, most)) break;
-    }
+    const std::uint8_t* there = here - distance;
+    const bool may_be_longer = best.length >= most || there[best.length] == here[best.length];
+    if (may_be_longer && load32(there) == load32(here) && consider(distance, kChainBytes)) break;
     const std::uint32_t next = previous_[(candidate - 1) % kWindow];
     if (next >= candidate) break;  // the slot belongs to a newer position by now
     candidate = next;
@@ -245,7 +263,7 @@ Deflater::Found Deflater::search(std::size_t at) {
 }
 
 void Deflater::parse_chains() {
-  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - 5)];
+  const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - kFirstChainEffort)];
   const std::size_t size = in_.size();
   std::size_t at = 0;
   std::size_t inserted = 0;  // positions before it are in the chains

@@ -32,19 +32,18 @@ struct RowLayout {
 /// | effort | search                                                                        |
 /// |--------|-------------------------------------------------------------------------------|
 /// | 1      | runs of one byte or one pixel                                                 |
-/// | 2..4   | and the latest equal pixel pair, starting at pixels; misses skip ahead, less with
-/// more effort | | 5..9   | hash chains at every byte, lazy, the match that saves most bits |
+/// | 2..4   | and the latest equal eight bytes, from pixel to pixel; after many misses some |
+/// |        | pixels are skipped, fewer with more effort                                    |
+/// | 5..9   | hash chains at every byte, deeper with more effort, and lazy evaluation       |
 ///
 /// A match is taken where it is cheaper than its bytes as literals, by the codes of the block
 /// before. Not thread-safe; one object a thread.
 class Deflater {
  public:
-  explicit Deflater(int effort);
-
   /// Appends `in` as whole blocks that refer to nothing before `in`. Ends the stream when `last`,
   /// else ends at a byte border with an empty stored block, so that another call's output may
   /// follow. Throws std::bad_alloc only.
-  void compress(std::span<const std::uint8_t> in, RowLayout layout, bool last,
+  void compress(std::span<const std::uint8_t> in, RowLayout layout, int effort, bool last,
                 std::vector<std::uint8_t>& out);
 
  private:
@@ -65,8 +64,9 @@ class Deflater {
   void add_match(std::size_t at, std::size_t length, std::size_t distance);
   void end_block(std::size_t end, bool last);
 
-  const int effort_;
-  std::vector<std::uint32_t> head_;  // hash → latest position + 1; 0: none
+  // Hash → latest position + 1 with it, 0: none; of eight and of four bytes.
+  std::vector<std::uint32_t> latest_pair_;
+  std::vector<std::uint32_t> head_;
   std::vector<std::uint32_t>
       previous_;  // position in the window → the one before it with that hash
   std::vector<Sequence> sequences_;
@@ -75,6 +75,7 @@ class Deflater {
   // Of the call under way.
   std::span<const std::uint8_t> in_;
   RowLayout layout_;
+  int effort_ = kMinEffort;
   BitCosts costs_{};
   BitWriter writer_{nullptr};
   std::size_t block_begin_ = 0;

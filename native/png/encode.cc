@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/simd.h"
 #include "png/checksum.h"
 #include "png/deflate.h"
 #include "png/filter.h"
@@ -30,6 +31,9 @@ constexpr int kMaxWidth = 1 << 28;
 constexpr std::size_t kMaxProfile = std::size_t{1} << 26;
 constexpr std::array<Byte, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC 1950 section 2.2
+/// From kDeepFrom on, drawings are searched at least as deeply as this: there matches are the file.
+constexpr int kDrawingEffort = 7;
+constexpr int kDeepFrom = 3;
 constexpr std::string_view kProfileName = "ICC profile";
 
 /// Where the strips lie: whole rows, the last strip may be shorter.
@@ -85,7 +89,7 @@ void append_head(ConstImageView rgba, const PngOptions& options, Bytes& out) {
     out.insert(out.end(), kProfileName.begin(), kProfileName.end());
     out.insert(out.end(), {0, 0});  // end of the name, compression method
     out.insert(out.end(), kZlibHeader.begin(), kZlibHeader.end());
-    png::Deflater(png::kMaxEffort).compress(options.icc, {}, true, out);
+    png::Deflater().compress(options.icc, {}, png::kMaxEffort, true, out);
     append_u32(out, png::adler32(options.icc, 1));
     finish_chunk(out, begin);
   }
@@ -137,9 +141,48 @@ class Rows {
   Bytes above_;  // zeros for the first row of the picture
 };
 
+/// Pixels that are not transparent black, and of them those that equal neither the pixel to the
+/// left nor the one above.
+struct Variety {
+  std::uint64_t pixels = 0;
+  std::uint64_t fresh = 0;
+};
+
+CUTOUT_SIMD Variety row_variety(const Byte* row, const Byte* above, std::size_t pixels) {
+  std::uint32_t shown = 0;
+  std::uint32_t fresh = 0;
+  for (std::size_t x = 1; x < pixels; ++x) {
+    std::uint32_t here, left, up;
+    std::memcpy(&here, row + 4 * x, 4);
+    std::memcpy(&left, row + 4 * x - 4, 4);
+    std::memcpy(&up, above + 4 * x, 4);
+    shown += here != 0 ? 1 : 0;
+    fresh += (here != 0) & (here != left) & (here != up) ? 1 : 0;
+  }
+  return {shown, fresh};
+}
+
+/// Whether the rows are those of a drawing or a screenshot: most pixels repeat a neighbour, and
+/// where they do not they differ much (in smooth skies they differ little). A filter would hide
+/// from the search for matches what repeats (PNG specification, section 12.7). `residuals` is the
+/// sum over the rows, each with its best filter.
+bool is_drawing(ConstImageView rgba, int first, int end, std::uint64_t residuals) {
+  constexpr std::uint64_t kRepeated = 4;  // of so many pixels one may be fresh
+  constexpr std::uint64_t kMuch = 32;     // sum over the channels, per fresh pixel
+  Variety all;
+  for (int y = first + 1; y < end; ++y) {
+    const Variety row =
+        row_variety(rgba.row(y), rgba.row(y - 1), static_cast<std::size_t>(rgba.width));
+    all.pixels += row.pixels;
+    all.fresh += row.fresh;
+  }
+  return all.fresh <= all.pixels / kRepeated && residuals > kMuch * all.fresh;
+}
+
 /// Filters one row of `size` bytes into `out` (`size` + 1: the filter type first) with the filter
-/// of the smallest residuals. `trial` has room for a row.
-void write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes& trial, Byte* out) {
+/// of the smallest residuals and returns their sum. `trial` has room for a row.
+std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes& trial,
+                             Byte* out) {
   // Transparent margins are zero whatever the filter; left of `begin` every predictor sees zeros.
   const std::size_t begin = png::leading_zeros(rows.row, rows.above, size) / pixel * pixel;
   const std::size_t tail = png::trailing_zeros(rows.row + begin, rows.above + begin, size - begin);
@@ -163,6 +206,7 @@ void write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes&
     out[0] = static_cast<Byte>(filter);
     std::memcpy(residuals + begin, trial.data(), end - begin);
   }
+  return least;
 }
 
 /// One IDAT chunk without its CRC, and what its place in the file needs.
@@ -175,8 +219,6 @@ struct Strip {
 
 /// What a thread needs for a strip.
 struct Scratch {
-  explicit Scratch(int effort) : deflater(effort) {}
-
   png::Deflater deflater;
   Rows rows;
   Bytes filtered;
@@ -191,23 +233,34 @@ void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& 
   scratch.filtered.resize(static_cast<std::size_t>(end - first) * strips.row);
   scratch.trial.resize(strips.row);
   scratch.rows.open(rgba, options.alpha_only);
+  const auto filtered_row = [&](int y) {
+    return scratch.filtered.data() + static_cast<std::size_t>(y - first) * strips.row;
+  };
+  std::uint64_t residuals = 0;
   for (int y = first; y < end; ++y) {
-    write_filtered(scratch.rows.at(y, first), strips.row - 1, strips.pixel, scratch.trial,
-                   scratch.filtered.data() + static_cast<std::size_t>(y - first) * strips.row);
+    residuals += write_filtered(scratch.rows.at(y, first), strips.row - 1, strips.pixel,
+                                scratch.trial, filtered_row(y));
+  }
+  const bool drawing = !options.alpha_only && is_drawing(rgba, first, end, residuals);
+  for (int y = first; drawing && y < end; ++y) {
+    filtered_row(y)[0] = static_cast<Byte>(png::Filter::kNone);
+    std::memcpy(filtered_row(y) + 1, rgba.row(y), strips.row - 1);
   }
   strip.size = scratch.filtered.size();
   strip.adler = png::adler32(scratch.filtered, 1);
   begin_chunk(strip.chunk, "IDAT");
   if (index == 0) strip.chunk.insert(strip.chunk.end(), kZlibHeader.begin(), kZlibHeader.end());
-  scratch.deflater.compress(scratch.filtered, {strips.row, strips.pixel}, last, strip.chunk);
+  const int effort = drawing && options.effort >= kDeepFrom
+                         ? std::max(options.effort, kDrawingEffort)
+                         : options.effort;
+  scratch.deflater.compress(scratch.filtered, {strips.row, strips.pixel}, effort, last,
+                            strip.chunk);
   strip.crc = png::crc32(std::span<const Byte>(strip.chunk).subspan(4), 0);
 }
 
 /// Scratch space handed from strip to strip; never more of it than strips at work.
 class ScratchStore {
  public:
-  explicit ScratchStore(int effort) : effort_(effort) {}
-
   std::unique_ptr<Scratch> take() {
     {
       const std::lock_guard lock(mutex_);
@@ -217,7 +270,7 @@ class ScratchStore {
         return scratch;
       }
     }
-    return std::make_unique<Scratch>(effort_);
+    return std::make_unique<Scratch>();
   }
 
   void give(std::unique_ptr<Scratch> scratch) {
@@ -226,7 +279,6 @@ class ScratchStore {
   }
 
  private:
-  const int effort_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Scratch>> free_;
 };
@@ -254,7 +306,7 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
               const std::function<bool()>& stop, Bytes& out) {
   const Strips plan = plan_strips(rgba.width, rgba.height, options.alpha_only);
   std::vector<Strip> strips(plan.count);
-  ScratchStore store(options.effort);
+  ScratchStore store;
   std::atomic<bool> cancelled{false};
   std::atomic<bool> exhausted{false};
   pool.parallel_for(plan.count, 1, [&](std::size_t begin, std::size_t end) {

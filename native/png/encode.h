@@ -25,15 +25,16 @@ struct PngOptions {
 /// `out` is replaced; its content is undefined after an error. The bytes do not depend on the
 /// pool's threads.
 ///
-/// | limit             |                                                                        |
-/// |-------------------|------------------------------------------------------------------------|
-/// | width, height     | 1 .. 2^31 - 1, a row of at most 2^28 pixels; else kBadInput            |
-/// | effort            | 1 .. 9; else kBadInput                                                 |
-/// | icc               | at most 2^26 bytes; else kBadInput                                     |
-/// | largest file      | raw size + 0.2 %, + 2 kB, + the profile (png_bound)                    |
-/// | memory            | the file, + about 2.5 strips of 256 KiB (or of one row) a thread       |
-/// | threads           | reentrant; strips of rows run on `pool` and in the caller              |
-/// | `stop`            | polled before each strip from any thread; true → kCancelled            |
+/// | limit             |                                                                          |
+/// |-------------------|--------------------------------------------------------------------------|
+/// | width, height     | 1 .. 2^31 - 1, a row of at most 2^28 pixels; else kBadInput              |
+/// | rgba              | any stride; all of it together may be larger than 4 GiB                  |
+/// | effort            | 1 .. 9; else kBadInput                                                   |
+/// | icc               | at most 2^26 bytes; else kBadInput                                       |
+/// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile (png_bound) |
+/// | memory            | the file, + about 1.5 MB (or five of its rows) a thread                  |
+/// | threads           | reentrant; strips of rows run on `pool` and in the caller                |
+/// | `stop`            | polled before each strip from any thread; true → kCancelled              |
 Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
                   const std::function<bool()>& stop, std::vector<std::uint8_t>& out);
 

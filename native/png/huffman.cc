@@ -9,7 +9,7 @@ namespace cutout::png {
 namespace {
 
 constexpr std::size_t kMaxSymbols = 288;
-constexpr int kMaxLength = 15;
+constexpr std::size_t kMaxLength = 15;
 
 /// Sorted by count, ties by symbol: the code depends on nothing but the counts.
 struct Leaf {
@@ -20,7 +20,8 @@ struct Leaf {
 /// How many symbols get which length in an optimal code without limit; lengths above kMaxDepth are
 /// counted there. `leaves` is ascending, at least two.
 constexpr std::size_t kMaxDepth = 63;
-std::array<std::uint32_t, kMaxDepth + 1> optimal_length_counts(std::span<const Leaf> leaves) {
+using LengthCounts = std::array<std::uint32_t, kMaxDepth + 1>;
+LengthCounts optimal_length_counts(std::span<const Leaf> leaves) {
   // Two queues: leaves in order, and inner nodes, which come into being in ascending order.
   const std::size_t n = leaves.size();
   std::array<std::uint64_t, kMaxSymbols> weight;  // of inner nodes
@@ -41,13 +42,53 @@ std::array<std::uint32_t, kMaxDepth + 1> optimal_length_counts(std::span<const L
     }
     weight[made] = sum;
   }
-  std::array<std::uint32_t, kMaxDepth + 1> counts{};
+  LengthCounts counts{};
   std::array<std::uint16_t, kMaxSymbols> depth;
   depth[n - 2] = 0;
   for (std::size_t i = n - 2; i-- > 0;) depth[i] = static_cast<std::uint16_t>(depth[parent[i]] + 1);
   for (std::size_t i = 0; i < n; ++i) {
     ++counts[std::min<std::size_t>(depth[leaf_parent[i]] + 1u, kMaxDepth)];
   }
+  return counts;
+}
+
+/// The same under a limit: package-merge (Larmore and Hirschberg, 1990). Level by level the list is
+/// rebuilt from the leaves and from pairs of the list before, in ascending order; which items of a
+/// list are leaves is all that is needed afterwards.
+LengthCounts limited_length_counts(std::span<const Leaf> leaves, std::size_t limit) {
+  const std::size_t n = leaves.size();
+  std::array<std::array<bool, 2 * kMaxSymbols>, kMaxLength> is_leaf;
+  std::array<std::uint64_t, 2 * kMaxSymbols> list;
+  std::array<std::uint64_t, kMaxSymbols> pairs;
+  std::size_t pair_count = 0;
+  for (std::size_t level = 0; level < limit; ++level) {
+    std::size_t size = 0;
+    std::size_t leaf = 0;
+    std::size_t pair = 0;
+    while (leaf < n || pair < pair_count) {
+      const bool take_leaf = leaf < n && (pair == pair_count || leaves[leaf].count <= pairs[pair]);
+      is_leaf[level][size] = take_leaf;
+      list[size++] = take_leaf ? leaves[leaf++].count : pairs[pair++];
+    }
+    pair_count = size / 2;
+    for (std::size_t i = 0; i < pair_count; ++i) pairs[i] = list[2 * i] + list[2 * i + 1];
+  }
+  // The first 2n - 2 items of the last list are the code: every leaf among them, and in the items
+  // that its pairs are made of, one list down, and so on, makes the leaf's code one bit longer.
+  // Leaves are always taken from the smallest on, so their number says which.
+  LengthCounts counts{};
+  std::size_t longer = 0;  // leaves whose codes are at least so long
+  std::size_t taken = 2 * n - 2;
+  for (std::size_t level = limit; level-- > 0;) {
+    const auto from = is_leaf[level].begin();
+    const auto found =
+        static_cast<std::size_t>(std::count(from, from + static_cast<std::ptrdiff_t>(taken), true));
+    const std::size_t length = limit - level;
+    if (length > 1) counts[length - 1] = static_cast<std::uint32_t>(longer - found);
+    longer = found;
+    taken = 2 * (taken - found);
+  }
+  counts[limit] = static_cast<std::uint32_t>(longer);
   return counts;
 }
 
@@ -67,25 +108,12 @@ void code_lengths(std::span<const std::uint32_t> counts, int limit,
   std::sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) {
     return a.count != b.count ? a.count < b.count : a.symbol < b.symbol;
   });
-  auto of_length = optimal_length_counts(leaves);
-
-  // Too long codes are cut to the limit, which spends more than the whole code space. Each step
-  // below wins one unit back: one code of the limit goes away and a shorter one becomes two.
   const auto longest = static_cast<std::size_t>(limit);
+  auto of_length = optimal_length_counts(leaves);
   for (std::size_t length = longest + 1; length <= kMaxDepth; ++length) {
-    of_length[longest] += of_length[length];
-    of_length[length] = 0;
-  }
-  std::uint64_t spent = 0;
-  for (std::size_t length = 1; length <= longest; ++length) {
-    spent += std::uint64_t{of_length[length]} << (longest - length);
-  }
-  for (; spent > std::uint64_t{1} << longest; --spent) {
-    std::size_t length = longest - 1;
-    while (of_length[length] == 0) --length;
-    --of_length[longest];
-    --of_length[length];
-    of_length[length + 1] += 2;
+    if (of_length[length] == 0) continue;
+    of_length = limited_length_counts(leaves, longest);
+    break;
   }
 
   std::fill(lengths.begin(), lengths.end(), std::uint8_t{0});
