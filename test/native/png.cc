@@ -1,5 +1,6 @@
 // Opens native/png to the test runner. Bytes come in as Uint8Array and go out as Buffer copies.
 #include <atomic>
+#include <chrono>
 #include <string>
 
 #include "core/thread_pool.h"
@@ -62,6 +63,30 @@ Napi::Value EncodePng(const Napi::CallbackInfo& info) {
   return buffer_of(info.Env(), out);
 }
 
+/// timePng(pixels, width, height, options, threads, rounds): {ms: one figure a round, size}
+Napi::Value TimePng(const Napi::CallbackInfo& info) {
+  const auto pixels = bytes_of(info[0]);
+  const int width = i32(info[1]);
+  const ConstImageView view{pixels.data(), width, i32(info[2]), 4, std::ptrdiff_t{4} * width};
+  const PngOptions options = options_of(info[3].As<Napi::Object>());
+  ThreadPool pool(i32(info[4]));
+  auto times = Napi::Array::New(info.Env());
+  std::size_t size = 0;
+  for (std::uint32_t round = 0; round < u32(info[5]); ++round) {
+    Bytes out;  // a new one each time, as in a request
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = encode_png(view, options, pool, {}, out);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+    times.Set(round, took.count());
+    size = out.size();
+  }
+  auto result = Napi::Object::New(info.Env());
+  result.Set("ms", times);
+  result.Set("size", static_cast<double>(size));
+  return result;
+}
+
 Napi::Value PngBound(const Napi::CallbackInfo& info) {
   const std::uint64_t bound =
       png_bound(i32(info[0]), i32(info[1]), options_of(info[2].As<Napi::Object>()));
@@ -71,11 +96,11 @@ Napi::Value PngBound(const Napi::CallbackInfo& info) {
 /// deflate(parts, effort, row, pixel): one stream of all the parts, by one Deflater.
 Napi::Value Deflate(const Napi::CallbackInfo& info) {
   const auto parts = info[0].As<Napi::Array>();
-  png::Deflater deflater(i32(info[1]));
+  png::Deflater deflater;
   Bytes out;
   for (std::uint32_t i = 0; i < parts.Length(); ++i) {
-    deflater.compress(bytes_of(parts.Get(i)), {u32(info[2]), u32(info[3])}, i + 1 == parts.Length(),
-                      out);
+    deflater.compress(bytes_of(parts.Get(i)), {u32(info[2]), u32(info[3])}, i32(info[1]),
+                      i + 1 == parts.Length(), out);
   }
   return buffer_of(info.Env(), out);
 }
@@ -136,6 +161,7 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
     png.Set(name, Napi::Function::New(env, function, name));
   };
   add("encodePng", EncodePng);
+  add("timePng", TimePng);
   add("pngBound", PngBound);
   add("deflate", Deflate);
   add("deflateBound", DeflateBound);

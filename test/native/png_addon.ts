@@ -1,0 +1,46 @@
+import { createRequire } from 'node:module';
+
+/** Values of native/core/status.h's Code, as the test addon throws them. */
+export const BAD_INPUT = 1;
+export const CANCELLED = 3;
+
+export interface PngOptions {
+  readonly alphaOnly: boolean;
+  readonly effort: number;
+  readonly icc?: Uint8Array;
+  readonly pixelsPerMetre?: readonly [number, number];
+}
+
+/** native/png as test/native/png.cc opens it. */
+export interface PngAddon {
+  encodePng(
+    pixels: Uint8Array,
+    width: number,
+    height: number,
+    stride: number,
+    options: PngOptions,
+    threads: number,
+    stopAfter: number,
+  ): Buffer;
+  pngBound(width: number, height: number, options: PngOptions): number;
+  deflate(parts: readonly Uint8Array[], effort: number, row: number, pixel: number): Buffer;
+  deflateBound(size: number): number;
+  crc32(bytes: Uint8Array, crc: number, scalar: boolean): number;
+  adler32(bytes: Uint8Array, adler: number, scalar: boolean): number;
+  adler32Combine(first: number, second: number, secondSize: number): number;
+  filterRow(
+    filter: number,
+    row: Uint8Array,
+    above: Uint8Array,
+    pixel: number,
+    scalar: boolean,
+  ): { readonly residuals: Buffer; readonly sum: number };
+  zeroMargins(row: Uint8Array, above: Uint8Array): readonly [number, number];
+  codeLengths(counts: Uint32Array, limit: number): Buffer;
+}
+
+export function loadPng(): PngAddon {
+  const require = createRequire(import.meta.url);
+  const addon: { readonly png: PngAddon } = require('../../../native/Release/cutout_test.node');
+  return addon.png;
+}
