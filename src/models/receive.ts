@@ -74,7 +74,7 @@ async function append(
   const delivery = await openSource(resume, either);
   let bytes = delivery.offset;
   const hash = await hashOf(files.part, bytes);
-  const handle = await open(files.part, bytes > 0 ? 'r+' : 'w');
+  const handle = await open(files.part, bytes > 0 ? 'a' : 'w');
   try {
     await writeAtomically(files.partRecord, [
       Buffer.from(JSON.stringify({ sha256: manifest.file.sha256, validator: delivery.validator })),
@@ -86,7 +86,7 @@ async function append(
           `The source of ${manifest.name} sends more than the expected ${manifest.file.bytes} bytes; the download was deleted.`,
         );
       }
-      await handle.write(chunk, 0, chunk.length, bytes);
+      await handle.writeFile(chunk);
       hash.update(chunk);
       bytes += chunk.length;
       onBytes(bytes);
