@@ -395,9 +395,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const waiting = engine.compose(2, roomy(40), squareOn(40));
     const late = engine.compose(3, roomy(40), squareOn(40, { deadlineMs: 0 }));
     t.true(engine.cancel(2));
-    await t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' });
-    await t.throwsAsync(late, { code: 'ENGINE_DEADLINE' });
-    await running;
+    await Promise.all([
+      t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' }),
+      t.throwsAsync(late, { code: 'ENGINE_DEADLINE' }),
+      running,
+    ]);
     await engine.compose(2, roomy(40), squareOn(40));
   });
 
