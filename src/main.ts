@@ -1,8 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { openBooks } from './billing/books.ts';
+import { standardBilling } from './billing/price.ts';
+import { booksCommands } from './cli/books.ts';
 import { showConfig } from './cli/config.ts';
 import { modelsCommand } from './cli/models.ts';
 import { type RunOptions, run, runFormats, runSizes } from './cli/run.ts';
 import { serve } from './cli/serve.ts';
+import { sqliteAddon } from './cli/sqlite.ts';
 import { loadConfig } from './config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
@@ -61,6 +65,10 @@ async function main(): Promise<void> {
       out: stdout,
     }),
   );
+
+  const open = () =>
+    openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+  for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
 
   program
     .command('config')

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
@@ -17,9 +16,8 @@ import { createLogger } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { configureImages, type OpenEngine, openEngine, threadsOf } from './engine.ts';
 import { type Output, progressOn } from './models_progress.ts';
+import { sqliteAddon } from './sqlite.ts';
 
-/** Where set-up puts SQLite; this file runs as build/ts/src/cli/serve.js. */
-const sqliteAddon = fileURLToPath(new URL('../../../sqlite/better_sqlite3.node', import.meta.url));
 const packageFile = new URL('../../../../package.json', import.meta.url);
 
 /** Credits of the local account: enough for a private install never to run out. */
