@@ -16,7 +16,7 @@ async function installPackages() {
   await runStep({
     name: 'packages',
     title: 'install packages from the lockfile',
-    inputs: () => hashFiles(['package.json', 'package-lock.json', '.npmrc'], machine),
+    inputs: () => hashFiles(['package-lock.json', '.npmrc'], machine),
     products: [inRoot('node_modules', '.package-lock.json')],
     work: (progress) =>
       runProgram('packages', 'npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { progress }),
