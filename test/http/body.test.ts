@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -251,23 +251,6 @@ test('an upload that takes too long is 504', async (t) => {
   });
   t.is(answer.status, 504);
   t.is(code(answer.body), 'timeout');
-});
-
-test('uploads never touch the disk', async (t) => {
-  const service = await startService(t);
-  const before = readdirSync(tmpdir());
-  let release = () => {};
-  service.engine.hold = new Promise((resolve) => {
-    release = resolve;
-  });
-  const running = service.post(form({ image_file: await scene() }));
-  await eventually(() => service.engine.running === 1);
-  const during = readdirSync(tmpdir()).filter(
-    (name) => !before.includes(name) && !name.startsWith('cutout-'),
-  );
-  t.deepEqual(during, []);
-  release();
-  t.is((await running).status, 200);
 });
 
 test('what is no HTTP is answered in the envelope too', async (t) => {

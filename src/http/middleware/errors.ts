@@ -1,4 +1,4 @@
-import { type AppError, toAppError } from '../../errors.ts';
+import { AppError, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { Context, Middleware } from '../context.ts';
 import { answerAndLinger, isUploading } from '../linger.ts';
@@ -21,7 +21,12 @@ export const errors =
       const error = toAppError(thrown);
 
       logError(logger, ctx.state.requestId, ctx.state.facts, error);
-      answerError(ctx, error);
+      // A fault of ours is told by the request's number alone.
+      const shown =
+        error.id === 'internal_error'
+          ? new AppError('internal_error', { detail: `Request id: ${ctx.state.requestId}` })
+          : error;
+      answerError(ctx, shown);
       if (isUploading(ctx)) answerAndLinger(ctx);
     }
   };

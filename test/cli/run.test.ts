@@ -1,0 +1,161 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import sharp from 'sharp';
+import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/pictures.ts';
+
+async function setUp(t: ExecutionContext, files: Record<string, Buffer | string>) {
+  const folder = temporaryFolder(t);
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), content);
+  }
+  const env = { CUTOUT_DATA_DIR: temporaryFolder(t), CUTOUT_MODELS_DIR: modelsFolder(temporaryFolder(t)) };
+  const run = (args: string[], input?: Buffer) => cli(t, ['run', ...args], env, input, folder);
+  const tree = () =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+      .sort();
+  const image = (name: string) => sharp(readFileSync(path.join(folder, name))).metadata();
+  return { folder, run, tree, image };
+}
+
+test.serial('a file: the result lies beside it, at full size, and the input stays', async (t) => {
+  const photo = await scene({ width: 900, height: 600 });
+  const { run, tree, image, folder } = await setUp(t, { 'photo.jpg': photo });
+  const { code, stderr, stdout } = await run(['photo.jpg']);
+  t.is(code, 0, stderr);
+  t.deepEqual(tree(), ['photo-cutout.png', 'photo.jpg']);
+  t.like(await image('photo-cutout.png'), { format: 'png', width: 900, height: 600, channels: 4 });
+  t.true(readFileSync(path.join(folder, 'photo.jpg')).equals(photo));
+  t.regex(stderr, /^1 picture cut out in \d+\.\d s\.\n$/);
+  t.is(stdout.length, 0);
+});
+
+test.serial('folders and globs keep their structure below --out, each file once', async (t) => {
+  const photo = await scene();
+  const { run, tree } = await setUp(t, {
+    'in/a.jpg': photo,
+    'in/deep/b.PNG': await scene({ format: 'png' }),
+    'in/notes.txt': 'no picture',
+    'more/c.webp': await scene({ format: 'webp' }),
+    'more/d.jpeg': photo,
+    'more/e.txt': 'x',
+  });
+  const { code, stderr } = await run(['in', 'in/a.jpg', 'more/*.{webp,jpeg}', '--out', 'out', '--jobs', '3']);
+  t.is(code, 0, stderr);
+  t.regex(stderr, /^4 pictures cut out/);
+  t.deepEqual(
+    tree().filter((file) => file.startsWith('out')),
+    ['out/a.png', 'out/c.png', 'out/d.png', 'out/deep/b.png'],
+  );
+});
+
+test.serial('--format and --size', async (t) => {
+  const { run, image, tree } = await setUp(t, { 'photo.jpg': await scene({ width: 900, height: 600 }) });
+  t.is((await run(['photo.jpg', '-f', 'webp', '-s', 'preview'])).code, 0);
+  t.like(await image('photo-cutout.webp'), { format: 'webp', width: 612, height: 408 });
+  t.is((await run(['photo.jpg', '--format', 'jpg'])).code, 0);
+  t.like(await image('photo-cutout.jpg'), { format: 'jpeg', width: 900, height: 600 });
+  t.is((await run(['photo.jpg', '--format', 'zip'])).code, 0);
+  t.true(tree().includes('photo-cutout.zip'));
+});
+
+test.serial('what fails is listed with its reason, the rest is done, the status is 1', async (t) => {
+  const photo = await scene();
+  const { run, tree } = await setUp(t, {
+    'a.jpg': photo,
+    'cut.jpg': photo.subarray(0, photo.length / 2),
+    'empty.jpg': '',
+    'text.jpg': 'just text',
+    'white.png': await scene({ subject: 'none', format: 'png' }),
+    'z.jpg': photo,
+  });
+  const { code, stderr } = await run(['.', '--out', 'out']);
+  t.is(code, 1);
+  t.deepEqual(
+    tree().filter((file) => file.startsWith('out')),
+    ['out/a.png', 'out/z.png'],
+  );
+  const lines = stderr.trim().split('\n');
+  t.regex(lines[0] ?? '', /^2 pictures cut out/);
+  t.is(lines[1], '4 pictures failed:');
+  t.deepEqual(
+    lines
+      .slice(2)
+      .map((line) => /^ {2}(\S+): /.exec(line)?.[1])
+      .sort(),
+    ['cut.jpg', 'empty.jpg', 'text.jpg', 'white.png'],
+  );
+  t.regex(stderr, /text\.jpg: Invalid file type: Expected jpg\/png\/webp, received text/);
+  t.regex(stderr, /white\.png: Could not identify foreground in image: No subject was found\./);
+});
+
+test.serial('inputs and results that are there are never overwritten unasked', async (t) => {
+  const png = await scene({ format: 'png' });
+  const { run, folder } = await setUp(t, { 'photo.png': png, 'kept-cutout.png': 'mine', 'kept.png': png });
+  const same = await run(['photo.png', '--out', '.']);
+  t.is(same.code, 1);
+  t.regex(same.stderr, /photo\.png: The result .* would overwrite an input/);
+  const forced = await run(['photo.png', '--out', '.', '--overwrite']);
+  t.is(forced.code, 1, 'not even with --overwrite');
+  t.true(readFileSync(path.join(folder, 'photo.png')).equals(png));
+
+  const there = await run(['kept.png']);
+  t.is(there.code, 1);
+  t.regex(there.stderr, /exists already; --overwrite/);
+  t.is(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
+  t.is((await run(['kept.png', '--overwrite'])).code, 0);
+  t.not(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
+});
+
+test.serial('two inputs with one result: the second is told', async (t) => {
+  const { run } = await setUp(t, { 'a.jpg': await scene(), 'a.png': await scene({ format: 'png' }) });
+  const { code, stderr } = await run(['a.jpg', 'a.png', '--out', 'out', '--jobs', '1']);
+  t.is(code, 1);
+  t.regex(stderr, /a\.png: The result .*a\.png is already that of a\.jpg\./);
+});
+
+test.serial('- reads a picture from standard input and writes it to standard output', async (t) => {
+  const { run } = await setUp(t, {});
+  const { code, stdout, stderr } = await run(
+    ['-', '--size', 'preview'],
+    await scene({ width: 900, height: 600 }),
+  );
+  t.is(code, 0, stderr);
+  t.like(await sharp(stdout).metadata(), { format: 'png', width: 612, height: 408 });
+  const bad = await run(['-'], Buffer.from('no picture'));
+  t.is(bad.code, 1);
+  t.is(bad.stdout.length, 0);
+  t.regex(bad.stderr, /^Invalid file type: /);
+});
+
+for (const [args, said] of [
+  [['nothing.jpg'], /^cutout: There is no file or folder "nothing\.jpg"\.\n$/],
+  [['*.jpg'], /^cutout: No pictures were found in "\*\.jpg"\.\n$/],
+  [['-', 'a.jpg'], /^cutout: "-" .*\.\n$/],
+  [['-', '--out', 'x'], /^cutout: "-" .*\.\n$/],
+  [['a.jpg', '--format', 'gif'], /gif/],
+  [['a.jpg', '--size', 'huge'], /huge/],
+  [['a.jpg', '--jobs', '0'], /jobs/],
+  [[], /inputs/],
+] as const) {
+  test.serial(`run ${args.join(' ')} is refused in a sentence`, async (t) => {
+    const { run, tree } = await setUp(t, {});
+    const { code, stderr } = await run([...args]);
+    t.is(code, 1);
+    t.regex(stderr, said);
+    t.false(stderr.includes('    at '), stderr);
+    t.deepEqual(tree(), []);
+  });
+}
+
+test.serial('a file larger than an upload may be is still a file', async (t) => {
+  const photo = await scene();
+  const padded = Buffer.concat([photo, Buffer.alloc(23 * 1024 * 1024)]);
+  const { run } = await setUp(t, { 'large.jpg': padded });
+  const { code, stderr } = await run(['large.jpg']);
+  t.is(code, 0, stderr);
+});

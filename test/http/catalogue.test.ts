@@ -1,0 +1,136 @@
+import test from 'ava';
+import { catalogue, type ErrorId } from '../../src/errors.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { dial } from '../fixtures/raw_http.ts';
+import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
+
+type Provoke = (service: Service) => Promise<Response>;
+
+const withField = (name: string, value: string) => async (service: Service) =>
+  service.post(form({ image_file: await scene(), [name]: value }));
+const withPicture = (make: () => Promise<Buffer>) => async (service: Service) =>
+  service.post(form({ image_file: await make() }));
+
+/** Bytes of a PNG header that promises a size, with nothing behind it. */
+async function lying(width: number, height: number): Promise<Buffer> {
+  const png = await scene({ format: 'png' });
+  png.writeUInt32BE(width, 16);
+  png.writeUInt32BE(height, 20);
+  return png;
+}
+
+/** One way to get each error over HTTP. What is missing here cannot be provoked yet, or never. */
+const provocations: Partial<Record<ErrorId, Provoke>> = {
+  missing_source: (service) => service.post(form({})),
+  multiple_sources: (service) =>
+    service.post(form({ image_url: 'http://a.public.test/', image_file_b64: 'AAAA' })),
+  invalid_image_url: (service) => service.post(form({ image_url: 'nowhere' })),
+  failed_image_download: (service) => service.post(form({ image_url: 'http://10.0.0.1/a.jpg' })),
+  failed_to_read_image: withPicture(async () => {
+    const picture = await scene();
+    return picture.subarray(0, picture.length - 200);
+  }),
+  invalid_dimensions: withPicture(() => lying(0, 10)),
+  invalid_file_type: withPicture(async () => Buffer.from('GIF89a......')),
+  file_too_large: withPicture(async () => Buffer.alloc(22 * 1024 * 1024 + 1)),
+  resolution_too_high: withPicture(() => lying(10_000, 5001)),
+  unknown_foreground: withPicture(() => scene({ subject: 'none' })),
+  invalid_size: withField('size', 'huge'),
+  invalid_type: withField('type', 'house'),
+  invalid_type_level: withField('type_level', '3'),
+  invalid_format: withField('format', 'gif'),
+  invalid_channels: withField('channels', 'rgb'),
+  malformed_request: (service) => service.post('{', { 'Content-Type': 'application/json' }),
+  insufficient_credits: withField('size', 'full'),
+  auth_missing: (service) => fetch(`${service.url}/v1.0/cutout`, { method: 'POST' }),
+  auth_invalid: (service) => service.post(form({}), { 'X-Api-Key': 'x' }),
+  not_found: (service) => fetch(`${service.url}/nothing`),
+  method_not_allowed: (service) => fetch(`${service.url}/v1.0/cutout`, { method: 'PUT' }),
+  unsupported_content_type: (service) => service.post('x', { 'Content-Type': 'text/plain' }),
+  internal_error: async (service) => {
+    service.engine.failure = new Error('bug');
+    return service.post(form({ image_file: await scene() }));
+  },
+  service_unavailable: async (service) => {
+    service.health.stopping();
+    return service.post(form({ image_file: await scene() }));
+  },
+  timeout: async (service) => {
+    service.engine.hold = new Promise(() => {});
+    return service.post(form({ image_file: await scene() }));
+  },
+};
+
+for (const [id, provoke] of Object.entries(provocations)) {
+  test(`${id} is answered as its row says`, async (t) => {
+    const row = catalogue[id as ErrorId];
+    const service = await startService(t, { credits: 0, timeout: id === 'timeout' ? 1 : 30 });
+    const answer = await provoke(service);
+    t.is(answer.status, row.status);
+    const error = await errorOf(t, answer);
+    t.is(error.code, row.code);
+    t.is(error.title.replace('http://10.0.0.1/a.jpg', '{url}'), row.title);
+    t.is(answer.headers.has('retry-after'), row.status === 429 || row.status === 503);
+    await eventually(() => service.lines().some(({ path }) => typeof path === 'string'));
+    const reported = service.lines().filter(({ level }) => level === 50).length;
+    t.is(reported, row.reported ? 1 : 0);
+
+    // The next request works.
+    service.engine.failure = undefined;
+    service.engine.hold = undefined;
+    if (id === 'service_unavailable') return;
+    t.is((await service.post(form({ image_file: await scene() }))).status, 200);
+  });
+}
+
+test('client_closed is in the log alone', async (t) => {
+  const service = await startService(t);
+  const socket = await dial(service.address.port);
+  socket.write(
+    `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+  );
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.destroy();
+  await eventually(() => service.lines().length === 1);
+  t.like(service.lines()[0], { status: catalogue.client_closed.status, error: catalogue.client_closed.code });
+});
+
+/** Rows of options and limits that are not served yet. */
+const later: readonly ErrorId[] = [
+  'multiple_bg_sources',
+  'invalid_bg_image_url',
+  'failed_bg_download',
+  'invalid_roi',
+  'roi_exceeds_bounds',
+  'roi_region_empty',
+  'invalid_crop',
+  'invalid_crop_margin',
+  'invalid_scale',
+  'invalid_position',
+  'invalid_add_shadow',
+  'invalid_shadow_type',
+  'invalid_shadow_opacity',
+  'invalid_semitransparency',
+  'invalid_bg_color',
+  'rate_limit_exceeded',
+];
+
+test('every row is provoked', (t) => {
+  t.deepEqual(
+    [...Object.keys(provocations), 'client_closed', ...later].sort(),
+    Object.keys(catalogue).sort(),
+  );
+});
+
+test('an invalid option says what is allowed and what was received, cut and made harmless', async (t) => {
+  const service = await startService(t);
+  const long = `\u0007<b>${'x'.repeat(300)}`;
+  const { detail } = await errorOf(t, await service.post(form({ image_file: await scene(), format: long })));
+  t.is(detail, `Expected auto, png, jpg, webp, zip or jpeg, received "\ufffd<b>${'x'.repeat(96)}…".`);
+});
+
+test('megapixels of a refused picture are rounded up', async (t) => {
+  const service = await startService(t);
+  const { detail } = await errorOf(t, await service.post(form({ image_file: await lying(10_000, 5001) })));
+  t.is(detail, 'Input image has 51 megapixels, maximum supported input resolution is 50 megapixels');
+});

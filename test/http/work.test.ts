@@ -1,0 +1,174 @@
+import test from 'ava';
+import { EngineError } from '../../src/engine/types.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { dial } from '../fixtures/raw_http.ts';
+import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
+
+/** Makes every job wait until `release` is called. */
+function hold(service: Service): () => void {
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  return release;
+}
+
+test('a client that leaves cancels its work, is not charged and is a 499 in the log', async (t) => {
+  const service = await startService(t, { credits: 1 });
+  hold(service);
+  const controller = new AbortController();
+  const gone = fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: await scene(), size: 'full' }),
+    signal: controller.signal,
+  });
+  await eventually(() => service.engine.running === 1);
+  t.is((await service.balance()).credits, 0);
+  controller.abort();
+  await t.throwsAsync(gone, { any: true });
+  await eventually(() => service.lines().length === 1);
+  t.is(service.engine.cancelled, 1);
+  t.like(service.lines()[0], { status: 499, error: 'client_closed' });
+  t.is((await service.balance()).credits, 1);
+  t.is(service.books.ledger.openReservations(), 0);
+});
+
+test('a client that leaves while it waits for its turn is never worked for', async (t) => {
+  const service = await startService(t, { running: 1 });
+  const release = hold(service);
+  const picture = await scene();
+  const first = service.post(form({ image_file: picture }));
+  await eventually(() => service.engine.running === 1);
+  const controller = new AbortController();
+  const second = fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: picture }),
+    signal: controller.signal,
+  });
+  await eventually(() => service.books.ledger.openReservations() === 2);
+  controller.abort();
+  await t.throwsAsync(second, { any: true });
+  await eventually(() => service.lines().length === 1);
+  release();
+  t.is((await first).status, 200);
+  t.is(service.engine.started, 1);
+});
+
+test('work that takes longer than it may is 504 and not charged', async (t) => {
+  const service = await startService(t, { timeout: 1, credits: 1 });
+  hold(service);
+  const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
+  t.is(answer.status, 504);
+  t.deepEqual(await errorOf(t, answer), {
+    title: 'Request timed out',
+    code: 'timeout',
+    detail: 'The request took longer than 1 s.',
+  });
+  t.is(service.engine.cancelled, 1);
+  t.is((await service.balance()).credits, 1);
+});
+
+test('when too many wait, the next is refused at once with Retry-After', async (t) => {
+  const service = await startService(t, { running: 2, waiting: 3, credits: 5, freePreviews: 0 });
+  const release = hold(service);
+  const picture = await scene();
+  const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: picture })));
+  await eventually(() => service.books.ledger.openReservations() === 5);
+  await eventually(() => service.engine.running === 2);
+  const refused = await service.post(form({ image_file: picture }));
+  t.is(refused.status, 503);
+  t.true(Number(refused.headers.get('retry-after')) >= 1);
+  t.is((await errorOf(t, refused)).code, 'service_unavailable');
+  release();
+  for (const one of accepted) t.is((await one).status, 200);
+  t.is(service.engine.mostRunning, 2, 'no more than that are decoded at a time');
+  t.is((await service.balance()).credits, 5 - 5 * 0.25);
+});
+
+const engineErrors = [
+  ['ENGINE_BAD_INPUT', 400, 'failed_to_read_image', false],
+  ['ENGINE_QUEUE_FULL', 503, 'service_unavailable', false],
+  ['ENGINE_DEADLINE', 504, 'timeout', false],
+  ['ENGINE_OUT_OF_MEMORY', 503, 'service_unavailable', true],
+  ['ENGINE_CLOSED', 503, 'service_unavailable', false],
+  ['ENGINE_MODEL', 500, 'internal_error', true],
+  ['ENGINE_RUNTIME', 500, 'internal_error', true],
+  ['ENGINE_INTERNAL', 500, 'internal_error', true],
+] as const;
+
+for (const [code, status, publicCode, reported] of engineErrors) {
+  test(`${code} is ${status} ${publicCode}`, async (t) => {
+    const service = await startService(t, { credits: 1 });
+    service.engine.failure = new EngineError(code, 'secret: /opt/cutout/engine.cc:42');
+    const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
+    t.is(answer.status, status);
+    t.is(answer.headers.has('retry-after'), status === 503);
+    if (code === 'ENGINE_CLOSED') t.is(answer.headers.get('connection'), 'close');
+    const error = await errorOf(t, answer);
+    t.is(error.code, publicCode);
+    t.false(JSON.stringify(error).includes('secret'));
+    await eventually(() => service.lines().some(({ method }) => method === 'POST'));
+    t.is(service.text().includes('secret'), reported, 'the cause is logged where it is our fault');
+    t.is((await service.balance()).credits, 1);
+  });
+}
+
+test('a bug is 500: the client learns the number of its request, the log the rest', async (t) => {
+  const service = await startService(t);
+  service.engine.failure = new TypeError('undefined is not a picture');
+  const answer = await service.post(form({ image_file: await scene() }));
+  t.is(answer.status, 500);
+  t.deepEqual(await errorOf(t, answer), {
+    title: 'Internal server error',
+    code: 'internal_error',
+    detail: `Request id: ${answer.headers.get('x-request-id')}`,
+  });
+  t.regex(service.text(), /undefined is not a picture[\s\S]*work\.test/);
+});
+
+test('starting up: 503 after the key was checked; a wrong key is still 403', async (t) => {
+  const service = await startService(t);
+  Object.defineProperty(service.health, 'phase', { value: 'starting' });
+  const answer = await service.post(form({ image_file: await scene() }));
+  t.is(answer.status, 503);
+  t.is(answer.headers.get('retry-after'), '5');
+  t.is((await errorOf(t, answer)).code, 'service_unavailable');
+  t.is((await service.post(form({}), { 'X-Api-Key': 'wrong' })).status, 403);
+});
+
+test('shutting down: new work on a kept connection is 503 and closes it', async (t) => {
+  const service = await startService(t);
+  service.health.stopping();
+  const answer = await service.post(form({ image_file: await scene() }));
+  t.is(answer.status, 503);
+  t.is(answer.headers.get('connection'), 'close');
+  t.truthy(answer.headers.get('retry-after'));
+  t.is((await errorOf(t, answer)).code, 'service_unavailable');
+});
+
+test('closing waits for what runs', async (t) => {
+  const service = await startService(t);
+  const release = hold(service);
+  const running = service.post(form({ image_file: await scene() }));
+  await eventually(() => service.engine.running === 1);
+  service.health.stopping();
+  const closed = service.close(10_000);
+  await t.throwsAsync(dial(service.address.port));
+  release();
+  t.is((await running).status, 200);
+  t.true(await closed);
+});
+
+test('closing cuts off what takes too long, and waits until its books are closed', async (t) => {
+  const service = await startService(t, { credits: 1 });
+  hold(service);
+  const running = service.post(form({ image_file: await scene(), size: 'full' }));
+  running.catch(() => {});
+  await eventually(() => service.engine.running === 1);
+  t.false(await service.close(50));
+  t.is(service.books.ledger.openReservations(), 0);
+  t.is((await service.balance()).credits, 1);
+  await t.throwsAsync(running);
+});
