@@ -1,9 +1,14 @@
 #include "ort/runtime.h"
 
 #include <dlfcn.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
+#include <memory>
 #include <mutex>
 
+#include "ort/allocator.h"
 #include "ort/environment.h"
 
 namespace cutout::ort {
@@ -17,6 +22,20 @@ std::string opened_version;
 // Every failure comes back as a status; the library's own lines on stderr would only repeat it.
 void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, const char*,
                            const char*) {}
+
+/// NetworkMemory behind the C interface of allocators.
+struct Allocator : OrtAllocator {
+  Allocator() : OrtAllocator{} {
+    version = ORT_API_VERSION;
+    Alloc = [](OrtAllocator*, std::size_t bytes) { return network_memory().allocate(bytes); };
+    Free = [](OrtAllocator*, void* pointer) { network_memory().free(pointer); };
+    Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
+      return static_cast<const Allocator*>(self)->info;
+    };
+    Reserve = Alloc;
+  }
+  const Ort::MemoryInfo info = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+};
 
 }  // namespace
 
@@ -57,9 +76,21 @@ std::string runtime_version() {
   return opened_version;
 }
 
+void release_memory() {
+  network_memory().release_cached();
+#ifdef __GLIBC__
+  // Opening a network leaves hundreds of megabytes of freed protobuf strings in the heap.
+  malloc_trim(0);
+#endif
+}
+
 Ort::Env& environment() {
-  static Ort::Env* const instance =
-      new Ort::Env(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
+  static Ort::Env* const instance = [] {
+    auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
+    static Allocator allocator;
+    Ort::ThrowOnError(Ort::GetApi().RegisterAllocator(*made, &allocator));
+    return made.release();
+  }();
   return *instance;
 }
 

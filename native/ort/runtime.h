@@ -15,4 +15,8 @@ Status open_runtime(const std::string& path);
 /// Version of the opened library, for example "1.30.0"; empty before open_runtime.
 std::string runtime_version();
 
+/// Gives memory that no network needs at the moment back to the system; the next run fetches it
+/// again. Any thread, also beside runs.
+void release_memory();
+
 }  // namespace cutout::ort

@@ -12,8 +12,17 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
   return {};
 }
 
+namespace {
+
+/// Longer than the pauses between requests under load: the next run pays about 0.1 s for pages.
+constexpr std::chrono::seconds kIdle{3};
+
+}  // namespace
+
 Engine::Engine(const EngineOptions& options)
-    : options_(options), scheduler_(options.workers, options.pixel_threads, options.queue_limit) {}
+    : options_(options),
+      scheduler_(options.workers, options.pixel_threads, options.queue_limit,
+                 {kIdle, &ort::release_memory}) {}
 
 template <typename Result>
 void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
@@ -49,6 +58,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
+    ort::release_memory();
     const std::lock_guard lock(mutex_);
     networks_[spec.name] = loaded;
     return {};
@@ -107,6 +117,7 @@ void Engine::close(std::chrono::milliseconds grace) {
   scheduler_.close(grace);
   const std::lock_guard lock(mutex_);
   networks_.clear();
+  ort::release_memory();
 }
 
 }  // namespace cutout

@@ -11,8 +11,9 @@ std::size_t Scheduler::LaneState::waiting() const {
   return jobs > threads ? jobs - threads : 0;
 }
 
-Scheduler::Scheduler(int workers, int pixel_threads, int queue_limit)
+Scheduler::Scheduler(int workers, int pixel_threads, int queue_limit, IdleWork idle)
     : queue_limit_(static_cast<std::size_t>(queue_limit)),
+      idle_(std::move(idle)),
       pool_(std::make_unique<ThreadPool>(pixel_threads)) {
   network_.threads = static_cast<std::size_t>(workers);
   pixels_.threads = static_cast<std::size_t>(pixel_threads);
@@ -90,7 +91,7 @@ void Scheduler::close(std::chrono::milliseconds grace) {
     closed_ = true;
     grace_until_ = std::min(grace_until_, Clock::now() + grace);
     changed_.notify_all();
-    while (!idle() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
+    while (!drained() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
     for (LaneState* lane : {&network_, &pixels_}) {
       std::ranges::move(lane->queue, std::back_inserter(removed));
       lane->queue.clear();
@@ -104,7 +105,7 @@ void Scheduler::close(std::chrono::milliseconds grace) {
   for (const EntryPointer& entry : removed) entry->job.done(entry->token.check());
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return idle(); });
+    changed_.wait(lock, [this] { return drained(); });
     exiting_ = true;
     work_.notify_all();
   }
@@ -114,7 +115,7 @@ void Scheduler::close(std::chrono::milliseconds grace) {
   pool_.reset();
 }
 
-bool Scheduler::idle() const {
+bool Scheduler::drained() const {
   return running_.empty() && network_.queue.empty() && pixels_.queue.empty();
 }
 
@@ -123,11 +124,27 @@ void Scheduler::worker_loop(int worker) {
     EntryPointer entry;
     {
       std::unique_lock lock(mutex_);
-      work_.wait(lock, [this] { return exiting_ || !network_.queue.empty(); });
+      wait_for_work(lock);
       if (network_.queue.empty()) return;
       entry = start_next(network_);
     }
     run(entry, worker);
+  }
+}
+
+void Scheduler::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  while (!exiting_ && network_.queue.empty()) {
+    // A running job sets a new time when it ends, on a worker that then comes here.
+    if (idle_due_ == Clock::time_point::max() || network_.running > 0) {
+      work_.wait(lock);
+    } else if (Clock::now() < idle_due_) {
+      work_.wait_until(lock, idle_due_);
+    } else {
+      idle_due_ = Clock::time_point::max();
+      lock.unlock();
+      idle_.work();
+      lock.lock();
+    }
   }
 }
 
@@ -157,6 +174,7 @@ void Scheduler::run(const EntryPointer& entry, int worker) {
     // A job that was stopped ends so, whatever its work made of it: cancel() has promised it.
     if (entry->token.stopped()) status = entry->token.check();
     --state(entry->job.lane).running;
+    if (entry->job.lane == Lane::kNetwork && idle_.work) idle_due_ = Clock::now() + idle_.after;
     std::erase(running_, entry);
     count(status.code());
     changed_.notify_all();

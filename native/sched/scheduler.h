@@ -41,6 +41,12 @@ struct SchedulerStats {
   std::int64_t cancelled = 0;
 };
 
+/// What to do once no network job has run for a while.
+struct IdleWork {
+  std::chrono::milliseconds after{0};
+  std::function<void()> work;  // on a worker; must not throw and must not call the scheduler
+};
+
 /// Bounded first-in first-out queue in front of inference workers and a pixel pool. Every function
 /// may be called from any thread but those that run jobs.
 ///
@@ -52,7 +58,7 @@ struct SchedulerStats {
 class Scheduler {
  public:
   /// `queue_limit` jobs may wait for a thread; jobs that find a free thread do not count.
-  Scheduler(int workers, int pixel_threads, int queue_limit);
+  Scheduler(int workers, int pixel_threads, int queue_limit, IdleWork idle = {});
   ~Scheduler();  // close(0)
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -93,13 +99,15 @@ class Scheduler {
 
   LaneState& state(Lane lane) { return lane == Lane::kNetwork ? network_ : pixels_; }
   void worker_loop(int worker);
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_pixel_job();
   EntryPointer start_next(LaneState& lane);  // mutex_ held, queue not empty
   void run(const EntryPointer& entry, int worker);
   void count(Code code);  // mutex_ held
-  [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool drained() const;
 
   const std::size_t queue_limit_;
+  const IdleWork idle_;
   mutable std::mutex mutex_;  // guards everything below but the threads
   std::condition_variable work_;
   std::condition_variable changed_;  // a job ended, or close() was called
@@ -109,6 +117,7 @@ class Scheduler {
   SchedulerStats ended_;  // done, failed, cancelled
   bool closed_ = false;
   bool exiting_ = false;
+  Clock::time_point idle_due_ = Clock::time_point::max();
   Clock::time_point grace_until_ = Clock::time_point::max();
 
   std::mutex join_mutex_;

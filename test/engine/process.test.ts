@@ -53,6 +53,17 @@ test('engines that are no longer reachable join their threads', async (t) => {
   t.is(out, 'left few');
 });
 
+test('memory of a run goes back to the system when the engine stays idle', async (t) => {
+  // Two maps of 32 x 512 x 512 float32 at a time: 64 MB.
+  const { code, out, errors } = await play(
+    'memory',
+    networks.spec('memory', { width: 512, height: 512, convolutions: 3 }),
+  );
+  t.is(errors, '');
+  t.is(out, 'released');
+  t.is(code, 0);
+});
+
 test('worker threads can be terminated at any moment', async (t) => {
   const result = await play('terminate', networks.slow('terminate', 2));
   t.deepEqual(result, { code: 0, signal: null, out: 'terminated 48', errors: '' });
