@@ -1,0 +1,154 @@
+// Random pictures of random sizes, with every byte of their memory spoken for, through the pixel
+// kernels on four threads; results are compared with the scalar versions. Made for the sanitizers
+// (CMakeLists.txt).
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "core/cancel.h"
+#include "image/network_input.h"
+#include "image/resample.h"
+#include "matte/apply.h"
+#include "pipeline/compose.h"
+
+using namespace cutout;
+
+namespace {
+
+std::mt19937 random_bits(1);
+
+int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_bits); }
+
+struct Picture {
+  int width;
+  int height;
+  int stride;
+  std::vector<std::uint8_t> data;
+
+  Picture(int w, int h, int padding) : width(w), height(h), stride(w * 4 + padding) {
+    data.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(h - 1) +
+                static_cast<std::size_t>(w) * 4);
+    const int kind = pick(0, 3);
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      const bool alpha = i % static_cast<std::size_t>(stride) % 4 == 3;
+      const int any = pick(0, 255);
+      data[i] = static_cast<std::uint8_t>(!alpha || kind == 0 ? any : kind == 1 ? 0 : 255);
+    }
+  }
+  ImageView view() { return {data.data(), width, height, 4, stride}; }
+};
+
+Box box_in(int width, int height) {
+  const int w = pick(1, width);
+  const int h = pick(1, height);
+  return {pick(0, width - w), pick(0, height - h), w, h};
+}
+
+void expect(bool good, const char* what, int round) {
+  if (good) return;
+  std::fprintf(stderr, "round %d: %s differs from its scalar version\n", round, what);
+  std::exit(1);
+}
+
+bool close(const std::uint8_t* a, const std::uint8_t* b, std::size_t pixels, int bound) {
+  for (std::size_t i = 0; i < pixels * 4; i += 4) {
+    if (std::abs(a[i + 3] - b[i + 3]) > bound) return false;
+    for (std::size_t c = i; c < i + 3; ++c) {
+      if (std::abs(a[c] * a[i + 3] - b[c] * b[i + 3]) > bound * 255) return false;
+    }
+  }
+  return true;
+}
+
+void check_network_input(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 700), pick(1, 90), pick(0, 9));
+  const NetworkInput spec{pick(1, 40), pick(1, 40), {128, 128, 128}, {1, 1, 1}};
+  const auto size =
+      3 * static_cast<std::size_t>(spec.width) * static_cast<std::size_t>(spec.height);
+  std::vector<float> fast(size);
+  std::vector<float> scalar(size);
+  fill_network_input(picture.view(), spec, fast.data(), pool);
+  fill_network_input_scalar(picture.view(), spec, scalar.data());
+  bool good = true;
+  for (std::size_t i = 0; i < size; ++i) good &= std::abs(fast[i] - scalar[i]) <= 0.002F;
+  expect(good, "network input", round);
+}
+
+void check_reduction(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 90), pick(1, 300), pick(0, 9));
+  const int width = pick(1, picture.width);
+  const int height = pick(std::max(1, picture.height / 2), picture.height);
+  const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  std::vector<std::uint8_t> scalar(pixels * 4);
+  reduce_scalar(picture.view(), width, height, scalar.data());
+  const Status status = reduce_in_place(picture.view(), width, height, pool);
+  expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "reduction", round);
+}
+
+void check_matte(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 600), pick(1, 150), pick(0, 9));
+  Picture other = picture;
+  const int width = pick(1, 60);
+  const int height = pick(1, 60);
+  std::vector<float> p(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  const int kind = pick(0, 2);
+  for (float& value : p) {
+    value = kind == 0 ? 0 : kind == 1 ? 1 : static_cast<float>(pick(-20, 120)) / 100;
+  }
+  const Box roi = box_in(picture.width, picture.height);
+  const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
+  const MatteSummary fast = apply_matte(picture.view(), p, width, height, roi, hidden, pool);
+  const MatteSummary scalar = apply_matte_scalar(other.view(), p, width, height, roi, hidden);
+  expect(picture.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
+             fast.foreground_pixels == scalar.foreground_pixels,
+         "matte", round);
+}
+
+void check_composition(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 400), pick(1, 120), 0);
+  ComposePlan plan;
+  plan.width = pick(1, 400);
+  plan.height = pick(1, 150);
+  plan.source = box_in(picture.width, picture.height);
+  plan.target = box_in(plan.width, plan.height);
+  plan.target.width = std::min(plan.target.width, plan.source.width);
+  plan.target.height = std::min(plan.target.height, plan.source.height);
+  const std::size_t pixels =
+      static_cast<std::size_t>(plan.width) * static_cast<std::size_t>(plan.height);
+  picture.data.resize(std::max(picture.data.size(), pixels * 4));
+  const CancelToken token;
+  ComposeSummary summary;
+  std::vector<std::uint8_t> scalar = picture.data;
+  expect(compose(scalar, picture.width, picture.height, plan, token, pool, summary).ok(), "placing",
+         round);
+
+  Picture background(plan.width, plan.height, pick(0, 9));
+  if (pick(0, 1) == 0) plan.background = background.view();
+  if (pick(0, 1) == 0) plan.colour = {7, 70, 170, static_cast<std::uint8_t>(pick(0, 255))};
+  const bool shaded = pick(0, 1) == 0;
+  if (shaded) {
+    plan.shadow =
+        DropShadow{static_cast<float>(pick(0, 10)) / 10, static_cast<float>(pick(1, 150)) / 10,
+                   pick(-50, 50), pick(-50, 50), pick(0, 20)};
+  }
+  compose_scalar({scalar.data(), plan.width, plan.height, 4, plan.width * 4}, summary.box, plan);
+  expect(compose(picture.data, picture.width, picture.height, plan, token, pool, summary).ok() &&
+             close(picture.data.data(), scalar.data(), pixels, shaded ? 4 : 1),
+         "composition", round);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
+  ThreadPool pool(3);
+  for (int round = 0; round < rounds; ++round) {
+    check_network_input(pool, round);
+    check_reduction(pool, round);
+    check_matte(pool, round);
+    check_composition(pool, round);
+  }
+  std::printf("%d rounds\n", rounds);
+}
