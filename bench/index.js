@@ -6,6 +6,7 @@ import { load } from './load.js';
 import { memoryPeaks } from './memory.js';
 import { prepared } from './prepare.js';
 import { requests } from './requests.js';
+import { threads } from './threads.js';
 
 const models = process.env.CUTOUT_MODELS_DIR ?? inRoot('data', 'models');
 const network = path.join(models, 'isnet', 'prepared.onnx');
@@ -13,6 +14,7 @@ const network = path.join(models, 'isnet', 'prepared.onnx');
 const benches = {
   requests: () => requests({ megapixels: [1, 12], rounds: 5, network }),
   load: () => load({ network, seconds: 30, cores: availableParallelism() }),
+  threads: () => threads({ network, rounds: 3 }),
   memory: () => memoryPeaks({ megapixels: [12, 25, 48] }),
   prepare: () =>
     prepared({ folder: path.dirname(network), rounds: 3, runs: 3, cores: availableParallelism() }),

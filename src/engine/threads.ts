@@ -1,6 +1,6 @@
 import os from 'node:os';
 
-/** How the cores of a machine are shared out; see docs/decisions/0010 for the measurements behind it. */
+/** How the cores of a machine are shared out; docs/decisions/0010-threads.md has the measurements. */
 export interface Threads {
   /** Networks that run at the same time. */
   readonly workers: number;
@@ -17,17 +17,20 @@ export interface ThreadWishes {
 }
 
 /**
- * Threads for `cores` (by default those this process may use: affinity and container limits count).
- * A wish is taken as it is, and what was not wished for follows from it.
+ * Threads for `cores` (by default those this process may use: affinity and container limits count). A wish
+ * is taken as it is.
+ *
+ * One run alone may use every core, because all runs share one pool; a second worker fills the cores where
+ * a run cannot be split. More workers only on larger machines: each holds about 0.6 GB while it runs.
  */
 export function chooseThreads(wishes: ThreadWishes = {}, cores: number = os.availableParallelism()): Threads {
   const gpu = wishes.provider !== undefined && wishes.provider !== 'cpu';
-  const workers = wishes.workers ?? defaultWorkers(cores);
-  const intraOpThreads = wishes.intraOpThreads ?? (gpu ? 1 : Math.max(1, Math.ceil(cores / workers)));
-  return { workers, intraOpThreads, pixelThreads: cores };
+  return {
+    workers: wishes.workers ?? Math.min(cores, Math.max(2, Math.ceil(cores / 4))),
+    intraOpThreads: wishes.intraOpThreads ?? (gpu ? 1 : cores),
+    pixelThreads: cores,
+  };
 }
-
-const defaultWorkers = (cores: number): number => Math.max(1, Math.min(2, cores));
 
 /** For the start-up lines, for example "2 cores: 2 workers x 2 threads, 2 pixel threads". */
 export function describeThreads(threads: Threads, cores: number = os.availableParallelism()): string {
