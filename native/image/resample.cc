@@ -15,8 +15,8 @@ namespace cutout {
 
 namespace {
 
-constexpr std::size_t kBand = 32;  // rows of the result computed before any of them is written back
-constexpr std::size_t kGrain = 4;
+constexpr std::size_t kBand = 64;  // rows of the result computed before any of them is written back
+constexpr std::size_t kGrain = 8;
 
 /// Row y of a Lanczos3 reduction starts to read 3 rows of the result before itself, the band that
 /// waits ends one band before the one being computed: reading and writing never meet.

@@ -20,7 +20,7 @@ namespace cutout {
 /// that is its purpose: a band of finished rows waits outside until the rows that    | | | still
 /// need its place have been read                                                    | | threads   |
 /// rows of a band over the pool; bit-equal for any number of threads                      | |
-/// scratch   | 2 bands of 32 rows of the result, a float row of the picture for each running range
+/// scratch   | 2 bands of 64 rows of the result, a float row of the picture for each running range
 /// | | agreement | alpha and premultiplied colour within 1 of the scalar version |
 Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
 
