@@ -1,5 +1,8 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'ava';
-import { chooseThreads, describeThreads } from '../../src/engine/threads.ts';
+import { availableCores, chooseThreads, describeThreads } from '../../src/engine/threads.ts';
 
 test('every machine gets at least one thread of each kind, and no more runs than cores', (t) => {
   for (let cores = 1; cores <= 128; cores++) {
@@ -29,4 +32,29 @@ test('the start-up line names every number', (t) => {
     describeThreads({ workers: 1, intraOpThreads: 2, pixelThreads: 2 }, 2),
     '2 cores: 1 worker x 2 threads, 2 pixel threads',
   );
+});
+
+test('the CPU quota of a container limits the cores', (t) => {
+  const groups = mkdtempSync(path.join(os.tmpdir(), 'cutout-groups-'));
+  t.teardown(() => rmSync(groups, { recursive: true }));
+  const cores = () => availableCores(groups, 8);
+  t.is(cores(), 8, 'no control groups');
+  mkdirSync(path.join(groups, 'cpu'));
+  const version1 = (quota: number) => {
+    writeFileSync(path.join(groups, 'cpu', 'cpu.cfs_quota_us'), `${quota}\n`);
+    writeFileSync(path.join(groups, 'cpu', 'cpu.cfs_period_us'), '100000\n');
+  };
+  version1(-1);
+  t.is(cores(), 8);
+  version1(250_000);
+  t.is(cores(), 3);
+  for (const [limit, expected] of [
+    ['max 100000', 8],
+    ['150000 100000', 2],
+    ['20000 100000', 1],
+    ['6400000 100000', 8],
+  ] as const) {
+    writeFileSync(path.join(groups, 'cpu.max'), `${limit}\n`);
+    t.is(cores(), expected, limit);
+  }
 });
