@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { Balances } from './billing/reservation.ts';
 import type { Cutout } from './cutout/cutout.ts';
 import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
@@ -8,10 +9,13 @@ import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { log } from './http/middleware/log.ts';
+import { rateWindow } from './http/middleware/rateWindow.ts';
 import { requestId } from './http/middleware/requestId.ts';
+import { accountRoute } from './http/route/account/route.ts';
 import { cutoutRoute } from './http/route/cutout/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { createRouter } from './http/router.ts';
+import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
 
@@ -21,6 +25,8 @@ export interface AppParts {
   /** Seconds a request may take. */
   readonly timeout: number;
   readonly authenticate: Authenticate;
+  readonly balances: Balances;
+  readonly rate: RateLimit;
   readonly cutout: Cutout;
 }
 
@@ -33,7 +39,8 @@ const closeWhenStopping =
   };
 
 /** The application from its parts; nothing is opened, nothing listens. */
-export function createApp({ logger, health, timeout, authenticate, cutout }: AppParts): Koa<State, object> {
+export function createApp(parts: AppParts): Koa<State, object> {
+  const { logger, health, timeout, authenticate, balances, rate, cutout } = parts;
   const app = new Koa<State, object>();
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
@@ -43,8 +50,12 @@ export function createApp({ logger, health, timeout, authenticate, cutout }: App
   app.use(closeWhenStopping(health));
   app.use(errors(logger));
   app.use(deadline(timeout));
-  const guarded = [auth(authenticate), available(health), body];
-  const routes = [cutoutRoute(guarded, cutout, logger), ...healthRoutes(health)];
+  const key = auth(authenticate);
+  const routes = [
+    cutoutRoute([key, rateWindow(rate), available(health), body], cutout, logger),
+    accountRoute([key], balances),
+    ...healthRoutes(health),
+  ];
   for (const middleware of createRouter(routes)) app.use(middleware);
   return app;
 }

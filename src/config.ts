@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import path from 'node:path';
+import { formatCredits, parseCredits, type QuarterCredits } from './billing/price.ts';
 import { UserError } from './errors.ts';
 
 /**
@@ -14,6 +15,8 @@ interface Setting<T> {
   /** Throws an Error whose message completes "NAME must be …". */
   readonly parse: (text: string) => T;
   readonly secret?: boolean;
+  /** As `cutout config` shows a value that does not speak for itself. */
+  readonly show?: (value: never) => unknown;
 }
 
 const setting = <T>(
@@ -66,6 +69,13 @@ const list =
       throw new Error(what);
     }
   };
+
+/** A price; what is written is credits, what is counted are quarters. */
+const price = (text: string): QuarterCredits => {
+  const amount = parseCredits(text);
+  if (amount === undefined || amount < 0) throw new Error('credits in steps of 0.25, 0 or more');
+  return amount;
+};
 
 const folder = (text: string): string => path.resolve(text);
 const optional =
@@ -151,8 +161,57 @@ const settings = {
   queueLimit: setting(
     'CUTOUT_QUEUE_LIMIT',
     '64',
-    integer(1, 10_000),
-    'Requests that may be worked on or wait; one more is answered with 503 at once.',
+    integer(0, 10_000),
+    'Requests that may be worked on or wait; one more is answered with 503 at once. 0 lets all wait.',
+  ),
+  accountConcurrency: setting(
+    'CUTOUT_ACCOUNT_CONCURRENCY',
+    '0',
+    integer(0, 10_000),
+    'Requests of one account that may be worked on or wait; one more is answered with 429. 0 is no limit.',
+  ),
+  rateLimit: setting(
+    'CUTOUT_RATE_LIMIT',
+    '500',
+    integer(0, 1_000_000),
+    'Megapixels that one account may send in a minute. 0 is no limit.',
+  ),
+  keepSeconds: setting(
+    'CUTOUT_KEEP_SECONDS',
+    '600',
+    integer(0, 86_400),
+    'How long a result is kept, in memory, for a request that is repeated. 0 keeps nothing.',
+  ),
+  keepMegabytes: setting(
+    'CUTOUT_KEEP_MEGABYTES',
+    '256',
+    integer(1, 1_000_000),
+    'Memory of all kept results together; the oldest goes first.',
+  ),
+  pricePreview: {
+    ...setting('CUTOUT_PRICE_PREVIEW', '0.25', price, 'Credits for a preview when no free one is left.'),
+    show: formatCredits,
+  },
+  priceFull: {
+    ...setting(
+      'CUTOUT_PRICE_FULL',
+      '1',
+      price,
+      'Credits for any larger result. 0 with 0 for previews: no billing.',
+    ),
+    show: formatCredits,
+  },
+  freePreviewsMonth: setting(
+    'CUTOUT_FREE_PREVIEWS_MONTH',
+    '50',
+    integer(0, 1_000_000),
+    'Free previews of an account in a calendar month (UTC). 0 gives none.',
+  ),
+  freePreviewsDay: setting(
+    'CUTOUT_FREE_PREVIEWS_DAY',
+    '10',
+    integer(0, 1_000_000),
+    'How many of them on one day (UTC). 0 is no limit of the day.',
   ),
   timeout: setting(
     'CUTOUT_TIMEOUT',
@@ -251,11 +310,11 @@ export interface ConfigLine {
 /** What `cutout config` shows: one line a setting, secrets masked. */
 export function describeConfig(config: Config): ConfigLine[] {
   return (Object.keys(settings) as SettingName[]).map((name) => {
-    const { variable, help, secret }: Setting<unknown> = settings[name];
+    const { variable, help, secret, show }: Setting<unknown> = settings[name];
     const value = config[name];
     return {
       variable,
-      value: secret && value !== undefined ? '(set)' : (value ?? null),
+      value: value === undefined ? null : secret ? '(set)' : show ? show(value as never) : value,
       source: config.sources[name],
       help,
     };

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { openBooks } from './billing/books.ts';
-import { standardBilling } from './billing/price.ts';
+import { billingOf } from './cli/billing.ts';
 import { booksCommands } from './cli/books.ts';
 import { showConfig } from './cli/config.ts';
 import { modelsCommand } from './cli/models.ts';
@@ -67,7 +67,7 @@ async function main(): Promise<void> {
   );
 
   const open = () =>
-    openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+    openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: billingOf(config) });
   for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
 
   program

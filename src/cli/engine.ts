@@ -46,7 +46,8 @@ export async function openEngine(
     runtimePath: runtime ?? defaultRuntimePath(),
     provider: device,
     deviceId,
-    queueLimit,
+    // The gate before it (Admission) lets far fewer in; 0 there means that all may wait.
+    queueLimit: queueLimit || 10_000,
   });
   try {
     return { engine, network, info: await engine.load(network), threads };

@@ -4,11 +4,10 @@ import { buffer } from 'node:stream/consumers';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Config } from '../config.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../cutout/cutout.ts';
-import { freeReservations } from '../cutout/free.ts';
+import { withoutBooks } from '../cutout/free.ts';
 import type { CutoutRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
-import { Admission } from '../limits/admission.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { configureImages, openEngine, threadsOf } from './engine.ts';
 import { findInputs, type Input } from './inputs.ts';
@@ -205,10 +204,9 @@ export async function run(
     const cutout: Cutout = createCutout({
       engine,
       network,
-      reservations: freeReservations,
+      ...withoutBooks(jobs),
       download: () => Promise.reject(new Error('files are not downloaded')),
       limits,
-      admission: new Admission({ running: jobs, waiting: 0 }, () => performance.now()),
       timeout: 0,
     });
     const cut = (bytes: Uint8Array) =>

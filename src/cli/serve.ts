@@ -3,17 +3,22 @@ import path from 'node:path';
 import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
-import { credits, formatCredits, standardBilling } from '../billing/price.ts';
+import { credits, formatCredits } from '../billing/price.ts';
 import type { Config } from '../config.ts';
-import { type Cutout, createCutout } from '../cutout/cutout.ts';
+import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
+import { createGates } from '../cutout/gates.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { fail } from '../errors.ts';
 import { createDownload, downloadRules } from '../fetch/download.ts';
 import { type HttpServer, listen } from '../http/server.ts';
 import { Admission } from '../limits/admission.ts';
+import { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { RateLimit } from '../limits/rate.ts';
 import { createHealth } from '../ops/health.ts';
 import { createLogger } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
+import { Results } from '../results/results.ts';
+import { billingOf } from './billing.ts';
 import { configureImages, type OpenEngine, openEngine, threadsOf } from './engine.ts';
 import { type Output, progressOn } from './models_progress.ts';
 import { sqliteAddon } from './sqlite.ts';
@@ -83,14 +88,20 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
   });
 
   const { dataDir, timeout, host, port } = config;
-  const reservationSeconds = Math.max(standardBilling.reservationSeconds, 2 * timeout);
   const books = serveBooks({
     dataDir,
     nativeBinding: sqliteAddon,
-    billing: { ...standardBilling, reservationSeconds },
+    billing: billingOf(config),
     onError: (error) => logger.error({ err: error }, 'books'),
   });
   const { accounts, ledger } = books;
+  const rate = new RateLimit({ megapixels: config.rateLimit, windowSeconds: 60 }, Date.now);
+  const results = new Results<Kept>({
+    keepSeconds: config.keepSeconds,
+    maxBytes: config.keepMegabytes * 1e6,
+    bytesOf: keptBytes,
+    onError: (error) => logger.error({ err: error }, 'results'),
+  });
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
   try {
@@ -111,6 +122,8 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       health,
       timeout,
       authenticate: (key) => accounts.authenticate(key),
+      balances: ledger,
+      rate,
       cutout: (request, call) => cutout(request, call),
     });
     server = await listen(app.callback(), { host, port, timeout });
@@ -124,14 +137,21 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     stopping.signal.throwIfAborted();
     const { engine, network } = opened;
     // Two more than run networks: one is decoded and one encoded meanwhile.
-    const running = Math.min(config.queueLimit, threadsOf(config).workers + 2);
+    const places = config.queueLimit || Number.POSITIVE_INFINITY;
+    const running = Math.min(places, threadsOf(config).workers + 2);
+    const gates = createGates({
+      rate,
+      concurrency: new ConcurrencyLimit(config.accountConcurrency),
+      reservations: ledger,
+      admission: new Admission({ running, waiting: places - running }, () => performance.now()),
+    });
     cutout = createCutout({
       engine,
       network,
-      reservations: ledger,
+      gates,
+      results,
       download: createDownload({ ...downloadRules, allowHosts: config.fetchAllow }),
       limits,
-      admission: new Admission({ running, waiting: config.queueLimit - running }, () => performance.now()),
       timeout,
     });
     health.ready();
@@ -147,6 +167,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     health.stopping();
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
     await opened?.engine.close(0);
+    results.clear();
     books.close();
     if (stopping.signal.aborted) logger.info({ inTime }, 'stopped');
   }

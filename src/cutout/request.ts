@@ -30,3 +30,11 @@ export interface CutoutRequest {
   readonly format: OutputFormat | 'auto';
   readonly channels: 'rgba' | 'alpha';
 }
+
+/**
+ * The canonical text of everything but the picture: equal for calls that ask for the same in different words.
+ * A request is plain data, made with its fields in one order.
+ */
+export function settingsOf({ source: _, ...settings }: CutoutRequest): string {
+  return JSON.stringify(settings);
+}

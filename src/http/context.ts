@@ -1,5 +1,6 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
+import { fail } from '../errors.ts';
 import type { Form } from './form.ts';
 
 /** What the middlewares of one request leave for each other. Each field names who writes it. */
@@ -20,3 +21,17 @@ export interface State {
 
 export type Context = ParameterizedContext<State, object>;
 export type Middleware = KoaMiddleware<State, object>;
+
+const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
+
+/** The account that `auth` found. */
+export function accountOf({ state }: Context): Account {
+  if (!state.account) throw missing('auth');
+  return state.account;
+}
+
+/** What `body` read. */
+export function formOf({ state }: Context): Form {
+  if (!state.form) throw missing('body');
+  return state.form;
+}

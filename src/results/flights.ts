@@ -59,9 +59,11 @@ async function wait<T>(flight: Flight<T>, signal: AbortSignal): Promise<Settled<
   flight.waiting++;
   try {
     return await Promise.race([flight.done, left]);
+  } catch (reason) {
+    if (flight.waiting === 1) flight.controller.abort(reason);
+    throw reason;
   } finally {
     signal.removeEventListener('abort', leave);
     flight.waiting--;
-    if (flight.waiting === 0) flight.controller.abort(signal.reason);
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import type { Context, Middleware } from '../../context.ts';
+import { accountOf, type Context, formOf, type Middleware } from '../../context.ts';
 import { continueUpload } from '../../expect.ts';
 import type { Route } from '../../router.ts';
 
@@ -27,10 +27,8 @@ export function billingRoutes(
     };
   };
   const checkout: Middleware = async (ctx) => {
-    const { account, form } = ctx.state;
-    if (!account || !form) throw fail('internal_error', { cause: new Error('auth and body come first') });
-    const pack = form.text.get('pack') ?? '';
-    const url = await purchases.checkout(account.id, pack);
+    const pack = formOf(ctx).text.get('pack') ?? '';
+    const url = await purchases.checkout(accountOf(ctx).id, pack);
     if (url === undefined) {
       const known = purchases.packs.map(({ id }) => id).join(', ');
       throw fail('malformed_request', {

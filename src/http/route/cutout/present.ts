@@ -1,5 +1,7 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/cutout.ts';
+import type { Stages } from '../../../cutout/work.ts';
+import { rateHeaders } from '../../../limits/refuse.ts';
 import type { Context } from '../../context.ts';
 
 /** JSON when Accept names it; a wildcard means the picture (CONTRACT section 2). */
@@ -10,6 +12,12 @@ export function wantsJson(accept: string): boolean {
     return type === 'application/json' && Number(quality) > 0;
   });
 }
+
+/** `decode;dur=12.3, queue;dur=0.1, …` */
+const serverTiming = (stages: Stages): string =>
+  Object.entries(stages)
+    .map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`)
+    .join(', ');
 
 /** Headers of CONTRACT section 7.1 and the picture, as bytes or in JSON (7.3). */
 export function present(ctx: Context, result: CutoutResult): void {
@@ -26,6 +34,10 @@ export function present(ctx: Context, result: CutoutResult): void {
     'X-Foreground-Width': String(foreground.width),
     'X-Foreground-Height': String(foreground.height),
   });
+  ctx.set(rateHeaders(result.rate));
+  // The stages are those of the first call.
+  if (result.replayed) ctx.set('Idempotent-Replayed', 'true');
+  else ctx.set('Server-Timing', serverTiming(result.stages));
   if (wantsJson(ctx.get('Accept'))) {
     ctx.body = JSON.stringify({
       data: {

@@ -1,7 +1,7 @@
-import type { CutoutRequest, Source } from '../../../cutout/request.ts';
-import { fail } from '../../../errors.ts';
+import type { CutoutRequest } from '../../../cutout/request.ts';
 import { choice, readFields, same } from '../../field.ts';
 import type { Form } from '../../form.ts';
+import { readSource } from '../../source.ts';
 
 /** The options, in the order in which they are checked (CONTRACT section 4). */
 export const fields = {
@@ -58,22 +58,6 @@ export const fields = {
     description: 'alpha gives only the matte, as a gray picture.',
   }),
 } as const;
-
-function readSource(form: Form): Source {
-  const file = form.files.get('image_file');
-  const base64 = form.text.get('image_file_b64');
-  const url = form.text.get('image_url');
-  const given = [
-    ...(file ? ['image_file'] : []),
-    ...(base64 === undefined ? [] : ['image_file_b64']),
-    ...(url === undefined ? [] : ['image_url']),
-  ];
-  if (given.length > 1) throw fail('multiple_sources', { detail: `Received: ${given.join(', ')}.` });
-  if (file) return { kind: 'bytes', bytes: file.data };
-  if (base64 !== undefined) return { kind: 'base64', text: base64 };
-  if (url !== undefined) return { kind: 'url', url };
-  throw fail('missing_source');
-}
 
 /** The one request that everything after it is a function of. */
 export function parseCutout(form: Form): CutoutRequest {

@@ -1,0 +1,16 @@
+import { type AppError, fail } from '../errors.ts';
+import type { RateState } from './rate.ts';
+
+/** The three headers of CONTRACT section 11. */
+export const rateHeaders = ({ limit, remaining, reset }: RateState): Readonly<Record<string, string>> => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  'X-RateLimit-Reset': String(reset),
+});
+
+/** 429. `retryAfter` in whole seconds; that of the window where none is given. */
+export const tooMany = (state: RateState, detail: string, retryAfter = state.retryAfter): AppError =>
+  fail('rate_limit_exceeded', {
+    detail,
+    headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
+  });

@@ -1,0 +1,173 @@
+import test from 'ava';
+import { scene } from '../fixtures/pictures.ts';
+import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
+
+const keep = { keepSeconds: 600, credits: 10 };
+
+/** Another picture each time, all with the same subject. */
+const picture = (serial: number) => scene({ width: 300 + serial, height: 200, format: 'png' });
+
+const post = async (service: Service, serial: number, key?: string, fields: Record<string, string> = {}) =>
+  service.post(
+    form({ image_file: await picture(serial), size: 'full', ...fields }),
+    key === undefined ? {} : { 'Idempotency-Key': key },
+  );
+
+function hold(service: Service): () => void {
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  return () => {
+    service.engine.hold = undefined;
+    release();
+  };
+}
+
+/** So many calls wait for work that is held up: they have come, and had time to hash their picture. */
+async function arrived(service: Service, calls: number): Promise<void> {
+  await eventually(() => service.calls() === calls);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+const changing = new Set([
+  'date',
+  'x-request-id',
+  'server-timing',
+  'x-credits-charged',
+  'idempotent-replayed',
+  'keep-alive',
+]);
+const sameHeaders = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => !changing.has(name)));
+
+test('the same image with the same settings: same bytes and headers, no charge, no rate', async (t) => {
+  const service = await startService(t, keep);
+  const first = await post(service, 1, undefined, { format: 'PNG', type: 'graphics' });
+  // The same in other words.
+  const second = await post(service, 1, 'any', { format: 'png', type: 'graphic', channels: 'RGBA' });
+  t.is(first.headers.get('x-credits-charged'), '1');
+  t.is(first.headers.get('idempotent-replayed'), null);
+  t.is(second.status, 200);
+  t.is(second.headers.get('x-credits-charged'), '0');
+  t.is(second.headers.get('idempotent-replayed'), 'true');
+  t.is(second.headers.get('server-timing'), null);
+  t.is(first.headers.get('x-ratelimit-remaining'), '499');
+  t.deepEqual(sameHeaders(second), sameHeaders(first));
+  t.deepEqual(Buffer.from(await second.arrayBuffer()), Buffer.from(await first.arrayBuffer()));
+  t.is(service.engine.started, 1);
+  t.is((await service.balance()).credits, 9);
+
+  t.is((await post(service, 1, undefined, { format: 'jpg' })).headers.get('x-credits-charged'), '1');
+  t.is((await post(service, 2, undefined, { format: 'png' })).headers.get('x-credits-charged'), '1');
+});
+
+test('JSON or bytes is what the repeat asks for', async (t) => {
+  const service = await startService(t, keep);
+  const first = await post(service, 1);
+  const body = form({ image_file: await picture(1), size: 'full' });
+  const second = await service.post(body, { Accept: 'application/json' });
+  t.is(second.headers.get('idempotent-replayed'), 'true');
+  const { data } = (await second.json()) as { data: { result_b64: string } };
+  t.deepEqual(Buffer.from(data.result_b64, 'base64'), Buffer.from(await first.arrayBuffer()));
+});
+
+test('the same key with another image gives the kept result, before base64 is looked at', async (t) => {
+  const service = await startService(t, keep);
+  const first = Buffer.from(await (await post(service, 1, 'order-1')).arrayBuffer());
+  const again = await post(service, 2, 'order-1');
+  t.is(again.headers.get('idempotent-replayed'), 'true');
+  t.deepEqual(Buffer.from(await again.arrayBuffer()), first);
+  const broken = await service.post(form({ image_file_b64: '***' }), { 'Idempotency-Key': 'order-1' });
+  t.is(broken.status, 200);
+  // Options are checked all the same.
+  const wrong = await post(service, 1, 'order-1', { size: 'huge' });
+  t.is((await errorOf(t, wrong)).code, 'invalid_size');
+  // Another key, another image.
+  t.is((await post(service, 2, 'order-2')).headers.get('x-credits-charged'), '1');
+});
+
+test('keys and images belong to the account', async (t) => {
+  const service = await startService(t, keep);
+  await post(service, 1, 'order-1');
+  const other = service.books.accounts.create('Other');
+  const { key } = service.books.accounts.createKey(other.id);
+  const answer = await service.post(form({ image_file: await picture(1), size: 'full' }), {
+    'X-Api-Key': key,
+    'Idempotency-Key': 'order-1',
+  });
+  t.is((await errorOf(t, answer)).code, 'insufficient_credits');
+});
+
+test('calls that overlap are one piece of work and one charge', async (t) => {
+  const service = await startService(t, keep);
+  const release = hold(service);
+  const calls = [post(service, 1), post(service, 1), post(service, 1, 'a'), post(service, 2, 'b')];
+  await eventually(() => service.engine.running === 2);
+  const late = post(service, 3, 'b');
+  await arrived(service, 5);
+  release();
+  const answers = await Promise.all([...calls, late]);
+  for (const answer of answers) t.is(answer.status, 200);
+  const charged = answers.map(({ headers }) => headers.get('x-credits-charged')).sort();
+  t.deepEqual(charged, ['0', '0', '0', '1', '1']);
+  t.is(service.engine.started, 2);
+  t.is((await service.balance()).credits, 8);
+});
+
+test('when the first one fails the second is worked on', async (t) => {
+  const service = await startService(t, keep);
+  const release = hold(service);
+  const first = post(service, 1, 'k');
+  await eventually(() => service.engine.running === 1);
+  const second = post(service, 1, 'k');
+  await arrived(service, 2);
+  service.engine.failure = new Error('broken once');
+  release();
+  t.is((await first).status, 500);
+  service.engine.failure = undefined;
+  t.is((await second).status, 200);
+  t.is((await second).headers.get('x-credits-charged'), '1');
+  t.is((await service.balance()).credits, 9);
+  t.deepEqual(service.books.ledger.verify(), []);
+});
+
+test('when the first one leaves, its work goes on for the one who waits', async (t) => {
+  const service = await startService(t, keep);
+  const release = hold(service);
+  const controller = new AbortController();
+  const first = fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: await picture(1), size: 'full' }),
+    signal: controller.signal,
+  });
+  await eventually(() => service.engine.running === 1);
+  const second = post(service, 1);
+  await arrived(service, 2);
+  controller.abort();
+  await t.throwsAsync(first, { any: true });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  release();
+  t.is((await second).status, 200);
+  t.is(service.engine.started, 1);
+  t.is(service.engine.cancelled, 0);
+  t.is((await service.balance()).credits, 9);
+  await eventually(() => service.books.ledger.openReservations() === 0);
+});
+
+test('errors are not kept', async (t) => {
+  const service = await startService(t, keep);
+  service.engine.failure = new Error('broken once');
+  t.is((await post(service, 1, 'k')).status, 500);
+  service.engine.failure = undefined;
+  t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
+});
+
+test('a result is forgotten after its time', async (t) => {
+  const service = await startService(t, { ...keep, keepSeconds: 1 });
+  await post(service, 1, 'k');
+  t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '0');
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
+});
