@@ -5,11 +5,10 @@
 
 namespace cutout::png {
 
-/// Lengths of an optimal prefix code for `counts` with none above `limit`; 0 where a symbol is never
-/// used. The code is always complete and has at least two symbols (unused ones fill up), which every
-/// inflate accepts.
-/// Needs 2 <= counts.size() <= 288, lengths.size() == counts.size(), limit <= 15, counts.size() <=
-/// 2^limit.
+/// Lengths of an optimal prefix code for `counts` with none above `limit`; 0 where a symbol is
+/// never used. The code is always complete and has at least two symbols (unused ones fill up),
+/// which every inflate accepts. Needs 2 <= counts.size() <= 288, lengths.size() == counts.size(),
+/// limit <= 15, counts.size() <= 2^limit.
 void code_lengths(std::span<const std::uint32_t> counts, int limit,
                   std::span<std::uint8_t> lengths);
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -389,17 +389,19 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
 
   test('compose: a cancelled or late one rejects, and the next works', async (t) => {
     const engine = start(t, { pixelThreads: 1 });
-    const sigma = 40;
-    const shadow = { opacity: 0.5, sigma, offsetX: 0, offsetY: 0, fade: 0 };
-    const running = engine.compose(1, roomy(1000), squareOn(1000, { shadow }));
+    // The only pixel thread is busy for long: the others wait until it is freed.
+    const noise = { data: randomBytes(2000 * 2000 * 4), width: 2000, height: 2000 };
+    const busy = engine.encodePng(1, noise, { channels: 'rgba', effort: 9 });
     const waiting = engine.compose(2, roomy(40), squareOn(40));
     const late = engine.compose(3, roomy(40), squareOn(40, { deadlineMs: 0 }));
-    t.true(engine.cancel(2));
-    await Promise.all([
+    const ended = Promise.all([
+      t.throwsAsync(busy, { code: 'ENGINE_CANCELLED' }),
       t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' }),
       t.throwsAsync(late, { code: 'ENGINE_DEADLINE' }),
-      running,
     ]);
+    t.true(engine.cancel(2));
+    t.true(engine.cancel(1));
+    await ended;
     await engine.compose(2, roomy(40), squareOn(40));
   });
 
