@@ -1,0 +1,70 @@
+import type { Box, ComposePlan, DropShadow } from '../engine/types.ts';
+import type { Dimensions } from '../image/types.ts';
+import { isInside, moved, overlap, sameBox } from './box.ts';
+import { cropBox, largestCrop, type Margin } from './crop.ts';
+import { type Position, placedBox, type Scale } from './place.ts';
+import { dropShadow } from './shadow.ts';
+
+/** What a request wants done to the picture after its matte is known. */
+export interface Geometry {
+  readonly crop: boolean;
+  /** Only with `crop`. */
+  readonly cropMargin: Margin;
+  readonly scale: Scale;
+  /** Not given: where it is, or the centre when `scale` is a percentage. */
+  readonly position: Position | undefined;
+  /** Peak opacity of the drop shadow, 0 to 1; 0: none. */
+  readonly shadowOpacity: number;
+}
+
+/** The geometry of a result, in whole pixels; all of it can be handed to the engine's `compose`. */
+export interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'source' | 'target'> {
+  /** Where the subject lies on the canvas. */
+  readonly subject: Box;
+  readonly shadow?: DropShadow;
+}
+
+const wholeOf = ({ width, height }: Dimensions): Box => ({ left: 0, top: 0, width, height });
+
+/**
+ * Crop and margin, then scale and position, then shadow (CONTRACT sections 4 and 6).
+ *
+ * A subject that is neither scaled nor moved keeps what is around it: `source` is all of the picture that
+ * the canvas shows, and is copied. Otherwise `source` is the subject's box, and `target` has a size that is
+ * at least as large, or at most as large, in both directions.
+ *
+ * @param picture size of the picture, already reduced
+ * @param subject its box of alpha > 0
+ * @throws RangeError when the subject is empty or not inside the picture
+ */
+export function composition(picture: Dimensions, subject: Box, geometry: Geometry): Composition {
+  const whole = wholeOf(picture);
+  if (!isInside(subject, whole)) {
+    throw new RangeError(`subject ${JSON.stringify(subject)} is not inside ${JSON.stringify(picture)}`);
+  }
+  const { crop, cropMargin, scale, position, shadowOpacity } = geometry;
+  const shown = crop ? cropBox(picture, subject, cropMargin, shadowOpacity) : whole;
+  const { width, height } = shown;
+  const before = moved(subject, -shown.left, -shown.top);
+  const after = placedBox(shown, before, scale, position);
+  const shadow = shadowOpacity > 0 && { shadow: dropShadow(after, height, shadowOpacity) };
+  if (!sameBox(before, after)) {
+    return { width, height, source: subject, target: after, subject: after, ...shadow };
+  }
+  const source = overlap(whole, shown);
+  const target = moved(source, -shown.left, -shown.top);
+  return { width, height, source, target, subject: after, ...shadow };
+}
+
+/** True if the result is the picture as it is. */
+export const isIdentity = (picture: Dimensions, { width, height, source, target, shadow }: Composition) =>
+  shadow === undefined &&
+  sameBox(wholeOf(picture), wholeOf({ width, height })) &&
+  sameBox(wholeOf(picture), source) &&
+  sameBox(source, target);
+
+/** At least as large as any result of this picture, whatever its subject: what memory has to be there for. */
+export const largestCanvas = (
+  { width, height }: Dimensions,
+  { crop, cropMargin, shadowOpacity }: Geometry,
+): Dimensions => (crop ? largestCrop({ width, height }, cropMargin, shadowOpacity) : { width, height });

@@ -1,0 +1,65 @@
+import type { Box } from '../engine/types.ts';
+import type { Dimensions } from '../image/types.ts';
+import { outset, type Sides } from './box.ts';
+import type { Grammar } from './grammar.ts';
+import { inPixels, type Length, parseLengths } from './length.ts';
+import { shadowReach } from './shadow.ts';
+
+export type Margin = Sides<Length>;
+
+/** A side's margin is at most this, more is clamped: half of the subject, or so many pixels of the result. */
+const MOST: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 };
+
+const none: Length = { value: 0, unit: 'px' };
+
+export const NO_MARGIN: Margin = { top: none, right: none, bottom: none, left: none };
+
+export const cropMarginGrammar: Grammar<Margin> = {
+  parse(text) {
+    const lengths = parseLengths(text);
+    if (lengths === undefined || lengths.length > 4 || lengths.length === 3) return undefined;
+    const [top, right = top, bottom = top, left = right] = lengths.map(({ value, unit }) => ({
+      value: Math.min(value, MOST[unit]),
+      unit,
+    }));
+    return top && right && bottom && left && { top, right, bottom, left };
+  },
+  expected:
+    'one length (all sides), two (top and bottom, left and right) or four (top, right, bottom, left), ' +
+    'each <n>px, <n>% or 0',
+  examples: ['0', '10%', '30px 5%', '10px 20px 30px 40px'],
+};
+
+/** Whole pixels around a subject of this size. */
+const marginPixels = (margin: Margin, { width, height }: Dimensions): Sides<number> => ({
+  top: Math.round(inPixels(margin.top, height)),
+  right: Math.round(inPixels(margin.right, width)),
+  bottom: Math.round(inPixels(margin.bottom, height)),
+  left: Math.round(inPixels(margin.left, width)),
+});
+
+/**
+ * What `crop` cuts out, in pixels of the picture: the subject, its shadow (opacity 0..1), then the margin,
+ * which is measured by the subject alone. Shadow and margin may leave the picture; but where the picture's
+ * border cuts the subject, only a margin does, because a shadow there would show the cut as a line.
+ */
+export function cropBox(picture: Dimensions, subject: Box, margin: Margin, shadowOpacity: number): Box {
+  const reach = shadowReach(subject, shadowOpacity);
+  const withShadow = outset(subject, {
+    top: subject.top === 0 ? 0 : reach.top,
+    right: subject.left + subject.width === picture.width ? 0 : reach.right,
+    bottom: subject.top + subject.height === picture.height ? 0 : reach.bottom,
+    left: subject.left === 0 ? 0 : reach.left,
+  });
+  return outset(withShadow, marginPixels(margin, subject));
+}
+
+/** At least as large as the crop of any subject in this picture. */
+export function largestCrop(picture: Dimensions, margin: Margin, shadowOpacity: number): Dimensions {
+  const subject = { left: 0, top: 0, ...picture };
+  const { width, height } = outset(
+    outset(subject, shadowReach(subject, shadowOpacity)),
+    marginPixels(margin, subject),
+  );
+  return { width, height };
+}

@@ -1,0 +1,33 @@
+/** Pixels, or percent of a whole that is known only later. At least 0. */
+export interface Length {
+  readonly value: number;
+  readonly unit: 'px' | '%';
+}
+
+const LENGTH = /^(\d+(?:\.\d+)?|\.\d+)(px|%)?$/i;
+
+/** `<n>px`, `<n>%` or a bare 0. */
+export function parseLength(text: string): Length | undefined {
+  const [, digits, unit] = LENGTH.exec(text) ?? [];
+  if (digits === undefined) return undefined;
+  const value = Number(digits);
+  if (unit === undefined) return value === 0 ? { value, unit: 'px' } : undefined;
+  return { value, unit: unit === '%' ? '%' : 'px' };
+}
+
+/** Lengths separated by white space, if all of them are well-formed. */
+export function parseLengths(text: string): readonly Length[] | undefined {
+  const lengths = text.split(/\s+/).map(parseLength);
+  return lengths.every((length) => length !== undefined) ? lengths : undefined;
+}
+
+/** `<n>%` from `least` to 100, as a share of 1. */
+export function parseShare(text: string, least: number): number | undefined {
+  const length = parseLength(text);
+  if (length?.unit !== '%' || length.value < least || length.value > 100) return undefined;
+  return length.value / 100;
+}
+
+/** `whole` in pixels. */
+export const inPixels = ({ value, unit }: Length, whole: number): number =>
+  unit === 'px' ? value : (whole * value) / 100;

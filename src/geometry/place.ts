@@ -1,0 +1,75 @@
+import type { Box } from '../engine/types.ts';
+import type { Dimensions } from '../image/types.ts';
+import type { Grammar } from './grammar.ts';
+import { parseShare } from './length.ts';
+
+/** Share of the canvas, 0.1 to 1, that the subject fits into; `original`: not scaled. */
+export type Scale = 'original' | number;
+
+export const scaleGrammar: Grammar<Scale> = {
+  parse: (text) => (text.toLowerCase() === 'original' ? 'original' : parseShare(text, 10)),
+  expected: 'original or a percentage from 10% to 100%',
+  examples: ['original', '80%'],
+};
+
+/** Shares 0 (left, top) to 1 (right, bottom) of the room around the subject; `original`: stays where it is. */
+export type Position = 'original' | { readonly x: number; readonly y: number };
+
+const CENTRE: Position = { x: 0.5, y: 0.5 };
+
+export const positionGrammar: Grammar<Position> = {
+  parse(text) {
+    const word = text.toLowerCase();
+    if (word === 'original') return 'original';
+    if (word === 'center') return CENTRE;
+    const shares = word.split(/\s+/).map((share) => parseShare(share, 0));
+    const [x, y = x] = shares;
+    return x === undefined || y === undefined || shares.includes(undefined) || shares.length > 2
+      ? undefined
+      : { x, y };
+  },
+  expected: 'original, center, or one or two percentages from 0% to 100% (horizontal, vertical)',
+  examples: ['original', 'center', '20%', '20% 80%'],
+};
+
+/**
+ * Size of a subject that fits into `share` of the canvas in both directions and fills it in one, to the
+ * nearest pixel: smaller or larger than before, in both directions alike.
+ */
+function scaledTo(share: number, subject: Dimensions, canvas: Dimensions): Dimensions {
+  const factor = share * Math.min(canvas.width / subject.width, canvas.height / subject.height);
+  const side = (own: number, room: number) => Math.min(room, Math.max(1, Math.round(own * factor)));
+  return { width: side(subject.width, canvas.width), height: side(subject.height, canvas.height) };
+}
+
+/** Start of `size` pixels around the centre of the old ones, moved as far as the room demands. */
+const keepCentre = (start: number, before: number, size: number, room: number): number =>
+  Math.max(0, Math.min(Math.round(start + (before - size) / 2), room - size));
+
+/**
+ * Where a subject of the canvas comes to lie on it. Without a position it stays where it is, or is centred
+ * when it is scaled. Both boxes lie inside the canvas.
+ */
+export function placedBox(
+  canvas: Dimensions,
+  subject: Box,
+  scale: Scale,
+  position: Position | undefined,
+): Box {
+  const { width, height } = scale === 'original' ? subject : scaledTo(scale, subject, canvas);
+  const wanted = position ?? (scale === 'original' ? 'original' : CENTRE);
+  if (wanted === 'original') {
+    return {
+      left: keepCentre(subject.left, subject.width, width, canvas.width),
+      top: keepCentre(subject.top, subject.height, height, canvas.height),
+      width,
+      height,
+    };
+  }
+  return {
+    left: Math.round((canvas.width - width) * wanted.x),
+    top: Math.round((canvas.height - height) * wanted.y),
+    width,
+    height,
+  };
+}

@@ -1,0 +1,51 @@
+import type { Box } from '../engine/types.ts';
+import type { Dimensions } from '../image/types.ts';
+import type { Grammar } from './grammar.ts';
+import { inPixels, type Length, parseLengths } from './length.ts';
+
+/** Corners of the region of interest in the upright input; pixels and percentages may be mixed. */
+export interface Roi {
+  readonly x1: Length;
+  readonly y1: Length;
+  readonly x2: Length;
+  readonly y2: Length;
+}
+
+const nothing: Length = { value: 0, unit: '%' };
+const everything: Length = { value: 100, unit: '%' };
+
+export const WHOLE_IMAGE: Roi = { x1: nothing, y1: nothing, x2: everything, y2: everything };
+
+export const roiGrammar: Grammar<Roi> = {
+  parse(text) {
+    const [x1, y1, x2, y2, ...more] = parseLengths(text) ?? [];
+    return x1 && y1 && x2 && y2 && more.length === 0 ? { x1, y1, x2, y2 } : undefined;
+  },
+  expected: 'four lengths "x1 y1 x2 y2" from the left and top edge, each <n>px, <n>% or 0',
+  examples: ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 450px 90%'],
+};
+
+/** What is wrong with a roi of this input, if anything: an error code (CONTRACT section 4). */
+export function roiFault(
+  roi: Roi,
+  { width, height }: Dimensions,
+): 'roi_exceeds_bounds' | 'roi_region_empty' | undefined {
+  const [x1, x2] = [inPixels(roi.x1, width), inPixels(roi.x2, width)];
+  const [y1, y2] = [inPixels(roi.y1, height), inPixels(roi.y2, height)];
+  if (Math.max(x1, x2) > width || Math.max(y1, y2) > height) return 'roi_exceeds_bounds';
+  return x1 < x2 && y1 < y2 ? undefined : 'roi_region_empty';
+}
+
+/** Pixels of a side of the result that are touched: rounded outward, never none, however near the corners. */
+function touched(from: Length, to: Length, input: number, result: number): { start: number; size: number } {
+  const at = ({ value, unit }: Length) => (value * result) / (unit === '%' ? 100 : input);
+  const start = Math.floor(at(from));
+  return { start, size: Math.max(1, Math.ceil(at(to)) - start) };
+}
+
+/** A faultless roi in pixels of the result: every pixel that the region touches. */
+export function roiBox(roi: Roi, input: Dimensions, result: Dimensions): Box {
+  const x = touched(roi.x1, roi.x2, input.width, result.width);
+  const y = touched(roi.y1, roi.y2, input.height, result.height);
+  return { left: x.start, top: y.start, width: x.size, height: y.size };
+}

@@ -1,0 +1,154 @@
+import type { Box, DropShadow } from '../engine/types.ts';
+import type { Dimensions } from '../image/types.ts';
+import { join, moved, outset, type Sides } from './box.ts';
+import type { Grammar } from './grammar.ts';
+import { parseLength } from './length.ts';
+
+/** Kinds of subject that shadows tell apart. */
+export type Subject = 'person' | 'product' | 'car' | 'animal' | 'graphic' | 'transportation' | 'other';
+
+/** `car` and `3D` are accepted and not drawn (CONTRACT section 4). */
+export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
+
+const SHADOW_TYPES: ReadonlyMap<string, ShadowType> = new Map([
+  ['none', 'none'],
+  ['auto', 'auto'],
+  ['drop', 'drop'],
+  ['car', 'car'],
+  ['3d', '3D'],
+]);
+
+export const shadowTypeGrammar: Grammar<ShadowType> = {
+  parse: (text) => SHADOW_TYPES.get(text.toLowerCase()),
+  expected: 'none, auto, drop, car or 3D',
+  examples: [...SHADOW_TYPES.values()],
+};
+
+/** Peak opacity, 0 to 1; `auto`: by the kind of subject. */
+export type ShadowOpacity = 'auto' | number;
+
+export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
+  parse(text) {
+    if (text.toLowerCase() === 'auto') return 'auto';
+    const percent = parseLength(`${text}%`)?.value;
+    return percent === undefined || percent > 100 ? undefined : percent / 100;
+  },
+  expected: 'a number from 0 to 100, or auto',
+  examples: ['auto', '50', '87.5'],
+};
+
+/** An option that may differ by subject: `any` is the plain field, the others are `field[subject]`. */
+export type BySubject<T> = Readonly<Partial<Record<Subject | 'any', T>>>;
+
+const SUBJECTS: ReadonlyMap<string, Subject> = new Map([
+  ['person', 'person'],
+  ['product', 'product'],
+  ['car', 'car'],
+  ['car_interior', 'car'],
+  ['car_part', 'car'],
+  ['animal', 'animal'],
+  ['graphic', 'graphic'],
+  ['graphics', 'graphic'],
+  ['transportation', 'transportation'],
+  ['other', 'other'],
+]);
+
+/**
+ * Reads `field` and every `field[subject]` out of a request's texts; nothing given gives {}. A subject that
+ * does not exist is invalid like a value outside the grammar.
+ */
+export function parseBySubject<T>(
+  field: string,
+  texts: Iterable<readonly [name: string, text: string]>,
+  grammar: Grammar<T>,
+): { readonly value: BySubject<T> } | { readonly invalid: string } {
+  const value: Partial<Record<Subject | 'any', T>> = {};
+  for (const [name, text] of texts) {
+    const bracketed = name.startsWith(`${field}[`) && name.endsWith(']');
+    if (name !== field && !bracketed) continue;
+    const subject = bracketed ? SUBJECTS.get(name.slice(field.length + 1, -1).toLowerCase()) : 'any';
+    if (subject === undefined) return { invalid: name };
+    const parsed = grammar.parse(text);
+    if (parsed === undefined) return { invalid: text };
+    value[subject] = parsed;
+  }
+  return { value };
+}
+
+/** What a request says about shadows. */
+export interface ShadowWish {
+  readonly addShadow: boolean;
+  readonly shadowType: BySubject<ShadowType>;
+  readonly shadowOpacity: BySubject<ShadowOpacity>;
+}
+
+const AUTO_TYPE: Readonly<Record<Subject, ShadowType>> = {
+  person: '3D',
+  product: 'drop',
+  car: 'car',
+  animal: 'drop',
+  graphic: 'drop',
+  transportation: '3D',
+  other: 'drop',
+};
+
+/** A type for this subject wins over the plain one, any shadow_type over add_shadow. */
+function wantedType({ addShadow, shadowType }: ShadowWish, subject: Subject): ShadowType {
+  if (Object.keys(shadowType).length === 0) return addShadow ? 'drop' : 'none';
+  const type = shadowType[subject] ?? shadowType.any ?? 'none';
+  return type === 'auto' ? AUTO_TYPE[subject] : type;
+}
+
+/** Peak opacity, 0 to 1, of the drop shadow of this subject; 0: none is drawn. */
+export function dropShadowOpacity(wish: ShadowWish, subject: Subject): number {
+  if (wantedType(wish, subject) !== 'drop') return 0;
+  const opacity = wish.shadowOpacity[subject] ?? wish.shadowOpacity.any ?? 'auto';
+  if (opacity === 'auto') return subject === 'car' ? 0.9 : 0.5;
+  return opacity;
+}
+
+/** The preset `drop`, in shares of the longer side of the subject's box (MATTING section 7). */
+const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
+
+/** Limits of the engine, in pixels; reached by sides above 200 000 only. */
+const LEAST_SIGMA = 0.1;
+const MOST_SIGMA = 4096;
+const MOST_OFFSET = 65_535;
+
+/**
+ * The drop shadow of a subject as it lies on a canvas of this height. It fades out above the lower border
+ * when that cuts the subject, whose shadow would show a line there.
+ */
+export function dropShadow(subject: Box, canvasHeight: number, opacity: number): DropShadow {
+  const side = Math.max(subject.width, subject.height);
+  const cut = subject.top + subject.height === canvasHeight;
+  const offset = (share: number) => Math.min(Math.round(side * share), MOST_OFFSET);
+  return {
+    opacity,
+    // The engine calculates in single precision: rounded here, both sides find the same extent.
+    sigma: Math.fround(Math.min(Math.max(side * DROP.sigma, LEAST_SIGMA), MOST_SIGMA)),
+    offsetX: offset(DROP.offsetX),
+    offsetY: offset(DROP.offsetY),
+    fade: cut ? Math.max(1, Math.round(side * DROP.fade)) : 0,
+  };
+}
+
+/** Box of a subject and all that is drawn of its shadow; the same as native/matte/shadow.h. */
+export function shadowExtent(subject: Box, { sigma, offsetX, offsetY }: DropShadow): Box {
+  const reach = Math.ceil(3 * sigma);
+  const sides = { top: reach, right: reach, bottom: reach, left: reach };
+  return join(subject, outset(moved(subject, offsetX, offsetY), sides));
+}
+
+/** How far the drop shadow of a subject of this size reaches beyond each side of its box, in pixels. */
+export function shadowReach({ width, height }: Dimensions, opacity: number): Sides<number> {
+  if (opacity === 0) return { top: 0, right: 0, bottom: 0, left: 0 };
+  const subject = { left: 0, top: 0, width, height };
+  const extent = shadowExtent(subject, dropShadow(subject, height, opacity));
+  return {
+    top: -extent.top,
+    right: extent.left + extent.width - width,
+    bottom: extent.top + extent.height - height,
+    left: -extent.left,
+  };
+}

@@ -1,0 +1,54 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { colourGrammar } from '../../src/geometry/colour.ts';
+import { cropMarginGrammar } from '../../src/geometry/crop.ts';
+import type { Grammar } from '../../src/geometry/grammar.ts';
+import { positionGrammar, scaleGrammar } from '../../src/geometry/place.ts';
+import { roiGrammar } from '../../src/geometry/roi.ts';
+import { shadowOpacityGrammar, shadowTypeGrammar } from '../../src/geometry/shadow.ts';
+
+const grammars: Readonly<Record<string, Grammar<unknown>>> = {
+  roi: roiGrammar,
+  crop_margin: cropMarginGrammar,
+  scale: scaleGrammar,
+  position: positionGrammar,
+  shadow_type: shadowTypeGrammar,
+  shadow_opacity: shadowOpacityGrammar,
+  bg_color: colourGrammar,
+};
+
+/** What every grammar must refuse: not one of these characters is in the words of a value. */
+const foreign = [
+  '-1px',
+  '1e2px',
+  '+5%',
+  '10 px',
+  '10pt',
+  'NaN',
+  'null',
+  'constructor',
+  '__proto__',
+  '٣px',
+  '1,5%',
+];
+
+for (const [name, { parse, expected, examples }] of Object.entries(grammars)) {
+  test(`${name}: the examples are of the grammar, in any case`, (t) => {
+    t.true(expected.length > 0 && examples.length > 0);
+    for (const example of examples) {
+      t.not(parse(example), undefined, example);
+      t.deepEqual(parse(example.toUpperCase()), parse(example), example);
+    }
+  });
+
+  test(`${name}: other texts are refused, never thrown at`, (t) => {
+    for (const text of foreign) t.is(parse(text), undefined, text);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        parse(text);
+      }),
+    );
+    t.is(parse('x'.repeat(100_000)), undefined);
+    t.is(parse(`${'0 '.repeat(50_000)}x`), undefined);
+  });
+}
