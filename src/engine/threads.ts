@@ -39,18 +39,30 @@ export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.ava
   return limited ? Math.max(1, Math.min(cores, Math.ceil(quota / period))) : cores;
 }
 
+/** Cores beyond which one run is not given more: a run splits less and less well. */
+const coresOfOneRun = 8;
+
 /**
- * Threads for `cores` (by default those this process may use). A wish
- * is taken as it is.
+ * Threads for `cores` (by default those this process may use). A wish is taken as it is, and the other number
+ * follows from it.
  *
- * One run alone may use every core, because all runs share one pool; a second worker fills the cores where
- * a run cannot be split. More workers only on larger machines: each holds about 0.6 GB while it runs.
+ * Workers times threads are the cores, with as few workers as possible: one run alone is then as quick as it
+ * gets, runs side by side gain nothing, and every worker holds about 0.6 GB while it runs.
  */
 export function chooseThreads(wishes: ThreadWishes = {}, cores: number = availableCores()): Threads {
   const gpu = wishes.provider !== undefined && wishes.provider !== 'cpu';
+  const threadsWished = wishes.intraOpThreads ?? (gpu ? 1 : undefined);
+  const workers =
+    wishes.workers ??
+    Math.max(
+      1,
+      gpu || threadsWished === undefined
+        ? Math.round(cores / coresOfOneRun)
+        : Math.floor(cores / threadsWished),
+    );
   return {
-    workers: wishes.workers ?? Math.min(cores, Math.max(2, Math.ceil(cores / 4))),
-    intraOpThreads: wishes.intraOpThreads ?? (gpu ? 1 : cores),
+    workers,
+    intraOpThreads: threadsWished ?? Math.max(1, Math.floor(cores / workers)),
     pixelThreads: cores,
   };
 }
