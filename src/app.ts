@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { Purchases } from './billing/purchases.ts';
 import type { Balances } from './billing/reservation.ts';
 import type { Cutout } from './cutout/cutout.ts';
 import type { Middleware, State } from './http/context.ts';
@@ -12,9 +13,14 @@ import { log } from './http/middleware/log.ts';
 import { rateWindow } from './http/middleware/rateWindow.ts';
 import { requestId } from './http/middleware/requestId.ts';
 import { accountRoute } from './http/route/account/route.ts';
+import { adminGuard } from './http/route/admin/guard.ts';
+import { type AdminParts, adminRoutes } from './http/route/admin/route.ts';
+import { billingRoutes } from './http/route/billing/route.ts';
 import { cutoutRoute } from './http/route/cutout/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
+import { improveRoute } from './http/route/improve/route.ts';
 import { createRouter } from './http/router.ts';
+import type { TakeImage } from './improve/takeImage.ts';
 import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
@@ -28,6 +34,11 @@ export interface AppParts {
   readonly balances: Balances;
   readonly rate: RateLimit;
   readonly cutout: Cutout;
+  readonly takeImage: TakeImage;
+  /** The books for operators' programs; only with a token. */
+  readonly admin?: AdminParts & { readonly token: string };
+  /** Credits for sale. */
+  readonly purchases?: Purchases;
 }
 
 /** A kept connection would outlive the process that is going down. */
@@ -40,7 +51,8 @@ const closeWhenStopping =
 
 /** The application from its parts; nothing is opened, nothing listens. */
 export function createApp(parts: AppParts): Koa<State, object> {
-  const { logger, health, timeout, authenticate, balances, rate, cutout } = parts;
+  const { logger, health, timeout, authenticate, balances, rate, cutout, takeImage, admin, purchases } =
+    parts;
   const app = new Koa<State, object>();
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
@@ -54,6 +66,9 @@ export function createApp(parts: AppParts): Koa<State, object> {
   const routes = [
     cutoutRoute([key, rateWindow(rate), available(health), body], cutout, logger),
     accountRoute([key], balances),
+    improveRoute([key, available(health), body], takeImage),
+    ...(admin ? adminRoutes([adminGuard(admin.token)], body, admin) : []),
+    ...(purchases ? billingRoutes({ key: [key], body }, purchases) : []),
     ...healthRoutes(health),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import path from 'node:path';
+import { formatPacks, parsePacks } from './billing/packs.ts';
 import { formatCredits, parseCredits, type QuarterCredits } from './billing/price.ts';
 import { UserError } from './errors.ts';
 
@@ -87,6 +88,24 @@ const apiKey = (text: string): string => {
   if (!/^[\x21-\x7e]{16,200}$/.test(text))
     throw new Error('16 to 200 visible ASCII characters without white space');
   return text;
+};
+
+const token = (text: string): string => {
+  if (!/^[\x21-\x7e]{4,500}$/.test(text)) throw new Error('visible ASCII characters without white space');
+  return text;
+};
+
+const webAddress = (text: string): string => {
+  if (!/^https?:$/.test(URL.parse(text)?.protocol ?? '')) throw new Error('an http or https address');
+  return text;
+};
+
+const packs = (text: string) => {
+  try {
+    return parsePacks(text);
+  } catch {
+    throw new Error('different packs of credits like 50=9.00 EUR, 500=49 EUR');
+  }
 };
 
 const listenHost = (text: string): string => {
@@ -225,6 +244,73 @@ const settings = {
     integer(0, 3600),
     'Seconds that running requests may take to finish after SIGTERM.',
   ),
+  adminToken: {
+    ...setting(
+      'CUTOUT_ADMIN_TOKEN',
+      '',
+      optional(apiKey),
+      'Token of operators for the API under /admin/v1, which is there only with it.',
+    ),
+    secret: true,
+  },
+  packs: {
+    ...setting(
+      'CUTOUT_PACKS',
+      '',
+      optional(packs),
+      'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Nothing is sold without.',
+    ),
+    show: formatPacks,
+  },
+  stripeSecretKey: {
+    ...setting('CUTOUT_STRIPE_SECRET_KEY', '', optional(token), "Stripe's secret key (sk_… or rk_…)."),
+    secret: true,
+  },
+  stripeWebhookSecret: {
+    ...setting(
+      'CUTOUT_STRIPE_WEBHOOK_SECRET',
+      '',
+      optional(token),
+      'Secret of the webhook that points at /billing/stripe (whsec_…).',
+    ),
+    secret: true,
+  },
+  stripeSuccessUrl: setting(
+    'CUTOUT_STRIPE_SUCCESS_URL',
+    '',
+    optional(webAddress),
+    'Page that a buyer comes back to after paying.',
+  ),
+  stripeCancelUrl: setting(
+    'CUTOUT_STRIPE_CANCEL_URL',
+    '',
+    optional(webAddress),
+    'Page that a buyer comes back to without having paid.',
+  ),
+  improvePerDay: setting(
+    'CUTOUT_IMPROVE_PER_DAY',
+    '100',
+    integer(0, 1_000_000),
+    'Images that an account may hand in through /v1.0/improve on one day (UTC). 0 is no limit.',
+  ),
+  improveDir: setting(
+    'CUTOUT_IMPROVE_DIR',
+    '',
+    optional(folder),
+    'Folder that keeps them (default: "improve" in the data folder).',
+  ),
+  s3Endpoint: setting(
+    'CUTOUT_S3_ENDPOINT',
+    '',
+    optional(webAddress),
+    'Bucket that keeps them instead of the folder: https://s3.example.com/my-bucket.',
+  ),
+  s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token, 'Region of that bucket.'),
+  s3AccessKeyId: setting('CUTOUT_S3_ACCESS_KEY_ID', '', optional(token), 'Name of the key to that bucket.'),
+  s3SecretAccessKey: {
+    ...setting('CUTOUT_S3_SECRET_ACCESS_KEY', '', optional(token), 'The key to that bucket.'),
+    secret: true,
+  },
   inputFormats: setting(
     'CUTOUT_INPUT_FORMATS',
     '',
@@ -249,8 +335,9 @@ type Settings = typeof settings;
 export type SettingName = keyof Settings;
 type Values = { readonly [Name in SettingName]: ReturnType<Settings[Name]['parse']> };
 
-export interface Config extends Omit<Values, 'modelsDir'> {
+export interface Config extends Omit<Values, 'modelsDir' | 'improveDir'> {
   readonly modelsDir: string;
+  readonly improveDir: string;
   readonly sources: Readonly<Record<SettingName, 'default' | 'environment'>>;
 }
 
@@ -277,9 +364,25 @@ function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environ
   }
 }
 
+/** Settings that mean something only together. */
+const together: readonly (readonly SettingName[])[] = [
+  ['packs', 'stripeSecretKey', 'stripeWebhookSecret', 'stripeSuccessUrl', 'stripeCancelUrl'],
+  ['s3Endpoint', 's3AccessKeyId', 's3SecretAccessKey'],
+];
+
+function refuseHalf(values: Values): void {
+  for (const group of together) {
+    const variables = (given: boolean) =>
+      group.filter((name) => (values[name] !== undefined) === given).map((name) => settings[name].variable);
+    const [given, missing] = [variables(true), variables(false)];
+    if (given.length > 0 && missing.length > 0)
+      throw new UserError(`With ${given.join(', ')} go ${missing.join(', ')}, not set yet.`);
+  }
+}
+
 /**
  * The configuration, frozen. A variable that is set but empty counts as not set. Throws UserError for an
- * unknown CUTOUT_* name and for a bad value, naming it.
+ * unknown CUTOUT_* name, for a bad value and for half of what goes together, naming it.
  */
 export function loadConfig(env: Environment = process.env): Config {
   refuseUnknown(env);
@@ -287,6 +390,7 @@ export function loadConfig(env: Environment = process.env): Config {
   const values = Object.fromEntries(
     names.map((name) => [name, read<unknown>(settings[name], env)]),
   ) as unknown as Values;
+  refuseHalf(values);
   const sources = Object.fromEntries(
     names.map((name) => [
       name,
@@ -296,6 +400,7 @@ export function loadConfig(env: Environment = process.env): Config {
   return Object.freeze({
     ...values,
     modelsDir: values.modelsDir ?? path.join(values.dataDir, 'models'),
+    improveDir: values.improveDir ?? path.join(values.dataDir, 'improve'),
     sources: Object.freeze(sources),
   });
 }

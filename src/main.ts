@@ -1,15 +1,17 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { openBooks } from './billing/books.ts';
-import { billingOf } from './cli/billing.ts';
 import { booksCommands } from './cli/books.ts';
 import { showConfig } from './cli/config.ts';
+import { improveCommand } from './cli/improve.ts';
 import { modelsCommand } from './cli/models.ts';
+import { billingOf, improveOf } from './cli/parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './cli/run.ts';
 import { serve } from './cli/serve.ts';
 import { sqliteAddon } from './cli/sqlite.ts';
 import { loadConfig } from './config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
+import { openImprove } from './improve/open.ts';
 import { installedCatalogue } from './models/catalogue.ts';
 import { ModelError } from './models/error.ts';
 import { StoreError } from './store/error.ts';
@@ -69,6 +71,12 @@ async function main(): Promise<void> {
   const open = () =>
     openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: billingOf(config) });
   for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
+
+  const openImages = () => {
+    const { database, close } = open();
+    return { improve: openImprove(improveOf(config, database)), close };
+  };
+  program.addCommand(improveCommand({ open: openImages, out: stdout }));
 
   program
     .command('config')

@@ -62,6 +62,14 @@ for (const [name, value] of [
   ['CUTOUT_FETCH_ALLOW', 'http://host/'],
   ['CUTOUT_TIMEOUT', '-1'],
   ['CUTOUT_LOG_LEVEL', 'loud'],
+  ['CUTOUT_PRICE_FULL', '0.3'],
+  ['CUTOUT_PRICE_PREVIEW', '-1'],
+  ['CUTOUT_RATE_LIMIT', 'none'],
+  ['CUTOUT_KEEP_MEGABYTES', '0'],
+  ['CUTOUT_PACKS', '50=9.00'],
+  ['CUTOUT_PACKS', '50=9 EUR, 50=8 EUR'],
+  ['CUTOUT_STRIPE_SUCCESS_URL', 'shop.example/thanks'],
+  ['CUTOUT_S3_ENDPOINT', 'ftp://bucket'],
 ] as const) {
   test(`${name}=${value} is an error that names variable and value`, (t) => {
     const error = t.throws(() => loadConfig({ [name]: value }), { instanceOf: UserError });
@@ -92,4 +100,66 @@ test('the description lists every setting with value and source, and masks the k
     { value: 8080, source: 'default' },
   );
   t.true(lines.every(({ help }) => help.endsWith('.')));
+});
+
+test('limits and prices are those of the contract, and 0 turns each of them off', (t) => {
+  t.like(loadConfig({}), {
+    rateLimit: 500,
+    accountConcurrency: 0,
+    keepSeconds: 600,
+    freePreviewsMonth: 50,
+    freePreviewsDay: 10,
+    improvePerDay: 100,
+  });
+  t.is(loadConfig({}).pricePreview as number, 1);
+  t.is(loadConfig({}).priceFull as number, 4);
+  const names = [
+    'CUTOUT_RATE_LIMIT',
+    'CUTOUT_ACCOUNT_CONCURRENCY',
+    'CUTOUT_QUEUE_LIMIT',
+    'CUTOUT_KEEP_SECONDS',
+    'CUTOUT_FREE_PREVIEWS_MONTH',
+    'CUTOUT_FREE_PREVIEWS_DAY',
+    'CUTOUT_PRICE_PREVIEW',
+    'CUTOUT_PRICE_FULL',
+    'CUTOUT_IMPROVE_PER_DAY',
+  ];
+  t.notThrows(() => loadConfig(Object.fromEntries(names.map((name) => [name, '0']))));
+});
+
+const stripe = {
+  CUTOUT_PACKS: '50=9.00 EUR, 500=4900 JPY',
+  CUTOUT_STRIPE_SECRET_KEY: 'sk_test_of_this_test',
+  CUTOUT_STRIPE_WEBHOOK_SECRET: 'whsec_of_this_test',
+  CUTOUT_STRIPE_SUCCESS_URL: 'https://shop.example/thanks',
+  CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
+};
+
+test('half of what goes together is an error that names both halves', (t) => {
+  t.notThrows(() => loadConfig(stripe));
+  const { CUTOUT_STRIPE_WEBHOOK_SECRET: _, ...half } = stripe;
+  const error = t.throws(() => loadConfig(half), { instanceOf: UserError });
+  t.regex(error.message, /CUTOUT_PACKS.* go CUTOUT_STRIPE_WEBHOOK_SECRET, /);
+  t.throws(() => loadConfig({ CUTOUT_S3_ENDPOINT: 'https://s3.example/b' }), { instanceOf: UserError });
+});
+
+test('prices and packs are shown as they are written; every secret is masked', (t) => {
+  const env = {
+    ...stripe,
+    CUTOUT_ADMIN_TOKEN: 'operator-token-of-this-test',
+    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
+    CUTOUT_S3_ACCESS_KEY_ID: 'access',
+    CUTOUT_S3_SECRET_ACCESS_KEY: 'secret-of-the-bucket',
+  };
+  const lines = describeConfig(loadConfig(env));
+  const shown = Object.fromEntries(lines.map(({ variable, value }) => [variable, value]));
+  t.like(shown, {
+    CUTOUT_PRICE_PREVIEW: '0.25',
+    CUTOUT_PRICE_FULL: '1',
+    CUTOUT_PACKS: '50=9.00 EUR, 500=4900 JPY',
+    CUTOUT_ADMIN_TOKEN: '(set)',
+    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
+  });
+  const text = JSON.stringify(lines);
+  for (const secret of ['sk_test', 'whsec_of', 'operator-token', 'secret-of']) t.false(text.includes(secret));
 });

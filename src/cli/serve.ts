@@ -11,6 +11,8 @@ import { describeThreads } from '../engine/threads.ts';
 import { fail } from '../errors.ts';
 import { createDownload, downloadRules } from '../fetch/download.ts';
 import { type HttpServer, listen } from '../http/server.ts';
+import { keepSwept, openImprove } from '../improve/open.ts';
+import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
 import { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { RateLimit } from '../limits/rate.ts';
@@ -18,9 +20,9 @@ import { createHealth } from '../ops/health.ts';
 import { createLogger } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { Results } from '../results/results.ts';
-import { billingOf } from './billing.ts';
 import { configureImages, type OpenEngine, openEngine, threadsOf } from './engine.ts';
 import { type Output, progressOn } from './models_progress.ts';
+import { billingOf, improveOf, purchasesOf } from './parts.ts';
 import { sqliteAddon } from './sqlite.ts';
 
 const packageFile = new URL('../../../../package.json', import.meta.url);
@@ -102,6 +104,8 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     bytesOf: keptBytes,
     onError: (error) => logger.error({ err: error }, 'results'),
   });
+  const improve = openImprove(improveOf(config, books.database));
+  const stopSweeping = keepSwept(improve, (error) => logger.error({ err: error }, 'improve'));
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
   try {
@@ -113,6 +117,10 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       grant: firstGrant,
     });
     const limits = configureImages(config);
+    const download = createDownload({ ...downloadRules, allowHosts: config.fetchAllow });
+    const selling = purchasesOf(config);
+    // Stripe's library is large: loaded only where something is sold.
+    const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
     // The port first: whether it can be had is known at once, and health answers while the network loads.
     let cutout: Cutout = async () => {
       throw fail('service_unavailable');
@@ -125,6 +133,9 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       balances: ledger,
       rate,
       cutout: (request, call) => cutout(request, call),
+      takeImage: createTakeImage({ improve, download, limits }),
+      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger } }),
+      ...(selling && Purchases && { purchases: new Purchases(selling, ledger) }),
     });
     server = await listen(app.callback(), { host, port, timeout });
 
@@ -150,7 +161,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       network,
       gates,
       results,
-      download: createDownload({ ...downloadRules, allowHosts: config.fetchAllow }),
+      download,
       limits,
       timeout,
     });
@@ -168,6 +179,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
     await opened?.engine.close(0);
     results.clear();
+    stopSweeping();
     books.close();
     if (stopping.signal.aborted) logger.info({ inTime }, 'stopped');
   }

@@ -1,6 +1,7 @@
 import test from 'ava';
+import { parsePacks } from '../../src/billing/packs.ts';
 import { credits } from '../../src/billing/price.ts';
-import { Purchases, parsePacks } from '../../src/billing/purchases.ts';
+import { Purchases } from '../../src/billing/purchases.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 

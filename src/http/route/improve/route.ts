@@ -1,0 +1,36 @@
+import type { HandInRequest, TakeImage } from '../../../improve/takeImage.ts';
+import { accountOf, formOf, type Middleware } from '../../context.ts';
+import type { Form } from '../../form.ts';
+import type { Route } from '../../router.ts';
+import { readSource } from '../../source.ts';
+
+/** The last part of an address's path; undefined when it has none. */
+function nameIn(url: string | undefined): string | undefined {
+  const path = url === undefined ? undefined : URL.parse(url)?.pathname;
+  try {
+    return decodeURIComponent(path?.split('/').at(-1) ?? '') || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The label is derived from the upload where none is given (CONTRACT section 9). */
+const parseHandIn = (form: Form): HandInRequest => ({
+  source: readSource(form),
+  filename:
+    form.text.get('image_filename') ??
+    form.files.get('image_file')?.name ??
+    nameIn(form.text.get('image_url')),
+  tag: form.text.get('tag'),
+});
+
+/** `POST /v1.0/improve`: the only images that are kept. */
+export function improveRoute(before: readonly Middleware[], takeImage: TakeImage): Route {
+  const handler: Middleware = async (ctx) => {
+    const { id: accountId } = accountOf(ctx);
+    const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal: ctx.state.signal });
+    ctx.state.facts['image'] = id;
+    ctx.body = { id };
+  };
+  return { method: 'POST', paths: ['/v1.0/improve'], handlers: [...before, handler] };
+}

@@ -1,0 +1,35 @@
+import { ImproveTable } from '../store/improveTable.ts';
+import type { Database } from '../store/sqlite.ts';
+import { folderBucket } from './folder.ts';
+import { Improve } from './improve.ts';
+import { type S3Options, s3Bucket } from './s3.ts';
+
+export interface OpenImproveOptions {
+  readonly database: Database;
+  readonly perDay: number;
+  readonly folder: string;
+  /** Instead of the folder. */
+  readonly s3: S3Options | undefined;
+}
+
+const sweepMilliseconds = 600_000;
+
+export const openImprove = ({ database, perDay, folder, s3 }: OpenImproveOptions): Improve =>
+  new Improve({
+    table: new ImproveTable(database),
+    bucket: s3 ? s3Bucket(s3) : folderBucket(folder),
+    perDay,
+    now: Date.now,
+  });
+
+/**
+ * Sweeps now and on a timer that does not keep the process alive. `onError` hears of a sweep that failed; the next
+ * one tries again. Gives what ends it.
+ */
+export function keepSwept(improve: Improve, onError: (error: unknown) => void): () => void {
+  const sweep = () => void improve.sweep().catch(onError);
+  sweep();
+  const timer = setInterval(sweep, sweepMilliseconds);
+  timer.unref();
+  return () => clearInterval(timer);
+}
