@@ -1,4 +1,4 @@
-// node bench/kernels.js [threads]: milliseconds and nanoseconds a pixel of the native kernels, medians.
+// npm run bench -- kernels: milliseconds and nanoseconds a pixel of the native kernels, medians.
 // Needs the test addon (npm run setup -- --tests). Pictures are generated; nothing here is a test.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -17,7 +17,7 @@ const KERNELS = [
   'composeShadow',
   'composeScaled',
 ];
-const threads = Number(process.argv[2] ?? availableParallelism());
+const threads = availableParallelism();
 
 console.log(`${'kernel'.padEnd(16)}${'MP'.padStart(6)}${'ms'.padStart(9)}${'ns/pixel'.padStart(10)}`);
 for (const kernel of KERNELS) {
