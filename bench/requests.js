@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { inRoot } from '../scripts/setup/paths.js';
 import { bareRuns } from './lib/bare.js';
-import { photo } from './lib/pictures.js';
+import { photo, pictureNames } from './lib/pictures.js';
 import { startServer } from './lib/server.js';
 import { median, ms, ratio, table } from './lib/stats.js';
 
@@ -53,9 +53,10 @@ export async function requests({ megapixels, rounds, network }) {
   const server = await startServer();
   const rows = [];
   try {
-    for (const size of megapixels) {
-      const bytes = await photo(size);
-      const file = path.join(folder, `${size}mp.jpg`);
+    const cases = pictureNames().flatMap((name) => megapixels.map((size) => ({ name, size })));
+    for (const { name, size } of cases) {
+      const bytes = await photo(size, name);
+      const file = path.join(folder, `${name}-${size}mp.jpg`);
       writeFileSync(file, bytes);
       const ours = [];
       const infer = [];
@@ -71,7 +72,7 @@ export async function requests({ megapixels, rounds, network }) {
         ours.push(answer.ms);
         infer.push(stages(answer.headers).infer ?? Number.NaN);
         console.log(
-          `${size} MP round ${round + 1}: ${ms(answer.ms)}  ${answer.headers.get('server-timing')}  ${answer.body.length} bytes`,
+          `${name} ${size} MP round ${round + 1}: ${ms(answer.ms)}  ${answer.headers.get('server-timing')}  ${answer.body.length} bytes`,
         );
         bare.push(...(await bareRuns(network, { processes: 1, threads: 2, seconds: 3 })).times);
         if (withPeer && (size <= 4 || round < 2)) theirs.push(...(await peer(file, 1, folder)));
@@ -79,6 +80,7 @@ export async function requests({ megapixels, rounds, network }) {
       const own = median(ours);
       const run = median(infer);
       rows.push({
+        picture: name,
         MP: size,
         ours: ms(own),
         'network in it': ms(run),
