@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { fail, UserError } from '../errors.ts';
 import { holdUpload } from './expect.ts';
+import { corsHeaders } from './middleware/cors.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
@@ -30,7 +31,7 @@ function refuse(error: Error & { code?: string }, socket: Socket): void {
     `HTTP/1.1 ${answer.status} ${late ? 'Gateway Timeout' : 'Bad Request'}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    'Access-Control-Allow-Origin: *',
+    ...Object.entries(corsHeaders).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);

@@ -32,9 +32,13 @@ function allowedHeaders(asked: string): string {
 }
 
 /** Headers that every answer carries, so that pages of any origin can read it, errors included. */
+export const corsHeaders: Readonly<Record<string, string>> = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': exposed,
+};
+
 export const cors: Middleware = async (ctx, next) => {
-  ctx.set('Access-Control-Allow-Origin', '*');
-  ctx.set('Access-Control-Expose-Headers', exposed);
+  ctx.set(corsHeaders);
   await next();
 };
 
