@@ -6,6 +6,7 @@ import { inRoot } from '../scripts/setup/paths.js';
 import { load } from './load.js';
 import { memoryPeaks } from './memory.js';
 import { prepared } from './prepare.js';
+import { repeats } from './repeats.js';
 import { requests } from './requests.js';
 import { threads } from './threads.js';
 
@@ -25,6 +26,7 @@ const benches = {
   requests: () => requests({ megapixels: megapixels([1, 12]), rounds: rounds(5), network }),
   load: () => load({ network, seconds, cores }),
   threads: () => threads({ network, rounds: rounds(3) }),
+  repeats: () => repeats({ megapixels: [0.06, 1], seconds: 5 }),
   memory: () => memoryPeaks({ megapixels: megapixels([12, 25, 48]) }),
   prepare: () => prepared({ folder: path.dirname(network), rounds: rounds(3), runs: 3, cores }),
   kernels: () => import('./kernels.js'),

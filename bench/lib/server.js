@@ -30,7 +30,7 @@ export const resetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');
 
 /**
  * A server of its own on loopback with a fresh data folder, no limits on credits that a bench could meet.
- * @returns {Promise<{url: string, pid: number, readyMs: number, cutout: Function, stop: Function}>}
+ * @returns {Promise<{url: string, key: string, pid: number, readyMs: number, cutout: Function, stop: Function}>}
  */
 export async function startServer(env = {}) {
   const port = await freePort();
@@ -86,5 +86,5 @@ export async function startServer(env = {}) {
     await ended;
     rmSync(data, { recursive: true, force: true });
   };
-  return { url, pid: child.pid, readyMs, cutout, stop };
+  return { url, key: KEY, pid: child.pid, readyMs, cutout, stop };
 }

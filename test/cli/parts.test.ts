@@ -1,0 +1,61 @@
+import test from 'ava';
+import { billingOf, improveOf, purchasesOf } from '../../src/cli/parts.ts';
+import { loadConfig } from '../../src/config.ts';
+import { testBooks } from '../support/books.ts';
+
+test('prices and free previews are those configured; a reservation outlives every request', (t) => {
+  const billing = billingOf(
+    loadConfig({
+      CUTOUT_PRICE_PREVIEW: '0',
+      CUTOUT_PRICE_FULL: '2.5',
+      CUTOUT_FREE_PREVIEWS_MONTH: '3',
+      CUTOUT_FREE_PREVIEWS_DAY: '2',
+      CUTOUT_TIMEOUT: '3600',
+    }),
+  );
+  t.is(billing.prices.preview as number, 0);
+  t.is(billing.prices.full as number, 10);
+  t.deepEqual(billing.freePreviews, { perMonth: 3, perDay: 2 });
+  t.true(billing.reservationSeconds > 3600);
+});
+
+test('nothing is sold unless configured', (t) => {
+  t.is(purchasesOf(loadConfig({})), undefined);
+  const options = purchasesOf(
+    loadConfig({
+      CUTOUT_PACKS: '50=9 EUR',
+      CUTOUT_STRIPE_SECRET_KEY: 'sk_test_1',
+      CUTOUT_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+      CUTOUT_STRIPE_SUCCESS_URL: 'https://shop.example/thanks',
+      CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
+    }),
+  );
+  t.like(options, { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' });
+  t.is(options?.packs.length, 1);
+});
+
+test('images handed in go into the data folder, another folder or a bucket', (t) => {
+  const { database } = testBooks(t);
+  t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }), database), {
+    folder: '/srv/cutout/improve',
+    perDay: 100,
+    s3: undefined,
+  });
+  const there = improveOf(
+    loadConfig({
+      CUTOUT_IMPROVE_DIR: '/srv/images',
+      CUTOUT_S3_ENDPOINT: 'https://s3.example/images',
+      CUTOUT_S3_REGION: 'eu-central-1',
+      CUTOUT_S3_ACCESS_KEY_ID: 'access',
+      CUTOUT_S3_SECRET_ACCESS_KEY: 'secret',
+    }),
+    database,
+  );
+  t.is(there.folder, '/srv/images');
+  t.deepEqual(there.s3, {
+    endpoint: 'https://s3.example/images',
+    region: 'eu-central-1',
+    accessKeyId: 'access',
+    secretAccessKey: 'secret',
+  });
+});
