@@ -16,16 +16,18 @@ const KERNELS = [
   'composePicture',
   'composeShadow',
   'composeScaled',
+  'composeEnlarged',
+  'composeEnlargedLittle',
 ];
 const threads = availableParallelism();
 
-console.log(`${'kernel'.padEnd(16)}${'MP'.padStart(6)}${'ms'.padStart(9)}${'ns/pixel'.padStart(10)}`);
+console.log(`${'kernel'.padEnd(22)}${'MP'.padStart(6)}${'ms'.padStart(9)}${'ns/pixel'.padStart(10)}`);
 for (const kernel of KERNELS) {
   for (const megapixels of [1, 12, 50]) {
     const { pixels, ms } = benchKernel(kernel, megapixels, threads, ROUNDS);
     const median = ms.sort((a, b) => a - b)[ROUNDS >> 1];
     console.log(
-      kernel.padEnd(16) +
+      kernel.padEnd(22) +
         megapixels.toString().padStart(6) +
         median.toFixed(1).padStart(9) +
         ((median * 1e6) / pixels).toFixed(2).padStart(10),

@@ -236,9 +236,6 @@ ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels) {
   }
   plan.source = box_inside(from, "source", pixels.view.width, pixels.view.height);
   plan.target = box_inside(from, "target", plan.width, plan.height);
-  if (plan.target.width > plan.source.width || plan.target.height > plan.source.height) {
-    wrong_value(from.Get("target"), "a box not larger than source", "target");
-  }
   if (const Napi::Value colour = from.Get("colour"); !colour.IsUndefined()) {
     if (!colour.IsArray() || colour.As<Napi::Array>().Length() != plan.colour.size()) {
       wrong_type(colour, "an array of four numbers", "colour");

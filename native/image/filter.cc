@@ -115,6 +115,15 @@ CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const f
 
 }  // namespace
 
+CUTOUT_SIMD void limit_row(float* __restrict row, int pixels) {
+  for (int i = 0; i < pixels * 4; i += 4) {
+    const float alpha = std::min(std::max(row[i + 3], 0.0F), 255.0F);
+    const float scale = 255.0F / std::max(row[i + 3], 255.0F);
+    for (int c = 0; c < 3; ++c) row[i + c] = std::min(std::max(row[i + c] * scale, 0.0F), alpha);
+    row[i + 3] = alpha;
+  }
+}
+
 void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row) {
   const Byte* top = rgba.row(rows.first[static_cast<std::size_t>(y)]);
   const int count = rows.count[static_cast<std::size_t>(y)];

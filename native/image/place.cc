@@ -1,5 +1,6 @@
 #include "image/place.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -56,7 +57,6 @@ void spread(std::uint8_t* buffer, int width, int height, const Box& target) {
 Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& source,
              int canvas_width, int canvas_height, const Box& target, ThreadPool& pool) {
   if (!inside(source, width, height) || !inside(target, canvas_width, canvas_height) ||
-      target.width > source.width || target.height > source.height ||
       buffer.size() < bytes_of(width, height) ||
       buffer.size() < bytes_of(canvas_width, canvas_height)) {
     return {Code::kBadInput, "cannot place " + shown(source) + " of " +
@@ -65,11 +65,13 @@ Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& s
                                  std::to_string(buffer.size()) + " bytes"};
   }
   if (source.width != width || source.height != height) gather(buffer.data(), width, source);
-  if (source.width != target.width || source.height != target.height) {
-    const ImageView packed{buffer.data(), source.width, source.height, 4,
-                           static_cast<std::ptrdiff_t>(source.width) * 4};
-    CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, target.width, target.height, pool));
-  }
+  const ImageView packed{buffer.data(), source.width, source.height, 4,
+                         static_cast<std::ptrdiff_t>(source.width) * 4};
+  const int reduced_width = std::min(source.width, target.width);
+  const int reduced_height = std::min(source.height, target.height);
+  CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, reduced_width, reduced_height, pool));
+  CUTOUT_RETURN_IF_ERROR(
+      enlarge_in_place(buffer, reduced_width, reduced_height, target.width, target.height, pool));
   if (target.width != canvas_width || target.height != canvas_height) {
     spread(buffer.data(), canvas_width, canvas_height, target);
   }

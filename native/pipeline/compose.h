@@ -19,7 +19,7 @@ struct ComposePlan {
   int width = 0;  // of the canvas
   int height = 0;
   Box source;  // part of the picture that is shown
-  Box target;  // where it lies on the canvas; smaller than the source: reduced
+  Box target;  // where it lies on the canvas; of another size than the source: scaled
   std::array<std::uint8_t, 4> colour{};  // straight RGBA behind everything; alpha 0: none
   ConstImageView background;             // straight RGBA of the canvas's size instead of `colour`
   std::optional<DropShadow> shadow;
@@ -37,14 +37,15 @@ struct ComposeSummary {
 ///  4. lay the picture over shadow and background (image/layers.h)
 /// `token` is asked after every step.
 ///
-/// RGB equals the picture's where its alpha is 255 and it was not reduced. Colours under alpha 0
-/// stay where nothing is drawn behind them (the ZIP's color.jpg), and are 0 after a reduction.
+/// RGB equals the picture's where its alpha is 255 and it was not scaled. Colours under alpha 0
+/// stay where nothing is drawn behind them (the ZIP's color.jpg), and are 0 after scaling.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | buffer    | as place.h: the picture at its front becomes the canvas at its front                   |
 /// | background| any stride; not in the buffer                                                          |
 /// | shadow    | sigma 0.1..4096, opacity 0..1, offsets at most 65535 either way, fade >= 0             |
+/// | scratch   | 128 rows of the target when it is scaled (place.h), the shadow's plane (shadow.h)      |
 /// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
 /// | errors    | kBadInput for a plan that breaks a limit; token's. The buffer is undefined after one   |
 /// | agreement | within 1 of the scalar version without a shadow; 4 with one                            |

@@ -143,7 +143,7 @@ export interface ComposePlan {
   readonly height: number;
   /** Part of the picture that is shown, inside it. */
   readonly source: Box;
-  /** Where that lies on the canvas, inside it; a smaller size reduces, a larger one is refused. */
+  /** Where that lies on the canvas, inside it. Another size than the source's scales by any factor. */
   readonly target: Box;
   /** Straight RGBA behind everything. */
   readonly colour?: readonly [number, number, number, number];

@@ -111,6 +111,13 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
                      picture.height * 2 / 3};
       plan.target = {picture.width / 4, picture.height / 4, picture.width / 2, picture.height / 2};
     }
+    // A subject of a third of the side fills the canvas, or one hardly smaller does.
+    if (name == "composeEnlarged") {
+      plan.source = {picture.width / 3, picture.height / 3, picture.width / 3, picture.height / 3};
+    }
+    if (name == "composeEnlargedLittle") {
+      plan.source = {16, 12, picture.width - 32, picture.height - 24};
+    }
     work = [&](ImageView) {
       const CancelToken token;
       ComposeSummary summary;

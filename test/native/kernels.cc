@@ -57,6 +57,26 @@ Napi::Value reduce_scalar_js(const Napi::CallbackInfo& info) {
   return out;
 }
 
+/// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads): message of the error, or ''.
+Napi::Value enlarge_in_place_js(const Napi::CallbackInfo& info) {
+  auto buffer = info[0].As<Napi::Uint8Array>();
+  const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
+  ThreadPool pool(whole(5));
+  const Status status = enlarge_in_place({buffer.Data(), buffer.ByteLength()}, whole(1), whole(2),
+                                         whole(3), whole(4), pool);
+  return Napi::String::New(info.Env(), status.message());
+}
+
+/// enlargeScalar(image, width, height): the packed result.
+Napi::Value enlarge_scalar_js(const Napi::CallbackInfo& info) {
+  const int width = info[1].ToNumber().Int32Value();
+  const int height = info[2].ToNumber().Int32Value();
+  auto out = Napi::Uint8Array::New(
+      info.Env(), static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+  enlarge_scalar(to_image(info[0]), width, height, out.Data());
+  return out;
+}
+
 /// applyMatte(image, p, pWidth, pHeight, roi, 'clear' | 'keep', threads), threads -1: scalar.
 Napi::Value apply_matte_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
@@ -87,6 +107,8 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("fillNetworkInput", Napi::Function::New(env, fill_network_input_js));
   exports.Set("reduceInPlace", Napi::Function::New(env, reduce_in_place_js));
   exports.Set("reduceScalar", Napi::Function::New(env, reduce_scalar_js));
+  exports.Set("enlargeInPlace", Napi::Function::New(env, enlarge_in_place_js));
+  exports.Set("enlargeScalar", Napi::Function::New(env, enlarge_scalar_js));
   exports.Set("applyMatte", Napi::Function::New(env, apply_matte_js));
 });
 

@@ -49,6 +49,16 @@ export interface KernelAddon {
   /** Changes image.data; the message of the error, empty if there was none. */
   reduceInPlace(image: Image, width: number, height: number, threads: number): string;
   reduceScalar(image: Image, width: number, height: number): Uint8Array;
+  /** Changes the buffer, which starts with a packed picture; the message of the error, empty if there was none. */
+  enlargeInPlace(
+    buffer: Uint8Array,
+    width: number,
+    height: number,
+    toWidth: number,
+    toHeight: number,
+    threads: number,
+  ): string;
+  enlargeScalar(image: Image, width: number, height: number): Uint8Array;
   /** Changes image.data. */
   applyMatte(
     image: Image,

@@ -59,6 +59,19 @@ export function paddingIntact(image: Image): boolean {
   return true;
 }
 
+/** Greatest difference of packed pictures: of alpha and of premultiplied colour, in levels. */
+export function difference(a: Uint8Array, b: Uint8Array): number {
+  let most = a.length === b.length ? 0 : Number.POSITIVE_INFINITY;
+  for (let i = 0; i < a.length; i += 4) {
+    const [alphaA, alphaB] = [a[i + 3] ?? 0, b[i + 3] ?? 0];
+    most = Math.max(most, Math.abs(alphaA - alphaB));
+    for (let c = i; c < i + 3; c++) {
+      most = Math.max(most, Math.abs((a[c] ?? 0) * alphaA - (b[c] ?? 0) * alphaB) / 255);
+    }
+  }
+  return most;
+}
+
 const ALPHAS = {
   opaque: () => 255,
   empty: () => 0,

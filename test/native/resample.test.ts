@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { type Image, loadKernels } from './kernels_addon.ts';
-import { anyImage, copy, packed, paint, random } from './kernels_pictures.ts';
+import { anyImage, copy, difference, packed, paint, random } from './kernels_pictures.ts';
 
 const kernels = loadKernels();
 
@@ -11,19 +11,6 @@ function reduce(image: Image, width: number, height: number, threads = 1): Uint8
   const error = kernels.reduceInPlace(work, width, height, threads);
   if (error !== '') throw new Error(error);
   return work.data.subarray(0, width * height * 4);
-}
-
-/** Greatest difference of alpha and of premultiplied colour, in levels. */
-function difference(a: Uint8Array, b: Uint8Array): number {
-  let most = a.length === b.length ? 0 : Number.POSITIVE_INFINITY;
-  for (let i = 0; i < a.length; i += 4) {
-    const [alphaA, alphaB] = [a[i + 3] ?? 0, b[i + 3] ?? 0];
-    most = Math.max(most, Math.abs(alphaA - alphaB));
-    for (let c = i; c < i + 3; c++) {
-      most = Math.max(most, Math.abs((a[c] ?? 0) * alphaA - (b[c] ?? 0) * alphaB) / 255);
-    }
-  }
-  return most;
 }
 
 const anyReduction = (maxWidth?: number, maxHeight?: number) =>

@@ -87,6 +87,20 @@ void check_reduction(ThreadPool& pool, int round) {
   expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "reduction", round);
 }
 
+void check_enlargement(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 90), pick(1, 200), 0);
+  const bool hardly = pick(0, 1) == 0;
+  const int width = picture.width + pick(0, hardly ? 2 : 300);
+  const int height = picture.height + pick(0, hardly ? 2 : 300);
+  const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  std::vector<std::uint8_t> scalar(pixels * 4);
+  enlarge_scalar(picture.view(), width, height, scalar.data());
+  picture.data.resize(pixels * 4);  // not a byte more than the result
+  const Status status =
+      enlarge_in_place(picture.data, picture.width, picture.height, width, height, pool);
+  expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "enlargement", round);
+}
+
 void check_matte(ThreadPool& pool, int round) {
   Picture picture(pick(1, 600), pick(1, 150), pick(0, 9));
   Picture other = picture;
@@ -113,8 +127,10 @@ void check_composition(ThreadPool& pool, int round) {
   plan.height = pick(1, 150);
   plan.source = box_in(picture.width, picture.height);
   plan.target = box_in(plan.width, plan.height);
-  plan.target.width = std::min(plan.target.width, plan.source.width);
-  plan.target.height = std::min(plan.target.height, plan.source.height);
+  if (pick(0, 1) == 0) {  // moved, not scaled
+    plan.target.width = plan.source.width = std::min(plan.target.width, plan.source.width);
+    plan.target.height = plan.source.height = std::min(plan.target.height, plan.source.height);
+  }
   const std::size_t pixels =
       static_cast<std::size_t>(plan.width) * static_cast<std::size_t>(plan.height);
   picture.data.resize(std::max(picture.data.size(), pixels * 4));
@@ -147,6 +163,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < rounds; ++round) {
     check_network_input(pool, round);
     check_reduction(pool, round);
+    check_enlargement(pool, round);
     check_matte(pool, round);
     check_composition(pool, round);
   }

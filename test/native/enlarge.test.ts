@@ -1,0 +1,143 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { type Image, loadKernels } from './kernels_addon.ts';
+import { anyImage, difference, packed, paint, random } from './kernels_pictures.ts';
+
+const kernels = loadKernels();
+
+/** Enlarges in a buffer that is not a byte too large. */
+function enlarge(image: Image, width: number, height: number, threads = 1): Uint8Array {
+  const buffer = new Uint8Array(width * height * 4).fill(0xa5);
+  buffer.set(packed(image));
+  const error = kernels.enlargeInPlace(buffer, image.width, image.height, width, height, threads);
+  if (error !== '') throw new Error(error);
+  return buffer;
+}
+
+const anyEnlargement = (more: number, maxWidth = 60, maxHeight = 60) =>
+  fc.record({
+    image: anyImage(maxWidth, maxHeight),
+    across: fc.integer({ min: 0, max: more }),
+    down: fc.integer({ min: 0, max: more }),
+  });
+
+test('enlargement is within 1 of its definition for any sizes and alpha', (t) => {
+  for (const [more, side] of [
+    [150, 40],
+    [3, 60],
+    [150, 2],
+  ] as const) {
+    t.notThrows(() =>
+      fc.assert(
+        fc.property(anyEnlargement(more, side, side), ({ image, across, down }) => {
+          const [width, height] = [image.width + across, image.height + down];
+          return difference(enlarge(image, width, height), kernels.enlargeScalar(image, width, height)) <= 1;
+        }),
+        { numRuns: 60 },
+      ),
+    );
+  }
+});
+
+test('enlargement never reads what it has overwritten: tall pictures, hardly larger', (t) => {
+  const next = random(3);
+  const byte = () => next() * 256;
+  const image = paint(37, 900, () => [byte(), byte(), byte(), 255]);
+  for (const [width, height] of [
+    [37, 901],
+    [38, 900],
+    [38, 901],
+    [38, 4000],
+    [90, 901],
+  ] as const) {
+    const worst = difference(enlarge(image, width, height, 3), kernels.enlargeScalar(image, width, height));
+    t.true(worst <= 1, `${width}x${height}: ${worst}`);
+  }
+});
+
+test('enlargement has the same bytes for any number of threads', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyEnlargement(300), ({ image, across, down }) => {
+        const [width, height] = [image.width + across, image.height + down];
+        const alone = Buffer.from(enlarge(image, width, height, 0));
+        return [1, 3].every((threads) => alone.equals(enlarge(image, width, height, threads)));
+      }),
+      { numRuns: 40 },
+    ),
+  );
+});
+
+test('enlargement keeps a flat colour exactly, opaque or not, from a single pixel on', (t) => {
+  for (const alpha of [255, 128, 1]) {
+    for (const side of [1, 2, 37]) {
+      const image = paint(side, side, () => [201, 3, 255, alpha]);
+      const expected = paint(613, 407, () => [201, 3, 255, alpha]);
+      t.true(Buffer.from(enlarge(image, 613, 407)).equals(expected.data), `${side} pixels, alpha ${alpha}`);
+    }
+  }
+});
+
+test('enlargement to the same size changes nothing, hidden colours included', (t) => {
+  const image = paint(7, 5, (x, y) => [x, y, 99, x === y ? 0 : 200]);
+  t.deepEqual(enlarge(image, 7, 5), image.data);
+});
+
+test('enlargement is the cubic of Catmull and Rom with the border repeated', (t) => {
+  const next = random(9);
+  const line = Array.from({ length: 23 }, () => Math.floor(next() * 256));
+  const image = paint(23, 1, (x) => [line[x] ?? 0, 0, 0, 255]);
+  const at = (i: number) => line[Math.min(22, Math.max(0, i))] ?? 0;
+  const width = 200;
+  const out = enlarge(image, width, 1);
+  for (let i = 0; i < width; i++) {
+    const u = ((i + 0.5) * 23) / width - 0.5;
+    const [k, t1] = [Math.floor(u), u - Math.floor(u)];
+    const [p0, p1, p2, p3] = [at(k - 1), at(k), at(k + 1), at(k + 2)];
+    // A Hermite spline whose slope is half of the difference of the neighbours.
+    const value =
+      p1 + (t1 / 2) * (p2 - p0 + t1 * (2 * p0 - 5 * p1 + 4 * p2 - p3 + t1 * (3 * p1 - p0 - 3 * p2 + p3)));
+    const expected = Math.min(255, Math.max(0, value));
+    t.true(Math.abs((out[i * 4] ?? 0) - expected) <= 0.5001, `${i}: ${out[i * 4]} for ${expected}`);
+  }
+});
+
+test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and filled with 255, corners too', (t) => {
+  const inside = (x: number, y: number) => x >= 4 && x < 12 && y >= 4 && y < 12;
+  const image = paint(16, 16, (x, y) => (inside(x, y) ? [40, 200, 90, 255] : [255, 0, 255, 0]));
+  const by = 9;
+  const out = enlarge(image, 16 * by, 16 * by);
+  let soft = 0;
+  for (let y = 0; y < 16 * by; y++) {
+    for (let x = 0; x < 16 * by; x++) {
+      const [r, g, b, a = 0] = out.subarray((y * 16 * by + x) * 4, (y * 16 * by + x) * 4 + 4);
+      if (a === 0) {
+        if (r !== 0 || g !== 0 || b !== 0) return t.fail(`hidden colour ${r} ${g} ${b} at ${x}, ${y}`);
+      } else if (r !== 40 || g !== 200 || b !== 90) {
+        return t.fail(`${r} ${g} ${b} under alpha ${a} at ${x}, ${y}`);
+      }
+      // In pixels of the picture; 8 is the middle of the square, 4 its half side.
+      const distance = Math.max(Math.abs((x + 0.5) / by - 8), Math.abs((y + 0.5) / by - 8)) - 4;
+      if (distance > 0.5 && a !== 0) return t.fail(`alpha ${a} outside at ${x}, ${y}`);
+      if (distance < -0.5 && a !== 255) return t.fail(`alpha ${a} inside at ${x}, ${y}`);
+      if (a > 0 && a < 255) soft++;
+    }
+  }
+  t.true(soft > 4 * 8 * by, `${soft} pixels of the edge are soft`);
+});
+
+test('enlargement refuses to reduce and a buffer that is too small, and leaves the picture alone', (t) => {
+  const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
+  for (const [width, height] of [
+    [9, 10],
+    [10, 9],
+    [0, 0],
+    [20, 11],
+  ] as const) {
+    const buffer = new Uint8Array(20 * 10 * 4);
+    buffer.set(image.data);
+    const before = buffer.slice();
+    t.regex(kernels.enlargeInPlace(buffer, 10, 10, width, height, 1), /cannot enlarge 10x10/);
+    t.deepEqual(buffer, before);
+  }
+});
