@@ -84,13 +84,14 @@ test.serial(
     const data = temporaryFolder(t);
     const server = await startServing(t, serverEnv(data, modelsFolder(path.join(data, 'models'))));
     const resident: number[] = [];
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 8; i++) {
       await round(t, server, keyOf(data), 200);
       resident.push(residentMegabytes(server));
     }
     t.log(`resident after each round: ${resident.map((mb) => mb.toFixed(0)).join(', ')} MB`);
-    const [, second = 0, , , last = 0] = resident;
-    t.true(last < second * 1.15 + 10, 'no growth after the pools are filled');
+    // The lowest of three: how much of V8's heap is garbage at a given moment varies by tens of megabytes.
+    const [, second = 0] = resident;
+    t.true(Math.min(...resident.slice(-3)) < second * 1.15 + 10, 'no growth after the pools are filled');
   },
 );
 
