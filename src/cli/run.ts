@@ -5,7 +5,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { Config } from '../config.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../cutout/cutout.ts';
 import { withoutBooks } from '../cutout/free.ts';
-import type { CutoutRequest } from '../cutout/request.ts';
+import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
@@ -212,12 +212,11 @@ export async function run(
     const cut = (bytes: Uint8Array) =>
       cutout(
         {
+          ...plainRequest,
           source: { kind: 'bytes', bytes },
           size: options.size,
           format: options.format,
-          type: 'auto',
           typeLevel: 'none',
-          channels: 'rgba',
         },
         { accountId: 'local', requestId: 'run', signal, note: () => {} },
       );

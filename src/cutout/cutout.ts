@@ -9,7 +9,7 @@ import type { RateState } from '../limits/rate.ts';
 import { contentHash } from '../results/hash.ts';
 import type { Results } from '../results/results.ts';
 import type { Gates } from './gates.ts';
-import { fullSize, reserveRequest, typeWord } from './plan.ts';
+import { checkRoi, fullSize, reserveRequest, typeWord } from './plan.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 import { loadSource } from './source.ts';
@@ -67,6 +67,12 @@ function deliverOnce(reservation: Reservation): Kept['delivered'] {
   };
 }
 
+/** The pictures of a request as they were sent. */
+interface Loaded {
+  readonly picture: Uint8Array;
+  readonly background: Uint8Array | undefined;
+}
+
 /** What a kept result occupies: the whole memory behind its bytes. */
 export const keptBytes = ({ bytes }: Kept): number => bytes.buffer.byteLength;
 
@@ -75,24 +81,32 @@ export function createCutout(parts: CutoutParts): Cutout {
   const { gates, results, download, limits } = parts;
   const work = createWork(parts);
 
+  async function load({ source, background }: CutoutRequest, signal: AbortSignal): Promise<Loaded> {
+    const from = { download, maxBytes: limits.maxBytes, signal };
+    const picture = await loadSource(source, from);
+    if (background.kind !== 'picture') return { picture, background: undefined };
+    return { picture, background: await loadSource(background.source, from, 'bg_image_url') };
+  }
+
   /** Steps 3 to 6, for all who wait for this result. */
-  async function make(request: CutoutRequest, bytes: Uint8Array, call: CutoutCall): Promise<Kept> {
+  async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Kept> {
     const { accountId, requestId, signal, note } = call;
-    // 3. Probe type and header; nothing is decoded yet.
-    const source = await probe(bytes, limits);
-    note({ input: `${source.width}x${source.height} ${source.format}`, bytes: bytes.length });
+    // 3. Probe types and headers; nothing is decoded yet.
+    const { picture, background } = loaded;
+    const source = await probe(picture, limits);
+    note({ input: `${source.width}x${source.height} ${source.format}`, bytes: picture.length });
+    checkRoi(request, source);
+    const inputs = {
+      picture: { bytes: picture, probe: source },
+      background: background && { bytes: background, probe: await probe(background, limits) },
+    };
     // 4. Gates: rate, credits, a turn. From here on every way out settles or gives back.
     const reserve = reserveRequest(requestId, request, source);
     const pixels = source.width * source.height;
     return gates.pass({ accountId, pixels, reserve, signal }, async (reservation) => {
       // 5. Work.
-      const { encoded, width, height, foreground, stages } = await work(
-        request,
-        bytes,
-        source,
-        reservation.tier,
-        call,
-      );
+      const done = await work(request, inputs, reservation.tier, call);
+      const { encoded, width, height, foreground, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
       const charged = await reservation.settle('pending');
@@ -114,7 +128,7 @@ export function createCutout(parts: CutoutParts): Cutout {
 
   return async (request, call) => {
     const { accountId, idempotencyKey, signal, note } = call;
-    let bytes: Uint8Array = new Uint8Array();
+    let loaded: Loaded = { picture: new Uint8Array(), background: undefined };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
       const { value, replayed } = await results.once({
@@ -122,11 +136,11 @@ export function createCutout(parts: CutoutParts): Cutout {
         idempotencyKey,
         signal,
         content: async (everyone) => {
-          // 2. Source: upload, base64 or guarded download. With its settings it names the result.
-          bytes = await loadSource(request.source, { download, maxBytes: limits.maxBytes, signal: everyone });
-          return contentHash(bytes, settingsOf(request));
+          // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
+          loaded = await load(request, everyone);
+          return contentHash(loaded.picture, settingsOf(request), loaded.background);
         },
-        work: (everyone) => make(request, bytes, { ...call, signal: everyone }),
+        work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });
       const charged = replayed ? nothing : value.charged;
       note({ charged: formatCredits(charged), ...(replayed && { replayed }) });

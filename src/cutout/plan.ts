@@ -1,16 +1,26 @@
 import type { Tier } from '../billing/price.ts';
 import type { ReserveRequest } from '../billing/reservation.ts';
+import type { Box } from '../engine/types.ts';
+import { fail } from '../errors.ts';
+import type { Geometry } from '../geometry/compose.ts';
+import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
+import { dropShadowOpacity, type Subject } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { CutoutRequest, SubjectType, TypeLevel } from './request.ts';
+import type { Background, CutoutRequest, SubjectType, TypeLevel } from './request.ts';
 
 /** Every size and choice of one piece of work, settled before the first pixel is decoded. */
 export interface Plan {
+  /** Of the picture before crop, scale and position. */
   readonly result: Dimensions;
   /** At least the result's and, where the source has it, the network's input size. */
   readonly decode: Dimensions;
   /** RGB under alpha 0: a ZIP shows the original background there (CONTRACT section 7.4). */
   readonly hiddenColour: 'clear' | 'keep';
+  /** Where the subject may be, in pixels of `result`; absent: anywhere. */
+  readonly roi?: Box;
+  readonly geometry: Geometry;
+  readonly background: Background['kind'];
 }
 
 /** What `size=full` would give (X-Max-Width, X-Max-Height). */
@@ -28,13 +38,29 @@ export function reserveRequest(
   return { requestId, size: request.size === 'preview' ? 'preview' : 'full' };
 }
 
+/** Throws `roi_exceeds_bounds` or `roi_region_empty`. */
+export function checkRoi({ roi }: CutoutRequest, source: Dimensions): void {
+  const fault = roiFault(roi, source);
+  if (fault) throw fail(fault);
+}
+
+/** There is no classifier yet: what was left to it is treated as `other`. */
+const subjectOf = (type: SubjectType): Subject => (type === 'auto' ? 'other' : type);
+
 export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions, network: Dimensions): Plan {
   const size: SizeName = request.size === 'auto' ? tier : request.size;
   const result = resultSize(source, SIZE_LIMITS[size]);
+  const { roi, crop, cropMargin, scale, position, shadow, format, channels, background } = request;
+  // The matte of the subject has no shadow and no background; a ZIP is the same with and without `channels`.
+  const matteOnly = channels === 'alpha' && format !== 'zip';
+  const shadowOpacity = matteOnly ? 0 : dropShadowOpacity(shadow, subjectOf(request.type));
   return Object.freeze({
     result,
     decode: decodeSize(source, result, network),
-    hiddenColour: request.format === 'zip' ? 'keep' : 'clear',
+    hiddenColour: format === 'zip' ? 'keep' : 'clear',
+    ...(roi !== WHOLE_IMAGE && { roi: roiBox(roi, source, result) }),
+    geometry: { crop, cropMargin, scale, position, shadowOpacity },
+    background: matteOnly ? 'none' : background.kind,
   });
 }
 

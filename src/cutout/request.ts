@@ -1,3 +1,8 @@
+import type { Colour } from '../geometry/colour.ts';
+import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
+import type { Position, Scale } from '../geometry/place.ts';
+import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
+import type { ShadowWish, Subject } from '../geometry/shadow.ts';
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
@@ -8,18 +13,15 @@ export type Source =
   | { readonly kind: 'url'; readonly url: string };
 
 /** Kinds of subject that a caller may name; `auto` leaves it to the classifier. */
-export type SubjectType =
-  | 'auto'
-  | 'person'
-  | 'product'
-  | 'car'
-  | 'animal'
-  | 'graphic'
-  | 'transportation'
-  | 'other';
+export type SubjectType = 'auto' | Subject;
 
 /** How finely the kind is told in the answer; `none` does not tell it. */
 export type TypeLevel = 'none' | '1' | '2';
+
+export type Background =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'colour'; readonly colour: Colour }
+  | { readonly kind: 'picture'; readonly source: Exclude<Source, { kind: 'base64' }> };
 
 /** What is asked for, with every alias resolved and every default filled in. Frozen; all later steps follow from it. */
 export interface CutoutRequest {
@@ -29,12 +31,35 @@ export interface CutoutRequest {
   readonly typeLevel: TypeLevel;
   readonly format: OutputFormat | 'auto';
   readonly channels: 'rgba' | 'alpha';
+  readonly roi: Roi;
+  readonly crop: boolean;
+  readonly cropMargin: Margin;
+  readonly scale: Scale;
+  readonly position: Position | undefined;
+  readonly shadow: ShadowWish;
+  readonly background: Background;
 }
 
+/** Nothing asked for but the subject. */
+export const plainRequest = {
+  size: 'preview',
+  type: 'auto',
+  typeLevel: '1',
+  format: 'auto',
+  channels: 'rgba',
+  roi: WHOLE_IMAGE,
+  crop: false,
+  cropMargin: NO_MARGIN,
+  scale: 'original',
+  position: undefined,
+  shadow: { addShadow: false, shadowType: {}, shadowOpacity: {} },
+  background: { kind: 'none' },
+} as const satisfies Omit<CutoutRequest, 'source'>;
+
 /**
- * The canonical text of everything but the picture: equal for calls that ask for the same in different words.
+ * The canonical text of everything but the pictures: equal for calls that ask for the same in different words.
  * A request is plain data, made with its fields in one order.
  */
-export function settingsOf({ source: _, ...settings }: CutoutRequest): string {
-  return JSON.stringify(settings);
+export function settingsOf({ source: _, background, ...settings }: CutoutRequest): string {
+  return JSON.stringify([settings, background.kind === 'colour' ? background : background.kind]);
 }

@@ -22,9 +22,9 @@ export function decodeBase64(text: string, maxBytes: number): Buffer {
 }
 
 /** Which field an address came from decides how its failures are called. */
-export type UrlField = 'image_url' | 'bg_image_url';
+type UrlField = 'image_url' | 'bg_image_url';
 
-export function downloadFailure(error: DownloadError, field: UrlField, url: string): AppError {
+function downloadFailure(error: DownloadError, field: UrlField, url: string): AppError {
   if (error.kind === 'large') return fail('file_too_large', { cause: error });
   if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
   return fail(field === 'image_url' ? 'failed_image_download' : 'failed_bg_download', {
@@ -38,12 +38,13 @@ export function downloadFailure(error: DownloadError, field: UrlField, url: stri
 export async function loadSource(
   source: Source,
   { download, maxBytes, signal }: { download: Download; maxBytes: number; signal: AbortSignal },
+  field: UrlField = 'image_url',
 ): Promise<Uint8Array> {
   if (source.kind === 'bytes') return source.bytes;
   if (source.kind === 'base64') return decodeBase64(source.text, maxBytes);
   try {
     return await download(source.url, signal);
   } catch (error) {
-    throw error instanceof DownloadError ? downloadFailure(error, 'image_url', source.url) : error;
+    throw error instanceof DownloadError ? downloadFailure(error, field, source.url) : error;
   }
 }

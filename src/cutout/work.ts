@@ -1,15 +1,17 @@
 import type { Tier } from '../billing/price.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Box } from '../engine/types.ts';
+import type { Box, ComposePlan } from '../engine/types.ts';
 import { fail } from '../errors.ts';
+import { type Composition, composition, isIdentity } from '../geometry/compose.ts';
+import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
-import type { Dimensions, Probe } from '../image/types.ts';
-import { lacksSubject, makePlan } from './plan.ts';
+import type { Dimensions, Patience, Probe, Raster } from '../image/types.ts';
+import { lacksSubject, makePlan, type Plan } from './plan.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface WorkParts {
-  readonly engine: Pick<Engine, 'matte' | 'encodePng'>;
+  readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: Dimensions & { readonly name: string };
   /** Seconds after which libvips gives up on a picture; 0 = never. */
@@ -36,18 +38,47 @@ export interface Done extends Dimensions {
 
 const pngEffort = 3;
 
-/** From the upload to the encoded result, in one buffer. */
-export type Work = (
+/** A picture as it was sent, and what its header says. */
+export interface Input {
+  readonly bytes: Uint8Array;
+  readonly probe: Probe;
+}
+
+export interface Inputs {
+  readonly picture: Input;
+  readonly background: Input | undefined;
+}
+
+/** From the uploads to the encoded result, in one buffer. */
+export type Work = (request: CutoutRequest, inputs: Inputs, tier: Tier, call: WorkCall) => Promise<Done>;
+
+/** The same pixels in a buffer that holds a canvas of this size too. */
+function roomFor({ width, height }: Dimensions, picture: Raster): Raster {
+  const needed = width * height * 4;
+  if (picture.data.length >= needed) return picture;
+  const data = new Uint8Array(needed);
+  data.set(picture.data.subarray(0, picture.width * picture.height * 4));
+  return { ...picture, data };
+}
+
+/** What lies behind the subject, for a canvas of this size. */
+async function behind(
   request: CutoutRequest,
-  bytes: Uint8Array,
-  source: Probe,
-  tier: Tier,
-  call: WorkCall,
-) => Promise<Done>;
+  plan: Plan,
+  background: Input | undefined,
+  canvas: Dimensions,
+  patience: Patience,
+): Promise<Pick<ComposePlan, 'colour' | 'background'>> {
+  if (plan.background === 'colour' && request.background.kind === 'colour')
+    return { colour: request.background.colour };
+  if (plan.background === 'picture' && background)
+    return { background: await decodeCover(background.bytes, background.probe, canvas, patience) };
+  return {};
+}
 
 export const createWork =
   ({ engine, network, timeout }: WorkParts): Work =>
-  async (request, bytes, source, tier, { signal, note }) => {
+  async (request, inputs, tier, { signal, note }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
@@ -55,28 +86,44 @@ export const createWork =
       note(Object.fromEntries(rounded));
     };
 
-    // 1. Plan: every size is known before a pixel is decoded.
+    // 1. Plan: every size but that of a crop is known before a pixel is decoded.
+    const { bytes, probe: source } = inputs.picture;
     const plan = makePlan(request, tier, source, network);
-    assertFits(request.format, plan.result);
-    const { width, height } = plan.result;
+    const { result, hiddenColour, roi } = plan;
+    if (!request.crop) assertFits(request.format, result);
     const patience = { signal, timeoutSeconds: timeout };
 
     // 2. Decode to one straight RGBA8 buffer; everything below happens in it.
     let started = performance.now();
-    const picture = await decode(bytes, source, plan.decode, patience);
+    const decoded = await decode(bytes, source, plan.decode, patience);
     add({ decode: performance.now() - started });
 
-    // 3. Matte: off this thread; the result's pixels end up at the start of the buffer.
+    // 3. Matte: off this thread; the picture's pixels end up at the start of the buffer.
     const matte = await engine.matte(
-      picture,
-      { network: network.name, width, height, hiddenColour: plan.hiddenColour },
+      decoded,
+      { network: network.name, ...result, hiddenColour, ...(roi && { roi }) },
       { signal },
     );
-    const { queueMs, prepareMs, inferMs, matteMs, foregroundPixels, opaque } = matte;
+    const { queueMs, prepareMs, inferMs, matteMs } = matte;
     add({ queue: queueMs, prepare: prepareMs, infer: inferMs, matte: matteMs });
-    if (lacksSubject(foregroundPixels, width * height)) throw fail('unknown_foreground');
+    const area = roi ?? result;
+    if (lacksSubject(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
 
-    // 4. Encode.
+    // 4. Compose: crop, scale and position, shadow, background.
+    const composed = composition(result, matte.box, plan.geometry);
+    const { width, height } = composed;
+    assertFits(request.format, composed);
+    let picture: Raster = { ...decoded, ...result };
+    let { box, opaque } = matte;
+    if (plan.background !== 'none' || !isIdentity(result, composed)) {
+      started = performance.now();
+      const layers = await behind(request, plan, inputs.background, composed, patience);
+      picture = roomFor(composed, picture);
+      ({ box, opaque } = await engine.compose(picture, { ...planOf(composed), ...layers }, { signal }));
+      add({ compose: performance.now() - started });
+    }
+
+    // 5. Encode.
     started = performance.now();
     const { channels } = request;
     const raster = { data: picture.data.subarray(0, width * height * 4), width, height };
@@ -89,5 +136,7 @@ export const createWork =
     );
     add({ encode: performance.now() - started });
     note({ result: `${width}x${height} ${format}` });
-    return { encoded, width, height, foreground: matte.box, stages };
+    return { encoded, width, height, foreground: box, stages };
   };
+
+const planOf = ({ subject: _, ...plan }: Composition): ComposePlan => plan;

@@ -59,6 +59,16 @@ function checkUrl(text: string, base?: URL): URL {
   return url;
 }
 
+/** Whether an address is of a kind that is fetched at all; where it leads is checked when it is fetched. */
+export function isFetchable(text: string): boolean {
+  try {
+    checkUrl(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** net.connect asks this for addresses and connects to one of those it is given: no second look-up. */
 function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
   return (hostname, _options, callback) => {

@@ -1,19 +1,27 @@
 import { z } from 'zod';
 import { type InvalidOption, invalidOption } from '../errors.ts';
+import type { Grammar } from '../geometry/grammar.ts';
+import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
 import type { Form } from './form.ts';
 
 /**
- * One option of a request, declared once: how it is read, what it means, what is told when it is wrong. The
- * schema takes the text as sent (never empty) and gives the value; JSON Schema and documents follow from it.
+ * One option of a request, declared once: how it is read, what it means, what is told when it is wrong, and
+ * what the documents say about it.
  */
 export interface Field<T> {
+  /** Throws the field's own error; gives the default when the field is absent. */
+  readonly read: (name: string, form: Form) => T;
+  /** Takes the text as sent, trimmed and never empty. Its JSON Schema describes that text. */
   readonly schema: z.ZodType<T, string>;
-  readonly fallback: T;
   readonly invalid: InvalidOption;
   /** The grammar in words: "Expected …". */
   readonly expected: string;
   readonly description: string;
+  /** True for fields that also exist once per kind of subject: `name[person]`. */
+  readonly perSubject: boolean;
 }
+
+type Wording = Pick<Field<unknown>, 'invalid' | 'description'>;
 
 export type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never };
 
@@ -21,42 +29,96 @@ export type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field
 const inWords = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 
+/** Text that `parse` understands; `meta` is what JSON Schema says about it. */
+const readable = <T>(parse: (text: string) => T | undefined, meta: Record<string, unknown>) =>
+  z
+    .string()
+    .meta(meta)
+    .transform((text, context): T => {
+      const value = parse(text);
+      if (value !== undefined) return value;
+      context.issues.push({ code: 'custom', message: 'not of this grammar', input: text });
+      return z.NEVER;
+    });
+
+function field<T>(
+  schema: z.ZodType<T, string>,
+  { fallback, expected, ...wording }: Wording & { fallback: T; expected: string },
+): Field<T> {
+  return {
+    ...wording,
+    schema,
+    expected,
+    perSubject: false,
+    read(name, { text }) {
+      const given = text.get(name);
+      if (given === undefined) return fallback;
+      const parsed = schema.safeParse(given);
+      if (parsed.success) return parsed.data;
+      throw invalidOption(wording.invalid, expected, given);
+    },
+  };
+}
+
 /**
- * One of some words in any case. `words` maps every accepted spelling to what it means, aliases included.
+ * One of some words in any case. `words` maps every accepted spelling to what it means, aliases included;
+ * `unset` is the spelling that stands for an absent field.
  */
-export function choice<T extends string>(
+export function choice<T extends string | boolean>(
   words: Readonly<Record<string, T>>,
-  parts: { fallback: NoInfer<T>; invalid: InvalidOption; description: string },
+  { unset, ...wording }: Wording & { unset: string },
 ): Field<T> {
   const spellings = Object.keys(words);
   const meaning = new Map(Object.entries(words).map(([word, value]) => [word.toLowerCase(), value]));
-  const schema = z
-    .string()
-    .meta({ enum: spellings, default: parts.fallback })
-    .transform((text, context) => {
-      const value = meaning.get(text.toLowerCase());
-      if (value !== undefined) return value;
-      context.issues.push({ code: 'custom', message: 'unknown word', input: text });
-      return z.NEVER;
-    });
-  return { schema, expected: inWords(spellings), ...parts };
+  const fallback = meaning.get(unset.toLowerCase());
+  if (fallback === undefined) throw new TypeError(`${unset} is not one of ${spellings.join(', ')}`);
+  const schema = readable((text) => meaning.get(text.toLowerCase()), { enum: spellings, default: unset });
+  return field(schema, { ...wording, fallback, expected: inWords(spellings) });
 }
 
 /** Words that mean themselves. */
 export const same = <const T extends string>(...words: readonly T[]): Readonly<Record<T, T>> =>
   Object.fromEntries(words.map((word) => [word, word])) as Record<T, T>;
 
+/** `true`, `false`, `1` or `0`. */
+export const flag = (unset: 'true' | 'false', wording: Wording): Field<boolean> =>
+  choice({ true: true, false: false, 1: true, 0: false }, { ...wording, unset });
+
+/** Text of a grammar; an absent field has the value of the text `unset`, or `fallback` when it has no text. */
+export function text<T>(
+  grammar: Grammar<T>,
+  { fallback, unset, ...wording }: Wording & { fallback: NoInfer<T>; unset?: string },
+): Field<T> {
+  const { parse, expected, examples } = grammar;
+  const meta = { examples: [...examples], ...(unset !== undefined && { default: unset }) };
+  return field(readable(parse, meta), { ...wording, fallback, expected });
+}
+
+/** Text of a grammar, plain or once per kind of subject: `name[person]=…`. */
+export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySubject<T>> {
+  const { parse, expected, examples } = grammar;
+  const plain = (given: string): BySubject<T> | undefined => {
+    const any = parse(given);
+    return any === undefined ? undefined : { any };
+  };
+  return {
+    ...wording,
+    schema: readable(plain, { examples: [...examples] }),
+    expected,
+    perSubject: true,
+    read(name, form) {
+      const parsed = parseBySubject(name, form.text, grammar);
+      if ('value' in parsed) return parsed.value;
+      throw invalidOption(wording.invalid, expected, parsed.invalid);
+    },
+  };
+}
+
 /** Reads the options in the order of their declaration; the first that is wrong is the error. */
 export function readFields<F extends Readonly<Record<string, Field<unknown>>>>(
   fields: F,
   form: Form,
 ): FieldValues<F> {
-  const values = Object.entries(fields).map(([name, { schema, fallback, invalid, expected }]) => {
-    const text = form.text.get(name);
-    if (text === undefined) return [name, fallback];
-    const parsed = schema.safeParse(text);
-    if (!parsed.success) throw invalidOption(invalid, expected, text);
-    return [name, parsed.data];
-  });
+  const values = Object.entries(fields).map(([name, { read }]) => [name, read(name, form)]);
   return Object.fromEntries(values) as FieldValues<F>;
 }

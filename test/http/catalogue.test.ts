@@ -19,13 +19,17 @@ async function lying(width: number, height: number): Promise<Buffer> {
   return png;
 }
 
-/** One way to get each error over HTTP. What is missing here cannot be provoked yet, or never. */
-const provocations: Partial<Record<ErrorId, Provoke>> = {
+/** One way to get each error over HTTP; the one that is missing here reaches nobody. */
+const provocations: Record<Exclude<ErrorId, 'client_closed'>, Provoke> = {
   missing_source: (service) => service.post(form({})),
   multiple_sources: (service) =>
     service.post(form({ image_url: 'http://a.public.test/', image_file_b64: 'AAAA' })),
+  multiple_bg_sources: async (service) =>
+    service.post(form({ image_file: await scene(), bg_color: 'red', bg_image_url: 'http://a.public.test/' })),
   invalid_image_url: (service) => service.post(form({ image_url: 'nowhere' })),
   failed_image_download: (service) => service.post(form({ image_url: 'http://10.0.0.1/a.jpg' })),
+  invalid_bg_image_url: withField('bg_image_url', 'nowhere'),
+  failed_bg_download: withField('bg_image_url', 'http://10.0.0.1/a.jpg'),
   failed_to_read_image: withPicture(async () => {
     const picture = await scene();
     return picture.subarray(0, picture.length - 200);
@@ -40,6 +44,18 @@ const provocations: Partial<Record<ErrorId, Provoke>> = {
   invalid_type_level: withField('type_level', '3'),
   invalid_format: withField('format', 'gif'),
   invalid_channels: withField('channels', 'rgb'),
+  invalid_roi: withField('roi', '1 2 3 4'),
+  roi_exceeds_bounds: withField('roi', '0 0 1000px 1000px'),
+  roi_region_empty: withField('roi', '0 0 0 0'),
+  invalid_crop: withField('crop', 'yes'),
+  invalid_crop_margin: withField('crop_margin', '10'),
+  invalid_scale: withField('scale', '9%'),
+  invalid_position: withField('position', 'left'),
+  invalid_add_shadow: withField('add_shadow', 'yes'),
+  invalid_shadow_type: withField('shadow_type', 'soft'),
+  invalid_shadow_opacity: withField('shadow_opacity', '101'),
+  invalid_semitransparency: withField('semitransparency', 'yes'),
+  invalid_bg_color: withField('bg_color', '#12'),
   malformed_request: (service) => service.post('{', { 'Content-Type': 'application/json' }),
   insufficient_credits: withField('size', 'full'),
   auth_missing: (service) => fetch(`${service.url}/v1.0/cutout`, { method: 'POST' }),
@@ -68,7 +84,7 @@ const provocations: Partial<Record<ErrorId, Provoke>> = {
 for (const [id, provoke] of Object.entries(provocations)) {
   test(`${id} is answered as its row says`, async (t) => {
     const row = catalogue[id as ErrorId];
-    const service = await startService(t, { credits: 0, rate: 2, timeout: id === 'timeout' ? 1 : 30 });
+    const service = await startService(t, { credits: 0, rate: 2, timeout: id === 'timeout' ? 3 : 30 });
     const answer = await provoke(service);
     t.is(answer.status, row.status);
     const error = await errorOf(t, answer);
@@ -97,32 +113,6 @@ test('client_closed is in the log alone', async (t) => {
   socket.destroy();
   await eventually(() => service.lines().length === 1);
   t.like(service.lines()[0], { status: catalogue.client_closed.status, error: catalogue.client_closed.code });
-});
-
-/** Rows of options and limits that are not served yet. */
-const later: readonly ErrorId[] = [
-  'multiple_bg_sources',
-  'invalid_bg_image_url',
-  'failed_bg_download',
-  'invalid_roi',
-  'roi_exceeds_bounds',
-  'roi_region_empty',
-  'invalid_crop',
-  'invalid_crop_margin',
-  'invalid_scale',
-  'invalid_position',
-  'invalid_add_shadow',
-  'invalid_shadow_type',
-  'invalid_shadow_opacity',
-  'invalid_semitransparency',
-  'invalid_bg_color',
-];
-
-test('every row is provoked', (t) => {
-  t.deepEqual(
-    [...Object.keys(provocations), 'client_closed', ...later].sort(),
-    Object.keys(catalogue).sort(),
-  );
 });
 
 test('an invalid option says what is allowed and what was received, cut and made harmless', async (t) => {

@@ -1,7 +1,16 @@
-import type { CutoutRequest } from '../../../cutout/request.ts';
-import { choice, readFields, same } from '../../field.ts';
+import type { Background, CutoutRequest } from '../../../cutout/request.ts';
+import { fail } from '../../../errors.ts';
+import { isFetchable } from '../../../fetch/download.ts';
+import { type Colour, colourGrammar } from '../../../geometry/colour.ts';
+import { cropMarginGrammar, NO_MARGIN } from '../../../geometry/crop.ts';
+import { type Position, positionGrammar, type Scale, scaleGrammar } from '../../../geometry/place.ts';
+import { roiGrammar, WHOLE_IMAGE } from '../../../geometry/roi.ts';
+import { shadowOpacityGrammar, shadowTypeGrammar } from '../../../geometry/shadow.ts';
+import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
 import { readSource } from '../../source.ts';
+
+const transparent: Colour = [0, 0, 0, 0];
 
 /** The options, in the order in which they are checked (CONTRACT section 4). */
 export const fields = {
@@ -18,9 +27,10 @@ export const fields = {
       auto: 'auto',
     },
     {
-      fallback: 'preview',
+      unset: 'preview',
       invalid: 'invalid_size',
-      description: 'Largest size of the result. Pictures are never enlarged.',
+      description:
+        'Largest size of the result: preview (small, regular) 0.25 megapixels, medium 1.5, hd 4, full (4k) 25, 50MP 50. Pictures are never enlarged. auto is full where a credit is left to pay for it, else preview.',
     },
   ),
   type: choice(
@@ -31,7 +41,7 @@ export const fields = {
       car_part: 'car',
     },
     {
-      fallback: 'auto',
+      unset: 'auto',
       invalid: 'invalid_type',
       description: 'Kind of subject; auto finds it out.',
     },
@@ -39,29 +49,119 @@ export const fields = {
   type_level: choice(
     { none: 'none', 1: '1', 2: '2', latest: '2' },
     {
-      fallback: '1',
+      unset: '1',
       invalid: 'invalid_type_level',
-      description: 'How finely X-Type tells the kind of subject.',
+      description: 'How finely the header X-Type tells the kind of subject; none does not tell it.',
     },
   ),
   format: choice(
     { ...same('auto', 'png', 'jpg', 'webp', 'zip'), jpeg: 'jpg' },
     {
-      fallback: 'auto',
+      unset: 'auto',
       invalid: 'invalid_format',
-      description: 'auto is PNG when any pixel of the result is not fully opaque, otherwise JPG.',
+      description:
+        'auto is PNG when any pixel of the result is not fully opaque, otherwise JPG. JPG has no transparency: without a background the subject stands on white. zip holds color.jpg and alpha.png.',
     },
   ),
   channels: choice(same('rgba', 'alpha'), {
-    fallback: 'rgba',
+    unset: 'rgba',
     invalid: 'invalid_channels',
-    description: 'alpha gives only the matte, as a gray picture.',
+    description: 'alpha gives only the matte of the subject, as a gray picture.',
+  }),
+  roi: text(roiGrammar, {
+    fallback: WHOLE_IMAGE,
+    unset: '0% 0% 100% 100%',
+    invalid: 'invalid_roi',
+    description:
+      'Region of interest "x1 y1 x2 y2" of the upright input: only what lies inside can be foreground.',
+  }),
+  crop: flag('false', {
+    invalid: 'invalid_crop',
+    description: 'Cuts the result to the subject. Does not change the price.',
+  }),
+  crop_margin: text(cropMarginGrammar, {
+    fallback: NO_MARGIN,
+    unset: '0',
+    invalid: 'invalid_crop_margin',
+    description:
+      'Margin around a cropped subject, in pixels of the result or percent of the subject; at most 500px or 50% a side.',
+  }),
+  scale: text<Scale>(scaleGrammar, {
+    fallback: 'original',
+    unset: 'original',
+    invalid: 'invalid_scale',
+    description: 'Share of the canvas that the subject is scaled to fit into.',
+  }),
+  position: text<Position | undefined>(positionGrammar, {
+    fallback: undefined,
+    invalid: 'invalid_position',
+    description:
+      'Where the subject lies on the canvas: 0% touches the left or top edge, 100% the right or bottom. Default: original, center when scale is a percentage.',
+  }),
+  add_shadow: flag('false', {
+    invalid: 'invalid_add_shadow',
+    description: 'Adds a drop shadow. shadow_type wins over it.',
+  }),
+  shadow_type: perSubject(shadowTypeGrammar, {
+    invalid: 'invalid_shadow_type',
+    description:
+      'Kind of shadow. car and 3D are accepted and not drawn; auto chooses by the kind of subject.',
+  }),
+  shadow_opacity: perSubject(shadowOpacityGrammar, {
+    invalid: 'invalid_shadow_opacity',
+    description: 'Peak opacity of the shadow in percent. Default: 90 for cars, 50 for others.',
+  }),
+  semitransparency: flag('true', {
+    invalid: 'invalid_semitransparency',
+    description: 'Checked, without effect.',
+  }),
+  bg_color: text<Colour>(colourGrammar, {
+    fallback: transparent,
+    invalid: 'invalid_bg_color',
+    description: 'Colour of the background; with 4 or 8 digits it is semi-transparent.',
   }),
 } as const;
+
+const backgroundFields = ['bg_color', 'bg_image_url', 'bg_image_file'];
+
+/** At most one of the three, whatever they hold. */
+function checkBackgrounds({ text: texts, files }: Form): void {
+  const given = backgroundFields.filter((name) => texts.has(name) || files.has(name));
+  if (given.length > 1) throw fail('multiple_bg_sources', { detail: `Received: ${given.join(', ')}.` });
+}
+
+function readBackground({ text: texts, files }: Form, colour: Colour): Background {
+  const file = files.get('bg_image_file');
+  if (file) return { kind: 'picture', source: { kind: 'bytes', bytes: file.data } };
+  const url = texts.get('bg_image_url');
+  if (url === undefined) return colour[3] === 0 ? { kind: 'none' } : { kind: 'colour', colour };
+  if (!isFetchable(url)) throw fail('invalid_bg_image_url');
+  return { kind: 'picture', source: { kind: 'url', url } };
+}
 
 /** The one request that everything after it is a function of. */
 export function parseCutout(form: Form): CutoutRequest {
   const source = readSource(form);
-  const { type_level: typeLevel, ...options } = readFields(fields, form);
-  return Object.freeze({ source, ...options, typeLevel });
+  checkBackgrounds(form);
+  const options = readFields(fields, form);
+  const { size, type, format, channels, roi, crop, scale, position } = options;
+  return Object.freeze({
+    source,
+    size,
+    type,
+    typeLevel: options.type_level,
+    format,
+    channels,
+    roi,
+    crop,
+    cropMargin: crop ? options.crop_margin : NO_MARGIN,
+    scale,
+    position,
+    shadow: {
+      addShadow: options.add_shadow,
+      shadowType: options.shadow_type,
+      shadowOpacity: options.shadow_opacity,
+    },
+    background: readBackground(form, options.bg_color),
+  });
 }
