@@ -17,6 +17,7 @@ import { adminGuard } from './http/route/admin/guard.ts';
 import { type AdminParts, adminRoutes } from './http/route/admin/route.ts';
 import { billingRoutes } from './http/route/billing/route.ts';
 import { cutoutRoute } from './http/route/cutout/route.ts';
+import { docsRoutes } from './http/route/docs/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { improveRoute } from './http/route/improve/route.ts';
 import { createRouter } from './http/router.ts';
@@ -26,6 +27,7 @@ import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
 
 export interface AppParts {
+  readonly version: string;
   readonly logger: Logger;
   readonly health: Health;
   /** Seconds a request may take. */
@@ -70,6 +72,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
     ...(admin ? adminRoutes([adminGuard(admin.token)], body, admin) : []),
     ...(purchases ? billingRoutes({ key: [key], body }, purchases) : []),
     ...healthRoutes(health),
+    ...docsRoutes(parts.version),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);
   return app;

@@ -8,6 +8,7 @@ import { billingOf, improveOf } from './cli/parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './cli/run.ts';
 import { serve } from './cli/serve.ts';
 import { sqliteAddon } from './cli/sqlite.ts';
+import { version } from './cli/version.ts';
 import { loadConfig } from './config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
@@ -33,7 +34,9 @@ const isForPeople = (error: unknown): error is Error =>
 
 async function main(): Promise<void> {
   const config = loadConfig();
-  const program = new Command('cutout').description('Background removal on your own machine.');
+  const program = new Command('cutout')
+    .description('Background removal on your own machine.')
+    .version(version());
   const pull = ['--pull', 'fetch the network when it is not there'] as const;
 
   program

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
@@ -24,8 +23,7 @@ import { configureImages, type OpenEngine, openEngine, threadsOf } from './engin
 import { type Output, progressOn } from './models_progress.ts';
 import { billingOf, improveOf, purchasesOf } from './parts.ts';
 import { sqliteAddon } from './sqlite.ts';
-
-const packageFile = new URL('../../../../package.json', import.meta.url);
+import { version } from './version.ts';
 
 /** Credits of the local account: enough for a private install never to run out. */
 const firstGrant = credits(100_000);
@@ -58,14 +56,13 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: stri
 }
 
 function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
-  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
   const url = addressOf(config, server);
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
   const { info, network, threads } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   return [
     '',
-    `Cutout ${version} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
+    `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
     `Network   ${network.name} on ${config.device}, ready in ${ms} ms`,
     `Threads   ${describeThreads(threads)}`,
     ...keyLines(local, config.dataDir, url),
@@ -126,6 +123,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       throw fail('service_unavailable');
     };
     const app = createApp({
+      version: version(),
       logger,
       health,
       timeout,

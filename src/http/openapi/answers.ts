@@ -1,0 +1,144 @@
+import { catalogue } from '../../errors.ts';
+import type { Properties, Schema } from './fields.ts';
+
+export interface Header {
+  readonly description: string;
+  readonly schema: Schema;
+}
+
+export interface Answer {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Header>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+const header = (description: string, schema: Schema): Header => ({ description, schema });
+const count = (description: string) => header(description, { type: 'integer', minimum: 0 });
+const pixels = (description: string) => header(description, { type: 'integer', minimum: 1 });
+
+const everyAnswer = {
+  'X-Request-Id': header('Names the request, also in the log of the service.', { type: 'string' }),
+};
+
+const rate = {
+  'X-RateLimit-Limit': count('Megapixels that the account may send in a minute.'),
+  'X-RateLimit-Remaining': count('Megapixels left of this minute.'),
+  'X-RateLimit-Reset': count('Unix time in seconds at which the next minute begins.'),
+};
+
+const retry = {
+  'Retry-After': header('Seconds to wait before the request is sent again.', { type: 'integer', minimum: 1 }),
+};
+
+const object = (properties: Properties): Schema => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: false,
+});
+
+export const components: Readonly<Record<string, Schema>> = {
+  Error: object({
+    errors: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 1,
+      items: object({
+        title: { type: 'string' },
+        code: { type: 'string', enum: [...new Set(Object.values(catalogue).map(({ code }) => code))] },
+        detail: { type: 'string' },
+      }),
+    },
+  }),
+  Result: object({
+    data: object({
+      result_b64: { type: 'string', contentEncoding: 'base64' },
+      foreground_top: { type: 'integer', minimum: 0 },
+      foreground_left: { type: 'integer', minimum: 0 },
+      foreground_width: { type: 'integer', minimum: 1 },
+      foreground_height: { type: 'integer', minimum: 1 },
+    }),
+  }),
+  Account: object({
+    data: object({
+      attributes: object({
+        credits: object({
+          subscription: { type: 'number', const: 0 },
+          payg: { type: 'number', minimum: 0 },
+          enterprise: { type: 'number', const: 0 },
+          total: { type: 'number', minimum: 0 },
+        }),
+        api: object({
+          free_calls: { type: 'integer', minimum: 0 },
+          sizes: { type: 'string', const: 'all' },
+        }),
+      }),
+    }),
+  }),
+  Improve: object({ id: { type: 'string', format: 'uuid' } }),
+  Health: object({ status: { type: 'string', enum: ['live', 'ready'] } }),
+};
+
+const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
+
+export const json = (description: string, name: string): Answer => ({
+  description,
+  headers: everyAnswer,
+  content: { 'application/json': { schema: ref(name) } },
+});
+
+const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
+
+export const cutoutAnswer: Answer = {
+  description: 'The subject: a picture, or JSON around it when Accept names application/json.',
+  headers: {
+    ...everyAnswer,
+    'X-Type': header('Kind of the subject; absent with type_level=none.', {
+      type: 'string',
+      enum: [
+        'person',
+        'product',
+        'animal',
+        'car',
+        'other',
+        'car_interior',
+        'car_part',
+        'transportation',
+        'graphics',
+      ],
+    }),
+    'X-Width': pixels('Width of the result.'),
+    'X-Height': pixels('Height of the result.'),
+    'X-Max-Width': pixels('Width that size=full would give, before a crop.'),
+    'X-Max-Height': pixels('Height that size=full would give, before a crop.'),
+    'X-Credits-Charged': header('Credits this request cost.', { type: 'number', minimum: 0 }),
+    'X-Foreground-Top': count('Upper edge of the subject in the result.'),
+    'X-Foreground-Left': count('Left edge of the subject in the result.'),
+    'X-Foreground-Width': pixels('Width of the subject in the result.'),
+    'X-Foreground-Height': pixels('Height of the subject in the result.'),
+    'Idempotent-Replayed': header('true when this is the kept result of an earlier request.', {
+      type: 'string',
+      const: 'true',
+    }),
+    ...rate,
+  },
+  content: {
+    'image/png': bytes('image/png'),
+    'image/jpeg': bytes('image/jpeg'),
+    'image/webp': bytes('image/webp'),
+    'application/zip': bytes('application/zip'),
+    'application/json': { schema: ref('Result') },
+  },
+};
+
+/** Reason of a status, and all codes that come with it. */
+export function errorAnswer(status: number): Answer {
+  const rows = Object.values(catalogue).filter((row) => row.status === status);
+  const lines = rows.map(({ code, title }) => `\`${code}\`: ${title}`);
+  const headers = {
+    ...everyAnswer,
+    ...(status === 429 && rate),
+    ...((status === 429 || status === 503) && retry),
+  };
+  return { ...json(lines.join('\n\n'), 'Error'), headers };
+}

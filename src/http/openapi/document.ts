@@ -1,0 +1,112 @@
+import { type Answer, components, cutoutAnswer, errorAnswer, json } from './answers.ts';
+import { type Bodies, cutoutBodies, improveBodies, type Schema } from './fields.ts';
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: 'header';
+    readonly description: string;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: {
+    readonly required: boolean;
+    readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
+  };
+  readonly responses: Readonly<Record<string, Answer>>;
+}
+
+export interface OpenApi {
+  readonly openapi: '3.1.0';
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', Operation>>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly securitySchemes: Readonly<Record<string, unknown>>;
+  };
+}
+
+const anyKey = [{ apiKey: [] }, { bearer: [] }];
+
+const answers = (success: Answer, ...errors: readonly number[]) =>
+  Object.fromEntries([['200', success], ...errors.map((status) => [String(status), errorAnswer(status)])]);
+
+const body = ({ multipart, urlencoded, json: object }: Bodies) => ({
+  required: true,
+  content: {
+    'multipart/form-data': { schema: multipart },
+    'application/x-www-form-urlencoded': { schema: urlencoded },
+    'application/json': { schema: object },
+  },
+});
+
+const cutout = (operationId: string, summary: string): Operation => ({
+  operationId,
+  summary,
+  description:
+    'Exactly one of image_file, image_file_b64 and image_url, and at most one of bg_color, bg_image_url and bg_image_file. A field that is empty counts as absent, one that is unknown is ignored. A repeated request (the same Idempotency-Key, or the same picture and options) gets the kept result of the first one for 10 minutes and costs nothing.',
+  security: anyKey,
+  parameters: [
+    {
+      name: 'Idempotency-Key',
+      in: 'header',
+      description: 'Names the request: sent again with it, it is not worked on, nor charged, twice.',
+      schema: { type: 'string' },
+    },
+  ],
+  requestBody: body(cutoutBodies),
+  responses: answers(cutoutAnswer, 400, 402, 403, 415, 429, 500, 503, 504),
+});
+
+const health = (operationId: string, summary: string, ...errors: readonly number[]): Operation => ({
+  operationId,
+  summary,
+  security: [],
+  responses: answers(json(summary, 'Health'), ...errors),
+});
+
+/** The published description of the public operations, made from the declarations that the service reads. */
+export const openApiDocument = (version: string): OpenApi => ({
+  openapi: '3.1.0',
+  info: {
+    title: 'Cutout',
+    version,
+    description: 'Removes the background of pictures. Request-compatible with the remove.bg API v1.0.',
+  },
+  servers: [{ url: '/' }],
+  paths: {
+    '/v1.0/cutout': { post: cutout('cutout', 'Cut out the subject of a picture') },
+    '/v1.0/removebg': { post: cutout('removebg', 'The same as /v1.0/cutout, under its established name') },
+    '/v1.0/account': {
+      get: {
+        operationId: 'account',
+        summary: 'Credits and free previews of the account',
+        security: anyKey,
+        responses: answers(json('Credits and free previews.', 'Account'), 403, 500),
+      },
+    },
+    '/v1.0/improve': {
+      post: {
+        operationId: 'improve',
+        summary: 'Hand in a picture, which is kept to improve the networks',
+        description: 'Exactly one of image_file, image_file_b64 and image_url.',
+        security: anyKey,
+        requestBody: body(improveBodies),
+        responses: answers(json('The picture is kept.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
+      },
+    },
+    '/health/live': { get: health('live', 'The process answers') },
+    '/health/ready': { get: health('ready', 'The network is warm and new work is taken', 503) },
+  },
+  components: {
+    schemas: components,
+    securitySchemes: {
+      apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
+      bearer: { type: 'http', scheme: 'bearer' },
+    },
+  },
+});

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import type { Field } from '../field.ts';
+import { fields } from '../route/cutout/schema.ts';
+
+/** A JSON Schema (draft 2020-12), as far as this document uses it. */
+export interface Schema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly contentMediaType?: string;
+  readonly contentEncoding?: string;
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly $ref?: string;
+}
+
+export type Properties = Readonly<Record<string, Schema>>;
+
+export const text = (description: string, more: Schema = {}): Schema => ({
+  type: 'string',
+  description,
+  ...more,
+});
+
+const picture = (description: string) => text(description, { contentMediaType: 'application/octet-stream' });
+
+const subjects = 'person|product|car|animal|graphic|transportation|other';
+
+/** The text of a field, as every content type may send it. */
+function textSchema({ schema, description, expected, perSubject }: Field<unknown>): Schema {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
+  const grammar = json.enum ? 'Upper and lower case are the same.' : `Expected ${expected}.`;
+  const each = perSubject ? ' Also once per kind of subject.' : '';
+  return { ...json, description: `${description} ${grammar}${each}` };
+}
+
+/** In JSON numbers and booleans are read as their text, and a field per subject may be an object. */
+function jsonSchema(field: Field<unknown>): Schema {
+  const { description, default: fallback, ...plain } = textSchema(field);
+  const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
+  const others: Schema[] = [];
+  if (words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
+  if (words.includes('true')) others.push({ type: 'boolean' });
+  if (field.perSubject)
+    others.push({
+      type: 'object',
+      patternProperties: { [`^(${subjects})$`]: plain },
+      additionalProperties: false,
+    });
+  return {
+    ...(description !== undefined && { description }),
+    ...(fallback !== undefined && { default: fallback }),
+    ...(others.length === 0 ? plain : { anyOf: [plain, ...others] }),
+  };
+}
+
+const options = Object.entries(fields) as readonly (readonly [string, Field<unknown>])[];
+
+const optionTexts: Properties = Object.fromEntries(options.map(([name, field]) => [name, textSchema(field)]));
+
+/** `shadow_type[person]` and its like. */
+const perSubjectTexts: Properties = Object.fromEntries(
+  options
+    .filter(([, { perSubject }]) => perSubject)
+    .map(([name, field]) => [`^${name}\\[(${subjects})\\]$`, textSchema(field)]),
+);
+
+const sourceTexts: Properties = {
+  image_file_b64: text(
+    'The picture in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
+    { contentEncoding: 'base64' },
+  ),
+  image_url: text('Address of the picture; http or https, on a public host.', { format: 'uri' }),
+};
+const backgroundTexts: Properties = {
+  bg_image_url: text('Address of a picture to lay behind the subject, as image_url.', { format: 'uri' }),
+};
+const sourceFile = {
+  image_file: picture('The picture: JPEG, PNG or WebP, at most 22 MB and 50 megapixels.'),
+};
+const backgroundFile = {
+  bg_image_file: picture('A picture to lay behind the subject; it is scaled to cover the canvas.'),
+};
+const labels: Properties = {
+  image_filename: text('Name of the picture; only its last part is kept.', { maxLength: 255 }),
+  tag: text('Groups pictures.', { maxLength: 255 }),
+};
+
+/** Body of one operation in the three content types. Fields that are not named are ignored. */
+export interface Bodies {
+  readonly multipart: Schema;
+  readonly urlencoded: Schema;
+  readonly json: Schema;
+}
+
+const object = (properties: Properties, patternProperties: Properties = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...(Object.keys(patternProperties).length > 0 && { patternProperties }),
+});
+
+export const cutoutBodies: Bodies = {
+  multipart: object(
+    { ...sourceFile, ...sourceTexts, ...optionTexts, ...backgroundTexts, ...backgroundFile },
+    perSubjectTexts,
+  ),
+  urlencoded: object({ ...sourceTexts, ...optionTexts, ...backgroundTexts }, perSubjectTexts),
+  json: object(
+    {
+      ...sourceTexts,
+      ...Object.fromEntries(options.map(([name, field]) => [name, jsonSchema(field)])),
+      ...backgroundTexts,
+    },
+    perSubjectTexts,
+  ),
+};
+
+export const improveBodies: Bodies = {
+  multipart: object({ ...sourceFile, ...sourceTexts, ...labels }),
+  urlencoded: object({ ...sourceTexts, ...labels }),
+  json: object({ ...sourceTexts, ...labels }),
+};

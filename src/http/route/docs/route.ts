@@ -1,0 +1,23 @@
+import type { Middleware } from '../../context.ts';
+import { openApiDocument } from '../../openapi/document.ts';
+import { referencePage } from '../../openapi/page.ts';
+import type { Route } from '../../router.ts';
+
+/** `/openapi.json` and `/docs`: the description of the service. Need no key. */
+export function docsRoutes(version: string): Route[] {
+  const document = openApiDocument(version);
+  const text = `${JSON.stringify(document, undefined, 2)}\n`;
+  const description: Middleware = (ctx) => {
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
+    ctx.body = text;
+  };
+  const page: Middleware = (ctx) => {
+    ctx.set('Content-Type', 'text/html; charset=utf-8');
+    ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
+    ctx.body = referencePage(document, `${ctx.protocol}://${ctx.host}`);
+  };
+  return [
+    { method: 'GET', paths: ['/openapi.json'], handlers: [description] },
+    { method: 'GET', paths: ['/docs'], handlers: [page] },
+  ];
+}
