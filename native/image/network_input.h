@@ -21,14 +21,14 @@ struct NetworkInput {
 /// not opaque are laid over gray 128. `out` holds 3 * width * height floats, plane after plane, row
 /// after row.
 ///
-/// | limit     | |
-/// |-----------|----------------------------------------------------------------------------------------|
-/// | layout in | straight RGBA8, any stride >= width * 4, at least 1 x 1 | | layout out| planar
-/// float RGB without padding                                                       | | in == out |
-/// no                                                                                     | |
-/// threads   | rows of the output over the pool; bit-equal for any number of threads | | scratch |
-/// one float RGBA row of the picture and of the output for each running range             | |
-/// agreement | within 0.002 / std of the scalar version (float against double sums) |
+/// | limit      |                                                                                  |
+/// |------------|----------------------------------------------------------------------------------|
+/// | layout in  | straight RGBA8, any stride >= width * 4, at least 1 x 1                          |
+/// | layout out | planar float RGB without padding                                                 |
+/// | in == out  | no                                                                               |
+/// | threads    | rows of the output over the pool; bit-equal for any number of threads            |
+/// | scratch    | one float RGBA row of the picture and of the output for each running range       |
+/// | agreement  | within 0.002 / std of the scalar version (float against double sums)             |
 void fill_network_input(ConstImageView rgba, const NetworkInput& spec, float* out,
                         ThreadPool& pool);
 

@@ -242,7 +242,7 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
         const auto segment = static_cast<std::size_t>(x / kSegment);
         std::uint8_t* at = line + static_cast<std::ptrdiff_t>(inside.left + x) * 4;
         // The spline stays between b and c: they alone decide whether a segment is wholly 0 or 1.
-        if (std::max(b.high[segment], c.high[segment]) < kRoundsToZero) {
+        if (std::max(b.high[segment], c.high[segment]) < kBackground) {
           clear_alpha(at, n, hidden);
           summary.opaque = false;
           continue;
@@ -250,7 +250,7 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
         const std::size_t bytes = static_cast<std::size_t>(n) * 4;
         std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
         Seen seen = look_at(pixels.data(), n);
-        const bool whole = std::min(b.low[segment], c.low[segment]) > kRoundsToOne;
+        const bool whole = std::min(b.low[segment], c.low[segment]) > kForeground;
         if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
           vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
                    d.values.data() + x, position.weights.data(), n, matte.data());
