@@ -56,10 +56,19 @@ export const plainRequest = {
   background: { kind: 'none' },
 } as const satisfies Omit<CutoutRequest, 'source'>;
 
+/** In which order the fields of several subjects came says nothing. */
+const inOrder = (values: object) =>
+  Object.fromEntries(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)));
+
 /**
  * The canonical text of everything but the pictures: equal for calls that ask for the same in different words.
  * A request is plain data, made with its fields in one order.
  */
-export function settingsOf({ source: _, background, ...settings }: CutoutRequest): string {
-  return JSON.stringify([settings, background.kind === 'colour' ? background : background.kind]);
+export function settingsOf({ source: _, background, shadow, ...settings }: CutoutRequest): string {
+  const { addShadow, shadowType, shadowOpacity } = shadow;
+  return JSON.stringify([
+    settings,
+    [addShadow, inOrder(shadowType), inOrder(shadowOpacity)],
+    background.kind === 'colour' ? background : background.kind,
+  ]);
 }

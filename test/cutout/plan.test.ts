@@ -1,0 +1,86 @@
+import test from 'ava';
+import { checkRoi, lacksSubject, makePlan, reserveRequest, typeWord } from '../../src/cutout/plan.ts';
+import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import { errorOfCall } from '../fixtures/thrown.ts';
+
+const request = (changes: Partial<CutoutRequest> = {}): CutoutRequest => ({
+  ...plainRequest,
+  source: { kind: 'bytes', bytes: new Uint8Array() },
+  ...changes,
+});
+const source = { width: 4000, height: 3000 };
+const network = { width: 1024, height: 1024 };
+const percent = (value: number) => ({ value, unit: '%' as const });
+
+test('a preview decodes no more than the network sees, a full result decodes everything', (t) => {
+  const preview = makePlan(request(), 'preview', source, network);
+  t.deepEqual(preview.result, { width: 577, height: 433 });
+  t.deepEqual(preview.decode, { width: 1366, height: 1024 });
+  const full = makePlan(request({ size: 'full' }), 'full', source, network);
+  t.deepEqual(full.result, source);
+  t.deepEqual(full.decode, source);
+});
+
+test('auto is what the books made of it', (t) => {
+  const auto = request({ size: 'auto' });
+  t.deepEqual(reserveRequest('r', auto, source), { requestId: 'r', size: 'auto', pixels: 12_000_000 });
+  t.deepEqual(makePlan(auto, 'full', source, network).result, source);
+  t.deepEqual(makePlan(auto, 'preview', source, network).result, { width: 577, height: 433 });
+});
+
+test('only a preview is asked for as one', (t) => {
+  t.like(reserveRequest('r', request(), source), { size: 'preview' });
+  for (const size of ['medium', 'hd', 'full', '50MP'] as const)
+    t.like(reserveRequest('r', request({ size }), source), { size: 'full' });
+});
+
+test('only a ZIP keeps the colours under alpha 0', (t) => {
+  t.is(makePlan(request({ format: 'zip' }), 'full', source, network).hiddenColour, 'keep');
+  for (const format of ['auto', 'png', 'jpg', 'webp'] as const)
+    t.is(makePlan(request({ format }), 'full', source, network).hiddenColour, 'clear');
+});
+
+test('the matte alone has neither shadow nor background, except in a ZIP', (t) => {
+  const changes = {
+    channels: 'alpha',
+    shadow: { addShadow: true, shadowType: {}, shadowOpacity: {} },
+    background: { kind: 'colour', colour: [255, 0, 0, 255] },
+  } as const;
+  const alone = makePlan(request(changes), 'full', source, network);
+  t.is(alone.background, 'none');
+  t.is(alone.geometry.shadowOpacity, 0);
+  const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network);
+  t.is(zip.background, 'colour');
+  t.is(zip.geometry.shadowOpacity, 0.5);
+});
+
+test('roi is checked against the upright input', (t) => {
+  const roi = (x1: number, x2: number) => ({
+    x1: percent(x1),
+    y1: percent(0),
+    x2: percent(x2),
+    y2: percent(100),
+  });
+  t.notThrows(() => checkRoi(request({ roi: roi(10, 90) }), source));
+  t.is(errorOfCall(() => checkRoi(request({ roi: roi(10, 101) }), source)).code, 'roi_exceeds_bounds');
+  t.is(errorOfCall(() => checkRoi(request({ roi: roi(90, 10) }), source)).code, 'roi_region_empty');
+});
+
+test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (t) => {
+  t.true(lacksSubject(15, 100));
+  t.false(lacksSubject(16, 100));
+  t.false(lacksSubject(16, 80_000));
+  t.true(lacksSubject(2399, 12_000_000));
+  t.false(lacksSubject(2400, 12_000_000));
+});
+
+test('the word of a kind depends on the level', (t) => {
+  t.is(typeWord('person', 'none'), undefined);
+  t.is(typeWord('auto', '2'), 'other');
+  t.is(typeWord('graphic', '1'), 'other');
+  t.is(typeWord('graphic', '2'), 'graphics');
+  t.is(typeWord('transportation', '1'), 'other');
+  t.is(typeWord('transportation', '2'), 'transportation');
+  for (const type of ['person', 'product', 'car', 'animal', 'other'] as const)
+    for (const level of ['1', '2'] as const) t.is(typeWord(type, level), type);
+});
