@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { catalogue, type ErrorId } from '../../errors.ts';
 import type { Field } from '../field.ts';
 import { fields } from '../route/cutout/schema.ts';
 
@@ -25,6 +26,8 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | Schema;
   readonly $ref?: string;
+  /** Codes of the errors that a bad value of this field is answered with. */
+  readonly 'x-error-codes'?: readonly string[];
 }
 
 export type Properties = Readonly<Record<string, Schema>>;
@@ -35,21 +38,41 @@ export const text = (description: string, more: Schema = {}): Schema => ({
   ...more,
 });
 
-const picture = (description: string) => text(description, { contentMediaType: 'application/octet-stream' });
+const errors = (...ids: readonly ErrorId[]): Schema => ({
+  'x-error-codes': [...new Set(ids.map((id) => catalogue[id].code))],
+});
+
+/** Of a picture, whichever way it comes. */
+const pictureErrors = [
+  'file_too_large',
+  'invalid_file_type',
+  'invalid_dimensions',
+  'resolution_too_high',
+  'failed_to_read_image',
+] as const;
+
+const picture = (description: string) =>
+  text(description, { contentMediaType: 'application/octet-stream', ...errors(...pictureErrors) });
 
 const subjects = 'person|product|car|animal|graphic|transportation|other';
 
 /** The text of a field, as every content type may send it. */
-function textSchema({ schema, description, expected, perSubject }: Field<unknown>): Schema {
+function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
   const grammar = json.enum ? 'Upper and lower case are the same.' : `Expected ${expected}.`;
   const each = perSubject ? ' Also once per kind of subject.' : '';
-  return { ...json, description: `${description} ${grammar}${each}` };
+  return {
+    ...json,
+    description: `${description} ${grammar}${each}`,
+    ...(invalid === 'invalid_roi'
+      ? errors(invalid, 'roi_exceeds_bounds', 'roi_region_empty')
+      : errors(invalid)),
+  };
 }
 
 /** In JSON numbers and booleans are read as their text, and a field per subject may be an object. */
 function jsonSchema(field: Field<unknown>): Schema {
-  const { description, default: fallback, ...plain } = textSchema(field);
+  const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
   const others: Schema[] = [];
   if (words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
@@ -63,6 +86,7 @@ function jsonSchema(field: Field<unknown>): Schema {
   return {
     ...(description !== undefined && { description }),
     ...(fallback !== undefined && { default: fallback }),
+    ...(codes && { 'x-error-codes': codes }),
     ...(others.length === 0 ? plain : { anyOf: [plain, ...others] }),
   };
 }
@@ -81,12 +105,18 @@ const perSubjectTexts: Properties = Object.fromEntries(
 const sourceTexts: Properties = {
   image_file_b64: text(
     'The picture in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
-    { contentEncoding: 'base64' },
+    { contentEncoding: 'base64', ...errors(...pictureErrors) },
   ),
-  image_url: text('Address of the picture; http or https, on a public host.', { format: 'uri' }),
+  image_url: text('Address of the picture; http or https, on a public host.', {
+    format: 'uri',
+    ...errors('invalid_image_url', 'failed_image_download', ...pictureErrors),
+  }),
 };
 const backgroundTexts: Properties = {
-  bg_image_url: text('Address of a picture to lay behind the subject, as image_url.', { format: 'uri' }),
+  bg_image_url: text('Address of a picture to lay behind the subject, as image_url.', {
+    format: 'uri',
+    ...errors('invalid_bg_image_url', 'failed_bg_download', ...pictureErrors),
+  }),
 };
 const sourceFile = {
   image_file: picture('The picture: JPEG, PNG or WebP, at most 22 MB and 50 megapixels.'),

@@ -1,7 +1,9 @@
 import { catalogue } from '../../errors.ts';
-import type { Answer } from './answers.ts';
+import type { Answer, Header } from './answers.ts';
 import type { OpenApi, Operation } from './document.ts';
-import type { Schema } from './fields.ts';
+import type { Properties, Schema } from './fields.ts';
+import { samples } from './samples.ts';
+import { style } from './style.ts';
 
 const escapes: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -12,6 +14,7 @@ const escapes: Readonly<Record<string, string>> = {
 };
 const html = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 const code = (text: string): string => `<code>${html(text)}</code>`;
+const codes = (texts: readonly unknown[]): string => texts.map((text) => code(String(text))).join(' ');
 /** Text with `code` in backticks and paragraphs at empty lines. */
 const prose = (text: string): string =>
   text
@@ -25,70 +28,125 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
   return `<div class="wide"><table><thead>${row('th', head)}</thead><tbody>${rows.map((cells) => row('td', cells)).join('\n')}</tbody></table></div>`;
 };
 
-const values = ({ enum: words, examples }: Schema): string =>
-  (words ?? examples ?? []).map((word) => code(String(word))).join(' ');
+/** The words of a field, or examples of its grammar. */
+function values({ enum: words, examples, contentMediaType, contentEncoding, format }: Schema): string {
+  if (contentMediaType) return '<span class="soft">file, multipart only</span>';
+  if (words) return codes(words);
+  if (examples) return `<span class="soft">e.g.</span> ${codes(examples)}`;
+  return `<span class="soft">${html(contentEncoding ?? format ?? 'text')}</span>`;
+}
 
 const fieldRows = ({ properties = {}, patternProperties = {} }: Schema): string[][] =>
   Object.entries(properties).map(([name, schema]) => {
     const each = Object.keys(patternProperties).some((pattern) => pattern.startsWith(`^${name}\\[`));
     return [
       code(name) + (each ? `<br>${code(`${name}[person]`)} …` : ''),
-      schema.contentMediaType ? 'file (multipart only)' : values(schema),
-      schema.default === undefined ? '' : code(String(schema.default)),
       html(schema.description ?? ''),
+      values(schema),
+      schema.default === undefined ? '' : code(String(schema.default)),
+      codes(schema['x-error-codes'] ?? []),
     ];
   });
 
-const answerRow = ([status, { description, content = {}, headers = {} }]: readonly [string, Answer]) => [
+const headerRows = (headers: Readonly<Record<string, Header>>): string[][] =>
+  Object.entries(headers).map(([name, { description }]) => [code(name), html(description)]);
+
+const errorRow = ([status, { description, headers = {} }]: readonly [string, Answer]): string[] => [
   code(status),
   prose(description),
-  Object.keys(content).map(code).join(' '),
-  Object.keys(headers).map(code).join(' '),
+  codes(Object.keys(headers).filter((name) => name !== 'X-Request-Id')),
 ];
 
-function operation(path: string, method: string, described: Operation): string {
-  const { summary, description, requestBody, responses, operationId, security } = described;
-  const form = requestBody?.content['multipart/form-data']?.schema;
+/** Members of a JSON answer, nested ones with their way: `data.attributes.credits.total`. */
+function leaves(properties: Properties, way = ''): string[] {
+  return Object.entries(properties).flatMap(([name, schema]) => {
+    const inner = schema.properties ?? schema.items?.properties;
+    const here = `${way}${name}${schema.items ? '[0]' : ''}`;
+    return inner ? leaves(inner, `${here}.`) : [here];
+  });
+}
+
+function success(document: OpenApi, { description, content = {}, headers = {} }: Answer): string {
+  const refs = Object.values(content).flatMap(({ schema }) => (schema.$ref ? [schema.$ref] : []));
+  const members = refs.flatMap((ref) =>
+    leaves(document.components.schemas[ref.split('/').at(-1) ?? '']?.properties ?? {}),
+  );
   return [
-    `<section id="${operationId}"><h2>${code(`${method.toUpperCase()} ${path}`)}</h2>`,
-    prose(summary),
+    '<h3>Answer 200</h3>',
+    prose(description),
+    `<p>${codes(Object.keys(content))}${members.length > 0 ? `, JSON with ${codes(members)}` : ''}</p>`,
+    table(['Header', 'Meaning'], headerRows(headers)),
+  ].join('\n');
+}
+
+interface Described {
+  readonly paths: readonly string[];
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+/** Operations that are the same under several names stand together, under the first. */
+function sections(document: OpenApi): Described[] {
+  const found = new Map<string, Described>();
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const { operationId: _, summary: __, ...rest } = operation;
+      const content = JSON.stringify([method, rest]);
+      const same = found.get(content);
+      if (same) found.set(content, { ...same, paths: [...same.paths, path] });
+      else found.set(content, { paths: [path], method, operation });
+    }
+  }
+  return [...found.values()];
+}
+
+function section(document: OpenApi, { paths, method, operation }: Described): string {
+  const { summary, description, parameters = [], requestBody, responses, security } = operation;
+  const form = requestBody?.content['multipart/form-data']?.schema;
+  const { 200: done, ...errors } = responses;
+  const [first = '', ...others] = paths;
+  return [
+    `<section id="${operation.operationId}"><h2>${code(`${method.toUpperCase()} ${first}`)}</h2>`,
+    prose(`${summary}.`),
+    others.length > 0 ? `<p>Also as ${codes(others)}, the same in every respect.</p>` : '',
     description ? prose(description) : '',
-    security.length === 0 ? prose('Needs no key.') : '',
-    requestBody ? `<p>Body: ${Object.keys(requestBody.content).map(code).join(', ')}.</p>` : '',
-    form ? table(['Field', 'Values', 'Default', 'Meaning'], fieldRows(form)) : '',
-    table(['Status', 'Answer', 'Types', 'Headers'], Object.entries(responses).map(answerRow)),
+    prose(security.length === 0 ? 'Needs no key.' : 'Needs a key.'),
+    requestBody ? `<h3>Request</h3><p>Body as ${codes(Object.keys(requestBody.content))}.</p>` : '',
+    form ? table(['Field', 'Meaning', 'Values', 'Default', 'Errors'], fieldRows(form)) : '',
+    parameters.length > 0
+      ? table(
+          ['Request header', 'Meaning'],
+          parameters.map(({ name, description: meaning }) => [code(name), html(meaning)]),
+        )
+      : '',
+    done ? success(document, done) : '',
+    Object.keys(errors).length > 0
+      ? `<h3>Errors</h3>${table(['Status', 'Codes', 'Headers'], Object.entries(errors).map(errorRow))}`
+      : '',
     '</section>',
   ].join('\n');
 }
 
-const style = `
-:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-code,pre{font:.875em ui-monospace,monospace}
-pre{padding:1rem;overflow-x:auto;border:1px solid #8884}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;margin:1rem 0;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.4rem .6rem;border-bottom:1px solid #8884}
-td p{margin:0 0 .3rem}
-nav a{margin-right:1rem}`;
-
-/** The reference as one page: no scripts, nothing loaded from elsewhere. */
-export function referencePage(document: OpenApi, address: string): string {
-  const { title, description, version } = document.info;
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, described]) => ({ path, method, described })),
-  );
-  const links = operations.map(
-    ({ path, described }) => `<a href="#${described.operationId}">${html(path)}</a>`,
-  );
-  const errors = Object.values(catalogue)
+const errorRows = (): string[][] =>
+  Object.values(catalogue)
     .filter(({ status }) => status !== 499)
-    .map(({ status, code: name, title: said, detail }) => [
-      code(String(status)),
+    .map(({ status, code: name, title, detail }) => [
       code(name),
-      html(said),
+      code(String(status)),
+      html(title),
       html(detail),
     ]);
+
+/** The reference as one page: no scripts, nothing loaded from elsewhere. `address` is for the samples. */
+export function referencePage(document: OpenApi, address: string): string {
+  const { title, description, version } = document.info;
+  const all = sections(document);
+  const links = all.map(
+    ({ paths, operation }) => `<a href="#${operation.operationId}">${html(paths[0] ?? '')}</a>`,
+  );
+  const programs = samples.map(
+    ({ name, id, text }) => `<h3>${html(name)}</h3><pre id="${id}">${html(text(address))}</pre>`,
+  );
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -98,16 +156,17 @@ export function referencePage(document: OpenApi, address: string): string {
 <style>${style}</style>
 </head>
 <body>
-<h1>${html(title)} API ${html(version)}</h1>
-${prose(description)}
-<nav>${links.join(' ')} <a href="#errors">errors</a> <a href="openapi.json">openapi.json</a></nav>
-<h2>In one line</h2>
-<pre id="example">${html(`curl -H "X-Api-Key: $CUTOUT_KEY" -F image_file=@photo.jpg -F size=auto -o cutout.png ${address}/v1.0/cutout`)}</pre>
-${prose('The key goes into the header `X-Api-Key`, or into `Authorization: Bearer`.')}
-${operations.map(({ path, method, described }) => operation(path, method, described)).join('\n')}
-<section id="errors"><h2>Errors</h2>
-${prose('Every error is one object: `{"errors":[{"title":"…","code":"…","detail":"…"}]}`. Errors are never charged.')}
-${table(['Status', 'Code', 'Title', 'Detail'], errors)}
+<header><h1>${html(title)} API <small>${html(version)}</small></h1>
+${prose(description)}</header>
+<nav><a href="#start">Start</a> ${links.join(' ')} <a href="#errors">Errors</a> <a href="openapi.json">openapi.json</a></nav>
+<section id="start"><h2>Start</h2>
+${prose('The key goes into the header `X-Api-Key`, or into `Authorization: Bearer`. The samples read it from `CUTOUT_KEY`.')}
+${programs.join('\n')}
+</section>
+${all.map((each) => section(document, each)).join('\n')}
+<section id="errors"><h2>All errors</h2>
+${prose('Every error is one object: `{"errors":[{"title":"…","code":"…","detail":"…"}]}`. Errors are never charged. The detail says what was received where that helps; here stands the usual one.')}
+${table(['Code', 'Status', 'Title', 'Detail'], errorRows())}
 </section>
 </body>
 </html>

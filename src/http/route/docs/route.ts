@@ -1,6 +1,7 @@
 import type { Middleware } from '../../context.ts';
 import { openApiDocument } from '../../openapi/document.ts';
 import { referencePage } from '../../openapi/page.ts';
+import { pagePolicy } from '../../openapi/style.ts';
 import type { Route } from '../../router.ts';
 
 /** `/openapi.json` and `/docs`: the description of the service. Need no key. */
@@ -13,7 +14,9 @@ export function docsRoutes(version: string): Route[] {
   };
   const page: Middleware = (ctx) => {
     ctx.set('Content-Type', 'text/html; charset=utf-8');
-    ctx.set('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'");
+    ctx.set('Content-Security-Policy', pagePolicy);
+    ctx.set('X-Content-Type-Options', 'nosniff');
+    ctx.set('Referrer-Policy', 'no-referrer');
     ctx.body = referencePage(document, `${ctx.protocol}://${ctx.host}`);
   };
   return [
