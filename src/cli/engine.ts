@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import type { Config } from '../config.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -5,7 +6,7 @@ import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
 import { configureLibvips } from '../image/libvips.ts';
 import { CONTRACT_LIMITS, type ProbeLimits } from '../image/types.ts';
-import { ensureNetwork } from '../models/ensure.ts';
+import { ensureNetwork, locateNetwork } from '../models/ensure.ts';
 import type { Observer } from '../models/observer.ts';
 
 export interface OpenEngine {
@@ -28,6 +29,13 @@ export function configureImages(config: Config): ProbeLimits {
   return { ...CONTRACT_LIMITS, formats };
 }
 
+/** Tells one version of a file from another that was moved into its place. */
+const identity = (file: string): Promise<string> =>
+  stat(file).then(
+    ({ ino, mtimeMs }) => `${ino} ${mtimeMs}`,
+    () => 'missing',
+  );
+
 /**
  * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it. Rejects with
  * ModelError or EngineError, whose messages are for the operator.
@@ -38,8 +46,7 @@ export async function openEngine(
 ): Promise<OpenEngine> {
   const { modelsDir, device, deviceId, model, runtime, queueLimit } = config;
   const native = loadAddon();
-  const network = await ensureNetwork(model, { modelsDir, pull, device, observer, signal });
-  signal.throwIfAborted();
+  const located = await locateNetwork(model, { modelsDir, device });
   const threads = threadsOf(config);
   const engine = createEngine(native, {
     ...threads,
@@ -50,7 +57,15 @@ export async function openEngine(
     queueLimit: queueLimit || 10_000,
   });
   try {
-    return { engine, network, info: await engine.load(network), threads };
+    // Opening a file takes longer than checking it: both at once. What the check says counts first; a file it
+    // replaced is opened again.
+    const before = await identity(located.path);
+    const early = before === 'missing' ? undefined : engine.load(located);
+    early?.catch(() => {});
+    const network = await ensureNetwork(model, { modelsDir, pull, device, observer, signal });
+    signal.throwIfAborted();
+    const same = early !== undefined && (await identity(network.path)) === before;
+    return { engine, network, info: await (same ? early : engine.load(network)), threads };
   } catch (error) {
     await engine.close(0);
     throw error;

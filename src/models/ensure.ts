@@ -23,6 +23,20 @@ export interface EnsureOptions {
   readonly signal?: AbortSignal;
 }
 
+const specOf = ({ input, output }: Manifest, name: string, path: string): NetworkSpec => {
+  const { width, height, mean, std } = input;
+  return { name, path, width, height, mean, std, output };
+};
+
+/** Where `ensureNetwork` finds or puts the network; nothing is read but the catalogue. Rejects with ModelError. */
+export async function locateNetwork(
+  name: string,
+  { modelsDir, device, catalogueDir }: Pick<EnsureOptions, 'modelsDir' | 'device' | 'catalogueDir'>,
+): Promise<NetworkSpec> {
+  const { manifest } = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  return specOf(manifest, name, networkFiles(modelsDir, manifest, precisionFor(manifest, device)).prepared);
+}
+
 /**
  * What the engine needs to open a network, after checking every byte of its file. A network prepared by
  * another version of Cutout is prepared again. Rejects with ModelError, whose message is for the operator.
@@ -45,6 +59,5 @@ export async function ensureNetwork(name: string, options: EnsureOptions): Promi
     }
     await prepareAgain(entry, work);
   }
-  const { width, height, mean, std } = manifest.input;
-  return { name, path: files.prepared, width, height, mean, std, output: manifest.output };
+  return specOf(manifest, name, files.prepared);
 }
