@@ -34,6 +34,7 @@ async function measure({ network, setting, rounds }) {
     deviceId: 0,
     pixelThreads: 1,
     queueLimit: PARALLEL,
+    idleReleaseMs: 0,
     ...setting,
   });
   const size = { width: 64, height: 64 };

@@ -162,6 +162,7 @@ EngineOptions to_engine_options(const Napi::Value& value) {
   options.intra_op_threads = integer(from, "intraOpThreads", 1, kMaxThreads);
   options.pixel_threads = integer(from, "pixelThreads", 1, kMaxThreads);
   options.queue_limit = integer(from, "queueLimit", 0, 1'000'000);
+  options.idle_release_ms = integer(from, "idleReleaseMs", 0, 86'400'000);
   return options;
 }
 

@@ -76,12 +76,15 @@ std::string runtime_version() {
   return opened_version;
 }
 
-void release_memory() {
-  network_memory().release_cached();
+void trim_heap() {
 #ifdef __GLIBC__
-  // Opening a network leaves hundreds of megabytes of freed protobuf strings in the heap.
   malloc_trim(0);
 #endif
+}
+
+void release_memory() {
+  network_memory().release_cached();
+  trim_heap();
 }
 
 Ort::Env& environment() {

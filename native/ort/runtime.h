@@ -15,6 +15,10 @@ Status open_runtime(const std::string& path);
 /// Version of the opened library, for example "1.30.0"; empty before open_runtime.
 std::string runtime_version();
 
+/// Gives freed heap back to the system: opening a network leaves hundreds of megabytes of protobuf
+/// strings.
+void trim_heap();
+
 /// Gives memory that no network needs at the moment back to the system; the next run fetches it
 /// again. Any thread, also beside runs.
 void release_memory();

@@ -14,15 +14,16 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
 
 namespace {
 
-/// Longer than the pauses between requests under load: the next run pays about 0.1 s for pages.
-constexpr std::chrono::seconds kIdle{3};
+IdleWork idle_work(const EngineOptions& options) {
+  if (options.idle_release_ms == 0) return {};
+  return {std::chrono::milliseconds(options.idle_release_ms), &ort::release_memory};
+}
 
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
     : options_(options),
-      scheduler_(options.workers, options.pixel_threads, options.queue_limit,
-                 {kIdle, &ort::release_memory}) {}
+      scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {}
 
 template <typename Result>
 void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
@@ -58,7 +59,8 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
-    ort::release_memory();
+    // What the warm-up run used stays: the first request finds it.
+    ort::trim_heap();
     const std::lock_guard lock(mutex_);
     networks_[spec.name] = loaded;
     return {};

@@ -31,6 +31,7 @@ struct EngineOptions {
   int intra_op_threads = 1;
   int pixel_threads = 1;
   int queue_limit = 0;
+  int idle_release_ms = 0;
 };
 
 struct NetworkInfo {

@@ -174,7 +174,12 @@ void Scheduler::run(const EntryPointer& entry, int worker) {
     // A job that was stopped ends so, whatever its work made of it: cancel() has promised it.
     if (entry->token.stopped()) status = entry->token.check();
     --state(entry->job.lane).running;
-    if (entry->job.lane == Lane::kNetwork && idle_.work) idle_due_ = Clock::now() + idle_.after;
+    if (idle_.work) {
+      // A worker that sleeps without a time has to learn of it; one that wakes up earlier looks
+      // again.
+      if (idle_due_ == Clock::time_point::max()) work_.notify_one();
+      idle_due_ = Clock::now() + idle_.after;
+    }
     std::erase(running_, entry);
     count(status.code());
     changed_.notify_all();

@@ -55,6 +55,7 @@ export async function openEngine(
     deviceId,
     // The gate before it (Admission) lets far fewer in; 0 there means that all may wait.
     queueLimit: queueLimit || 10_000,
+    idleReleaseMs: config.idleRelease * 1000,
   });
   try {
     // Opening a file takes longer than checking it: both at once. What the check says counts first; a file it

@@ -57,6 +57,8 @@ export interface EngineOptions {
   readonly pixelThreads: number;
   /** Jobs that may wait for a thread, of both kinds; one more is rejected with ENGINE_QUEUE_FULL. */
   readonly queueLimit: number;
+  /** Milliseconds without a run after which its memory goes back to the system, at most a day; 0 = never. */
+  readonly idleReleaseMs: number;
 }
 
 export interface NetworkSpec {

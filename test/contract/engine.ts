@@ -529,6 +529,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [{ intraOpThreads: '2' }, TypeError, /Expected a number for intraOpThreads but received '2'\./],
       [{ pixelThreads: 0 }, RangeError, /pixelThreads/],
       [{ queueLimit: -1 }, RangeError, /queueLimit/],
+      [{ idleReleaseMs: -1 }, RangeError, /idleReleaseMs/],
       [{ deviceId: undefined }, TypeError, /deviceId but received undefined/],
       [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
       [{ provider: 3 }, TypeError, /provider/],
