@@ -9,6 +9,7 @@ import { body } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
+import { host } from './http/middleware/host.ts';
 import { log } from './http/middleware/log.ts';
 import { rateWindow } from './http/middleware/rateWindow.ts';
 import { requestId } from './http/middleware/requestId.ts';
@@ -64,6 +65,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(closeWhenStopping(health));
   app.use(errors(logger));
   app.use(deadline(timeout));
+  app.use(host);
   const key = auth(authenticate);
   const routes = [
     cutoutRoute([key, rateWindow(rate), available(health), body], cutout, logger),

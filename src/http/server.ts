@@ -92,6 +92,8 @@ export async function listen(
       headersTimeout: 20_000,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
+      // The application sees to it, so that the answer is one of its own.
+      requireHostHeader: false,
     },
     handler,
   );
@@ -99,7 +101,11 @@ export async function listen(
     holdUpload(req);
     handler(req, res);
   });
+  // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
+  server.on('checkExpectation', handler);
   server.on('clientError', refuse);
+  // Each of the requests that are sent ahead on one connection listens for its end.
+  server.on('connection', (socket) => socket.setMaxListeners(0));
   const address = await listening(server, host, port);
   return {
     server,

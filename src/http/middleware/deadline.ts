@@ -1,5 +1,6 @@
 import { fail } from '../../errors.ts';
 import type { Middleware } from '../context.ts';
+import { onceEnded } from '../ended.ts';
 
 /** One signal for the whole request: the client closed the connection, or time is up. */
 export const deadline =
@@ -11,7 +12,7 @@ export const deadline =
       () => controller.abort(fail('timeout', { detail: `The request took longer than ${seconds} s.` })),
       ms,
     );
-    ctx.res.once('close', () => {
+    onceEnded(ctx, () => {
       clearTimeout(timer);
       if (!ctx.res.writableFinished) controller.abort(fail('client_closed'));
     });

@@ -1,6 +1,7 @@
 import type { Cutout } from '../../../cutout/cutout.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
+import { onceEnded } from '../../ended.ts';
 import type { Route } from '../../router.ts';
 import { present } from './present.ts';
 import { parseCutout } from './schema.ts';
@@ -22,8 +23,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       void result
         .delivered()
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
-    if (ctx.res.closed) delivered();
-    else ctx.res.once('close', delivered);
+    onceEnded(ctx, delivered);
     present(ctx, result);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
