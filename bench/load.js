@@ -35,6 +35,7 @@ export async function load({ network, seconds, cores }) {
         }
       };
       await Promise.all(Array.from({ length: PARALLEL }, worker));
+      console.log(`served ${times.length} in ${((performance.now() - begin) / 1000).toFixed(1)} s`);
       served.push({ perSecond: times.length / ((performance.now() - begin) / 1000), times });
     } finally {
       await server.stop();
