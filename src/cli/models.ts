@@ -79,10 +79,10 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       const entries = await listCatalogue(catalogueDir);
       const rows = await Promise.all(
         entries.map(async (entry) => {
-          const { name, licence, file, input } = entry.manifest;
+          const { name, role, licence, file, input } = entry.manifest;
           const mark = name === defaultNetwork ? '*' : ' ';
           const limits = licence.restricted ? `${licence.name} (restricted)` : licence.name;
-          const state = await stateOf(dependencies, entry);
+          const state = `${await stateOf(dependencies, entry)}${role === 'detector' ? ', for subject types' : ''}`;
           return [`${mark} ${name}`, limits, `${input.width}x${input.height}`, megabytes(file.bytes), state];
         }),
       );
@@ -93,10 +93,15 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   command
     .command('pull')
     .description('fetch, check and prepare a network; an interrupted pull is continued')
-    .argument('[name]', 'network', defaultNetwork)
+    .argument('[name]', `network; without it ${defaultNetwork} and what tells subject types`)
     .option('--from <place>', 'take the file from this https address or local file; its sum must match')
-    .action(async (name: string, { from }: { from?: string }) => {
-      ready(name, await run(name, from, pullNetwork));
+    .action(async (name: string | undefined, { from }: { from?: string }) => {
+      ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, from, pullNetwork));
+      if (name !== undefined || from !== undefined) return;
+      for (const { manifest } of await listCatalogue(catalogueDir)) {
+        if (manifest.role === 'detector')
+          ready(manifest.name, await run(manifest.name, undefined, pullNetwork));
+      }
     });
 
   command

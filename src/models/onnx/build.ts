@@ -1,0 +1,65 @@
+import { create } from '@bufbuild/protobuf';
+import { FLOAT } from './graph.ts';
+import {
+  type AttributeProto,
+  AttributeProtoSchema,
+  type NodeProto,
+  NodeProtoSchema,
+  type TensorProto,
+  TensorProtoSchema,
+  TensorShapeProto_DimensionSchema,
+  TypeProto_TensorSchema,
+  type ValueInfoProto,
+  ValueInfoProtoSchema,
+} from './onnx_pb.ts';
+
+/** Attribute types, by their numbers in the ONNX standard. */
+const TYPES = { int: 2, text: 3, ints: 7 } as const;
+
+/** An attribute's value: text, an integer or a list of integers. */
+export type Setting = string | number | readonly number[];
+
+function attributeOf(name: string, value: Setting): AttributeProto {
+  if (typeof value === 'string')
+    return create(AttributeProtoSchema, { name, type: TYPES.text, s: Buffer.from(value) });
+  if (typeof value === 'number')
+    return create(AttributeProtoSchema, { name, type: TYPES.int, i: BigInt(value) });
+  return create(AttributeProtoSchema, { name, type: TYPES.ints, ints: value.map(BigInt) });
+}
+
+/** A node with one output, after which it is named. */
+export function buildNode(
+  opType: string,
+  input: readonly string[],
+  output: string,
+  settings: Readonly<Record<string, Setting>> = {},
+): NodeProto {
+  return create(NodeProtoSchema, {
+    name: output,
+    opType,
+    input: [...input],
+    output: [output],
+    attribute: Object.entries(settings).map(([name, value]) => attributeOf(name, value)),
+  });
+}
+
+/** An initializer of 32-bit floats; no dimension means a scalar. */
+export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
+  const rawData = new Uint8Array(values.length * 4);
+  const view = new DataView(rawData.buffer);
+  values.forEach((value, at) => {
+    view.setFloat32(at * 4, value, true);
+  });
+  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType: FLOAT, rawData });
+}
+
+/** An input or output of 32-bit floats; without `dims` its shape is left to be found out. */
+export function floatValue(name: string, dims?: readonly number[]): ValueInfoProto {
+  const shape = dims && {
+    dim: dims.map((side) =>
+      create(TensorShapeProto_DimensionSchema, { value: { case: 'dimValue', value: BigInt(side) } }),
+    ),
+  };
+  const value = create(TypeProto_TensorSchema, { elemType: FLOAT, ...(shape && { shape }) });
+  return create(ValueInfoProtoSchema, { name, type: { value: { case: 'tensorType', value } } });
+}

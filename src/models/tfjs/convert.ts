@@ -1,0 +1,110 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { buildNode, floatTensor, floatValue, type Setting } from '../onnx/build.ts';
+import { int64Tensor } from '../onnx/graph.ts';
+import {
+  GraphProtoSchema,
+  ModelProtoSchema,
+  type NodeProto,
+  OperatorSetIdProtoSchema,
+  type TensorProto,
+} from '../onnx/onnx_pb.ts';
+import { type Constant, readTfGraph, type TfGraph } from './graph.ts';
+import { type Operand, operators, type Sink } from './operators.ts';
+
+const OPSET = 17n;
+const IR_VERSION = 8n;
+
+class Writer implements Sink {
+  readonly nodes: NodeProto[] = [];
+  readonly initializers: TensorProto[] = [];
+
+  node(
+    opType: string,
+    inputs: readonly string[],
+    output: string,
+    settings?: Readonly<Record<string, Setting>>,
+  ) {
+    this.nodes.push(buildNode(opType, inputs, output, settings));
+    return output;
+  }
+
+  floats(dims: readonly number[], values: Float32Array): string {
+    return this.#add((name) => floatTensor(name, dims, values));
+  }
+
+  integers(values: readonly number[]): string {
+    return this.#add((name) => int64Tensor(name, values.map(BigInt)));
+  }
+
+  #add(make: (name: string) => TensorProto): string {
+    const name = `constant ${this.initializers.length}`;
+    this.initializers.push(make(name));
+    return name;
+  }
+}
+
+/** Follows the graph from a wanted tensor back to the picture, each node once. */
+function emitter(graph: TfGraph, sink: Sink) {
+  const done = new Set<string>();
+  const picture: { name?: string; dims?: readonly number[] } = {};
+
+  function operandOf(input: string): Operand {
+    const name = input.replace(/:0$/, '');
+    const constant: Constant | undefined = graph.constants.get(name);
+    if (constant) return { kind: 'constant', constant };
+    const node = graph.nodes.get(name);
+    if (!node) throw new RangeError(`the graph has no tensor ${input}`);
+    const [first = ''] = node.input;
+    if (node.op === 'Identity') return operandOf(first);
+    if (!done.has(name)) {
+      done.add(name);
+      if (node.op === 'Placeholder') {
+        const [batch, height, width, channels] = (node.attr['shape']?.shape?.dim ?? []).map(
+          ({ size }) => size,
+        );
+        if (height === undefined || width === undefined || channels === undefined)
+          throw new RangeError(`${name} has no size`);
+        Object.assign(picture, { name, dims: [batch, channels, height, width] });
+      } else {
+        const operator = operators[node.op];
+        if (!operator) throw new RangeError(`${name} is a ${node.op}, which cannot be converted`);
+        const inputs = node.input.filter((each) => !each.startsWith('^')).map(operandOf);
+        operator({ node, inputs, sink });
+      }
+    }
+    return { kind: 'tensor', name };
+  }
+
+  return { operandOf, picture };
+}
+
+/**
+ * Turns a TensorFlow.js graph model of one picture into an ONNX file: [N,H,W,C] becomes [N,C,H,W], and only
+ * what `outputs` need is converted. Outputs keep the names of the tensors that make them. Throws a RangeError
+ * that names the node for an operator or setting outside operators.ts.
+ */
+export function tfjsToOnnx(json: string, weights: Uint8Array, outputs: readonly string[]): Uint8Array {
+  const graph = readTfGraph(json, weights);
+  const writer = new Writer();
+  const { operandOf, picture } = emitter(graph, writer);
+  const names = outputs.map((name) => {
+    const operand = operandOf(name);
+    if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
+    return operand.name;
+  });
+  if (picture.name === undefined || picture.dims === undefined)
+    throw new RangeError('no output depends on a picture');
+  const model = create(ModelProtoSchema, {
+    irVersion: IR_VERSION,
+    producerName: 'cutout',
+    opsetImport: [create(OperatorSetIdProtoSchema, { domain: '', version: OPSET })],
+    graph: create(GraphProtoSchema, {
+      name: 'network',
+      node: writer.nodes,
+      initializer: writer.initializers,
+      input: [floatValue(picture.name, picture.dims)],
+      output: names.map((name) => floatValue(name)),
+    }),
+  });
+  return toBinary(ModelProtoSchema, model);
+}
