@@ -22,6 +22,7 @@ export async function hashFiles(paths, extra = '') {
     const children = await readdir(entry, { withFileTypes: true });
     for (const child of children.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const full = path.join(entry, child.name);
+      if (child.name === 'node_modules') continue;
       if (child.isDirectory()) await walk(full);
       else if (child.isFile()) await add(full);
     }

@@ -1,0 +1,10 @@
+import * as kernels from './kernels.ts';
+import type { BenchModule } from './lib/command.ts';
+import * as png from './png.ts';
+import * as prepare from './prepare.ts';
+import * as repeats from './repeats.ts';
+import * as speed from './speed.ts';
+import * as threads from './threads.ts';
+
+/** Every bench, in the order of --help and of `all`. bench/README.md says how to add one. */
+export const benches: readonly BenchModule[] = [speed, kernels, png, threads, repeats, prepare];

@@ -1,0 +1,71 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { BenchModule, Context } from './command.ts';
+import { machine, versions } from './machine.ts';
+import type { Report } from './outcome.ts';
+import { reportText } from './print.ts';
+import { page } from './report/page.ts';
+
+/** Runs a bench and puts round its outcome what every report says. */
+export async function measure(
+  { command, run }: BenchModule,
+  options: object,
+  context: Context,
+): Promise<Report> {
+  const before = { machine: machine(), versions: versions(), started: new Date().toISOString() };
+  const begin = performance.now();
+  const outcome = await run(options as never, context);
+  return {
+    format: 'cutout-bench-1',
+    bench: command.name,
+    title: command.title,
+    ...before,
+    seconds: (performance.now() - begin) / 1000,
+    ...outcome,
+  };
+}
+
+/** A stream that text goes to; `isTTY` where a person looks on. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+export interface Output {
+  /** What was measured. */
+  readonly out: Sink;
+  /** What is going on. */
+  readonly err: Sink;
+}
+
+export interface Destinations {
+  /** A file, or `-` for standard output. */
+  readonly json?: string;
+  readonly html?: string;
+}
+
+async function save(file: string, text: string): Promise<void> {
+  await mkdir(path.dirname(path.resolve(file)), { recursive: true });
+  await writeFile(file, text);
+}
+
+/** Prints a report and writes the files asked for. */
+export async function deliver(report: Report, { json, html }: Destinations, out: Sink): Promise<void> {
+  const text = `${JSON.stringify(report, null, 1)}\n`;
+  if (html !== undefined) await save(html, page([report]));
+  if (json !== undefined && json !== '-') await save(json, text);
+  out.write(json === '-' ? text : reportText(report));
+}
+
+/** Lines on a terminal that are overwritten by the next one, or one after another elsewhere. */
+export function progressOn(sink: Sink, name: string): Context & { readonly done: () => void } {
+  const clear = sink.isTTY ? '\r\u001b[K' : '';
+  return {
+    progress: (text) => {
+      sink.write(`${clear}${name}: ${text}${sink.isTTY ? '' : '\n'}`);
+    },
+    done: () => {
+      if (clear) sink.write(clear);
+    },
+  };
+}

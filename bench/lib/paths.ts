@@ -1,0 +1,17 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
+export const root = fileURLToPath(new URL('../../../../', import.meta.url));
+export const main = path.join(root, 'build', 'ts', 'src', 'main.js');
+/** Has the kernels by themselves; made by `npm run setup -- --tests`. */
+export const testAddon = path.join(root, 'build', 'native', 'Release', 'cutout_test.node');
+export const peersFolder = path.join(root, 'bench', 'peers');
+
+/** Where networks are: as the server reads it. */
+export const modelsFolder = (): string =>
+  process.env['CUTOUT_MODELS_DIR'] ?? path.join(root, 'data', 'models');
+export const preparedNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.onnx');
+
+/** A compiled script of this folder that runs in a process of its own. */
+export const childScript = (name: string): string => fileURLToPath(new URL(name, import.meta.url));

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { main, modelsFolder, root } from './paths.ts';
+
+const KEY = 'bench-key-0123456789abcdef0123456789';
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** Resident memory of a process in MB (10^6): now, and the highest since the last `resetPeak`. */
+export async function memory(pid: number): Promise<{ readonly now: number; readonly peak: number }> {
+  const text = await readFile(`/proc/${pid}/status`, 'utf8');
+  const field = (name: string) =>
+    (Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? Number.NaN) * 1024) / 1e6;
+  return { now: field('VmRSS'), peak: field('VmHWM') };
+}
+
+export const resetPeak = (pid: number): Promise<void> => writeFile(`/proc/${pid}/clear_refs`, '5');
+
+/** Of the times in /proc/<pid>/stat: USER_HZ, 100 on every Linux that Node runs on. */
+const TICK_MS = 10;
+
+/** Processor time of a process so far, all threads, in milliseconds. */
+export async function processorMs(pid: number): Promise<number> {
+  const fields = ((await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1] ?? '').split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+export interface OwnServer {
+  readonly url: string;
+  readonly key: string;
+  readonly pid: number;
+  /** From the start of the process to the first 200 of /health/ready. */
+  readonly readyMs: number;
+  stop(): Promise<void>;
+}
+
+/** What scripts/start.js gives the server before it starts. */
+async function processSettings(): Promise<NodeJS.ProcessEnv> {
+  const file = path.join(root, 'scripts', 'setup', 'process.js');
+  const { processSettings: settings } = (await import(file)) as { processSettings: () => NodeJS.ProcessEnv };
+  return settings();
+}
+
+/** A server of its own on loopback with a fresh data folder and no limit that a bench could meet. */
+export async function startServer(env: NodeJS.ProcessEnv = {}): Promise<OwnServer> {
+  const port = await freePort();
+  const data = mkdtempSync(path.join(tmpdir(), 'cutout-bench-'));
+  const settings = await processSettings();
+  const started = performance.now();
+  const child = spawn(process.execPath, [main, 'serve'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: {
+      ...settings,
+      ...process.env,
+      CUTOUT_PORT: String(port),
+      CUTOUT_HOST: '127.0.0.1',
+      CUTOUT_DATA_DIR: data,
+      CUTOUT_MODELS_DIR: modelsFolder(),
+      CUTOUT_API_KEY: KEY,
+      CUTOUT_RATE_LIMIT: '0',
+      ...env,
+    },
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-4000);
+  });
+  const ended = once(child, 'close');
+  const url = `http://127.0.0.1:${port}`;
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM');
+    await ended;
+    rmSync(data, { recursive: true, force: true });
+  };
+  for (;;) {
+    if (child.exitCode !== null || child.pid === undefined) {
+      await stop();
+      throw new Error(`the server ended while starting:\n${errors}`);
+    }
+    const ready = await fetch(`${url}/health/ready`).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+    if (ready) return { url, key: KEY, pid: child.pid, readyMs: performance.now() - started, stop };
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,11 @@
+// npm run bench -- NAME [options]: measures, prints a table, and writes JSON and an HTML page where asked to.
+import { benches } from './benches.ts';
+import { createProgram } from './program.ts';
+
+try {
+  await createProgram(benches, { out: process.stdout, err: process.stderr }).parseAsync();
+} catch (error) {
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  if (process.env['DEBUG'] !== undefined) console.error(error);
+  process.exitCode = 1;
+}
