@@ -1,5 +1,5 @@
 export default {
-  files: ['build/ts/test/**/*.test.js', 'test/scripts/*.test.js'],
+  files: ['build/ts/test/**/*.test.js', 'test/scripts/*.test.js', 'test/bench/*.test.js'],
   workerThreads: false,
   concurrency: 2,
   timeout: '2m',

@@ -1,0 +1,26 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import sharp from 'sharp';
+
+/** Lossless and quick: these files are large and read once. */
+export const png = (data, { width, height }, channels) =>
+  sharp(data, { raw: { width, height, channels } }).png({ compressionLevel: 1 }).toBuffer();
+
+/**
+ * Writes a picture as `images/NAME.png`, `alphas/NAME.png` (8-bit gray) and `foregrounds/NAME.png` below a folder: the
+ * layout that `npm run bench -- quality --images … --alphas … --foregrounds …` reads.
+ * @param {string} folder @param {import('./index.js').Picture} picture
+ */
+export async function writePicture(folder, picture) {
+  const parts = [
+    ['images', picture.composite, 3],
+    ['alphas', picture.alpha, 1],
+    ['foregrounds', picture.foreground, 3],
+  ];
+  await Promise.all(
+    parts.map(async ([part, data, channels]) => {
+      await mkdir(path.join(folder, part), { recursive: true });
+      await writeFile(path.join(folder, part, `${picture.name}.png`), await png(data, picture, channels));
+    }),
+  );
+}
