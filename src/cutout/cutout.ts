@@ -4,7 +4,7 @@ import type { Box } from '../engine/types.ts';
 import type { Download } from '../fetch/download.ts';
 import type { Encoded } from '../image/encode.ts';
 import { probe } from '../image/probe.ts';
-import type { Dimensions, ProbeLimits } from '../image/types.ts';
+import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
 import { contentHash } from '../results/hash.ts';
 import type { Results } from '../results/results.ts';
@@ -40,18 +40,20 @@ export interface Kept extends Encoded, Dimensions {
   readonly type: string | undefined;
   readonly charged: QuarterCredits;
   readonly stages: Stages;
-  /**
-   * To be called once the answer is out or its client gone: until then a crash gives the charge back. Of
-   * several answers the first one counts.
-   */
-  delivered(): Promise<void>;
+  /** Makes the charge final; until then a crash gives it back. Only the first call does anything. */
+  conclude(): Promise<void>;
 }
 
-export interface CutoutResult extends Kept {
-  /** True when the work was done, and charged, for an earlier call. */
+export interface CutoutResult extends Omit<Kept, 'conclude'> {
+  /** True when an earlier answer carried this result, and its charge. */
   readonly replayed: boolean;
   /** The account's window after this call. */
   readonly rate: RateState;
+  /**
+   * To be called once: when the answer is out, or its client gone before that (`delivered` false). The charge
+   * is then final; an answer that never got out leaves it to the next one to tell of it.
+   */
+  ended(delivered: boolean): Promise<void>;
 }
 
 export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<CutoutResult>;
@@ -59,7 +61,7 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
 const nothing = credits(0);
 
 /** Made here, where nothing of the request is in reach: what a kept result holds on to stays in memory. */
-function deliverOnce(reservation: Reservation): Kept['delivered'] {
+function concludeOnce(reservation: Reservation): Kept['conclude'] {
   let done: Promise<void> | undefined;
   return () => {
     done ??= reservation.delivered();
@@ -71,6 +73,8 @@ function deliverOnce(reservation: Reservation): Kept['delivered'] {
 interface Loaded {
   readonly picture: Uint8Array;
   readonly background: Uint8Array | undefined;
+  /** What the picture's header says, where it had to be looked at before. */
+  readonly probed?: Probe;
 }
 
 /** What a kept result occupies: the whole memory behind its bytes. */
@@ -81,11 +85,22 @@ export function createCutout(parts: CutoutParts): Cutout {
   const { gates, results, download, limits } = parts;
   const work = createWork(parts);
 
-  async function load({ source, background }: CutoutRequest, signal: AbortSignal): Promise<Loaded> {
+  /** The picture's header and the roi, which belongs to it. */
+  async function look(request: CutoutRequest, picture: Uint8Array): Promise<Probe> {
+    const probed = await probe(picture, limits);
+    checkRoi(request, probed);
+    return probed;
+  }
+
+  async function load(request: CutoutRequest, signal: AbortSignal): Promise<Loaded> {
+    const { source, background } = request;
     const from = { download, maxBytes: limits.maxBytes, signal };
     const picture = await loadSource(source, from);
     if (background.kind !== 'picture') return { picture, background: undefined };
-    return { picture, background: await loadSource(background.source, from, 'bg_image_url') };
+    if (background.source.kind === 'bytes') return { picture, background: background.source.bytes };
+    // What is wrong with the picture is told first, and then nothing is fetched for it (CONTRACT section 6).
+    const probed = await look(request, picture);
+    return { picture, probed, background: await loadSource(background.source, from, 'bg_image_url') };
   }
 
   /** Steps 3 to 6, for all who wait for this result. */
@@ -93,9 +108,8 @@ export function createCutout(parts: CutoutParts): Cutout {
     const { accountId, requestId, signal, note } = call;
     // 3. Probe types and headers; nothing is decoded yet.
     const { picture, background } = loaded;
-    const source = await probe(picture, limits);
+    const source = loaded.probed ?? (await look(request, picture));
     note({ input: `${source.width}x${source.height} ${source.format}`, bytes: picture.length });
-    checkRoi(request, source);
     const inputs = {
       picture: { bytes: picture, probe: source },
       background: background && { bytes: background, probe: await probe(background, limits) },
@@ -111,7 +125,7 @@ export function createCutout(parts: CutoutParts): Cutout {
       // 6. Settle: only now is anything charged.
       const charged = await reservation.settle('pending');
       const type = typeWord(request.type, request.typeLevel);
-      const delivered = deliverOnce(reservation);
+      const conclude = concludeOnce(reservation);
       return {
         ...encoded,
         width,
@@ -121,7 +135,7 @@ export function createCutout(parts: CutoutParts): Cutout {
         type,
         charged,
         stages,
-        delivered,
+        conclude,
       };
     });
   }
@@ -131,7 +145,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     let loaded: Loaded = { picture: new Uint8Array(), background: undefined };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
-      const { value, replayed } = await results.once({
+      const { value, replayed, notDelivered } = await results.once({
         accountId,
         idempotencyKey,
         signal,
@@ -144,7 +158,12 @@ export function createCutout(parts: CutoutParts): Cutout {
       });
       const charged = replayed ? nothing : value.charged;
       note({ charged: formatCredits(charged), ...(replayed && { replayed }) });
-      return { ...value, charged, replayed, rate: gates.rate(accountId) };
+      const { conclude, ...kept } = value;
+      const ended = (delivered: boolean) => {
+        if (!delivered) notDelivered();
+        return conclude();
+      };
+      return { ...kept, charged, replayed, rate: gates.rate(accountId), ended };
     } catch (error) {
       throw publicError(error, signal);
     }

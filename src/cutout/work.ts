@@ -86,7 +86,8 @@ export const createWork =
       note(Object.fromEntries(rounded));
     };
 
-    // 1. Plan: every size but that of a crop is known before a pixel is decoded.
+    // 1. Plan: every size but that of a crop is known before a pixel is decoded. A small enough subject fits any
+    // format with the widest margins, so of a crop nothing can be refused before its subject is known.
     const { bytes, probe: source } = inputs.picture;
     const plan = makePlan(request, tier, source, network);
     const { result, hiddenColour, roi } = plan;

@@ -1,19 +1,28 @@
 import type { Context } from './context.ts';
 
 /**
- * Calls `listener` once: when the answer is out, or when its connection is no more. The answer alone does not
- * tell: of requests sent ahead on one connection, those whose turn never came end without any event of theirs.
+ * Calls `listener` once: when the answer is out (`delivered` true: all of it was handed to the system while its
+ * connection stood), or when its connection is no more. The answer alone does not tell: of requests sent ahead on
+ * one connection, those whose turn never came end without any event of theirs. Nor does `writableFinished`: it is
+ * true as well when a broken connection threw away what it had still to send.
  */
-export function onceEnded({ req, res }: Context, listener: () => void): void {
+export function onceEnded({ req, res }: Context, listener: (delivered: boolean) => void): void {
   const { socket } = req;
+  let delivered = false;
+  const finish = () => {
+    delivered = !socket.destroyed;
+  };
   const end = () => {
+    res.off('finish', finish);
     res.off('close', end);
     socket.off('close', end);
-    listener();
+    listener(delivered);
   };
   if (res.closed || socket.destroyed) {
-    listener();
+    listener(false);
   } else {
+    // Before node:http itself hears of it: the last answer of a connection destroys the socket.
+    res.prependOnceListener('finish', finish);
     res.once('close', end);
     socket.once('close', end);
   }

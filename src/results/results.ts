@@ -26,14 +26,25 @@ export interface OnceRequest<T> {
 
 export interface OnceResult<T> {
   readonly value: T;
-  /** True when `work` of this call was not needed: nothing is charged for it. */
+  /**
+   * False for the first of all who got this value, whoever asked for the work: that one is told of the charge.
+   * True for all others: nothing is charged to them.
+   */
   readonly replayed: boolean;
+  /** The caller did not get the value after all: the next one is the first. */
+  notDelivered(): void;
 }
 
-type Kept<T> = { readonly value: T } | { readonly sameAs: string };
+/** A value and whether anybody got it. */
+interface Made<T> {
+  readonly value: T;
+  handedOut: boolean;
+}
+
+type Kept<T> = Made<T> | { readonly sameAs: string };
 
 interface Found<T> {
-  readonly value: T;
+  readonly made: Made<T>;
   readonly contentKey: string;
 }
 
@@ -72,15 +83,9 @@ export class Results<T> {
   /** Rejects as `content` and `work` do, or with the signal's reason when the caller leaves. */
   async once(request: OnceRequest<T>): Promise<OnceResult<T>> {
     const { accountId, idempotencyKey, signal } = request;
-    let ran = false;
-    const work = async (all: AbortSignal) => {
-      const value = await request.work(all);
-      ran = true;
-      return value;
-    };
     if (this.#options.keepSeconds === 0) {
       await request.content(signal);
-      return { value: await work(signal), replayed: false };
+      return handOut({ value: await request.work(signal), handedOut: false });
     }
 
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
@@ -88,9 +93,9 @@ export class Results<T> {
       const make = async (everyone: AbortSignal): Promise<Found<T>> => {
         const kept = await this.#find(contentKey);
         if (kept) return kept;
-        const value = await work(everyone);
-        await this.#keep(contentKey, { value });
-        return { value, contentKey };
+        const made = { value: await request.work(everyone), handedOut: false };
+        await this.#keep(contentKey, made);
+        return { made, contentKey };
       };
       return this.#flights.join(contentKey, make, all);
     };
@@ -102,10 +107,15 @@ export class Results<T> {
       return found;
     };
 
-    if (idempotencyKey === undefined) return { value: (await byContent(signal)).value, replayed: !ran };
-    const key = `${accountId}:key:${textHash(idempotencyKey)}`;
-    const { value } = await this.#flights.join(key, (all) => byKey(all, key), signal);
-    return { value, replayed: !ran };
+    const find = () => {
+      if (idempotencyKey === undefined) return byContent(signal);
+      const key = `${accountId}:key:${textHash(idempotencyKey)}`;
+      return this.#flights.join(key, (all) => byKey(all, key), signal);
+    };
+    const { made } = await find();
+    // Who left in the same moment must not be the one that is told.
+    signal.throwIfAborted();
+    return handOut(made);
   }
 
   clear(): void {
@@ -115,7 +125,7 @@ export class Results<T> {
   async #find(key: string): Promise<Found<T> | undefined> {
     const kept = await this.#kept.get(key);
     if (kept === undefined) return undefined;
-    return 'value' in kept ? { value: kept.value, contentKey: key } : this.#find(kept.sameAs);
+    return 'value' in kept ? { made: kept, contentKey: key } : this.#find(kept.sameAs);
   }
 
   async #keep(key: string, kept: Kept<T>): Promise<void> {
@@ -125,4 +135,13 @@ export class Results<T> {
       this.#options.onError(error);
     }
   }
+}
+
+function handOut<T>(made: Made<T>): OnceResult<T> {
+  const replayed = made.handedOut;
+  made.handedOut = true;
+  const notDelivered = () => {
+    if (!replayed) made.handedOut = false;
+  };
+  return { value: made.value, replayed, notDelivered };
 }

@@ -222,6 +222,61 @@ test('bg_image_url is downloaded as image_url is', async (t) => {
   });
 });
 
+test('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
+  const service = await startService(t, { engine: t.context.engine, keepSeconds: 600 });
+  let asked = 0;
+  const server = createServer((_req, res) => {
+    asked += 1;
+    res.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const bg_image_url = `http://backgrounds.public.test:${(server.address() as AddressInfo).port}/no.png`;
+  const code = async (fields: Fields) =>
+    (await errorOf(t, await service.post(form({ image_file: await photo(), bg_image_url, ...fields })))).code;
+  t.is(await code({ image_file: Buffer.from('text') }), 'invalid_file_type');
+  t.is(await code({ roi: '0 0 301px 10px' }), 'roi_exceeds_bounds');
+  t.is(await code({ roi: '9px 9px 9px 20px' }), 'roi_region_empty');
+  const huge = await photo();
+  huge.writeUInt32BE(8000, 16);
+  huge.writeUInt32BE(8000, 20);
+  t.is(await code({ image_file: huge }), 'resolution_too_high');
+  t.is(asked, 0);
+  t.is(await code({ roi: '0 0 300px 10px' }), 'failed_bg_download');
+  t.is(asked, 1);
+});
+
+test('a result that its format cannot hold is refused and free; before the work unless a crop decides', async (t) => {
+  const service = await startService(t, { engine: t.context.engine, credits: 1 });
+  const wide = await scene({
+    width: 16_400,
+    height: 40,
+    subject: { left: 100, top: 10, width: 16_250, height: 20 },
+    format: 'png',
+  });
+  const post = (fields: Fields) => service.post(form({ image_file: wide, size: 'full', ...fields }));
+  const detail = async (fields: Fields) => {
+    const error = await errorOf(t, await post(fields));
+    t.is(error.code, 'invalid_format');
+    return error.detail;
+  };
+  const holds = 'pixels, webp holds at most 16383 a side.';
+  t.is(await detail({ format: 'webp' }), `Expected png, received "webp": the result has 16400x40 ${holds}`);
+  t.is(service.engine.started, 0);
+  t.is(
+    await detail({ format: 'webp', crop: 'true', crop_margin: '0 100px' }),
+    `Expected png, received "webp": the result has 16450x20 ${holds}`,
+  );
+  t.is(service.engine.started, 1);
+  t.is((await service.balance()).credits, 1);
+  t.is(service.books.ledger.openReservations(), 0);
+  // Without the margin it fits, and the two refused calls took nothing of the rate limit either.
+  const cropped = await post({ format: 'webp', crop: 'true' });
+  t.is(cropped.headers.get('x-width'), '16250');
+  t.is(cropped.headers.get('x-credits-charged'), '1');
+  t.is(cropped.headers.get('x-ratelimit-remaining'), '499');
+});
+
 test('a background that is no picture, or too large, is refused as a picture is', async (t) => {
   const service = await startService(t, { engine: t.context.engine, credits: 1 });
   const code = async (bg_image_file: Buffer) =>

@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import test from 'ava';
+import sharp from 'sharp';
 import { scene } from '../fixtures/pictures.ts';
+import { dial } from '../fixtures/raw_http.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 const keep = { keepSeconds: 600, credits: 10 };
@@ -132,7 +135,7 @@ test('when the first one fails the second is worked on', async (t) => {
   t.deepEqual(service.books.ledger.verify(), []);
 });
 
-test('when the first one leaves, its work goes on for the one who waits', async (t) => {
+test('when the first one leaves, its work goes on for the one who waits, and who pays and is told so', async (t) => {
   const service = await startService(t, keep);
   const release = hold(service);
   const controller = new AbortController();
@@ -150,10 +153,50 @@ test('when the first one leaves, its work goes on for the one who waits', async 
   await new Promise((resolve) => setTimeout(resolve, 50));
   release();
   t.is((await second).status, 200);
+  t.is((await second).headers.get('x-credits-charged'), '1');
+  t.is((await second).headers.get('idempotent-replayed'), null);
   t.is(service.engine.started, 1);
   t.is(service.engine.cancelled, 0);
   t.is((await service.balance()).credits, 9);
   await eventually(() => service.books.ledger.openReservations() === 0);
+  t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
+});
+
+// Alone: making noise takes the time that others wait for.
+test.serial('an answer that never got out is told of by the next one', async (t) => {
+  const service = await startService(t, keep);
+  // Larger than what the two sockets hold for a client that does not read.
+  const noise = randomBytes(2000 * 1700 * 3);
+  const large = await sharp(noise, { raw: { width: 2000, height: 1700, channels: 3 } })
+    .png({ compressionLevel: 0 })
+    .toBuffer();
+  const head = [
+    'POST /v1.0/cutout HTTP/1.1',
+    'Host: localhost',
+    `X-Api-Key: ${service.key}`,
+    'Content-Type: multipart/form-data; boundary=b',
+  ];
+  const part = (name: string) => `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n`;
+  const body = Buffer.concat([
+    Buffer.from(`${part('size')}full\r\n${part('format')}png\r\n${part('image_file')}`),
+    large,
+    Buffer.from('\r\n--b--\r\n'),
+  ]);
+  const socket = await dial(service.address.port);
+  socket.pause();
+  socket.write(`${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`);
+  socket.write(body);
+  await eventually(() => service.books.ledger.statement(service.accountId).at(-1)?.kind === 'settle', 20_000);
+  socket.destroy();
+  await eventually(() => service.lines().some(({ status }) => status === 499));
+
+  const again = () => service.post(form({ image_file: large, size: 'full', format: 'png' }));
+  const second = await again();
+  t.is(second.headers.get('x-credits-charged'), '1');
+  t.is(second.headers.get('idempotent-replayed'), null);
+  t.is((await again()).headers.get('x-credits-charged'), '0');
+  t.is(service.engine.started, 1);
+  t.is((await service.balance()).credits, 9, 'charged once');
 });
 
 test('errors are not kept', async (t) => {

@@ -126,7 +126,21 @@ test('a client that goes away does not spoil the one that waits, and its work is
   leaving.abort(new Error('gone'));
   await t.throwsAsync(gone, { message: 'gone' });
   finish();
-  t.true((await stays).replayed);
+  // Nobody else got it: this one is told of the charge.
+  t.false((await stays).replayed);
+  t.true((await call()).replayed);
+});
+
+test('a result that was not delivered is told of to the next one, and to that one alone', async (t) => {
+  const { call, runs } = make();
+  const first = await call();
+  const beside = await call();
+  beside.notDelivered();
+  t.true((await call()).replayed, 'the first one still has it');
+  first.notDelivered();
+  t.false((await call({ idempotencyKey: 'k' })).replayed);
+  t.true((await call({ idempotencyKey: 'k' })).replayed);
+  t.is(runs(), 1);
 });
 
 test('when all go away the work is told to stop', async (t) => {

@@ -12,9 +12,9 @@ export const deadline =
       () => controller.abort(fail('timeout', { detail: `The request took longer than ${seconds} s.` })),
       ms,
     );
-    onceEnded(ctx, () => {
+    onceEnded(ctx, (delivered) => {
       clearTimeout(timer);
-      if (!ctx.res.writableFinished) controller.abort(fail('client_closed'));
+      if (!delivered) controller.abort(fail('client_closed'));
     });
     ctx.state.signal = controller.signal;
     ctx.state.deadline = performance.now() + ms;

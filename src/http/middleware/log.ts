@@ -1,9 +1,7 @@
 import type { AppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
-import type { Context, Middleware } from '../context.ts';
-
-/** False when the client went away before it had the whole answer. One that lingers has it already. */
-const answered = ({ res, respond }: Context) => res.writableFinished || respond === false;
+import type { Middleware } from '../context.ts';
+import { onceEnded } from '../ended.ts';
 
 /**
  * One line a request, written when it is worked off and its answer is out or its connection broken. Faults of our own are
@@ -13,7 +11,7 @@ export const log =
   (logger: Logger): Middleware =>
   async (ctx, next) => {
     const started = performance.now();
-    const write = () => {
+    const write = (delivered: boolean) => {
       const { requestId, account, facts } = ctx.state;
       // Probes come every few seconds and would drown the rest.
       const level = ctx.path.startsWith('/health/') ? 'debug' : 'info';
@@ -21,15 +19,17 @@ export const log =
         request: requestId,
         method: ctx.method,
         path: ctx.path,
-        status: answered(ctx) ? ctx.res.statusCode : 499,
+        // 499: the client went away before it had the whole answer. One that lingers has it already.
+        status: delivered || ctx.respond === false ? ctx.res.statusCode : 499,
         ms: Math.round((performance.now() - started) * 10) / 10,
         account: account?.id,
         ...facts,
       });
     };
+    const ended = new Promise<boolean>((resolve) => onceEnded(ctx, resolve));
     await next();
-    if (ctx.res.closed) write();
-    else ctx.res.once('close', write);
+    // Not awaited: the answer goes out once all middlewares are through.
+    void ended.then(write);
   };
 
 /** Puts an error into the request's line, and a fault of our own with cause and stack beside it. */

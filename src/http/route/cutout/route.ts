@@ -19,11 +19,11 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       signal,
       note: (more) => Object.assign(facts, more),
     });
-    const delivered = () =>
+    const ended = (delivered: boolean) =>
       void result
-        .delivered()
+        .ended(delivered)
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
-    onceEnded(ctx, delivered);
+    onceEnded(ctx, ended);
     present(ctx, result);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };

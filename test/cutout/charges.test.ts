@@ -1,0 +1,277 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import sharp from 'sharp';
+import type { ServedBooks } from '../../src/billing/books.ts';
+import { credits } from '../../src/billing/price.ts';
+import {
+  type Cutout,
+  type CutoutResult,
+  createCutout,
+  type Kept,
+  keptBytes,
+} from '../../src/cutout/cutout.ts';
+import { createGates } from '../../src/cutout/gates.ts';
+import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import type { WorkParts } from '../../src/cutout/work.ts';
+import { fail } from '../../src/errors.ts';
+import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { Admission } from '../../src/limits/admission.ts';
+import { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
+import { RateLimit } from '../../src/limits/rate.ts';
+import { Results } from '../../src/results/results.ts';
+import { random } from '../fixtures/random.ts';
+import { eventually } from '../fixtures/service.ts';
+import { TestClock, testFolder, testServer } from '../support/books.ts';
+
+const steps = 10_000;
+/** Quarter credits of a full result. */
+const price = 4;
+
+/** One run of the network, and what must be true of it. */
+interface Run {
+  readonly picture: number;
+  state: 'running' | 'failed' | 'cancelled' | 'done';
+  /** Its result is there for whoever asks again. */
+  kept: boolean;
+  /** Its reservation ran out before it was done: nothing can be charged any more. */
+  expired: boolean;
+  /** An answer with its result has ended: a crash gives nothing back. */
+  final: boolean;
+  /** An answer that tells of the charge is out, or on its way. */
+  told: boolean;
+  readonly finish: (error?: Error) => void;
+}
+
+interface Caller {
+  readonly picture: number;
+  readonly key: string | undefined;
+  readonly leave: AbortController;
+  answer?: { readonly result: CutoutResult; readonly run: Run };
+}
+
+/** A picture is known by the red of its first pixel; a result says in red which run made it. */
+function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
+  return {
+    matte: ({ data }, { width, height }, { signal } = {}) =>
+      new Promise((resolve, reject) => {
+        const picture = data[0] ?? 0;
+        for (const other of runs) {
+          if (other.picture !== picture) continue;
+          if (other.state === 'running') faults.push(`picture ${picture} is worked on twice at a time`);
+          if (other.kept) faults.push(`picture ${picture} is worked on though its result is kept`);
+        }
+        const number = runs.length;
+        const cancel = () => {
+          run.state = 'cancelled';
+          reject(signal?.reason);
+        };
+        const finish = (error?: Error) => {
+          signal?.removeEventListener('abort', cancel);
+          run.state = error ? 'failed' : 'done';
+          if (error) return reject(error);
+          run.kept = true;
+          data.set([number & 255, number >> 8]);
+          const box = { left: 0, top: 0, width, height };
+          const times = { queueMs: 0, prepareMs: 0, inferMs: 0, matteMs: 0 };
+          resolve({ width, height, box, foregroundPixels: width * height, opaque: true, ...times });
+        };
+        const state = signal?.aborted ? 'cancelled' : 'running';
+        const run: Run = { picture, state, kept: false, expired: false, final: false, told: false, finish };
+        runs.push(run);
+        if (signal?.aborted) reject(signal.reason);
+        else signal?.addEventListener('abort', cancel, { once: true });
+      }),
+    compose: () => Promise.reject(new Error('nothing is composed')),
+    encodePng: async ({ data }) => Buffer.from(data.subarray(0, 2)),
+  };
+}
+
+/** The use case over real books, and what an outsider knows of it since its server started. */
+interface World {
+  readonly books: ServedBooks;
+  readonly results: Results<Kept>;
+  readonly cutout: Cutout;
+  readonly runs: Run[];
+  callers: Caller[];
+}
+
+function startWorld(t: ExecutionContext, dataDir: string, clock: TestClock, faults: string[]): World {
+  const books = testServer(t, dataDir, { clock });
+  const results = new Results<Kept>({
+    keepSeconds: 600,
+    maxBytes: 1e6,
+    bytesOf: keptBytes,
+    onError: (error) => t.fail(String(error)),
+  });
+  const runs: Run[] = [];
+  const cutout = createCutout({
+    engine: scripted(runs, faults),
+    network: { name: 'scripted', width: 8, height: 8 },
+    gates: createGates({
+      rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
+      concurrency: new ConcurrencyLimit(0),
+      reservations: books.ledger,
+      admission: new Admission({ running: 100, waiting: 0 }, clock.now),
+    }),
+    results,
+    download: () => Promise.reject(new Error('nothing is downloaded')),
+    limits: CONTRACT_LIMITS,
+    timeout: 0,
+  });
+  return { books, results, cutout, runs, callers: [] };
+}
+
+test(`who gets a result pays once and is told so: ${steps} random steps agree with an oracle`, async (t) => {
+  t.timeout(300_000);
+  const seed = Date.now() % 1e9;
+  t.log(`seed ${seed}`);
+  const next = random(seed);
+  const below = (limit: number) => Math.floor(next() * limit);
+  const pick = <T>(items: readonly T[]): T | undefined => items[below(items.length)];
+  const seen = new Map<string, number>();
+  const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+
+  const pictures = await Promise.all(
+    [0, 1, 2].map((r) =>
+      sharp({ create: { width: 16, height: 12, channels: 3, background: { r, g: 0, b: 0 } } })
+        .png()
+        .toBuffer(),
+    ),
+  );
+  const requests = pictures.map(
+    (bytes): CutoutRequest => ({
+      ...plainRequest,
+      source: { kind: 'bytes', bytes },
+      size: 'full',
+      format: 'png',
+    }),
+  );
+  const faults: string[] = [];
+  const dataDir = testFolder(t);
+  const clock = new TestClock();
+  let world = startWorld(t, dataDir, clock, faults);
+  const { id: accountId } = world.books.accounts.create('Test');
+  /** Granted, less what runs of servers that are gone were paid. */
+  let granted = 0;
+
+  const held = () => world.runs.filter(({ state, expired }) => state === 'running' && !expired).length;
+  const charged = () => world.runs.filter(({ state, expired }) => state === 'done' && !expired);
+  const open = () => held() + charged().filter(({ final }) => !final).length;
+  const balance = () => granted - price * (held() + charged().length);
+
+  function ask(step: number): void {
+    const inWorld = world;
+    const picture = below(pictures.length);
+    const request = requests[picture];
+    if (!request) throw new RangeError(`no picture ${picture}`);
+    const caller: Caller = { picture, key: pick([undefined, 'k', 'l']), leave: new AbortController() };
+    world.callers.push(caller);
+    const gone = () => {
+      inWorld.callers = inWorld.callers.filter((other) => other !== caller);
+    };
+    const call = {
+      accountId,
+      requestId: `r${step}`,
+      idempotencyKey: caller.key,
+      signal: caller.leave.signal,
+      note: () => {},
+    };
+    inWorld.cutout(request, call).then(
+      (result) => {
+        const run = inWorld.runs[result.bytes.readUInt16LE(0)];
+        if (inWorld !== world || !run) return;
+        caller.answer = { result, run };
+        const wanted = run.told || run.expired ? 0 : price;
+        if (result.charged !== wanted) faults.push(`step ${step}: ${result.charged} told, not ${wanted}`);
+        if (result.replayed !== run.told) faults.push(`step ${step}: replayed is ${result.replayed}`);
+        if (caller.key === undefined && run.picture !== picture) faults.push(`step ${step}: another picture`);
+        count(run.told ? 'answer again' : 'answer');
+        run.told = true;
+      },
+      (error: { code?: string }) => {
+        gone();
+        if (inWorld === world) count(`refused ${error.code ?? 'by a fault'}`);
+      },
+    );
+  }
+
+  /** The answer is out, or its connection broke before. */
+  async function end(caller: Caller, delivered: boolean): Promise<void> {
+    if (!caller.answer) throw new Error('no answer');
+    const { result, run } = caller.answer;
+    world.callers = world.callers.filter((other) => other !== caller);
+    if (!delivered && !result.replayed) run.told = false;
+    run.final = true;
+    await result.ended(delivered);
+    count(delivered ? 'delivered' : 'not delivered');
+  }
+
+  /** Until nothing is on its way to the network or back. */
+  async function settled(step: number): Promise<void> {
+    await eventually(() => world.books.ledger.openReservations() === open());
+    const { credits: stored } = await world.books.ledger.balance(accountId);
+    if (stored !== balance()) faults.push(`step ${step}: the balance is ${stored}, not ${balance()}`);
+  }
+
+  for (let step = 0; step < steps && faults.length === 0; step++) {
+    // Who leaves in the very turn in which the work ends may or may not be charged: those two come apart.
+    const dice = next();
+    const waiting = world.callers.filter(({ answer }) => !answer);
+    const answered = world.callers.filter(({ answer }) => answer);
+    const running = world.runs.filter(({ state }) => state === 'running');
+    if (dice < 0.4) ask(step);
+    else if (dice < 0.55) {
+      pick(running)?.finish();
+      await turn();
+    } else if (dice < 0.6) pick(running)?.finish(new Error('broken'));
+    else if (dice < 0.72) {
+      pick(waiting)?.leave.abort(fail('client_closed'));
+      await turn();
+    } else if (dice < 0.9) {
+      const caller = pick(answered);
+      if (caller) await end(caller, next() < 0.7);
+    } else if (dice < 0.92) {
+      const amount = credits(1);
+      world.books.ledger.post(accountId, { kind: 'grant', amount });
+      granted += amount;
+    } else if (dice < 0.98) {
+      world.results.clear();
+      for (const run of world.runs) run.kept = false;
+      count('forgotten');
+    } else if (dice < 0.99) {
+      await settled(step);
+      clock.forward(1_000_000);
+      world.books.ledger.sweep();
+      for (const run of world.runs) {
+        if (run.state === 'running') run.expired = true;
+        if (run.state === 'done') run.final = true;
+      }
+      count('time');
+    } else {
+      // What was charged and not delivered is given back, and so is what was under way.
+      granted -= price * charged().filter(({ final }) => final).length;
+      world.books.close();
+      world = startWorld(t, dataDir, clock, faults);
+      count('crash');
+    }
+    // Some steps come at once, others after what they depend on.
+    for (let turns = below(4); turns > 0; turns--) await turn();
+    if (step % 50 === 49) await settled(step);
+  }
+
+  t.deepEqual(faults, [], `seed ${seed}`);
+  for (const { leave } of world.callers) leave.abort(fail('client_closed'));
+  await eventually(() => world.callers.every(({ answer }) => answer));
+  for (const caller of world.callers) await end(caller, true);
+  await settled(steps);
+  t.is(world.books.ledger.openReservations(), 0);
+  t.deepEqual(world.books.ledger.verify(), []);
+  t.deepEqual(faults, [], `seed ${seed}`);
+
+  t.log(Object.fromEntries(seen));
+  // Every kind of step was there, or the test proved less than it says.
+  for (const what of ['answer', 'answer again', 'delivered', 'not delivered', 'forgotten', 'time', 'crash'])
+    t.true((seen.get(what) ?? 0) > 20, what);
+  for (const what of ['insufficient_credits', 'client_closed', 'by a fault'])
+    t.true((seen.get(`refused ${what}`) ?? 0) > 20, what);
+});
