@@ -1,18 +1,18 @@
 #include "ort/allocator.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <utility>
 
 namespace cutout::ort {
 
 namespace {
 
 constexpr std::size_t kMapped = 256 << 10;
-constexpr std::size_t kPage = 4096;
+/// Of address space, not of memory: far more than a network needs, so that one region is enough.
+constexpr std::size_t kRegion = std::size_t{64} << 30;
 
 /// In front of what allocate() returns, in a whole alignment unit.
 struct Header {
@@ -34,32 +34,15 @@ void* NetworkMemory::allocate(std::size_t bytes) {
     void* const base = ::operator new(whole, std::align_val_t{kAlignment}, std::nothrow);
     return base == nullptr ? nullptr : behind_header(base, 0);
   }
-  const std::size_t pages = (whole + kPage - 1) / kPage * kPage;
-  std::vector<Block> outgrown;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto fits = [pages](const Block& block) {
-      return block.bytes >= pages && pages >= block.bytes / 4 * 3;
-    };
-    const auto found = std::ranges::find_if(cached_, fits);
-    if (found != cached_.end()) {
-      const Block block = *found;
-      *found = cached_.back();
-      cached_.pop_back();
-      return behind_header(block.base, block.bytes);
-    }
-    // A run of the same network asks for the same sizes again: one that is not there means that
-    // what is cached belongs to another time.
-    outgrown.swap(cached_);
+  const std::size_t pages = (whole + Region::kPage - 1) / Region::kPage * Region::kPage;
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Region>& region : regions_) {
+    if (void* const base = region->take(pages)) return behind_header(base, pages);
   }
-  unmap(outgrown);
-  void* const base =
-      mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) return nullptr;
-#ifdef MADV_HUGEPAGE
-  // Fewer page faults and misses; where the system has no huge pages, nothing changes.
-  static_cast<void>(madvise(base, pages, MADV_HUGEPAGE));
-#endif
+  std::unique_ptr<Region> region = Region::reserve(kRegion, pages);
+  if (region == nullptr) return nullptr;
+  void* const base = region->take(pages);
+  regions_.push_back(std::move(region));
   return behind_header(base, pages);
 }
 
@@ -72,27 +55,22 @@ void NetworkMemory::free(void* pointer) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  cached_.push_back({base, mapped_bytes});
+  const auto home =
+      std::ranges::find_if(regions_, [base](const auto& region) { return region->holds(base); });
+  (*home)->give(base, mapped_bytes);
 }
 
 void NetworkMemory::release_cached() {
-  std::vector<Block> released;
-  {
-    const std::lock_guard lock(mutex_);
-    released.swap(cached_);
-  }
-  unmap(released);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(regions_, [](const auto& region) { return region->idle(); });
+  for (const std::unique_ptr<Region>& region : regions_) region->release();
 }
 
 std::size_t NetworkMemory::cached_bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const Block& block : cached_) bytes += block.bytes;
+  for (const std::unique_ptr<Region>& region : regions_) bytes += region->resident_bytes();
   return bytes;
-}
-
-void NetworkMemory::unmap(const std::vector<Block>& blocks) {
-  for (const Block& block : blocks) munmap(block.base, block.bytes);
 }
 
 NetworkMemory& network_memory() {

@@ -1,19 +1,23 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <vector>
+
+#include "ort/region.h"
 
 namespace cutout::ort {
 
 /// Memory of the networks on the CPU: what ONNX Runtime's own arena does, but large blocks are
-/// exact instead of powers of two, lie on huge pages where the system has them, and go back to the
-/// system when nobody needs them (release_cached). See docs/decisions/0011.
+/// exact instead of powers of two, lie on huge pages where the system has them, use pages again that
+/// any block before them had, and go back to the system when nobody needs them (release_cached). See
+/// docs/decisions/0011 and 0080.
 ///
 /// | size        | where from                                                                     |
 /// |-------------|--------------------------------------------------------------------------------|
 /// | < 256 KiB   | the C++ heap                                                                   |
-/// | others      | own mappings; a freed one is kept for a request of at least 3/4 of its size    |
+/// | others      | pieces of a Region; a second region only where the first has no room           |
 ///
 /// Every function may be called from any thread.
 class NetworkMemory {
@@ -29,20 +33,15 @@ class NetworkMemory {
   [[nodiscard]] void* allocate(std::size_t bytes);
   /// Takes back what allocate() gave; null is nothing.
   void free(void* pointer);
-  /// Returns every mapping that is not in use to the system.
+  /// Returns every page that is not in use to the system.
   void release_cached();
 
+  /// Not in use and not returned: at most these.
   [[nodiscard]] std::size_t cached_bytes() const;
 
  private:
-  struct Block {
-    void* base;
-    std::size_t bytes;
-  };
-  static void unmap(const std::vector<Block>& blocks);
-
   mutable std::mutex mutex_;
-  std::vector<Block> cached_;  // guarded by mutex_
+  std::vector<std::unique_ptr<Region>> regions_;  // guarded by mutex_, as what they hold
 };
 
 /// The one ONNX Runtime uses in this process. Never destroyed, as its environment.

@@ -1,0 +1,87 @@
+#include "ort/region.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace cutout::ort {
+
+std::unique_ptr<Region> Region::reserve(std::size_t wish, std::size_t least) {
+  for (std::size_t bytes = std::max(wish, least);; bytes = std::max(bytes / 2, least)) {
+    // Address space only: not counted as memory in use before a page is written to.
+    void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base != MAP_FAILED) {
+#ifdef MADV_HUGEPAGE
+      // Fewer page faults and misses; where the system has no huge pages, nothing changes.
+      static_cast<void>(madvise(base, bytes, MADV_HUGEPAGE));
+#endif
+      return std::unique_ptr<Region>(new Region(static_cast<std::byte*>(base), bytes));
+    }
+    if (bytes <= least) return nullptr;
+  }
+}
+
+Region::Region(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {
+  free_.emplace(base, Stretch{bytes, 0});
+}
+
+Region::~Region() { munmap(base_, bytes_); }
+
+void* Region::take(std::size_t bytes) {
+  const auto found =
+      std::ranges::find_if(free_, [bytes](const auto& entry) { return entry.second.bytes >= bytes; });
+  if (found == free_.end()) return nullptr;
+  const auto [piece, stretch] = *found;
+  free_.erase(found);
+  const std::size_t rest = stretch.bytes - bytes;
+  if (rest > 0) {
+    free_.emplace(piece + bytes, Stretch{rest, stretch.used - std::min(stretch.used, bytes)});
+  }
+  return piece;
+}
+
+void Region::give(void* piece, std::size_t bytes) {
+  auto* begin = static_cast<std::byte*>(piece);
+  Stretch whole{bytes, bytes};
+  const auto next = free_.lower_bound(begin);
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second.bytes == begin) {
+      begin = previous->first;
+      whole.bytes += previous->second.bytes;
+      whole.used = whole.bytes;
+      free_.erase(previous);
+    }
+  }
+  if (next != free_.end() && next->first == begin + whole.bytes) {
+    if (next->second.used > 0) whole.used = whole.bytes + next->second.used;
+    whole.bytes += next->second.bytes;
+    free_.erase(next);
+  }
+  free_.emplace(begin, whole);
+}
+
+void Region::release() {
+  for (auto& [begin, stretch] : free_) {
+    if (stretch.used == 0) continue;
+    static_cast<void>(madvise(begin, stretch.used, MADV_DONTNEED));
+    stretch.used = 0;
+  }
+}
+
+bool Region::holds(const void* piece) const {
+  const auto* const at = static_cast<const std::byte*>(piece);
+  return at >= base_ && at < base_ + bytes_;
+}
+
+bool Region::idle() const { return free_.size() == 1 && free_.begin()->second.bytes == bytes_; }
+
+std::size_t Region::resident_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [begin, stretch] : free_) bytes += stretch.used;
+  return bytes;
+}
+
+}  // namespace cutout::ort
