@@ -1,5 +1,8 @@
 import * as kernels from './kernels.ts';
 import type { BenchModule } from './lib/command.ts';
+import * as load from './load.ts';
+import * as memory from './memory.ts';
+import * as peers from './peers.ts';
 import * as png from './png.ts';
 import * as prepare from './prepare.ts';
 import * as repeats from './repeats.ts';
@@ -7,4 +10,14 @@ import * as speed from './speed.ts';
 import * as threads from './threads.ts';
 
 /** Every bench, in the order of --help and of `all`. bench/README.md says how to add one. */
-export const benches: readonly BenchModule[] = [speed, kernels, png, threads, repeats, prepare];
+export const benches: readonly BenchModule[] = [
+  speed,
+  load,
+  memory,
+  peers,
+  kernels,
+  png,
+  threads,
+  repeats,
+  prepare,
+];

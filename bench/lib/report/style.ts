@@ -59,7 +59,7 @@ th.n,td.n{text-align:right}
 .strip{margin:0 0 18px}
 .strip h3{font-size:14px;margin:0 0 2px}
 .strip p{margin:0 0 6px;color:var(--soft);font-size:13px}
-.strip div{display:grid;grid-template-columns:repeat(auto-fit,minmax(140px,1fr));gap:8px}
+.strip div{display:grid;grid-template-columns:repeat(auto-fit,minmax(230px,1fr));gap:12px}
 figure{margin:0}
 figure img{display:block;width:100%;border-radius:6px;border:1px solid var(--line)}
 figure img.checker{background:repeating-conic-gradient(var(--check) 0 25%,var(--card) 0 50%) 0 0/18px 18px}

@@ -1,21 +1,34 @@
-// Cuts files out one after another with @imgly/background-removal-node and prints one JSON line each:
-//   node peer.js RUNS OUT_FOLDER FILE...
-import { readFile, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+// Adapter (bench/peers/README.md) for @imgly/background-removal-node with its default settings and PNG out.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { removeBackground } from '@imgly/background-removal-node';
 
-const [runs, out, ...files] = process.argv.slice(2);
-for (const file of files) {
-  const source = new Blob([await readFile(file)], { type: 'image/jpeg' });
-  for (let run = 0; run < Number(runs); run++) {
-    const started = performance.now();
-    const blob = await removeBackground(source, {
-      model: 'medium',
-      output: { format: 'image/png', quality: 1 },
-    });
-    const bytes = Buffer.from(await blob.arrayBuffer());
-    const ms = performance.now() - started;
-    await writeFile(path.join(out, `${path.parse(file).name}.png`), bytes);
-    console.log(JSON.stringify({ file: path.basename(file), run, ms, bytes: bytes.length }));
-  }
+const { version } = createRequire(import.meta.url)(
+  './node_modules/@imgly/background-removal-node/package.json',
+);
+
+export const about = {
+  title: `@imgly/background-removal-node ${version}`,
+  licence: 'AGPL-3.0',
+  weights: 'isnet',
+};
+
+async function cut(bytes) {
+  const blob = await removeBackground(new Blob([bytes], { type: 'image/jpeg' }), {
+    model: 'medium',
+    output: { format: 'image/png', quality: 1 },
+  });
+  return Buffer.from(await blob.arrayBuffer());
+}
+
+/** The network is opened by the first picture and kept, so one is cut before anything is measured. */
+export async function prepare({ warmUp }) {
+  await cut(await readFile(warmUp));
+}
+
+export async function run(file) {
+  const bytes = await readFile(file);
+  const started = performance.now();
+  const png = await cut(bytes);
+  return { png, ms: performance.now() - started };
 }
