@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { fail, UserError } from '../errors.ts';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type AppError, excerpt, fail, UserError } from '../errors.ts';
+import { Connection } from './connection.ts';
 import { holdUpload } from './expect.ts';
-import { corsHeaders } from './middleware/cors.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
@@ -17,24 +18,13 @@ export interface HttpServer {
 }
 
 /** What node:http refuses before it is a request: the envelope all the same. */
-function refuse(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const large = error.code === 'HPE_HEADER_OVERFLOW';
-  const answer = late
-    ? fail('timeout', { detail: 'The request was not sent completely in time.' })
-    : fail('malformed_request', {
-        detail: large ? 'The headers are too large.' : 'This is not an HTTP request.',
-      });
-  const body = answer.envelope();
-  const head = [
-    `HTTP/1.1 ${answer.status} ${late ? 'Gateway Timeout' : 'Bad Request'}`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    ...Object.entries(corsHeaders).map(([name, value]) => `${name}: ${value}`),
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+function refusal(code: string | undefined): AppError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return fail('timeout', { detail: 'The request was not sent completely in time.' });
+  const large = code === 'HPE_HEADER_OVERFLOW';
+  return fail('malformed_request', {
+    detail: large ? 'The headers are too large.' : 'This is not an HTTP request.',
+  });
 }
 
 function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
@@ -80,7 +70,9 @@ export async function listen(
 ): Promise<HttpServer> {
   // A request whose connection was cut off still has books to close.
   const working = new Set<Promise<unknown>>();
+  const connections = new WeakMap<Duplex, Connection>();
   const handler: Handler = (req, res) => {
+    connections.get(req.socket)?.begins(req, res);
     const work = Promise.resolve(application(req, res));
     working.add(work);
     void work.finally(() => working.delete(work));
@@ -103,9 +95,24 @@ export async function listen(
   });
   // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
-  server.on('clientError', refuse);
-  // Each of the requests that are sent ahead on one connection listens for its end.
-  server.on('connection', (socket) => socket.setMaxListeners(0));
+  server.on('connection', (socket) => connections.set(socket, new Connection(socket)));
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else connections.get(socket)?.refuse(refusal(error.code));
+  });
+  // Without a listener node:http closes the connection.
+  server.on('connect', (req, socket) => {
+    socket.on('error', () => {});
+    connections.get(socket)?.refuse(
+      fail('method_not_allowed', {
+        detail: `This service is no proxy: CONNECT ${excerpt(req.url ?? '')}`,
+        headers: { Allow: 'GET, HEAD, OPTIONS, POST' },
+      }),
+    );
+  });
+  // A client that has ended its side gets its answer all the same. Not in the documentation of node:http, but there
+  // since its beginning; `Connection` tells such a client from one that is gone.
+  Object.assign(server, { httpAllowHalfOpen: true });
   const address = await listening(server, host, port);
   return {
     server,

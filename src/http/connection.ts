@@ -1,0 +1,107 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { type AppError, fail } from '../errors.ts';
+import { corsHeaders } from './middleware/cors.ts';
+
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
+/** How long a connection stays after its last answer for a client that does not close it. */
+const lingerMs = 1000;
+/** Waiting times between two looks whether a client that ended its side is still there. */
+const firstLookMs = 50;
+const lastLookMs = 5000;
+
+const reasons: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  405: 'Method Not Allowed',
+  504: 'Gateway Timeout',
+};
+
+/** An answer where node:http has no response to write it to. */
+function rawAnswer(error: AppError): string {
+  const body = error.envelope();
+  const head = [
+    `HTTP/1.1 ${error.status} ${reasons[error.status] ?? 'Error'}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...Object.entries({ ...corsHeaders, ...error.headers }).map(([name, value]) => `${name}: ${value}`),
+    'Connection: close',
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/**
+ * The requests of one connection that are not answered yet, in their order, and what happens when the client ends its
+ * side or sends what is no request. One for each socket.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #open: Exchange[] = [];
+  #refused = false;
+  #look: NodeJS.Timeout | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    // Each of the requests that are sent ahead listens for its end.
+    socket.setMaxListeners(0);
+    socket.once('end', () => this.#clientEnded());
+    socket.once('close', () => clearTimeout(this.#look));
+  }
+
+  /** A request that will be answered. */
+  begins(req: IncomingMessage, res: ServerResponse): void {
+    const exchange = { req, res };
+    this.#open.push(exchange);
+    res.once('close', () => this.#open.splice(this.#open.indexOf(exchange), 1));
+  }
+
+  /**
+   * Answers what node:http cannot make a request of, and ends the connection. Requests that came whole before it get
+   * their answers first; one whose body it broke gets this as its answer, unless it has another one already.
+   */
+  refuse(error: AppError): void {
+    if (this.#refused) return;
+    this.#refused = true;
+    const last = this.#open.at(-1);
+    const broken = last && !last.req.complete ? last : undefined;
+    const before = this.#open.filter((exchange) => exchange !== broken).at(-1);
+    const end = () => this.#end(broken?.res.headersSent ? '' : rawAnswer(error));
+    if (before) before.res.once('close', end);
+    else end();
+  }
+
+  #end(answer: string): void {
+    const socket = this.#socket;
+    if (!socket.writable) return void socket.destroy();
+    socket.end(answer);
+    // What still comes is thrown away: closing at once would make the client see a reset instead of the answer.
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  }
+
+  /**
+   * A client that ends its sending side may wait for its answer or be gone: the same packet says both. Something
+   * has to be sent to tell one from the other, because a system whose program is gone answers that with a reset.
+   * The interim answer 102 is made for it. HTTP/1.0 has none: such a client counts as gone.
+   */
+  #clientEnded(): void {
+    if (this.#refused) return;
+    // node:http says so itself, except of requests that ask for an upgrade.
+    if (this.#open.at(-1)?.req.complete === false)
+      return void this.refuse(
+        fail('malformed_request', { detail: 'The request ended in the middle of its body.' }),
+      );
+    if (this.#open.some(({ req, res }) => Number(req.httpVersion) < 1.1 && !res.headersSent))
+      return void this.#socket.destroy();
+    const look = (waitMs: number) => {
+      const first = this.#open[0];
+      // Once an answer is on its way, sending it tells.
+      if (first && !first.res.headersSent && this.#socket.writable) first.res.writeProcessing();
+      if (first) this.#look = setTimeout(look, waitMs, Math.min(2 * waitMs, lastLookMs)).unref();
+    };
+    look(firstLookMs);
+  }
+}
