@@ -10,9 +10,9 @@
 namespace cutout::ort {
 
 /// Memory of the networks on the CPU: what ONNX Runtime's own arena does, but large blocks are
-/// exact instead of powers of two, lie on huge pages where the system has them, use pages again that
-/// any block before them had, and go back to the system when nobody needs them (release_cached). See
-/// docs/decisions/0011 and 0080.
+/// exact instead of powers of two, lie on huge pages where the system has them, use pages again
+/// that any block before them had, and go back to the system when nobody needs them
+/// (release_cached). See docs/decisions/0011 and 0080.
 ///
 /// | size        | where from                                                                     |
 /// |-------------|--------------------------------------------------------------------------------|

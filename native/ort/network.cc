@@ -67,6 +67,18 @@ Ort::SessionOptions session_options(int intra_op_threads) {
   return options;
 }
 
+/// Weights below this stay in the file of the graph: a mapping of their own would waste a page.
+constexpr const char* kSmallestMappedWeight = "4096";
+
+void save_optimised(const std::string& file, Ort::SessionOptions& options) {
+  options.SetOptimizedModelFilePath(file.c_str());
+  const std::string weights = std::filesystem::path(file).filename().string() + ".data";
+  options.AddConfigEntry(kOrtSessionOptionsOptimizedModelExternalInitializersFileName,
+                         weights.c_str());
+  options.AddConfigEntry(kOrtSessionOptionsOptimizedModelExternalInitializersMinSizeInBytes,
+                         kSmallestMappedWeight);
+}
+
 }  // namespace
 
 /// Members are destroyed in reverse order: the session last.
@@ -93,6 +105,7 @@ struct Network::Session {
               std::vector<std::string>& output_names) {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
     CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.device_id, settings));
+    if (!options.save_to.empty()) save_optimised(options.save_to, settings);
     session = Ort::Session(environment(), options.path.c_str(), settings);
     const Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetInputCount(); ++i) {

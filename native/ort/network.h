@@ -14,6 +14,10 @@ enum class Provider { kCpu, kCuda, kTensorRt };
 
 struct NetworkOptions {
   std::string path;
+  /// Where the network as ONNX Runtime optimised it is left, its weights beside it as
+  /// `save_to`.data, both for this library on this processor only; empty: nowhere. A file that was
+  /// made so opens without being optimised again, and its weights are mapped instead of read.
+  std::string save_to;
   int width = 0;  // input size in pixels
   int height = 0;
   Provider provider = Provider::kCpu;

@@ -30,8 +30,8 @@ Region::Region(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) 
 Region::~Region() { munmap(base_, bytes_); }
 
 void* Region::take(std::size_t bytes) {
-  const auto found =
-      std::ranges::find_if(free_, [bytes](const auto& entry) { return entry.second.bytes >= bytes; });
+  const auto found = std::ranges::find_if(
+      free_, [bytes](const auto& entry) { return entry.second.bytes >= bytes; });
   if (found == free_.end()) return nullptr;
   const auto [piece, stretch] = *found;
   free_.erase(found);

@@ -6,9 +6,9 @@
 
 namespace cutout::ort {
 
-/// A stretch of address space that is handed out in pieces. Pieces come from the lowest place they fit
-/// in and grow together again when they are given back, so that pages once used serve whatever comes
-/// next, also one large block after many small ones. No locks: NetworkMemory has one.
+/// A stretch of address space that is handed out in pieces. Pieces come from the lowest place they
+/// fit in and grow together again when they are given back, so that pages once used serve whatever
+/// comes next, also one large block after many small ones. No locks: NetworkMemory has one.
 ///
 /// | what    | how                                                                             |
 /// |---------|---------------------------------------------------------------------------------|
@@ -18,8 +18,8 @@ class Region {
  public:
   static constexpr std::size_t kPage = 4096;
 
-  /// Reserves `wish` bytes, or less where the system does not allow that much, at least `least`; null
-  /// when there is not even that.
+  /// Reserves `wish` bytes, or less where the system does not allow that much, at least `least`;
+  /// null when there is not even that.
   static std::unique_ptr<Region> reserve(std::size_t wish, std::size_t least);
   ~Region();
   Region(const Region&) = delete;

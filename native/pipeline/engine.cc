@@ -48,6 +48,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
     ort::NetworkOptions options;
     options.path = spec.path;
+    options.save_to = spec.save_to;
     options.width = spec.input.width;
     options.height = spec.input.height;
     options.provider = options_.provider;

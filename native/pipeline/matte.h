@@ -23,6 +23,7 @@ enum class NetworkOutput { kProbability, kLogit };
 struct NetworkSpec {
   std::string name;
   std::string path;
+  std::string save_to;  // empty: nowhere
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
 };

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import type { Config } from '../config.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -6,8 +5,9 @@ import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
 import { configureLibvips } from '../image/libvips.ts';
 import { CONTRACT_LIMITS, type ProbeLimits } from '../image/types.ts';
-import { ensureNetwork, locateNetwork } from '../models/ensure.ts';
+import { ensureNetwork, locateNetwork, optimisedNetwork } from '../models/ensure.ts';
 import type { Observer } from '../models/observer.ts';
+import { draftOptimised, type Maker, processorKey } from '../models/optimised.ts';
 
 export interface OpenEngine {
   readonly engine: Engine;
@@ -29,16 +29,55 @@ export function configureImages(config: Config): ProbeLimits {
   return { ...CONTRACT_LIMITS, formats };
 }
 
-/** Tells one version of a file from another that was moved into its place. */
-const identity = (file: string): Promise<string> =>
-  stat(file).then(
-    ({ ino, mtimeMs }) => `${ino} ${mtimeMs}`,
-    () => 'missing',
-  );
+/** Opening a network, whatever file it comes from. */
+interface Opening {
+  readonly engine: Engine;
+  readonly located: NetworkSpec;
+  readonly maker: Maker | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Opens the optimised copy that an earlier start left, while its bytes are checked; undefined without a good one. */
+async function openCopy(
+  { engine, located, maker, signal }: Opening,
+  { modelsDir, device }: Config,
+): Promise<NetworkInfo | undefined> {
+  const copy = maker && (await optimisedNetwork(located.name, { modelsDir, device }, maker));
+  if (!copy) return undefined;
+  const [info, intact] = await Promise.all([
+    engine.load({ ...located, path: copy.file }).catch(() => undefined),
+    copy.intact(),
+  ]);
+  signal.throwIfAborted();
+  return intact ? info : undefined;
+}
+
+/** Checks every byte of the prepared network, opens it and leaves an optimised copy for the next start. */
+async function openPrepared(
+  { engine, located, maker, signal }: Opening,
+  ensure: () => Promise<NetworkSpec>,
+): Promise<NetworkInfo> {
+  const network = await ensure();
+  signal.throwIfAborted();
+  const draft = maker && (await draftOptimised(located.path, maker));
+  if (!draft) return engine.load(network);
+  let saved = false;
+  try {
+    const info = await engine.load({ ...network, saveTo: draft.file });
+    saved = true;
+    return info;
+  } catch {
+    // The copy may be what failed, for want of room.
+    signal.throwIfAborted();
+    return await engine.load(network);
+  } finally {
+    await (saved ? draft.keep() : draft.discard());
+  }
+}
 
 /**
  * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it. Rejects with
- * ModelError or EngineError, whose messages are for the operator.
+ * ModelError or EngineError, whose messages are for the operator, and soon after `signal` with its reason.
  */
 export async function openEngine(
   config: Config,
@@ -57,18 +96,24 @@ export async function openEngine(
     queueLimit: queueLimit || 10_000,
     idleReleaseMs: config.idleRelease * 1000,
   });
+  const giveUp = () => void engine.close(0);
+  signal.addEventListener('abort', giveUp, { once: true });
   try {
-    // Opening a file takes longer than checking it: both at once. What the check says counts first; a file it
-    // replaced is opened again.
-    const before = await identity(located.path);
-    const early = before === 'missing' ? undefined : engine.load(located);
-    early?.catch(() => {});
-    const network = await ensureNetwork(model, { modelsDir, pull, device, observer, signal });
     signal.throwIfAborted();
-    const same = early !== undefined && (await identity(network.path)) === before;
-    return { engine, network, info: await (same ? early : engine.load(network)), threads };
+    // What a GPU's provider makes of a network cannot be saved so.
+    const processor = device === 'cpu' ? await processorKey() : undefined;
+    const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
+    const opening = { engine, located, maker, signal };
+    const info =
+      (await openCopy(opening, config)) ??
+      (await openPrepared(opening, () =>
+        ensureNetwork(model, { modelsDir, pull, device, observer, signal }),
+      ));
+    return { engine, network: located, info, threads };
   } catch (error) {
     await engine.close(0);
-    throw error;
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
   }
 }

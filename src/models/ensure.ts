@@ -4,8 +4,9 @@ import { ModelError } from './error.ts';
 import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import type { Observer } from './observer.ts';
+import { findOptimised, type Maker, type OptimisedCopy } from './optimised.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
-import { verifyPrepared, verifySource } from './verify.ts';
+import { isCurrent, readRecord, verifyPrepared, verifySource } from './verify.ts';
 
 /** Floats a device is given: 16-bit ones only where they were published and the device likes them. */
 export function precisionFor(manifest: Manifest, device: Provider): Precision {
@@ -46,6 +47,22 @@ async function findFor(
     'model_unsupported',
     `The network ${name} ${use}; it cannot be used as a ${role} network.`,
   );
+}
+
+/**
+ * An optimised copy of the network that this maker can open, if there is one; only a prepared file that is current
+ * has one. Its content is still to be checked. Rejects with ModelError for a network that is not in the catalogue.
+ */
+export async function optimisedNetwork(
+  name: string,
+  { modelsDir, device, catalogueDir }: Pick<EnsureOptions, 'modelsDir' | 'device' | 'catalogueDir'>,
+  maker: Maker,
+): Promise<OptimisedCopy | undefined> {
+  const { manifest } = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const precision = precisionFor(manifest, device);
+  const files = networkFiles(modelsDir, manifest, precision);
+  const record = await readRecord(files);
+  return record && isCurrent(record, manifest, precision) ? findOptimised(files.prepared, maker) : undefined;
 }
 
 /** Where `ensureNetwork` finds or puts the network; nothing is read but the catalogue. Rejects with ModelError. */

@@ -32,16 +32,25 @@ export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | 
   }
 }
 
-/** Reads all of prepared.onnx: about 0.2 s for 176 MB. */
+/** Whether the record is that of this version of preparation and this manifest; the network itself is not read. */
+export function isCurrent(record: PreparedRecord, manifest: Manifest, precision: Precision): boolean {
+  return (
+    record.preparer === PREPARER_VERSION &&
+    record.sourceSha256 === manifest.file.sha256 &&
+    record.precision === precision &&
+    record.outputs[1] === manifest.features
+  );
+}
+
+/** Reads all of prepared.onnx: 0.2 to 0.5 s for 176 MB. */
 export async function verifyPrepared(
   files: NetworkFiles,
   manifest: Manifest,
   precision: Precision,
 ): Promise<PreparedState> {
   const record = await readRecord(files);
-  if (record?.preparer !== PREPARER_VERSION) return record ? 'outdated' : 'missing';
-  if (record.sourceSha256 !== manifest.file.sha256 || record.precision !== precision) return 'outdated';
-  if (record.outputs[1] !== manifest.features) return 'outdated';
+  if (!record) return 'missing';
+  if (!isCurrent(record, manifest, precision)) return 'outdated';
   const found = await digestFile(files.prepared).catch(absent);
   if (!found) return 'missing';
   return found.sha256 === record.sha256 ? 'ok' : 'damaged';

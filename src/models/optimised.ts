@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { crc32 } from 'node:zlib';
+import { z } from 'zod';
+import { UNFINISHED } from './layout.ts';
+
+/**
+ * A prepared network as ONNX Runtime optimised it for one processor, kept beside the prepared file: opening it
+ * takes a fraction of the time, since nothing is optimised again and the weights are mapped
+ * (docs/decisions/0081). It is a cache: whatever is wrong with it, the prepared file is opened instead.
+ */
+
+/** What such a copy depends on besides the prepared file. */
+export interface Maker {
+  /** Version of the ONNX Runtime library. */
+  readonly onnxruntime: string;
+  /** Of `processorKey`. */
+  readonly processor: string;
+}
+
+const sumSchema = z.strictObject({ bytes: z.number().int(), crc32: z.number().int() });
+const recordSchema = z.strictObject({
+  onnxruntime: z.string(),
+  processor: z.string(),
+  /** `identity` of the prepared file it was made from. */
+  prepared: z.string(),
+  graph: sumSchema,
+  /** Null for a network whose weights are all small: they are in the graph's file. */
+  weights: sumSchema.nullable(),
+});
+type Sum = z.infer<typeof sumSchema>;
+
+export interface OptimisedCopy {
+  /** For NetworkSpec.path. */
+  readonly file: string;
+  /** Reads every byte of it; false when one is not as it was written. */
+  intact(): Promise<boolean>;
+}
+
+const weightsOf = (file: string) => `${file}.data`;
+const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.optimised');
+const inFolder = (folder: string) => ({
+  graph: path.join(folder, 'network.onnx'),
+  record: path.join(folder, 'record.json'),
+});
+
+/** Tells one version of a file from another that was written or moved into its place; 'missing' without one. */
+export const identity = (file: string): Promise<string> =>
+  stat(file).then(
+    ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
+    () => 'missing',
+  );
+
+/** Name and abilities of this machine's processor, hashed; undefined where the system does not tell. */
+export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | undefined> {
+  const text = await readFile(cpuinfo, 'utf8').catch(() => '');
+  const told = text.match(/^(model name|flags|Features|CPU part|CPU implementer)\s*:.*$/gm) ?? [];
+  if (!told.some((line) => /^(flags|Features)/.test(line))) return undefined;
+  return createHash('sha256')
+    .update([...new Set(told)].sort().join('\n'))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+/** CRC-32: finds damage as surely as needed at seven times the speed of SHA-256 where that has no instructions. */
+async function sumOf(file: string): Promise<Sum> {
+  let [bytes, crc] = [0, 0];
+  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) {
+    crc = crc32(chunk as Buffer, crc);
+    bytes += (chunk as Buffer).length;
+  }
+  return { bytes, crc32: crc };
+}
+
+const holds = async (file: string, wanted: Sum) => {
+  const { bytes, crc32: crc } = await sumOf(file);
+  return bytes === wanted.bytes && crc === wanted.crc32;
+};
+const lengthOf = (file: string) =>
+  stat(file).then(
+    ({ size }) => size,
+    () => -1,
+  );
+
+/**
+ * The copy made by `maker` from exactly this prepared file, if there is one and its files have their lengths (a
+ * mapped file that ends too early kills the process). Its content is not read.
+ */
+export async function findOptimised(prepared: string, maker: Maker): Promise<OptimisedCopy | undefined> {
+  const { graph, record: recordFile } = inFolder(folderOf(prepared));
+  let record: z.infer<typeof recordSchema>;
+  try {
+    record = recordSchema.parse(JSON.parse(await readFile(recordFile, 'utf8')));
+  } catch {
+    return undefined;
+  }
+  const sameMaker = record.onnxruntime === maker.onnxruntime && record.processor === maker.processor;
+  if (!sameMaker || record.prepared !== (await identity(prepared))) return undefined;
+  const { graph: graphSum, weights } = record;
+  if ((await lengthOf(graph)) !== graphSum.bytes) return undefined;
+  if (weights && (await lengthOf(weightsOf(graph))) !== weights.bytes) return undefined;
+  const intact = async () =>
+    (await holds(graph, graphSum)) && (!weights || (await holds(weightsOf(graph), weights)));
+  return { file: graph, intact: () => intact().catch(() => false) };
+}
+
+export interface OptimisedDraft {
+  /** For NetworkSpec.saveTo. */
+  readonly file: string;
+  /** Puts what was saved into its place. */
+  keep(): Promise<void>;
+  discard(): Promise<void>;
+}
+
+/** Room for a new copy; undefined where the folder cannot be written to. Every draft is kept or discarded. */
+export async function draftOptimised(prepared: string, maker: Maker): Promise<OptimisedDraft | undefined> {
+  const folder = folderOf(prepared);
+  const temporary = path.join(path.dirname(prepared), `${UNFINISHED}${path.basename(folder)}.${process.pid}`);
+  const from = await identity(prepared);
+  const discard = () => rm(temporary, { recursive: true, force: true });
+  try {
+    await discard();
+    await mkdir(temporary);
+  } catch {
+    return undefined;
+  }
+  const { graph, record } = inFolder(temporary);
+  const keep = async () => {
+    try {
+      const hasWeights = (await lengthOf(weightsOf(graph))) >= 0;
+      const made: z.infer<typeof recordSchema> = {
+        ...maker,
+        prepared: from,
+        graph: await sumOf(graph),
+        weights: hasWeights ? await sumOf(weightsOf(graph)) : null,
+      };
+      await writeFile(record, JSON.stringify(made));
+      await rm(folder, { recursive: true, force: true });
+      await rename(temporary, folder);
+    } catch {
+      // No room, or another process was quicker: this start has what it needs, the next one tries again.
+      await discard().catch(() => {});
+    }
+  };
+  return { file: graph, keep, discard: () => discard().catch(() => {}) };
+}

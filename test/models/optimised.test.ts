@@ -1,0 +1,109 @@
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { draftOptimised, findOptimised, processorKey } from '../../src/models/optimised.ts';
+
+const maker = { onnxruntime: '1.30.0', processor: 'abc' };
+
+function folder(t: ExecutionContext): string {
+  const made = mkdtempSync(path.join(tmpdir(), 'cutout-optimised-'));
+  t.teardown(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** A prepared file with a copy whose weights are `weights`, or without such a file. */
+async function withCopy(t: ExecutionContext, weights: Buffer | undefined = Buffer.alloc(3 << 20, 7)) {
+  const prepared = path.join(folder(t), 'prepared.onnx');
+  writeFileSync(prepared, 'prepared');
+  const draft = await draftOptimised(prepared, maker);
+  if (!draft) throw new Error('no draft');
+  writeFileSync(draft.file, 'graph');
+  if (weights) writeFileSync(`${draft.file}.data`, weights);
+  await draft.keep();
+  return prepared;
+}
+
+test('a copy is found by who made it, from the very file it was made from', async (t) => {
+  const prepared = await withCopy(t);
+  const found = await findOptimised(prepared, maker);
+  t.is(readFileSync(found?.file ?? '', 'utf8'), 'graph');
+  t.true(await found?.intact());
+  t.deepEqual(readdirSync(path.dirname(prepared)).sort(), ['prepared.onnx', 'prepared.optimised']);
+  t.is(await findOptimised(prepared, { ...maker, onnxruntime: '1.31.0' }), undefined);
+  t.is(await findOptimised(prepared, { ...maker, processor: 'abd' }), undefined);
+  writeFileSync(prepared, 'prepared again');
+  t.is(await findOptimised(prepared, maker), undefined);
+});
+
+test('one changed bit anywhere is found, a file of another length is not even opened', async (t) => {
+  const prepared = await withCopy(t);
+  const { file } = (await findOptimised(prepared, maker)) ?? { file: '' };
+  for (const [name, at] of [
+    [file, 2],
+    [`${file}.data`, 0],
+    [`${file}.data`, (3 << 20) - 1],
+  ] as const) {
+    const bytes = readFileSync(name);
+    const flipped = Buffer.from(bytes);
+    flipped[at] = (flipped[at] ?? 0) ^ 0x10;
+    writeFileSync(name, flipped);
+    t.false(await (await findOptimised(prepared, maker))?.intact(), `${name} ${at}`);
+    writeFileSync(name, bytes);
+    t.true(await (await findOptimised(prepared, maker))?.intact());
+  }
+  const found = await findOptimised(prepared, maker);
+  truncateSync(`${file}.data`, 4096);
+  t.is(await findOptimised(prepared, maker), undefined);
+  rmSync(`${file}.data`);
+  t.is(await findOptimised(prepared, maker), undefined);
+  t.false(await found?.intact());
+});
+
+test('a network without large weights has no file for them', async (t) => {
+  const prepared = path.join(folder(t), 'prepared.onnx');
+  writeFileSync(prepared, 'prepared');
+  const draft = await draftOptimised(prepared, maker);
+  writeFileSync(draft?.file ?? '', 'graph');
+  await draft?.keep();
+  t.true(await (await findOptimised(prepared, maker))?.intact());
+});
+
+test('an unfinished draft is no copy and leaves nothing; a folder that is not there gives no draft', async (t) => {
+  const prepared = path.join(folder(t), 'prepared.onnx');
+  writeFileSync(prepared, 'prepared');
+  const draft = await draftOptimised(prepared, maker);
+  writeFileSync(draft?.file ?? '', 'half');
+  t.is(await findOptimised(prepared, maker), undefined);
+  await draft?.discard();
+  t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
+  // Nothing was saved: keeping it is no error and leaves nothing either.
+  await (await draftOptimised(prepared, maker))?.keep();
+  t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
+  t.is(await draftOptimised(path.join(folder(t), 'none', 'prepared.onnx'), maker), undefined);
+});
+
+test('a processor is known by its name and abilities', async (t) => {
+  const file = path.join(folder(t), 'cpuinfo');
+  const key = async (text: string) => {
+    writeFileSync(file, text);
+    return processorKey(file);
+  };
+  const one = 'processor\t: 0\nmodel name\t: Some CPU\ncpu MHz\t\t: 2500\nflags\t\t: fpu avx2\n\n';
+  const first = await key(one);
+  t.truthy(first);
+  t.is(await key(one + one.replace('2500', '3100').replace('processor\t: 0', 'processor\t: 1')), first);
+  t.not(await key(one.replace('avx2', 'avx2 avx512f')), first);
+  t.not(await key(one.replace('Some', 'Other')), first);
+  t.is(await key('model name\t: Some CPU\n'), undefined);
+  t.is(await processorKey(path.join(path.dirname(file), 'nothing')), undefined);
+  if (existsSync('/proc/cpuinfo')) t.is(await processorKey(), await processorKey());
+});
