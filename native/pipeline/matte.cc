@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "image/resample.h"
+#include "matte/clean.h"
 
 namespace cutout {
 
@@ -43,6 +44,12 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   CUTOUT_RETURN_IF_ERROR(to_probability(alpha, loaded.spec.output, pool));
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point inferred = Clock::now();
+
+  clean_alpha(
+      alpha, network.output_width(),
+      cells_of(plan.roi, plan.width, plan.height, network.output_width(), network.output_height()),
+      pool);
+  CUTOUT_RETURN_IF_ERROR(token.check());
 
   ImageView reduced = pixels;
   if (plan.width != pixels.width || plan.height != pixels.height) {

@@ -57,9 +57,10 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 /// The numbered steps of one matte, on the calling thread and idle threads of the pool:
 ///  1. resize and normalise the picture into the slot's input
 ///  2. run the network, bring its output to 0..1
-///  3. reduce the picture to the plan's size, if that is smaller
-///  4. write alpha and hidden colour, find the box
-/// `token` is asked after every step. `pixels` are RGBA8 without row padding; steps 3 and 4 write
+///  3. take away islands that are no subject, close dents inside one (matte/clean.h)
+///  4. reduce the picture to the plan's size, if that is smaller
+///  5. write alpha and hidden colour, find the box
+/// `token` is asked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
 /// to them, so after an error in these their content is undefined.
 Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded, int slot,
                   const CancelToken& token, ThreadPool& pool, MatteResult& result);

@@ -174,6 +174,30 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(result.foregroundPixels, 30 * 15);
   });
 
+  test('matte: doubt far from the subject is no subject, in the whole picture or in the region', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const dirty = () => {
+      const picture = halves(64, 64);
+      // One pixel in the corner of the background that the network gives an alpha of about 13.
+      picture.data.fill(118, (5 * 64 + 60) * 4, (5 * 64 + 60) * 4 + 3);
+      // And a small sure part, which is nothing beside the half picture and all there is in the region.
+      for (let y = 50; y < 53; y++) picture.data.fill(255, (y * 64 + 57) * 4, (y * 64 + 60) * 4);
+      return picture;
+    };
+    const clean = halves(64, 64);
+    const wanted = await engine.matte(1, clean, planFor(spec.name, clean));
+    const whole = dirty();
+    const result = await engine.matte(2, whole, planFor(spec.name, whole));
+    t.deepEqual(result.box, wanted.box);
+    t.deepEqual(digest(whole.data), digest(clean.data));
+    const part = dirty();
+    const roi = { left: 40, top: 0, width: 24, height: 64 };
+    const inRegion = await engine.matte(3, part, planFor(spec.name, part, { roi }));
+    t.deepEqual(inRegion.box, { left: 57, top: 50, width: 3, height: 3 });
+  });
+
   test('matte: a smaller plan leaves the reduced result at the front of the same memory', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());

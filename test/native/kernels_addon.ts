@@ -43,7 +43,16 @@ export interface ComposePlan {
   readonly shadow?: DropShadow;
 }
 
-/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,compose}.cc open them. */
+/** A connected part of a map; `sure` are the cells of at least one half. */
+export interface Region {
+  readonly area: number;
+  readonly sure: number;
+  readonly low: number;
+  readonly high: number;
+  readonly box: Box;
+}
+
+/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,compose}.cc open them. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
   /** Changes image.data; the message of the error, empty if there was none. */
@@ -69,6 +78,24 @@ export interface KernelAddon {
     hidden: 'clear' | 'keep',
     threads: number,
   ): MatteSummary;
+  /** Changes p, a map of `width` columns, inside the area. */
+  cleanAlpha(
+    p: Float32Array,
+    width: number,
+    area: Box,
+    threads: number,
+  ): { readonly islands: number; readonly dents: number };
+  /** Runs are [y, begin, end, region]. */
+  findRegions(
+    p: Float32Array,
+    width: number,
+    area: Box,
+    least: number,
+    most: number,
+    neighbours: 4 | 8,
+    threads: number,
+  ): { readonly regions: readonly Region[]; readonly runs: readonly (readonly number[])[] };
+  cellsOf(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes the buffer: the picture at its front becomes the canvas at its front. */
   composeCanvas(
     buffer: Uint8Array,

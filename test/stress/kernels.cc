@@ -11,6 +11,7 @@
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/apply.h"
+#include "matte/clean.h"
 #include "pipeline/compose.h"
 
 using namespace cutout;
@@ -120,6 +121,22 @@ void check_matte(ThreadPool& pool, int round) {
          "matte", round);
 }
 
+void check_cleaning(ThreadPool& pool, int round) {
+  const int width = pick(1, 70);
+  const int height = pick(1, 200);
+  std::vector<float> fast(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  const int kind = pick(0, 3);
+  const auto patch = static_cast<std::size_t>(pick(1, 40));
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    const bool same = i % patch != 0 && kind != 3;
+    fast[i] = same ? fast[i - 1] : kind == 0 ? 0 : static_cast<float>(pick(0, 100)) / 100;
+  }
+  std::vector<float> scalar = fast;
+  const Box area = box_in(width, height);
+  const CleanSummary summary = clean_alpha(fast, width, area, pool);
+  expect(summary == clean_alpha_scalar(scalar, width, area) && fast == scalar, "cleaning", round);
+}
+
 void check_composition(ThreadPool& pool, int round) {
   Picture picture(pick(1, 400), pick(1, 120), 0);
   ComposePlan plan;
@@ -165,6 +182,7 @@ int main(int argc, char** argv) {
     check_reduction(pool, round);
     check_enlargement(pool, round);
     check_matte(pool, round);
+    check_cleaning(pool, round);
     check_composition(pool, round);
   }
   std::printf("%d rounds\n", rounds);

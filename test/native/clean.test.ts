@@ -1,0 +1,278 @@
+import test from 'ava';
+import fc from 'fast-check';
+import type { Box } from '../../src/engine/types.ts';
+import { loadKernels, SCALAR } from './kernels_addon.ts';
+import { random, whole } from './kernels_pictures.ts';
+
+const kernels = loadKernels();
+
+interface Alpha {
+  readonly p: Float32Array;
+  readonly width: number;
+  readonly height: number;
+}
+
+const draw = (width: number, height: number, at: (x: number, y: number) => number): Alpha => ({
+  p: Float32Array.from({ length: width * height }, (_, i) => at(i % width, Math.floor(i / width))),
+  width,
+  height,
+});
+
+function clean(alpha: Alpha, threads = 1, area: Box = whole(alpha)) {
+  const p = alpha.p.slice();
+  return { p, ...kernels.cleanAlpha(p, alpha.width, area, threads) };
+}
+
+/** How many cells of two maps differ by more than the matte rounds away at its ends. */
+const apart = (a: Float32Array, b: Float32Array) =>
+  a.reduce((n, value, i) => n + (Math.abs(value - (b[i] ?? Number.NaN)) <= 0.02 ? 0 : 1), 0);
+
+const at = ({ width }: Alpha, p: Float32Array, x: number, y: number) => p[y * width + x] ?? -1;
+
+/** Flat areas, noise, soft blobs with specks and dents, and single rows and columns. */
+const anyAlpha = (side: number): fc.Arbitrary<Alpha> =>
+  fc
+    .record({
+      width: fc.integer({ min: 1, max: side }),
+      height: fc.integer({ min: 1, max: side }),
+      kind: fc.constantFrom('empty', 'opaque', 'noise', 'levels', 'blobs'),
+      seed: fc.nat(),
+    })
+    .map(({ width, height, kind, seed }) => {
+      const next = random(seed);
+      const blobs = Array.from({ length: 5 }, () => ({
+        x: next() * width,
+        y: next() * height,
+        radius: (next() * Math.max(width, height)) / 4,
+        high: next(),
+      }));
+      return draw(width, height, (x, y) => {
+        if (kind === 'empty') return 0;
+        if (kind === 'opaque') return 1;
+        if (kind === 'noise') return next();
+        if (kind === 'levels') return [0, 0, 0.05, 0.3, 0.8, 1][Math.floor(next() * 6)] ?? 0;
+        const covers = blobs.map(
+          (blob) => blob.high * Math.min(1, Math.max(0, blob.radius - Math.hypot(x - blob.x, y - blob.y))),
+        );
+        return next() < 0.02 ? next() : Math.max(...covers);
+      });
+    });
+
+const anyArea = ({ width, height }: Alpha): fc.Arbitrary<Box> =>
+  fc
+    .record({ x: fc.nat(width - 1), y: fc.nat(height - 1), toX: fc.nat(width - 1), toY: fc.nat(height - 1) })
+    .map(({ x, y, toX, toY }) => ({
+      left: Math.min(x, toX),
+      top: Math.min(y, toY),
+      width: Math.abs(x - toX) + 1,
+      height: Math.abs(y - toY) + 1,
+    }));
+
+const anyCall = (side: number) =>
+  anyAlpha(side).chain((alpha) =>
+    fc.record({
+      alpha: fc.constant(alpha),
+      area: fc.oneof(fc.constant(whole(alpha)), anyArea(alpha)),
+    }),
+  );
+
+test('regions are those of a flood fill, for any map, area, range and number of threads', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(
+        anyCall(150),
+        fc.constantFrom<readonly [number, number]>([0.02, 1], [0, 0.98], [0.3, 0.7]),
+        fc.constantFrom<4 | 8>(4, 8),
+        ({ alpha: { p, width }, area }, [least, most], neighbours) => {
+          const found = [SCALAR, 0, 3].map((threads) =>
+            JSON.stringify(kernels.findRegions(p, width, area, least, most, neighbours, threads)),
+          );
+          return found.every((each) => each === found[0]);
+        },
+      ),
+      { numRuns: 150 },
+    ),
+  );
+});
+
+test('corners join regions of eight neighbours and part those of four', (t) => {
+  const { p, width } = draw(4, 4, (x, y) => Number((x + y) % 2 === 0));
+  const regions = (neighbours: 4 | 8) =>
+    kernels.findRegions(p, width, whole({ width, height: 4 }), 0.5, 1, neighbours, 1).regions;
+  t.is(regions(8).length, 1);
+  t.is(regions(4).length, 8);
+  t.deepEqual(regions(8)[0], { area: 8, sure: 8, low: 1, high: 1, box: whole({ width, height: 4 }) });
+});
+
+test('cleaning is bit-equal to the scalar version for any map, area and number of threads', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCall(70), ({ alpha, area }) => {
+        const scalar = clean(alpha, SCALAR, area);
+        return [0, 1, 3].every((threads) => {
+          const { p, ...summary } = clean(alpha, threads, area);
+          return (
+            Buffer.from(p.buffer).equals(Buffer.from(scalar.p.buffer)) &&
+            summary.islands === scalar.islands &&
+            summary.dents === scalar.dents
+          );
+        });
+      }),
+      { numRuns: 120 },
+    ),
+  );
+});
+
+test('nothing outside the area changes, cleaning twice is cleaning once', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCall(90), ({ alpha, area }) => {
+        const { p } = clean(alpha, 1, area);
+        const outside = alpha.p.every((value, i) => {
+          const [x, y] = [i % alpha.width, Math.floor(i / alpha.width)];
+          const inside =
+            x >= area.left && x < area.left + area.width && y >= area.top && y < area.top + area.height;
+          return inside || p[i] === value;
+        });
+        const again = clean({ ...alpha, p }, 1, area);
+        return outside && again.islands === 0;
+      }),
+      { numRuns: 100 },
+    ),
+  );
+});
+
+const SIDE = 512;
+const disc = (x: number, y: number, radius: number, high = 1) => {
+  const cover = (px: number, py: number) =>
+    high * Math.min(1, Math.max(0, radius + 0.5 - Math.hypot(px - x, py - y)));
+  return cover;
+};
+const scene = (...covers: readonly ((x: number, y: number) => number)[]) =>
+  draw(SIDE, SIDE, (x, y) => Math.max(...covers.map((cover) => cover(x, y))));
+
+const subject = disc(200, 260, 120);
+
+test('one pixel, an empty and a full map stay as they are', (t) => {
+  for (const value of [0, 0.01, 0.4, 0.7, 1]) {
+    const { p, islands } = clean({ p: Float32Array.of(value), width: 1, height: 1 });
+    t.is(p[0], Math.fround(value));
+    t.is(islands, 0);
+  }
+  for (const value of [0, 1]) {
+    const alpha = draw(97, 33, () => value);
+    t.is(apart(clean(alpha).p, alpha.p), 0);
+  }
+});
+
+test('haze goes, wherever it lies: it never reaches a tenth', (t) => {
+  const near = clean(scene(subject, disc(335, 260, 8, 0.08)));
+  const far = clean(scene(subject, disc(470, 40, 30, 0.09)));
+  const clear = scene(subject);
+  t.is(apart(near.p, clear.p), 0);
+  t.is(near.islands, 1);
+  t.is(apart(far.p, clear.p), 0);
+  t.is(far.islands, 1);
+});
+
+test('a single doubtful pixel in a corner no longer spreads the box', (t) => {
+  const dirty = scene(subject, (x, y) => (x === SIDE - 1 && y === 0 ? 7 / 255 : 0));
+  t.is(apart(clean(dirty).p, scene(subject).p), 0);
+});
+
+test('doubtful parts far from the subject go, however large; specks that are sure go as well', (t) => {
+  const clear = scene(subject).p;
+  t.is(apart(clean(scene(subject, disc(440, 260, 60, 0.45))).p, clear), 0);
+  t.is(apart(clean(scene(subject, disc(450, 30, 1.4))).p, clear), 0);
+  // A small sure part stays near the subject and goes far from it.
+  const small = disc(480, 260, 7);
+  t.is(apart(clean(scene(subject, small)).p, clear), 0);
+  const beside = scene(subject, disc(345, 260, 7));
+  t.is(apart(clean(beside).p, beside.p), 0);
+});
+
+test('several subjects stay: two people apart, a pair of shoes, a ball beside a child', (t) => {
+  const two = scene(disc(90, 250, 70), disc(430, 250, 55, 0.8));
+  t.is(apart(clean(two).p, two.p), 0);
+  const ball = scene(subject, disc(470, 400, 14));
+  t.is(apart(clean(ball).p, ball.p), 0);
+});
+
+test('a wide haze with a sure spot is no subject', (t) => {
+  const keyboard = scene(subject, disc(450, 100, 45, 0.3), disc(450, 80, 2));
+  t.is(apart(clean(keyboard).p, scene(subject).p), 0);
+});
+
+test('a wisp of hair that hangs apart from the head stays, one like it far away goes', (t) => {
+  const strand = (from: number) => (x: number, y: number) =>
+    x >= from && x < from + 25 && y === 100 + Math.floor((x - from) / 3) ? 0.25 : 0;
+  const head = disc(200, 200, 120);
+  const detached = scene(head, strand(290));
+  t.is(at(detached, detached.p, 292, 100), 0.25);
+  t.is(kernels.findRegions(detached.p, SIDE, whole(detached), 0.02, 1, 8, 1).regions.length, 2);
+  t.is(apart(clean(detached).p, detached.p), 0);
+  t.is(apart(clean(scene(head, strand(440))).p, scene(head).p), 0);
+});
+
+test('a shallow dent closes, real holes, wide and deep ones stay', (t) => {
+  const minus = (hole: (x: number, y: number) => number) => (x: number, y: number) =>
+    subject(x, y) * (1 - hole(x, y));
+  const shallow = clean(scene(minus(disc(200, 260, 9, 0.08))));
+  t.is(apart(shallow.p, scene(subject).p), 0);
+  t.is(shallow.dents, 1);
+  for (const hole of [disc(200, 260, 1.2), disc(200, 260, 9, 0.15), disc(200, 260, 40, 0.08)]) {
+    const alpha = scene(minus(hole));
+    const cleaned = clean(alpha);
+    t.is(apart(cleaned.p, alpha.p), 0);
+    t.is(cleaned.dents, 0);
+  }
+});
+
+test('without anything that reaches one half nothing changes', (t) => {
+  const alpha = scene(disc(200, 200, 50, 0.49), disc(400, 400, 3, 0.05));
+  const { p, islands, dents } = clean(alpha);
+  t.deepEqual([apart(p, alpha.p), islands, dents], [0, 0, 0]);
+});
+
+test('outside the area nothing counts: a small subject alone in it is the subject', (t) => {
+  const alpha = scene(subject, disc(480, 260, 7), disc(500, 500, 5, 0.09));
+  const area = { left: 400, top: 100, width: 112, height: 412 };
+  const { p, islands } = clean(alpha, 1, area);
+  t.is(islands, 1);
+  t.is(apart(p, scene(subject, disc(480, 260, 7)).p), 0);
+});
+
+test('the cells of a roi hold every sample its pixels need', (t) => {
+  t.deepEqual(kernels.cellsOf({ left: 0, top: 0, width: 4000, height: 3000 }, 4000, 3000, 1024, 1024), {
+    left: 0,
+    top: 0,
+    width: 1024,
+    height: 1024,
+  });
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 3000 }),
+        fc.integer({ min: 1, max: 1024 }),
+        fc.nat(),
+        fc.nat(),
+        (pixels, cells, a, b) => {
+          const left = a % pixels;
+          const width = 1 + (b % (pixels - left));
+          const roi = { left, top: 0, width, height: 1 };
+          const box = kernels.cellsOf(roi, pixels, 1, cells, 1);
+          // As apply.cc places the samples of a pixel.
+          const needed = [left, left + width - 1].flatMap((x) => {
+            const base = Math.floor(Math.min(cells - 1, Math.max(0, ((x + 0.5) * cells) / pixels - 0.5)));
+            return [Math.max(0, base - 1), Math.min(cells - 1, base + 2)];
+          });
+          return (
+            box.left >= 0 &&
+            box.left + box.width <= cells &&
+            needed.every((cell) => cell >= box.left && cell < box.left + box.width)
+          );
+        },
+      ),
+    ),
+  );
+});
