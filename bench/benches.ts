@@ -7,6 +7,7 @@ import * as png from './png.ts';
 import * as prepare from './prepare.ts';
 import * as repeats from './repeats.ts';
 import * as speed from './speed.ts';
+import * as start from './start.ts';
 import * as threads from './threads.ts';
 
 /** Every bench, in the order of --help and of `all`. bench/README.md says how to add one. */
@@ -20,4 +21,5 @@ export const benches: readonly BenchModule[] = [
   threads,
   repeats,
   prepare,
+  start,
 ];

@@ -3,7 +3,8 @@ import { availableParallelism } from 'node:os';
 import { findHeaders } from './setup/headers.js';
 import { setup } from './setup/index.js';
 import { inBuild, root } from './setup/paths.js';
-import { runProgram, runStep, SetupError } from './setup/step.js';
+import { reportFailure } from './setup/report.js';
+import { runProgram, runStep } from './setup/step.js';
 
 /** Target → its arguments: seconds or rounds. */
 const programs = { native_stress: ['10'], png_stress: ['40'], kernels_stress: ['60'] };
@@ -52,6 +53,5 @@ try {
   for (const sanitizer of ['address', 'undefined', 'thread']) await sanitize(sanitizer);
   console.log('No findings.');
 } catch (error) {
-  console.error(error instanceof SetupError ? `\n${error.message}\n` : error);
-  process.exitCode = 1;
+  reportFailure(error);
 }

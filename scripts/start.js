@@ -3,13 +3,13 @@ import { spawn } from 'node:child_process';
 import { setup } from './setup/index.js';
 import { main, root } from './setup/paths.js';
 import { processSettings } from './setup/process.js';
-import { SetupError } from './setup/step.js';
+import { reportFailure } from './setup/report.js';
 
 try {
   await setup({ tests: false });
 } catch (error) {
-  console.error(error instanceof SetupError ? `\n${error.message}\n` : error);
-  process.exit(1);
+  reportFailure(error);
+  process.exit();
 }
 
 const child = spawn(

@@ -5,7 +5,7 @@ import { clangFormat } from './format/clang.js';
 import { setup } from './setup/index.js';
 import { inRoot, main, root } from './setup/paths.js';
 import { processSettings } from './setup/process.js';
-import { SetupError } from './setup/step.js';
+import { reportFailure } from './setup/report.js';
 
 /** Runs a program with its output on this terminal; resolves to whether it ended with 0. */
 function run(command, args, env = {}) {
@@ -36,8 +36,8 @@ try {
   console.log('── set-up');
   await setup({ tests: true });
 } catch (error) {
-  console.error(error instanceof SetupError ? `\n${error.message}\n` : error);
-  process.exit(1);
+  reportFailure(error);
+  process.exit();
 }
 
 const ava = () =>

@@ -3,11 +3,9 @@ import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
-import { configureLibvips } from '../image/libvips.ts';
-import { CONTRACT_LIMITS, type ProbeLimits } from '../image/types.ts';
-import { ensureNetwork, locateNetwork, optimisedNetwork } from '../models/ensure.ts';
+import { locateNetwork } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
-import { draftOptimised, type Maker, processorKey } from '../models/optimised.ts';
+import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 
 export interface OpenEngine {
   readonly engine: Engine;
@@ -20,13 +18,6 @@ const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
 export function threadsOf({ workers, threads, device }: Config): Threads {
   return chooseThreads({ workers: wish(workers), intraOpThreads: wish(threads), provider: device });
-}
-
-/** What may be sent: the contract's types and those the operator allows. Blocks all other loaders. */
-export function configureImages(config: Config): ProbeLimits {
-  const formats = [...CONTRACT_LIMITS.formats, ...config.inputFormats];
-  configureLibvips({ formats });
-  return { ...CONTRACT_LIMITS, formats };
 }
 
 /** Opening a network, whatever file it comes from. */
@@ -42,14 +33,15 @@ async function openCopy(
   { engine, located, maker, signal }: Opening,
   { modelsDir, device }: Config,
 ): Promise<NetworkInfo | undefined> {
-  const copy = maker && (await optimisedNetwork(located.name, { modelsDir, device }, maker));
+  const copy = maker && (await findOptimised(located.path, maker));
   if (!copy) return undefined;
-  const [info, intact] = await Promise.all([
-    engine.load({ ...located, path: copy.file }).catch(() => undefined),
-    copy.intact(),
-  ]);
+  const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
+  // Imported meanwhile: what knows of preparation is large.
+  const { isPreparedCurrent } = await import('../models/verify.ts');
+  const good = (await isPreparedCurrent(located.name, { modelsDir, device })) && (await copy.intact());
+  const info = await opening;
   signal.throwIfAborted();
-  return intact ? info : undefined;
+  return good ? info : undefined;
 }
 
 /** Checks every byte of the prepared network, opens it and leaves an optimised copy for the next start. */
@@ -106,9 +98,10 @@ export async function openEngine(
     const opening = { engine, located, maker, signal };
     const info =
       (await openCopy(opening, config)) ??
-      (await openPrepared(opening, () =>
-        ensureNetwork(model, { modelsDir, pull, device, observer, signal }),
-      ));
+      (await openPrepared(opening, async () => {
+        const { ensureNetwork } = await import('../models/ensure.ts');
+        return ensureNetwork(model, { modelsDir, pull, device, observer, signal });
+      }));
     return { engine, network: located, info, threads };
   } catch (error) {
     await engine.close(0);

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import type { Provider } from '../engine/types.ts';
 import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catalogue.ts';
-import { precisionFor } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { exists } from '../models/files.ts';
 import { networkFiles } from '../models/layout.ts';
+import { precisionFor } from '../models/locate.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import {
   type PullDependencies,

@@ -9,7 +9,8 @@ import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { configureImages, openEngine, threadsOf } from './engine.ts';
+import { openEngine, threadsOf } from './engine.ts';
+import { configureImages } from './images.ts';
 import { findInputs, type Input } from './inputs.ts';
 import { type Output, progressOn } from './models_progress.ts';
 

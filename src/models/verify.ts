@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
+import { findNetwork, installedCatalogue } from './catalogue.ts';
 import { digestFile } from './files.ts';
-import type { NetworkFiles, Precision } from './layout.ts';
+import { type NetworkFiles, networkFiles, type Precision } from './layout.ts';
+import { type Place, precisionFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './prepare.ts';
 
@@ -33,7 +35,7 @@ export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | 
 }
 
 /** Whether the record is that of this version of preparation and this manifest; the network itself is not read. */
-export function isCurrent(record: PreparedRecord, manifest: Manifest, precision: Precision): boolean {
+function isCurrent(record: PreparedRecord, manifest: Manifest, precision: Precision): boolean {
   return (
     record.preparer === PREPARER_VERSION &&
     record.sourceSha256 === manifest.file.sha256 &&
@@ -54,4 +56,15 @@ export async function verifyPrepared(
   const found = await digestFile(files.prepared).catch(absent);
   if (!found) return 'missing';
   return found.sha256 === record.sha256 ? 'ok' : 'damaged';
+}
+
+/** `isCurrent` for the record that lies beside a network's prepared file; false without one. */
+export async function isPreparedCurrent(
+  name: string,
+  { modelsDir, device, catalogueDir }: Place,
+): Promise<boolean> {
+  const { manifest } = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const precision = precisionFor(manifest, device);
+  const record = await readRecord(networkFiles(modelsDir, manifest, precision));
+  return record !== undefined && isCurrent(record, manifest, precision);
 }

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
-import { cli, modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { cli, modelsFolder, type Serving, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/pictures.ts';
-import { form } from '../fixtures/service.ts';
+import { eventually, form } from '../fixtures/service.ts';
 
 async function cutOut(server: Serving, key: string): Promise<Buffer> {
   const picture = await scene({ width: 300, height: 200 });
@@ -75,3 +75,22 @@ test.serial('a prepared network that was damaged is an error, copy or not', asyn
   t.is(code, 1);
   t.regex(stderr, /^cutout: .*damaged.*\n$/);
 });
+
+test.serial(
+  'a signal while the network is opened ends the start cleanly, with nothing half-made',
+  async (t) => {
+    const data = temporaryFolder(t);
+    const models = modelsFolder(path.join(data, 'models'), { convolutions: 100 });
+    const [network = ''] = readdirSync(models);
+    const folder = path.join(models, network);
+    const env = { CUTOUT_PORT: '0', CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: models };
+    const started = startCli(t, ['serve'], env);
+    // The draft is there while the engine loads and warms the network.
+    await eventually(() => readdirSync(folder).some((name) => name.startsWith('.pull-')), 60_000);
+    started.child.kill('SIGTERM');
+    const { code, stderr } = await started.ended;
+    t.is(code, 0, stderr);
+    t.is(stderr, '');
+    t.deepEqual(readdirSync(folder).sort(), ['prepared.json', 'prepared.onnx']);
+  },
+);

@@ -1,5 +1,7 @@
 import { createRequire } from 'node:module';
-import type { Box } from '../../src/engine/types.ts';
+import type { Box, DropShadow, ComposePlan as EnginePlan } from '../../src/engine/types.ts';
+
+export type { DropShadow };
 
 /** Straight RGBA rows, `stride` bytes apart. */
 export interface Image {
@@ -25,22 +27,9 @@ export interface MatteSummary {
 /** Where a function takes `threads`, this asks for the scalar oracle instead. */
 export const SCALAR = -1;
 
-export interface DropShadow {
-  readonly opacity: number;
-  readonly sigma: number;
-  readonly offsetX: number;
-  readonly offsetY: number;
-  readonly fade: number;
-}
-
-export interface ComposePlan {
-  readonly width: number;
-  readonly height: number;
-  readonly source: Box;
-  readonly target: Box;
-  readonly colour?: readonly [number, number, number, number];
+/** As the engine's, but the background may have rows with a stride. */
+export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs'> {
   readonly background?: Image;
-  readonly shadow?: DropShadow;
 }
 
 /** A connected part of a map; `sure` are the cells of at least one half. */

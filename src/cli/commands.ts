@@ -1,0 +1,69 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { openBooks } from '../billing/books.ts';
+import type { Config } from '../config.ts';
+import { openImprove } from '../improve/open.ts';
+import { installedCatalogue } from '../models/catalogue.ts';
+import { booksCommands } from './books.ts';
+import { showConfig } from './config.ts';
+import { improveCommand } from './improve.ts';
+import { modelsCommand } from './models.ts';
+import { billingOf, improveOf } from './parts.ts';
+import { type RunOptions, run, runFormats, runSizes } from './run.ts';
+import { sqliteAddon } from './sqlite.ts';
+
+const { stdin, stdout, stderr } = process;
+
+function positive(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text))
+    throw new InvalidArgumentError('It must be a whole number from 1 to 999.');
+  return Number(text);
+}
+
+/** Every command but `serve`. `pull` is the option that they share with it. */
+export function addCommands(
+  program: Command,
+  config: Config,
+  { pull }: { pull: readonly [string, string] },
+): void {
+  program
+    .command('run')
+    .description('cut out files, without a server')
+    .argument('<inputs...>', 'files, folders, globs, or - for standard input to standard output')
+    .option('-o, --out <folder>', 'where results go (default: beside the input, as <name>-cutout)')
+    .addOption(new Option('-f, --format <format>', 'of the results').choices(runFormats).default('auto'))
+    .addOption(
+      new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
+    )
+    .option('-j, --jobs <number>', 'pictures at a time (default: from the machine)', positive)
+    .option('--overwrite', 'replace results that are there', false)
+    .option(...pull, false)
+    .action(async (inputs: string[], options: RunOptions) => {
+      if (!(await run(inputs, options, config, { stdin, stdout, err: stderr }))) process.exitCode = 1;
+    });
+
+  program.addCommand(
+    modelsCommand({
+      modelsDir: config.modelsDir,
+      catalogueDir: installedCatalogue(),
+      defaultNetwork: config.model,
+      device: config.device,
+      out: stdout,
+    }),
+  );
+
+  const open = () =>
+    openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: billingOf(config) });
+  for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
+
+  const openImages = () => {
+    const { database, close } = open();
+    return { improve: openImprove(improveOf(config, database)), close };
+  };
+  program.addCommand(improveCommand({ open: openImages, out: stdout }));
+
+  program
+    .command('config')
+    .description('show every setting, its value and where it comes from')
+    .option('--json', 'as JSON', false)
+    .action(({ json }: { json: boolean }) => showConfig(config, json, stdout));
+}

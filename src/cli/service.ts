@@ -1,0 +1,182 @@
+import path from 'node:path';
+import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
+import { createApp } from '../app.ts';
+import { serveBooks } from '../billing/books.ts';
+import { credits, formatCredits } from '../billing/price.ts';
+import type { Config } from '../config.ts';
+import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
+import { createGates } from '../cutout/gates.ts';
+import { describeThreads } from '../engine/threads.ts';
+import { fail } from '../errors.ts';
+import { createDownload, downloadRules } from '../fetch/download.ts';
+import { type HttpServer, listen } from '../http/server.ts';
+import { keepSwept, openImprove } from '../improve/open.ts';
+import { createTakeImage } from '../improve/takeImage.ts';
+import { Admission } from '../limits/admission.ts';
+import { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { RateLimit } from '../limits/rate.ts';
+import type { Health } from '../ops/health.ts';
+import type { Logger } from '../ops/log.ts';
+import { Results } from '../results/results.ts';
+import { type OpenEngine, threadsOf } from './engine.ts';
+import { configureImages } from './images.ts';
+import type { Output } from './models_progress.ts';
+import { billingOf, improveOf, purchasesOf } from './parts.ts';
+import { sqliteAddon } from './sqlite.ts';
+import { version } from './version.ts';
+
+/** Credits of the local account: enough for a private install never to run out. */
+const firstGrant = credits(100_000);
+
+const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** Address for a person to paste; one that means "all of this machine" is written as this machine. */
+function addressOf({ host }: Config, { address }: HttpServer): string {
+  const everywhere = address.address === '0.0.0.0' || address.address === '::';
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${address.port}`;
+}
+
+/** The key is shown once, when it is made; from then on the line reads it from its file. */
+function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: string, url: string): string[] {
+  const file = path.join(dataDir, 'local-key');
+  if (key === undefined) return ['API key   the key of the local account was revoked.'];
+  const header = created ? shellQuote(`X-Api-Key: ${key}`) : `"X-Api-Key: $(cat ${shellQuote(file)})"`;
+  return [
+    created
+      ? `API key   ${key}  (new, with ${formatCredits(firstGrant)} credits; kept in ${file})`
+      : `API key   in ${file}`,
+    ...(givenKeyIgnored
+      ? ['          CUTOUT_API_KEY counts on the first start only and is not a key of this account.']
+      : []),
+    '',
+    'Try it with a photo of yours:',
+    `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
+  ];
+}
+
+function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
+  const url = addressOf(config, server);
+  const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
+  const { info, network, threads } = opened;
+  const ms = Math.round(info.loadMs + info.warmUpMs);
+  return [
+    '',
+    `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
+    `Network   ${network.name} on ${config.device}, ready in ${ms} ms`,
+    `Threads   ${describeThreads(threads)}`,
+    ...keyLines(local, config.dataDir, url),
+    '',
+    '',
+  ].join('\n');
+}
+
+export interface ServiceParts {
+  readonly logger: Logger;
+  readonly health: Health;
+  /** Aborted on the first signal to stop. */
+  readonly stopping: AbortSignal;
+  /** The engine, which is being opened; closed here once it is open. */
+  readonly opening: Promise<OpenEngine>;
+  readonly out: Output;
+}
+
+/**
+ * Opens the books and the port, waits for the network, prints what a person needs, and works until `stopping`.
+ * Resolves when everything is closed. Throws what the parts throw; the messages are for the operator.
+ */
+export async function runService(
+  config: Config,
+  { logger, health, stopping, opening, out }: ServiceParts,
+): Promise<void> {
+  const { dataDir, timeout, host, port } = config;
+  const books = serveBooks({
+    dataDir,
+    nativeBinding: sqliteAddon,
+    billing: billingOf(config),
+    onError: (error) => logger.error({ err: error }, 'books'),
+  });
+  const { accounts, ledger } = books;
+  const rate = new RateLimit({ megapixels: config.rateLimit, windowSeconds: 60 }, Date.now);
+  const results = new Results<Kept>({
+    keepSeconds: config.keepSeconds,
+    maxBytes: config.keepMegabytes * 1e6,
+    bytesOf: keptBytes,
+    onError: (error) => logger.error({ err: error }, 'results'),
+  });
+  const improve = openImprove(improveOf(config, books.database));
+  const stopSweeping = keepSwept(improve, (error) => logger.error({ err: error }, 'improve'));
+  let server: HttpServer | undefined;
+  let opened: OpenEngine | undefined;
+  try {
+    const local = ensureLocalAccount({
+      accounts,
+      ledger,
+      dataDir,
+      givenKey: config.apiKey,
+      grant: firstGrant,
+    });
+    const limits = configureImages(config);
+    const download = createDownload({ ...downloadRules, allowHosts: config.fetchAllow });
+    const selling = purchasesOf(config);
+    // Stripe's library is large: loaded only where something is sold.
+    const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
+    // The port first: whether it can be had is known at once, and health answers while the network loads.
+    let cutout: Cutout = async () => {
+      throw fail('service_unavailable');
+    };
+    const app = createApp({
+      version: version(),
+      logger,
+      health,
+      timeout,
+      authenticate: (key) => accounts.authenticate(key),
+      balances: ledger,
+      rate,
+      cutout: (request, call) => cutout(request, call),
+      takeImage: createTakeImage({ improve, download, limits }),
+      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger } }),
+      ...(selling && Purchases && { purchases: new Purchases(selling, ledger) }),
+    });
+    server = await listen(app.callback(), { host, port, timeout });
+
+    opened = await opening;
+    stopping.throwIfAborted();
+    const { engine, network } = opened;
+    // Two more than run networks: one is decoded and one encoded meanwhile.
+    const places = config.queueLimit || Number.POSITIVE_INFINITY;
+    const running = Math.min(places, threadsOf(config).workers + 2);
+    const gates = createGates({
+      rate,
+      concurrency: new ConcurrencyLimit(config.accountConcurrency),
+      reservations: ledger,
+      admission: new Admission({ running, waiting: places - running }, () => performance.now()),
+    });
+    cutout = createCutout({
+      engine,
+      network,
+      gates,
+      results,
+      download,
+      limits,
+      timeout,
+    });
+    health.ready();
+    out.write(banner(config, server, opened, local));
+    await new Promise<void>((resolve) => {
+      if (stopping.aborted) resolve();
+      stopping.addEventListener('abort', () => resolve(), { once: true });
+    });
+  } catch (error) {
+    // A signal during the start is no failure.
+    if (!stopping.aborted) throw error;
+  } finally {
+    health.stopping();
+    const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
+    await opened?.engine.close(0);
+    results.clear();
+    stopSweeping();
+    books.close();
+    if (stopping.aborted) logger.info({ inTime }, 'stopped');
+  }
+}

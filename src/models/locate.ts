@@ -1,0 +1,46 @@
+import type { NetworkSpec, Provider } from '../engine/types.ts';
+import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
+import { ModelError } from './error.ts';
+import { networkFiles, type Precision } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+
+/** Where the files of networks are, and for what. */
+export interface Place {
+  readonly modelsDir: string;
+  readonly device: Provider;
+  readonly catalogueDir?: string;
+  /** What the network is to be used for; `matte` when not given. */
+  readonly role?: Manifest['role'];
+}
+
+/** Floats a device is given: 16-bit ones only where they were published and the device likes them. */
+export function precisionFor(manifest: Manifest, device: Provider): Precision {
+  return device === 'cpu' ? 'fp32' : manifest.file.precision;
+}
+
+export const specOf = ({ input, output }: Manifest, name: string, path: string): NetworkSpec => {
+  const { width, height, mean, std } = input;
+  return { name, path, width, height, mean, std, output };
+};
+
+/** A network of the catalogue that can be used for this. Rejects with ModelError. */
+export async function findFor(
+  name: string,
+  { catalogueDir, role = 'matte' }: Pick<Place, 'catalogueDir' | 'role'>,
+): Promise<CatalogueEntry> {
+  const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const made = entry.manifest.role;
+  if (made === role) return entry;
+  const use = made === 'detector' ? 'tells subject types apart and makes no matte' : 'makes mattes';
+  throw new ModelError(
+    'model_unsupported',
+    `The network ${name} ${use}; it cannot be used as a ${role} network.`,
+  );
+}
+
+/** Where `ensureNetwork` finds or puts the network; nothing is read but the catalogue. Rejects with ModelError. */
+export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {
+  const { modelsDir, device } = options;
+  const { manifest } = await findFor(name, options);
+  return specOf(manifest, name, networkFiles(modelsDir, manifest, precisionFor(manifest, device)).prepared);
+}
