@@ -6,7 +6,7 @@ import type { Encoded } from '../image/encode.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
-import { contentHash } from '../results/hash.ts';
+import { createContentName } from '../results/hash.ts';
 import type { Results } from '../results/results.ts';
 import type { Gates } from './gates.ts';
 import { checkRoi, fullSize, reserveRequest, typeWord } from './plan.ts';
@@ -84,6 +84,7 @@ export const keptBytes = ({ bytes }: Kept): number => bytes.buffer.byteLength;
 export function createCutout(parts: CutoutParts): Cutout {
   const { gates, results, download, limits } = parts;
   const work = createWork(parts);
+  const contentName = createContentName();
 
   /** The picture's header and the roi, which belongs to it. */
   async function look(request: CutoutRequest, picture: Uint8Array): Promise<Probe> {
@@ -152,7 +153,7 @@ export function createCutout(parts: CutoutParts): Cutout {
         content: async (everyone) => {
           // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
           loaded = await load(request, everyone);
-          return contentHash(loaded.picture, settingsOf(request), loaded.background);
+          return contentName(loaded.picture, settingsOf(request), loaded.background);
         },
         work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });

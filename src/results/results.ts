@@ -17,7 +17,7 @@ export interface OnceRequest<T> {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
-  /** What tells this call's image and settings from others (`contentHash`); may download the image first. */
+  /** What tells this call's image and settings from others (`ContentName`); may download the image first. */
   readonly content: (signal: AbortSignal) => Promise<string>;
   /** Makes the result and charges for it. Its signal is that of all who wait for it. */
   readonly work: (signal: AbortSignal) => Promise<T>;

@@ -150,7 +150,7 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   await arrived(service, 2);
   controller.abort();
   await t.throwsAsync(first, { any: true });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await eventually(() => service.lines().some(({ status }) => status === 499));
   release();
   t.is((await second).status, 200);
   t.is((await second).headers.get('x-credits-charged'), '1');
