@@ -2,10 +2,12 @@ import type { Tier } from '../billing/price.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Box, ComposePlan } from '../engine/types.ts';
 import { fail } from '../errors.ts';
+import type { Colour } from '../geometry/colour.ts';
 import { type Composition, composition, isIdentity } from '../geometry/compose.ts';
 import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
+import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, Patience, Probe, Raster } from '../image/types.ts';
 import { lacksSubject, makePlan, type Plan } from './plan.ts';
 import type { CutoutRequest } from './request.ts';
@@ -61,18 +63,28 @@ function roomFor({ width, height }: Dimensions, picture: Raster): Raster {
   return { ...picture, data };
 }
 
-/** What lies behind the subject, for a canvas of this size. */
+/** A colour of sRGB as the pixels of a picture with this profile say it. */
+function inProfile(colour: Colour, icc: Uint8Array | undefined): Colour {
+  const [red, green, blue, alpha] = colour;
+  const converted = icc && fromSrgb(icc)?.colour([red, green, blue]);
+  return converted ? [...converted, alpha] : colour;
+}
+
+/** What lies behind the subject, for a canvas of this size, in the colours of the picture's own profile. */
 async function behind(
   request: CutoutRequest,
   plan: Plan,
-  background: Input | undefined,
+  { picture, background }: Inputs,
   canvas: Dimensions,
   patience: Patience,
 ): Promise<Pick<ComposePlan, 'colour' | 'background'>> {
+  const { icc } = picture.probe;
   if (plan.background === 'colour' && request.background.kind === 'colour')
-    return { colour: request.background.colour };
-  if (plan.background === 'picture' && background)
-    return { background: await decodeCover(background.bytes, background.probe, canvas, patience) };
+    return { colour: inProfile(request.background.colour, icc) };
+  if (plan.background === 'picture' && background) {
+    const { bytes, probe } = background;
+    return { background: await decodeCover(bytes, probe, canvas, { ...patience, ...(icc && { icc }) }) };
+  }
   return {};
 }
 
@@ -118,7 +130,7 @@ export const createWork =
     let { box, opaque } = matte;
     if (plan.background !== 'none' || !isIdentity(result, composed)) {
       started = performance.now();
-      const layers = await behind(request, plan, inputs.background, composed, patience);
+      const layers = await behind(request, plan, inputs, composed, patience);
       picture = roomFor(composed, picture);
       ({ box, opaque } = await engine.compose(picture, { ...planOf(composed), ...layers }, { signal }));
       add({ compose: performance.now() - started });

@@ -5,7 +5,9 @@ import { unzipSync } from 'fflate';
 import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { tagWebp } from '../../src/image/profile.ts';
 import { engineOptions } from '../fixtures/engine_setup.ts';
+import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
@@ -38,7 +40,7 @@ async function read(answer: Response): Promise<Got> {
   const zip = answer.headers.get('content-type') === 'application/zip';
   const image = zip
     ? undefined
-    : await sharp(bytes).ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+    : await sharp(bytes, { ignoreIcc: true }).ensureAlpha().raw().toBuffer({ resolveWithObject: true });
   const header = (name: string) => Number(answer.headers.get(name));
   const width = header('x-width');
   return {
@@ -221,6 +223,50 @@ test('bg_image_url is downloaded as image_url is', async (t) => {
     detail: 'HTTP Status 404',
   });
 });
+
+for (const [name, profile] of [
+  ['Display P3', displayP3],
+  ['Adobe RGB', async () => rgbProfile(PRIMARIES.adobe, { gamma: 2.19921875 })],
+] as const) {
+  test(`a picture in ${name} keeps its colours and profile, and backgrounds keep theirs as they are seen`, async (t) => {
+    const service = await startService(t, { engine: t.context.engine });
+    const icc = await profile();
+    const webp = await sharp(await photo())
+      .webp({ lossless: true })
+      .toBuffer();
+    const picture = tagWebp(webp, { icc }, { width: 300, height: 200 });
+    const seen = async (bytes: Buffer, x: number, y: number) => {
+      const data = await sharp(bytes).toColourspace('srgb').removeAlpha().raw().toBuffer();
+      return [...data.subarray((y * 300 + x) * 3, (y * 300 + x) * 3 + 3)];
+    };
+    const near = (got: readonly number[], wanted: readonly number[]) =>
+      t.true(
+        wanted.every((value, i) => Math.abs((got[i] ?? -9) - value) <= 2),
+        `${got}, wanted ${wanted}`,
+      );
+
+    const striped = await cut(service, { bg_image_file: await stripes(300, 200) }, picture);
+    t.deepEqual(Buffer.from((await sharp(striped.bytes).metadata()).icc ?? []), icc);
+    t.deepEqual(striped.at(100, 100), solid, 'the subject as it was stored');
+    t.notDeepEqual(striped.at(5, 5), [255, 0, 0, 255]);
+    near(await seen(striped.bytes, 5, 5), [255, 0, 0]);
+    const coloured = await cut(service, { bg_color: '2080c0' }, picture);
+    t.deepEqual(coloured.at(100, 100), solid);
+    near(await seen(coloured.bytes, 5, 5), [0x20, 0x80, 0xc0]);
+    // A background in the same space is not converted at all.
+    const same = await cut(service, { bg_image_file: picture }, picture);
+    t.deepEqual(same.at(100, 100), solid);
+    t.deepEqual(same.at(5, 5), [255, 255, 255, 255]);
+    const other = tagWebp(
+      await sharp(await stripes(300, 200))
+        .webp({ lossless: true })
+        .toBuffer(),
+      { icc },
+      { width: 300, height: 200 },
+    );
+    t.deepEqual((await cut(service, { bg_image_file: other }, picture)).at(5, 5), [255, 0, 0, 255]);
+  });
+}
 
 test('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
   const service = await startService(t, { engine: t.context.engine, keepSeconds: 600 });

@@ -1,0 +1,203 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Raster } from './types.ts';
+
+type Triple = readonly [number, number, number];
+type Matrix = readonly [Triple, Triple, Triple];
+/** Encoded value to light, both 0..1, never falling. */
+type Curve = (encoded: number) => number;
+
+/** Light of sRGB to XYZ under D50, as ICC profiles count (IEC 61966-2-1, adapted by Bradford). */
+const SRGB_TO_XYZ: Matrix = [
+  [0.4360747, 0.3850649, 0.1430804],
+  [0.2225045, 0.7168786, 0.0606169],
+  [0.0139322, 0.0971045, 0.7141733],
+];
+
+const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+
+/** Light is looked up by its square root, so that dark tones are as fine as light ones. */
+const LAST_STEP = 4095;
+
+/** Pixels between two turns of the event loop: about 1 ms. */
+const PIXELS_A_TURN = 65_536;
+
+/** Colours of sRGB in another RGB space of 8 bits. */
+export interface FromSrgb {
+  colour(rgb: Triple): Triple;
+  /** In place, alpha as it is. Lets the event loop turn in between; rejects with the signal's reason. */
+  raster(picture: Raster, signal?: AbortSignal): Promise<void>;
+}
+
+function tags(icc: DataView): ReadonlyMap<string, DataView> {
+  const found = new Map<string, DataView>();
+  const count = Math.min(icc.getUint32(128), 100);
+  for (let i = 0; i < count; i++) {
+    const at = 132 + 12 * i;
+    const name = String.fromCharCode(...[0, 1, 2, 3].map((byte) => icc.getUint8(at + byte)));
+    const [from, bytes] = [icc.getUint32(at + 4), icc.getUint32(at + 8)];
+    if (from + bytes > icc.byteLength) throw new RangeError('a tag outside of its profile');
+    found.set(name, new DataView(icc.buffer, icc.byteOffset + from, bytes));
+  }
+  return found;
+}
+
+const fixed = (tag: DataView, at: number): number => tag.getInt32(at) / 65_536;
+
+/** `XYZType` (ICC.1:2022, section 10.31). */
+const xyz = (tag: DataView): Triple => [fixed(tag, 8), fixed(tag, 12), fixed(tag, 16)];
+
+/** `curveType` and `parametricCurveType` (ICC.1:2022, sections 10.6 and 10.18). */
+function curve(tag: DataView): Curve | undefined {
+  const kind = tag.getUint32(0);
+  if (kind === 0x63757276) {
+    const count = tag.getUint32(8);
+    if (count === 0) return (v) => v;
+    if (count === 1) {
+      const gamma = tag.getUint16(12) / 256;
+      return (v) => v ** gamma;
+    }
+    if (12 + 2 * count > tag.byteLength) throw new RangeError('a curve outside of its tag');
+    const table = Float64Array.from({ length: count }, (_, i) => tag.getUint16(12 + 2 * i) / 65_535);
+    return (v) => {
+      const at = v * (count - 1);
+      const low = Math.min(Math.floor(at), count - 2);
+      const [from = 0, to = 0] = table.subarray(low, low + 2);
+      return from + (to - from) * (at - low);
+    };
+  }
+  if (kind !== 0x70617261) return;
+  const shape = tag.getUint16(8);
+  const count = [1, 3, 4, 5, 7][shape];
+  if (count === undefined) return;
+  const [g = 1, a = 1, b = 0, c = 0, d = 0, e = 0, f = 0] = Array.from({ length: count }, (_, i) =>
+    fixed(tag, 12 + 4 * i),
+  );
+  const power = (v: number) => Math.max(0, a * v + b) ** g;
+  if (shape === 0) return (v) => v ** g;
+  if (shape === 1) return (v) => (v >= -b / a ? power(v) : 0);
+  if (shape === 2) return (v) => (v >= -b / a ? power(v) + c : c);
+  return (v) => (v >= d ? power(v) + e : c * v + f);
+}
+
+function inverse([[a, b, c], [d, e, f], [g, h, i]]: Matrix): Matrix | undefined {
+  const [A, B, C] = [e * i - f * h, f * g - d * i, d * h - e * g];
+  const determinant = a * A + b * B + c * C;
+  if (!(Math.abs(determinant) > 1e-6)) return;
+  const row = (x: number, y: number, z: number): Triple => [
+    x / determinant,
+    y / determinant,
+    z / determinant,
+  ];
+  return [
+    row(A, c * h - b * i, b * f - c * e),
+    row(B, a * i - c * g, c * d - a * f),
+    row(C, b * g - a * h, a * e - b * d),
+  ];
+}
+
+const dot = ([a, b, c]: Triple, [x, y, z]: Triple) => a * x + b * y + c * z;
+
+const column = (matrix: Matrix, i: 0 | 1 | 2): Triple => [matrix[0][i], matrix[1][i], matrix[2][i]];
+
+/** Light of sRGB to light of a space with these primaries; white stays white whatever they are rounded to. */
+function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefined {
+  const back = inverse([
+    [red[0], green[0], blue[0]],
+    [red[1], green[1], blue[1]],
+    [red[2], green[2], blue[2]],
+  ]);
+  if (!back) return;
+  const row = (from: Triple): Triple => {
+    const raw = ([0, 1, 2] as const).map((i) => dot(from, column(SRGB_TO_XYZ, i)));
+    const sum = raw.reduce((total, value) => total + value, 0);
+    return [(raw[0] ?? 0) / sum, (raw[1] ?? 0) / sum, (raw[2] ?? 0) / sum];
+  };
+  return [row(back[0]), row(back[1]), row(back[2])];
+}
+
+/** The nearest of 256 encoded values for each step of the square root of light. */
+function encoding(light: Curve): Uint8Array {
+  const table = new Uint8Array(LAST_STEP + 1);
+  let encoded = 0;
+  for (let step = 0; step <= LAST_STEP; step++) {
+    const wanted = (step / LAST_STEP) ** 2;
+    // The curve never falls, so neither does the answer.
+    while (encoded < 255 && light((encoded + 0.5) / 255) < wanted) encoded++;
+    table[step] = encoded;
+  }
+  return table;
+}
+
+function converter(matrix: Matrix, encode: readonly [Uint8Array, Uint8Array, Uint8Array]): FromSrgb {
+  const light = Float64Array.from({ length: 256 }, (_, v) => srgbLight(v / 255));
+  const [[rr, rg, rb], [gr, gg, gb], [br, bg, bb]] = matrix;
+  const [red, green, blue] = encode;
+  // NaN-free: what is out of the other space ends at its border.
+  const step = (value: number) => Math.round(Math.sqrt(Math.min(1, Math.max(0, value))) * LAST_STEP);
+  const convert = (data: Uint8Array, from: number, to: number) => {
+    for (let at = from; at < to; at += 4) {
+      const r = light[data[at] ?? 0] ?? 0;
+      const g = light[data[at + 1] ?? 0] ?? 0;
+      const b = light[data[at + 2] ?? 0] ?? 0;
+      data[at] = red[step(rr * r + rg * g + rb * b)] ?? 0;
+      data[at + 1] = green[step(gr * r + gg * g + gb * b)] ?? 0;
+      data[at + 2] = blue[step(br * r + bg * g + bb * b)] ?? 0;
+    }
+  };
+  return {
+    colour([r, g, b]) {
+      const pixel = Uint8Array.of(r, g, b, 255);
+      convert(pixel, 0, 4);
+      const [x = 0, y = 0, z = 0] = pixel;
+      return [x, y, z];
+    },
+    async raster({ data, width, height }, signal) {
+      const end = width * height * 4;
+      for (let from = 0; from < end; from += 4 * PIXELS_A_TURN) {
+        signal?.throwIfAborted();
+        convert(data, from, Math.min(end, from + 4 * PIXELS_A_TURN));
+        await turn();
+      }
+    },
+  };
+}
+
+/** No colour of a grid moves by more than one level: a profile of sRGB, whichever of its many wordings. */
+function isSrgb({ colour }: FromSrgb): boolean {
+  const levels = [0, 32, 64, 96, 128, 160, 192, 224, 255];
+  return levels.every((r) =>
+    levels.every((g) =>
+      levels.every((b) => {
+        const [x, y, z] = colour([r, g, b]);
+        return Math.max(Math.abs(x - r), Math.abs(y - g), Math.abs(z - b)) <= 1;
+      }),
+    ),
+  );
+}
+
+/**
+ * From sRGB into the space of an RGB profile of three primaries and three curves (Display P3, Adobe RGB, ProPhoto and
+ * whatever cameras and screens write), relative colorimetric. Undefined where nothing has to be done (sRGB), and for
+ * profiles of tables, which a result keeps as well, but into which nothing is converted (docs/decisions/0089).
+ *
+ * @param icc a whole profile for RGB (`usableRgbProfile`)
+ */
+export function fromSrgb(icc: Uint8Array): FromSrgb | undefined {
+  try {
+    const found = tags(new DataView(icc.buffer, icc.byteOffset, icc.byteLength));
+    // A profile that has tables is meant to be read by them.
+    if (found.has('A2B0') || found.has('B2A0')) return;
+    const [red, green, blue] = ['rXYZ', 'gXYZ', 'bXYZ'].map((name) => found.get(name));
+    const [redTone, greenTone, blueTone] = ['rTRC', 'gTRC', 'bTRC'].map((name) => found.get(name));
+    if (!red || !green || !blue || !redTone || !greenTone || !blueTone) return;
+    const matrix = lightMatrix(xyz(red), xyz(green), xyz(blue));
+    const [r, g, b] = [curve(redTone), curve(greenTone), curve(blueTone)];
+    if (!matrix || !r || !g || !b) return;
+    const conversion = converter(matrix, [encoding(r), encoding(g), encoding(b)]);
+    return isSrgb(conversion) ? undefined : conversion;
+  } catch (error) {
+    // A length or an offset that leads out of the profile.
+    if (error instanceof RangeError) return;
+    throw error;
+  }
+}
