@@ -5,6 +5,7 @@ import * as memory from './memory.ts';
 import * as peers from './peers.ts';
 import * as png from './png.ts';
 import * as prepare from './prepare.ts';
+import * as quality from './quality.ts';
 import * as repeats from './repeats.ts';
 import * as speed from './speed.ts';
 import * as start from './start.ts';
@@ -15,6 +16,7 @@ export const benches: readonly BenchModule[] = [
   speed,
   load,
   memory,
+  quality,
   peers,
   kernels,
   png,

@@ -1,0 +1,51 @@
+import sharp from 'sharp';
+import { png } from './generate/write.js';
+import { split } from './kernels.js';
+
+/**
+ * A cut-out over HTTP, at the size of the upload. The upload is a PNG, so that what is measured is the product and not
+ * a JPEG's noise.
+ * @param {import('../lib/client.ts').Client} client
+ */
+export async function requestCutout(client, { rgb, width, height }, fields = {}) {
+  const answer = await client.cutout(await png(rgb, { width, height }, 3), {
+    size: '50MP',
+    format: 'png',
+    ...fields,
+  });
+  if (answer.status === 400 && answer.code === 'unknown_foreground') {
+    return { matte: new Uint8Array(width * height), rgb, nothing: true, ms: answer.ms };
+  }
+  if (answer.status !== 200) throw new Error(`the server answered ${answer.status} ${answer.code}`);
+  const { data, info } = await sharp(answer.body).ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  if (info.width !== width || info.height !== height) {
+    throw new Error(`the result has ${info.width}×${info.height} pixels instead of ${width}×${height}`);
+  }
+  return { ...split(data), nothing: false, ms: answer.ms };
+}
+
+/** The part of a picture whose sides are multiples of a number. */
+export function cropped(picture, multiple) {
+  const { width, height } = picture;
+  const [w, h] = [width - (width % multiple), height - (height % multiple)];
+  if (w === width && h === height) return picture;
+  if (w === 0 || h === 0)
+    throw new RangeError(`${picture.name} is too small to be reduced ${multiple} times`);
+  const cut = (data, channels) => {
+    if (!data) return undefined;
+    const out = new Uint8Array(w * h * channels);
+    for (let y = 0; y < h; y++) {
+      out.set(data.subarray(y * width * channels, (y * width + w) * channels), y * w * channels);
+    }
+    return out;
+  };
+  return {
+    ...picture,
+    width: w,
+    height: h,
+    rgb: cut(picture.rgb, 3),
+    alpha: cut(picture.alpha, 1),
+    foreground: cut(picture.foreground, 3),
+    band: cut(picture.band, 1),
+  };
+}
