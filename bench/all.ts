@@ -45,6 +45,11 @@ async function runAll(
   const failed: string[] = [];
   for (const [at, bench] of chosen.entries()) {
     const { name, all: instead, shared } = bench.command;
+    const reason = bench.command.unavailable?.();
+    if (reason !== undefined) {
+      err.write(`${name} is left out: ${reason}\n`);
+      continue;
+    }
     const context = progressOn(err, `${at + 1}/${chosen.length} ${name}`);
     const settings = {
       ...usual(bench),

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
-import { testAddon } from './lib/paths.ts';
+import { noTestAddon, testAddon } from './lib/paths.ts';
 import { median } from './lib/stats.ts';
 
 interface KernelsOptions extends Shared {
@@ -14,7 +14,8 @@ interface KernelsOptions extends Shared {
 export const command: BenchCommand = {
   name: 'kernels',
   title: 'Native kernels',
-  summary: 'milliseconds and nanoseconds a pixel of the native kernels (needs `npm run setup -- --tests`)',
+  summary: 'milliseconds and nanoseconds a pixel of the native kernels',
+  unavailable: noTestAddon,
   shared: { rounds: 7 },
   options: (command: Command) =>
     command

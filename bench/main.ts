@@ -2,6 +2,10 @@
 import { benches } from './benches.ts';
 import { createProgram } from './program.ts';
 
+// What was started here ends with the bench: see startServer.
+process.once('SIGINT', () => process.exit(130));
+process.once('SIGTERM', () => process.exit(143));
+
 try {
   await createProgram(benches, { out: process.stdout, err: process.stderr }).parseAsync();
 } catch (error) {

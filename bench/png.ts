@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import sharp from 'sharp';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
-import { testAddon } from './lib/paths.ts';
+import { noTestAddon, testAddon } from './lib/paths.ts';
 import { openPictures } from './lib/pictures.ts';
 import { median } from './lib/stats.ts';
 
@@ -15,7 +15,8 @@ interface PngBenchOptions extends Shared {
 export const command: BenchCommand = {
   name: 'png',
   title: 'PNG encoder',
-  summary: "our PNG encoder beside libvips' (needs `npm run setup -- --tests`)",
+  summary: "our PNG encoder beside libvips'",
+  unavailable: noTestAddon,
   shared: { rounds: 5, images: true },
   options: (command: Command) =>
     command.option('--threads <n>', 'threads of our encoder', values.whole, availableParallelism()),

@@ -25,6 +25,8 @@ export interface BenchCommand {
   readonly shared?: Readonly<{ rounds?: number; seconds?: number; target?: true; images?: true }>;
   /** Adds options of its own. */
   readonly options?: (command: Command) => Command;
+  /** Why it cannot run in this checkout, in words; undefined when it can. */
+  readonly unavailable?: () => string | undefined;
   /** Whether `all` runs it, and with what in place of the usual values. */
   readonly all?: Readonly<{ full?: object; quick?: object }>;
 }

@@ -12,6 +12,8 @@ export async function measure(
   options: object,
   context: Context,
 ): Promise<Report> {
+  const reason = command.unavailable?.();
+  if (reason !== undefined) throw new Error(`${command.name}: ${reason}`);
   const before = { machine: machine(), versions: versions(), started: new Date().toISOString() };
   const begin = performance.now();
   const outcome = await run(options as never, context);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -6,6 +7,8 @@ export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 export const main = path.join(root, 'build', 'ts', 'src', 'main.js');
 /** Has the kernels by themselves; made by `npm run setup -- --tests`. */
 export const testAddon = path.join(root, 'build', 'native', 'Release', 'cutout_test.node');
+export const noTestAddon = (): string | undefined =>
+  existsSync(testAddon) ? undefined : 'the kernels are not built: run `npm run setup -- --tests`';
 export const peersFolder = path.join(root, 'bench', 'peers');
 
 /** Where networks are: as the server reads it. */

@@ -82,9 +82,16 @@ export async function startServer(env: NodeJS.ProcessEnv = {}): Promise<OwnServe
   });
   const ended = once(child, 'close');
   const url = `http://127.0.0.1:${port}`;
+  // A bench that is stopped leaves neither a server nor its folder behind.
+  const drop = (): void => {
+    child.kill('SIGKILL');
+    rmSync(data, { recursive: true, force: true });
+  };
+  process.once('exit', drop);
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');
     await ended;
+    process.removeListener('exit', drop);
     rmSync(data, { recursive: true, force: true });
   };
   for (;;) {

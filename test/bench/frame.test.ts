@@ -60,12 +60,22 @@ function program(name = 'probe') {
       throw new Error('out of luck');
     },
   };
+  const absent: BenchModule = {
+    command: {
+      name: 'absent',
+      title: 'Absent',
+      summary: 'cannot run',
+      all: {},
+      unavailable: () => 'no addon',
+    },
+    run: async () => outcome,
+  };
   const sink = (to: 'out' | 'err') => ({
     write: (text: string) => {
       written[to] += text;
     },
   });
-  const made = createProgram([bench, broken], { out: sink('out'), err: sink('err') });
+  const made = createProgram([absent, bench, broken], { out: sink('out'), err: sink('err') });
   for (const command of [made, ...made.commands])
     command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} });
   const type = (...words: string[]) => made.parseAsync(['node', 'bench', ...words]);
@@ -122,7 +132,7 @@ test('--json - prints nothing but JSON', async (t) => {
 });
 
 test('all runs what it can into one folder and names what failed', async (t) => {
-  const { asked, type } = program();
+  const { asked, written, type } = program();
   const folder = path.join(testFolder(t), 'report');
   await t.throwsAsync(() => type('all', '--quick', '--out', folder), { message: /broken: out of luck/ });
   t.deepEqual(asked, [{ rounds: 1, seconds: 9, mp: [1, 12] }]);
@@ -132,6 +142,8 @@ test('all runs what it can into one folder and names what failed', async (t) => 
     ['probe'],
   );
   t.true(readFileSync(path.join(folder, 'report.html'), 'utf8').includes('id="probe"'));
+  t.regex(written.err, /absent is left out: no addon/);
+  await t.throwsAsync(() => type('absent'), { message: 'absent: no addon' });
   await t.throwsAsync(() => type('all', '--only', 'nothing'), { message: /no bench named nothing/ });
 });
 
