@@ -27,6 +27,9 @@ export const command: BenchCommand = {
 const KERNELS = [
   'networkInput',
   'applyMatte',
+  'refineMatte5',
+  'refineMatte15',
+  'refineMatte40',
   'cleanAlpha',
   'reduceToHalf',
   'reduceToTenth',

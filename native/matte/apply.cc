@@ -9,67 +9,15 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "matte/pixels.h"
+#include "matte/upsample.h"
 
 namespace cutout {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
-
 constexpr std::size_t kGrain = 64;  // rows of the picture
 constexpr int kSegment = 256;       // pixels judged and written together
-// Outside this range the network is sure (the gate of the measured methods); the haze it leaves
-// there would spread boxes and crops over the whole picture and hide nothing one can see.
-constexpr float kBackground = 0.02F;
-constexpr float kForeground = 0.98F;
-
-/// Four neighbouring samples and their weights for one output position.
-struct Cubic {
-  std::array<int, 4> at;
-  std::array<float, 4> weights;
-};
-
-std::vector<Cubic> cubic_positions(int in, int out) {
-  std::vector<Cubic> positions(static_cast<std::size_t>(out));
-  for (int i = 0; i < out; ++i) {
-    const double centre = std::clamp((i + 0.5) * in / out - 0.5, 0.0, in - 1.0);
-    const int base = static_cast<int>(centre);
-    const double t = centre - base;
-    Cubic& position = positions[static_cast<std::size_t>(i)];
-    for (int k = 0; k < 4; ++k) {
-      position.at[static_cast<std::size_t>(k)] = std::clamp(base - 1 + k, 0, in - 1);
-    }
-    position.weights = {static_cast<float>(((2 - t) * t - 1) * t / 2),
-                        static_cast<float>(((3 * t - 5) * t * t + 2) / 2),
-                        static_cast<float>(((4 - 3 * t) * t + 1) * t / 2),
-                        static_cast<float>((t - 1) * t * t / 2)};
-  }
-  return positions;
-}
-
-/// Catmull-Rom between b and c, kept between them.
-inline float between(float a, float b, float c, float d, float wa, float wb, float wc, float wd) {
-  const float value = wa * a + wb * b + wc * c + wd * d;
-  const float low = b < c ? b : c;
-  const float high = b < c ? c : b;
-  return value < low ? low : (value > high ? high : value);
-}
-
-/// What the network is sure of becomes 0 or 1, so that flat regions are exactly flat. NaN becomes
-/// 0.
-inline float snap(float p) { return p >= kBackground ? (p <= kForeground ? p : 1.0F) : 0.0F; }
-
-inline std::uint32_t multiply_255(std::uint32_t a, std::uint32_t b) {
-  const std::uint32_t product = a * b + 128;
-  return (product + (product >> 8)) >> 8;  // round(a * b / 255) for a, b in 0..255
-}
-
-inline std::uint32_t with_alpha(std::uint32_t pixel, std::uint32_t alpha,
-                                std::uint32_t hidden_mask) {
-  const std::uint32_t mask = alpha == 0 ? hidden_mask : 0x00FFFFFFU;
-  return (pixel & mask) | (alpha << 24);
-}
-
 /// A row of p at the picture's width, and what is known of each segment of it.
 struct Row {
   int index = INT_MIN;  // row of p
@@ -183,26 +131,6 @@ CUTOUT_SIMD Seen multiply_matte(std::uint32_t* __restrict pixels,
   return seen;
 }
 
-void clear_alpha(std::uint8_t* pixels, int n, HiddenColour hidden) {
-  if (hidden == HiddenColour::kClear) {
-    std::memset(pixels, 0, static_cast<std::size_t>(n) * 4);
-  } else {
-    for (int x = 0; x < n; ++x) pixels[x * 4 + 3] = 0;
-  }
-}
-
-Box clip(const Box& box, const ImageView& picture) {
-  const int left = std::clamp(box.left, 0, picture.width);
-  const int top = std::clamp(box.top, 0, picture.height);
-  const auto end = [](int begin, int length, int limit) {
-    return static_cast<int>(
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(begin) + length, 0, limit));
-  };
-  const int right = std::max(left, end(box.left, box.width, picture.width));
-  const int bottom = std::max(top, end(box.top, box.height, picture.height));
-  return {left, top, right - left, bottom - top};
-}
-
 }  // namespace
 
 MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, int p_height,
@@ -242,7 +170,7 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
         const auto segment = static_cast<std::size_t>(x / kSegment);
         std::uint8_t* at = line + static_cast<std::ptrdiff_t>(inside.left + x) * 4;
         // The spline stays between b and c: they alone decide whether a segment is wholly 0 or 1.
-        if (std::max(b.high[segment], c.high[segment]) < kBackground) {
+        if (std::max(b.high[segment], c.high[segment]) < kSureBackground) {
           clear_alpha(at, n, hidden);
           summary.opaque = false;
           continue;
@@ -250,7 +178,7 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
         const std::size_t bytes = static_cast<std::size_t>(n) * 4;
         std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
         Seen seen = look_at(pixels.data(), n);
-        const bool whole = std::min(b.low[segment], c.low[segment]) > kForeground;
+        const bool whole = std::min(b.low[segment], c.low[segment]) > kSureForeground;
         if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
           vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
                    d.values.data() + x, position.weights.data(), n, matte.data());

@@ -4,12 +4,10 @@
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "matte/pixels.h"
 #include "matte/summary.h"
 
 namespace cutout {
-
-/// What happens to the colours under alpha 0: set to 0, or kept as they are (the ZIP's color.jpg).
-enum class HiddenColour { kClear, kKeep };
 
 /// Writes a network's alpha into the picture.
 ///

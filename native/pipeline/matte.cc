@@ -6,6 +6,7 @@
 
 #include "image/resample.h"
 #include "matte/clean.h"
+#include "pipeline/edges.h"
 
 namespace cutout {
 
@@ -59,8 +60,9 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
 
-  result.summary = apply_matte(reduced, alpha, network.output_width(), network.output_height(),
-                               plan.roi, plan.hidden, pool);
+  const NetworkAnswer answer{network.input(slot), loaded.spec.input, alpha, network.output_width(),
+                             network.output_height()};
+  result.summary = write_edges(reduced, answer, plan, pool);
   result.width = plan.width;
   result.height = plan.height;
   result.prepare_ms = milliseconds(start, prepared);

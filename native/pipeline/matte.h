@@ -33,11 +33,15 @@ struct LoadedNetwork {
   std::unique_ptr<ort::Network> network;
 };
 
+/// Whether the edges of the network's answer are worked out at the picture's own size.
+enum class Refinement { kOff, kOn };
+
 struct MattePlan {
   int width = 0;  // of the result, at most the picture's
   int height = 0;
   HiddenColour hidden = HiddenColour::kClear;
   Box roi;  // in pixels of the result, inside it
+  Refinement refinement = Refinement::kOn;
 };
 
 struct MatteResult {
@@ -59,7 +63,7 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 ///  2. run the network, bring its output to 0..1
 ///  3. take away islands that are no subject, close dents inside one (matte/clean.h)
 ///  4. reduce the picture to the plan's size, if that is smaller
-///  5. write alpha and hidden colour, find the box
+///  5. write alpha, the subject's own colours and hidden colour, find the box (edges.h)
 /// `token` is asked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
 /// to them, so after an error in these their content is undefined.
 Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded, int slot,

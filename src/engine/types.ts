@@ -112,6 +112,11 @@ export interface MattePlan {
   readonly hiddenColour: 'clear' | 'keep';
   /** In pixels of the result; alpha is 0 outside. */
   readonly roi?: Box;
+  /**
+   * `on` (default): alpha and colours of unsure edges are worked out from the picture itself at the result's size
+   * (native/matte/refine.h). `off`: the network's alpha is upsampled, RGB stays as it is wherever alpha is not 0.
+   */
+  readonly refine?: 'on' | 'off';
   /** Milliseconds from now; checked when the job starts and between its steps. */
   readonly deadlineMs?: number;
 }

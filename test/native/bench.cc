@@ -8,6 +8,7 @@
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
+#include "matte/refine.h"
 #include "pipeline/compose.h"
 #include "registry.h"
 
@@ -68,6 +69,19 @@ std::vector<float> make_dirty_alpha(int size, bool noise) {
   return p;
 }
 
+/// A disc with a soft ring of the wanted share of all cells.
+std::vector<float> make_band(int size, double share) {
+  std::vector<float> p(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
+  const double width = share / (2 * 3.14159 * 0.3);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double x = static_cast<double>(i % static_cast<std::size_t>(size)) / size - 0.5;
+    const double y = static_cast<double>(i / static_cast<std::size_t>(size)) / size - 0.5;
+    p[i] = static_cast<float>(
+        std::clamp((0.3 + width / 2 - std::hypot(x, y)) / width * 0.96 + 0.02, 0.0, 1.0));
+  }
+  return p;
+}
+
 /// Runs `work` on a fresh copy of the picture `rounds` times; milliseconds of each.
 std::vector<double> time(Picture& picture, int rounds, const std::function<void(ImageView)>& work) {
   const std::vector<std::uint8_t> original = picture.data;
@@ -92,6 +106,8 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
   constexpr int kSide = 1024;
   std::function<void(ImageView)> work;
   std::vector<float> floats;
+  std::vector<float> guide_planes;
+  Guide guide;
   ComposePlan plan;
   Picture background{};
   if (name == "networkInput") {
@@ -110,6 +126,19 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     work = [&, dirty](ImageView) {
       floats = dirty;
       clean_alpha(floats, kSide, {0, 0, kSide, kSide}, pool);
+    };
+  } else if (name.starts_with("refineMatte")) {
+    // A band of about 15, 5 or 40 % of the picture, over colours like a network's input.
+    const double band = name == "refineMatte5" ? 0.05 : name == "refineMatte40" ? 0.4 : 0.15;
+    floats = make_band(kSide, band);
+    guide_planes.resize(3 * kSide * kSide);
+    fill_network_input(picture.view(), {kSide, kSide, {0, 0, 0}, {255, 255, 255}},
+                       guide_planes.data(), pool);
+    guide.width = guide.height = kSide;
+    for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.cells();
+    work = [&](ImageView view) {
+      const Box roi{0, 0, view.width, view.height};
+      refine_matte(view, guide, floats, roi, HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

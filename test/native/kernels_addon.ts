@@ -41,7 +41,17 @@ export interface Region {
   readonly box: Box;
 }
 
-/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,compose}.cc open them. */
+/** What a network saw: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */
+export interface Guide {
+  readonly planes: Float32Array;
+  readonly width: number;
+  readonly height: number;
+  readonly scale: number;
+  readonly offset: number;
+  readonly blur: number;
+}
+
+/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,refine,compose}.cc open them. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
   /** Changes image.data; the message of the error, empty if there was none. */
@@ -85,6 +95,32 @@ export interface KernelAddon {
     threads: number,
   ): { readonly regions: readonly Region[]; readonly runs: readonly (readonly number[])[] };
   cellsOf(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
+  /** Changes image.data. */
+  refineMatte(
+    image: Image,
+    guide: Guide,
+    p: Float32Array,
+    roi: Box,
+    hidden: 'clear' | 'keep',
+    threads: number,
+  ): MatteSummary;
+  sharpenMatte(
+    guide: Guide,
+    p: Float32Array,
+    threads: number,
+  ): { readonly alpha: Float32Array; readonly trust: Float32Array; readonly unsure: Float32Array };
+  /** Planes of the foreground's r, g, b and the background's r, g, b. */
+  estimateColours(guide: Guide, alpha: Float32Array, threads: number): Float32Array;
+  /** Ten numbers a cell of columns left .. left + width - 1, channel after channel of each row. */
+  localModel(guide: Guide, alpha: Float32Array, left: number, width: number, scalar: boolean): Float32Array;
+  resizePlane(
+    plane: Float32Array,
+    width: number,
+    height: number,
+    toWidth: number,
+    toHeight: number,
+    threads: number,
+  ): Float32Array;
   /** Changes the buffer: the picture at its front becomes the canvas at its front. */
   composeCanvas(
     buffer: Uint8Array,

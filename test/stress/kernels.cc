@@ -12,6 +12,7 @@
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
+#include "matte/refine.h"
 #include "pipeline/compose.h"
 
 using namespace cutout;
@@ -137,6 +138,36 @@ void check_cleaning(ThreadPool& pool, int round) {
   expect(summary == clean_alpha_scalar(scalar, width, area) && fast == scalar, "cleaning", round);
 }
 
+void check_refinement(ThreadPool& pool, int round) {
+  Picture picture(pick(1, 400), pick(1, 150), pick(0, 9));
+  Picture other = picture;
+  const int width = pick(1, 70);
+  const int height = pick(1, 40);
+  const auto cells = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  std::vector<float> planes(3 * cells);
+  for (float& value : planes) value = static_cast<float>(pick(0, 255)) / 255;
+  std::vector<float> p(cells);
+  const int kind = pick(0, 3);
+  for (std::size_t i = 0; i < cells; ++i) {
+    const int x = static_cast<int>(i) % width;
+    p[i] = kind == 0   ? 0.0F
+           : kind == 1 ? 1.0F
+           : kind == 2 ? static_cast<float>(pick(-20, 120)) / 100
+                       : static_cast<float>(x - width / 2) / 4;
+  }
+  Guide guide;
+  guide.width = width;
+  guide.height = height;
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * cells;
+  const Box roi = box_in(picture.width, picture.height);
+  const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
+  const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);
+  const MatteSummary scalar = refine_matte_scalar(other.view(), guide, p, roi, hidden);
+  expect(picture.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
+             fast.foreground_pixels == scalar.foreground_pixels,
+         "refinement", round);
+}
+
 void check_composition(ThreadPool& pool, int round) {
   Picture picture(pick(1, 400), pick(1, 120), 0);
   ComposePlan plan;
@@ -183,6 +214,7 @@ int main(int argc, char** argv) {
     check_enlargement(pool, round);
     check_matte(pool, round);
     check_cleaning(pool, round);
+    check_refinement(pool, round);
     check_composition(pool, round);
   }
   std::printf("%d rounds\n", rounds);

@@ -1,0 +1,83 @@
+#include "image/plane.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/simd.h"
+#include "image/taps.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kGrain = 16;  // rows of the output
+
+CUTOUT_SIMD void add_row(const float* __restrict from, float weight, int n, float* __restrict to) {
+  for (int i = 0; i < n; ++i) to[i] += weight * from[i];
+}
+
+/// Weight of cell `j` in output `i` of one axis.
+double weight_of(int i, int j, int in, int out) {
+  const double scale = static_cast<double>(in) / out;
+  if (out <= in) {
+    return std::max(0.0, std::min((i + 1) * scale, j + 1.0) - std::max(i * scale, 1.0 * j)) / scale;
+  }
+  const double centre = std::clamp((i + 0.5) * scale - 0.5, 0.0, in - 1.0);
+  return std::max(0.0, 1 - std::abs(centre - j));
+}
+
+}  // namespace
+
+std::vector<float> resize_plane(std::span<const float> plane, int in_width, int in_height,
+                                int width, int height, ThreadPool& pool) {
+  const Taps rows = area_taps(in_height, height);
+  const Taps columns = area_taps(in_width, width);
+  const auto in = static_cast<std::size_t>(in_width);
+  const auto across = static_cast<std::size_t>(width);
+  std::vector<float> out(across * static_cast<std::size_t>(height));
+  const auto body = [&](std::size_t begin, std::size_t end) {
+    std::vector<float> line(in);
+    for (std::size_t y = begin; y < end; ++y) {
+      std::fill(line.begin(), line.end(), 0.0F);
+      for (int k = 0; k < rows.count[y]; ++k) {
+        add_row(plane.data() + static_cast<std::size_t>(rows.first[y] + k) * in,
+                rows.of(static_cast<int>(y))[k], in_width, line.data());
+      }
+      for (std::size_t x = 0; x < across; ++x) {
+        float sum = 0;
+        for (int k = 0; k < columns.count[x]; ++k) {
+          sum += columns.of(static_cast<int>(x))[k] *
+                 line[static_cast<std::size_t>(columns.first[x] + k)];
+        }
+        out[y * across + x] = sum;
+      }
+    }
+  };
+  pool.parallel_for(static_cast<std::size_t>(height), kGrain, body);
+  return out;
+}
+
+std::vector<float> resize_plane_scalar(std::span<const float> plane, int in_width, int in_height,
+                                       int width, int height) {
+  std::vector<float> out;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      double sum = 0;
+      for (int j = 0; j < in_height; ++j) {
+        const double row = weight_of(y, j, in_height, height);
+        if (row == 0) continue;
+        for (int i = 0; i < in_width; ++i) {
+          sum += row * weight_of(x, i, in_width, width) *
+                 static_cast<double>(
+                     plane[static_cast<std::size_t>(j) * static_cast<std::size_t>(in_width) +
+                           static_cast<std::size_t>(i)]);
+        }
+      }
+      out.push_back(static_cast<float>(sum));
+    }
+  }
+  return out;
+}
+
+}  // namespace cutout

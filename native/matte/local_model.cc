@@ -1,0 +1,215 @@
+#include "matte/local_model.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr int kWindow = 2 * kModelRadius + 1;
+static_assert(kWindow == 7, "the sums below are written out");
+constexpr float kMean = 1.0F / (kWindow * kWindow);
+constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
+constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
+
+/// What is summed over a window.
+enum Product {
+  kRR,
+  kRG,
+  kRB,
+  kGG,
+  kGB,
+  kBB,
+  kRp,
+  kGp,
+  kBp,
+  kF,
+  kFR,
+  kFG,
+  kFB,
+  kK,
+  kKR,
+  kKG,
+  kKB,
+  kR,
+  kG,
+  kBl,
+  kP,
+  kProducts
+};
+
+/// The sum of seven numbers in the one order that every version uses.
+inline float sum7(float a, float b, float c, float d, float e, float f, float g) {
+  return ((a + b) + (c + d)) + ((e + f) + g);
+}
+
+inline void products_of(float r, float g, float b, float p, float* out, std::ptrdiff_t stride) {
+  const float fore = p * p;
+  const float back = (1.0F - p) * (1.0F - p);
+  out[kRR * stride] = r * r;
+  out[kRG * stride] = r * g;
+  out[kRB * stride] = r * b;
+  out[kGG * stride] = g * g;
+  out[kGB * stride] = g * b;
+  out[kBB * stride] = b * b;
+  out[kRp * stride] = r * p;
+  out[kGp * stride] = g * p;
+  out[kBp * stride] = b * p;
+  out[kF * stride] = fore;
+  out[kFR * stride] = r * fore;
+  out[kFG * stride] = g * fore;
+  out[kFB * stride] = b * fore;
+  out[kK * stride] = back;
+  out[kKR * stride] = r * back;
+  out[kKG * stride] = g * back;
+  out[kKB * stride] = b * back;
+  out[kR * stride] = r;
+  out[kG * stride] = g;
+  out[kBl * stride] = b;
+  out[kP * stride] = p;
+}
+
+/// Sums over a window -> model.
+inline void solve(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
+  const auto mean = [&](int k) { return sum[k * from] * kMean; };
+  const float r = mean(kR);
+  const float g = mean(kG);
+  const float b = mean(kBl);
+  const float p = mean(kP);
+  const float rr = mean(kRR) - r * r + kEpsilon;
+  const float rg = mean(kRG) - r * g;
+  const float rb = mean(kRB) - r * b;
+  const float gg = mean(kGG) - g * g + kEpsilon;
+  const float gb = mean(kGB) - g * b;
+  const float bb = mean(kBB) - b * b + kEpsilon;
+  const float rp = mean(kRp) - r * p;
+  const float gp = mean(kGp) - g * p;
+  const float bp = mean(kBp) - b * p;
+  const float i00 = gg * bb - gb * gb;
+  const float i01 = rb * gb - rg * bb;
+  const float i02 = rg * gb - rb * gg;
+  const float i11 = rr * bb - rb * rb;
+  const float i12 = rb * rg - rr * gb;
+  const float i22 = rr * gg - rg * rg;
+  const float over = 1.0F / (rr * i00 + rg * i01 + rb * i02 + 1e-20F);
+  const float a0 = over * (i00 * rp + i01 * gp + i02 * bp);
+  const float a1 = over * (i01 * rp + i11 * gp + i12 * bp);
+  const float a2 = over * (i02 * rp + i12 * gp + i22 * bp);
+  out[kA0 * to] = a0;
+  out[kA1 * to] = a1;
+  out[kA2 * to] = a2;
+  out[kB * to] = p - (a0 * r + a1 * g + a2 * b);
+  const float fore = 1.0F / (mean(kF) + kNothing);
+  out[kFore0 * to] = (mean(kFR) + kNothing * r) * fore;
+  out[kFore1 * to] = (mean(kFG) + kNothing * g) * fore;
+  out[kFore2 * to] = (mean(kFB) + kNothing * b) * fore;
+  const float back = 1.0F / (mean(kK) + kNothing);
+  out[kBack0 * to] = (mean(kKR) + kNothing * r) * back;
+  out[kBack1 * to] = (mean(kKG) + kNothing * g) * back;
+  out[kBack2 * to] = (mean(kKB) + kNothing * b) * back;
+}
+
+CUTOUT_SIMD void fill_products(const float* __restrict line, int n, int stride,
+                               float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    products_of(line[i], line[stride + i], line[2 * stride + i], line[3 * stride + i], out + i,
+                stride);
+  }
+}
+
+CUTOUT_SIMD void sum_along(const float* __restrict from, int n, float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    out[i] =
+        sum7(from[i], from[i + 1], from[i + 2], from[i + 3], from[i + 4], from[i + 5], from[i + 6]);
+  }
+}
+
+CUTOUT_SIMD void sum_across(const float* const* rows, int n, float* __restrict out) {
+  const float* __restrict a = rows[0];
+  const float* __restrict b = rows[1];
+  const float* __restrict c = rows[2];
+  const float* __restrict d = rows[3];
+  const float* __restrict e = rows[4];
+  const float* __restrict f = rows[5];
+  const float* __restrict g = rows[6];
+  for (int i = 0; i < n; ++i) out[i] = sum7(a[i], b[i], c[i], d[i], e[i], f[i], g[i]);
+}
+
+CUTOUT_SIMD void solve_row(const float* __restrict sums, int n, float* __restrict out, int stride) {
+  for (int i = 0; i < n; ++i) solve(sums + i, n, out + i, stride);
+}
+
+}  // namespace
+
+LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width)
+    : guide_(guide), alpha_(alpha), left_(left), width_(width) {
+  const auto bordered = static_cast<std::size_t>(width + 2 * kModelRadius);
+  line_.resize(4 * bordered);
+  products_.resize(kProducts * bordered);
+  kept_.fill(INT_MIN);
+  for (std::vector<float>& row : rows_) row.resize(kProducts * static_cast<std::size_t>(width));
+}
+
+const float* LocalModel::sums(int y) {
+  const int inside = std::clamp(y, 0, guide_.height - 1);
+  const auto slot = static_cast<std::size_t>(inside % 8);
+  float* out = rows_[slot].data();
+  if (kept_[slot] == inside) return out;
+  kept_[slot] = inside;
+  const int bordered = width_ + 2 * kModelRadius;
+  const std::size_t start = guide_.at(0, inside);
+  for (int i = 0; i < bordered; ++i) {
+    const std::size_t cell =
+        start + static_cast<std::size_t>(std::clamp(left_ - kModelRadius + i, 0, guide_.width - 1));
+    for (int c = 0; c < 3; ++c) {
+      line_[static_cast<std::size_t>(c * bordered + i)] =
+          guide_.colour(static_cast<std::size_t>(c), cell);
+    }
+    line_[static_cast<std::size_t>(3 * bordered + i)] = alpha_[cell];
+  }
+  fill_products(line_.data(), bordered, bordered, products_.data());
+  for (int k = 0; k < kProducts; ++k) {
+    sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered, width_,
+              out + static_cast<std::ptrdiff_t>(k) * width_);
+  }
+  return out;
+}
+
+void LocalModel::row(int y, float* out, int stride) {
+  std::array<const float*, kWindow> rows{};
+  for (int k = 0; k < kWindow; ++k) rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
+  sum_across(rows.data(), kProducts * width_, products_.data());
+  solve_row(products_.data(), width_, out, stride);
+}
+
+std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
+                                                     int y) {
+  std::array<std::array<float, kProducts>, kWindow> lines{};
+  for (int j = 0; j < kWindow; ++j) {
+    std::array<std::array<float, kProducts>, kWindow> cells{};
+    for (int i = 0; i < kWindow; ++i) {
+      const std::size_t cell = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
+                                        std::clamp(y - kModelRadius + j, 0, guide.height - 1));
+      products_of(guide.colour(0, cell), guide.colour(1, cell), guide.colour(2, cell), alpha[cell],
+                  cells[static_cast<std::size_t>(i)].data(), 1);
+    }
+    for (std::size_t k = 0; k < kProducts; ++k) {
+      lines[static_cast<std::size_t>(j)][k] =
+          sum7(cells[0][k], cells[1][k], cells[2][k], cells[3][k], cells[4][k], cells[5][k],
+               cells[6][k]);
+    }
+  }
+  std::array<float, kProducts> sums{};
+  for (std::size_t k = 0; k < kProducts; ++k) {
+    sums[k] = sum7(lines[0][k], lines[1][k], lines[2][k], lines[3][k], lines[4][k], lines[5][k],
+                   lines[6][k]);
+  }
+  std::array<float, kModelChannels> model{};
+  solve(sums.data(), 1, model.data(), 1);
+  return model;
+}
+
+}  // namespace cutout

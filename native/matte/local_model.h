@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "matte/grid.h"
+
+namespace cutout {
+
+/// What the colours around a cell say about alpha. Two models of one window of 7 x 7 cells, the
+/// border repeated:
+///  - a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010);
+///  - a line between two colours, the means of foreground and background weighted by alpha^2 and
+///    (1 - alpha)^2.
+/// Channels are kept apart (one array each) for the vector units.
+enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
+inline constexpr int kModelChannels = 10;
+inline constexpr int kModelRadius = 3;     // cells
+inline constexpr float kLinePrior = 0.2F;  // weight of the plane's answer on the line, colour^2
+
+/// alpha by the plane, then moved onto the line: where the two colours are far apart the line
+/// decides, where they are alike the plane does. All colours in 0..1.
+inline float model_alpha(const float* colour, const float* plane, const float* fore,
+                         const float* back) {
+  float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];
+  g = g < 0.0F ? 0.0F : (g > 1.0F ? 1.0F : g);
+  const float d0 = fore[0] - back[0];
+  const float d1 = fore[1] - back[1];
+  const float d2 = fore[2] - back[2];
+  const float along =
+      (colour[0] - back[0]) * d0 + (colour[1] - back[1]) * d1 + (colour[2] - back[2]) * d2;
+  const float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
+  return line < 0.0F ? 0.0F : (line > 1.0F ? 1.0F : line);
+}
+
+/// The models of a strip of cells, row by row, rows in any order (downwards is fast: the sums of
+/// eight rows are kept).
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | alpha     | guide.width * guide.height numbers in 0..1                                             |
+/// | strip     | columns left .. left + width - 1 of the guide, at least one                            |
+/// | scratch   | 21 * 9 floats a column                                                                 |
+/// | threads   | one object a thread; the result of a cell depends on its window only                   |
+/// | agreement | bit-equal to the scalar version                                                        |
+class LocalModel {
+ public:
+  LocalModel(const Guide& guide, const float* alpha, int left, int width);
+
+  /// out[channel * stride + i] for the cells i of row y.
+  void row(int y, float* out, int stride);
+
+ private:
+  const float* sums(int y);
+
+  const Guide& guide_;
+  const float* alpha_;
+  int left_;
+  int width_;
+  std::vector<float> line_;      // four colours and alpha of one row with its border
+  std::vector<float> products_;  // of one row
+  std::array<int, 8> kept_{};
+  std::array<std::vector<float>, 8> rows_;  // sums along rows, by row modulo 8
+};
+
+/// The same for one cell.
+std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
+                                                     int y);
+
+}  // namespace cutout

@@ -1,0 +1,351 @@
+#include "matte/sharpen.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "core/simd.h"
+#include "matte/local_model.h"
+#include "matte/tiles.h"
+#include "matte/upsample.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr int kRounds = 3;
+constexpr int kBlurRadius = 4;
+constexpr int kErrorRadius = 2;
+constexpr float kModelError = 0.3F;    // how heavily the model's error counts beside the network's
+constexpr float kErrorFloor = 2e-5F;   // alpha^2; what rounding to 8 bit and noise may leave
+constexpr std::size_t kRowGrain = 32;  // rows of cells
+
+using BlurWeights = std::array<float, kBlurRadius + 1>;
+
+BlurWeights blur_weights(float sigma) {
+  std::array<double, kBlurRadius + 1> exact{};
+  double sum = 0;
+  for (int i = 0; i <= kBlurRadius; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    exact[at] = std::exp(-0.5 * i * i / (static_cast<double>(sigma) * static_cast<double>(sigma)));
+    sum += (i == 0 ? 1 : 2) * exact[at];
+  }
+  BlurWeights weights{};
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(exact[i] / sum);
+  return weights;
+}
+
+/// The one order in which every version adds the nine taps.
+inline float blur9(const float* at, std::ptrdiff_t step, const float* w) {
+  return ((w[0] * at[0] + w[1] * (at[-step] + at[step])) + w[2] * (at[-2 * step] + at[2 * step])) +
+         (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
+}
+
+inline float sum5(const float* at, std::ptrdiff_t step) {
+  return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
+}
+
+inline float trust_of(float network, float model) {
+  return network / (network + kModelError * model + kErrorFloor);
+}
+
+inline float clamp01(float v) { return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F; }  // NaN: 0
+
+/// 1 unless the cell and its eight neighbours are all surely background or all surely foreground.
+inline bool is_unsure(std::span<const float> p, int width, int height, int x, int y) {
+  bool background = true;
+  bool foreground = true;
+  for (int j = std::max(y - 1, 0); j <= std::min(y + 1, height - 1); ++j) {
+    for (int i = std::max(x - 1, 0); i <= std::min(x + 1, width - 1); ++i) {
+      const float value = snap(p[static_cast<std::size_t>(j) * static_cast<std::size_t>(width) +
+                                 static_cast<std::size_t>(i)]);
+      background = background && value == 0.0F;
+      foreground = foreground && value == 1.0F;
+    }
+  }
+  return !background && !foreground;
+}
+
+/// What a cell starts from: p where it is unsure, 0 or 1 elsewhere.
+void begin_row(SharpMatte& matte, std::span<const float> p, int y) {
+  for (int x = 0; x < matte.width; ++x) {
+    const std::size_t cell = static_cast<std::size_t>(y) * static_cast<std::size_t>(matte.width) +
+                             static_cast<std::size_t>(x);
+    const bool unsure = is_unsure(p, matte.width, matte.height, x, y);
+    matte.unsure[cell] = unsure ? 1 : 0;
+    matte.alpha[cell] = unsure ? clamp01(p[cell]) : snap(p[cell]);
+  }
+}
+
+SharpMatte empty_matte(const Guide& guide) {
+  SharpMatte matte{guide.width, guide.height, {}, {}, {}};
+  matte.alpha.resize(guide.cells());
+  matte.trust.resize(guide.cells());
+  matte.unsure.resize(guide.cells());
+  return matte;
+}
+
+/// Alpha of a cell by its models.
+inline float alpha_by(const float* model, std::ptrdiff_t stride, float r, float g, float b) {
+  const float colour[3] = {r, g, b};
+  const float plane[4] = {model[kA0 * stride], model[kA1 * stride], model[kA2 * stride],
+                          model[kB * stride]};
+  const float fore[3] = {model[kFore0 * stride], model[kFore1 * stride], model[kFore2 * stride]};
+  const float back[3] = {model[kBack0 * stride], model[kBack1 * stride], model[kBack2 * stride]};
+  return model_alpha(colour, plane, fore, back);
+}
+
+CUTOUT_SIMD void model_row(const float* __restrict models, int stride, const float* __restrict red,
+                           const float* __restrict green, const float* __restrict blue,
+                           const float* scale, const float* offset,
+                           const std::uint8_t* __restrict unsure, int n, float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    const float value = alpha_by(models + i, stride, red[i] * scale[0] + offset[0],
+                                 green[i] * scale[1] + offset[1], blue[i] * scale[2] + offset[2]);
+    out[i] = unsure[i] != 0 ? value : out[i];
+  }
+}
+
+/// The models' alpha of a tile into `sharp`.
+void model_tile(const Guide& guide, const SharpMatte& matte, const Tile& tile, float* sharp) {
+  const int width = tile.right - tile.left;
+  LocalModel model(guide, matte.alpha.data(), tile.left, width);
+  std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const std::size_t cell = guide.at(tile.left, y);
+    model.row(y, row.data(), width);
+    model_row(row.data(), width, guide.planes[0] + cell, guide.planes[1] + cell,
+              guide.planes[2] + cell, guide.scale.data(), guide.offset.data(),
+              matte.unsure.data() + cell, width, sharp + cell);
+  }
+}
+
+/// A square of cells around a tile, its border repeated from the picture's.
+constexpr int kReach = 2 * kBlurRadius + kErrorRadius;
+constexpr int kSide = kTile + 2 * kReach;
+using Patch = std::array<float, static_cast<std::size_t>(kSide) * kSide>;
+
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch) {
+  for (int j = 0; j < kSide; ++j) {
+    const std::size_t row = grid.at(0, std::clamp(tile.top - kReach + j, 0, grid.height - 1));
+    for (int i = 0; i < kSide; ++i) {
+      const int x = std::clamp(tile.left - kReach + i, 0, grid.width - 1);
+      patch[static_cast<std::size_t>(j * kSide + i)] = plane[row + static_cast<std::size_t>(x)];
+    }
+  }
+}
+
+/// Blurs what is at least `inset` from the patch's border; `inset` >= kBlurRadius.
+CUTOUT_SIMD void blur_patch(const float* __restrict from, int inset, const float* weights,
+                            float* __restrict lines, float* __restrict out) {
+  for (int j = inset - kBlurRadius; j < kSide - inset + kBlurRadius; ++j) {
+    for (int i = inset; i < kSide - inset; ++i) {
+      lines[j * kSide + i] = blur9(from + j * kSide + i, 1, weights);
+    }
+  }
+  for (int j = inset; j < kSide - inset; ++j) {
+    for (int i = inset; i < kSide - inset; ++i) {
+      out[j * kSide + i] = blur9(lines + j * kSide + i, kSide, weights);
+    }
+  }
+}
+
+/// Means of (p - blurred)^2 over 5 x 5 cells, where all of them lie kBlurRadius inside the patch.
+CUTOUT_SIMD void error_patch(const float* __restrict p, float* __restrict blurred,
+                             float* __restrict lines, float* __restrict out) {
+  constexpr int kInset = kBlurRadius;
+  for (int j = kInset; j < kSide - kInset; ++j) {
+    for (int i = kInset; i < kSide - kInset; ++i) {
+      const float d = p[j * kSide + i] - blurred[j * kSide + i];
+      blurred[j * kSide + i] = d * d;
+    }
+  }
+  for (int j = kInset; j < kSide - kInset; ++j) {
+    for (int i = kInset + kErrorRadius; i < kSide - kInset - kErrorRadius; ++i) {
+      lines[j * kSide + i] = sum5(blurred + j * kSide + i, 1);
+    }
+  }
+  for (int j = kInset + kErrorRadius; j < kSide - kInset - kErrorRadius; ++j) {
+    for (int i = kInset + kErrorRadius; i < kSide - kInset - kErrorRadius; ++i) {
+      out[j * kSide + i] = sum5(lines + j * kSide + i, kSide) * (1.0F / 25.0F);
+    }
+  }
+}
+
+CUTOUT_SIMD void blend_patch(const float* __restrict p, const float* __restrict network,
+                             float* __restrict model_to_trust, float* __restrict sharp_to_blend) {
+  constexpr int kInset = kBlurRadius + kErrorRadius;
+  for (int j = kInset; j < kSide - kInset; ++j) {
+    for (int i = kInset; i < kSide - kInset; ++i) {
+      const int at = j * kSide + i;
+      const float trust = trust_of(network[at], model_to_trust[at]);
+      model_to_trust[at] = trust;
+      sharp_to_blend[at] = p[at] + trust * (sharp_to_blend[at] - p[at]);
+    }
+  }
+}
+
+struct Patches {
+  Patch p;
+  Patch sharp;
+  Patch lines;
+  Patch blurred;
+  Patch network;
+  Patch model;
+};
+
+/// One round: `p` and the models' answer `sharp` -> alpha and trust of the tile's unsure cells.
+void weigh_tile(const Guide& grid, const float* p, const float* sharp, const BlurWeights& weights,
+                const Tile& tile, Patches& at, SharpMatte& matte) {
+  load_patch(grid, p, tile, at.p);
+  load_patch(grid, sharp, tile, at.sharp);
+  blur_patch(at.p.data(), kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
+  error_patch(at.p.data(), at.blurred.data(), at.lines.data(), at.network.data());
+  blur_patch(at.sharp.data(), kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
+  error_patch(at.p.data(), at.blurred.data(), at.lines.data(), at.model.data());
+  blend_patch(at.p.data(), at.network.data(), at.model.data(), at.sharp.data());
+  blur_patch(at.sharp.data(), kReach, weights.data(), at.lines.data(), at.blurred.data());
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    for (int x = tile.left; x < tile.right; ++x) {
+      const std::size_t cell = grid.at(x, y);
+      if (matte.unsure[cell] == 0) continue;
+      const auto i =
+          static_cast<std::size_t>((y - tile.top + kReach) * kSide + (x - tile.left + kReach));
+      matte.alpha[cell] = clamp01(at.sharp[i] + (at.p[i] - at.blurred[i]));
+      matte.trust[cell] = at.model[i];
+    }
+  }
+}
+
+}  // namespace
+
+SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
+  SharpMatte matte = empty_matte(guide);
+  pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
+                    [&](std::size_t begin, std::size_t end) {
+                      for (std::size_t y = begin; y < end; ++y) {
+                        begin_row(matte, p, static_cast<int>(y));
+                      }
+                    });
+  const std::vector<Tile> tiles = tiles_near(matte.unsure, guide.width, guide.height, 0);
+  if (tiles.empty()) return matte;
+  const std::vector<float> start = matte.alpha;
+  std::vector<float> sharp = matte.alpha;
+  const BlurWeights weights = blur_weights(guide.blur);
+  for (int round = 0; round < kRounds; ++round) {
+    pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.data());
+    });
+    pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
+      Patches patches;
+      for (std::size_t i = begin; i < end; ++i) {
+        weigh_tile(guide, start.data(), sharp.data(), weights, tiles[i], patches, matte);
+      }
+    });
+  }
+  return matte;
+}
+
+namespace {
+
+/// A plane with its border repeated kReach cells beyond the picture, every value by its definition.
+struct Wide {
+  int width = 0;  // with the border
+  int height = 0;
+  std::vector<float> values;
+
+  explicit Wide(const Guide& grid)
+      : width(grid.width + 2 * kReach), height(grid.height + 2 * kReach) {
+    values.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  }
+  Wide(const Guide& grid, const std::vector<float>& plane) : Wide(grid) {
+    each(0, [&](int x, int y) {
+      return plane[grid.at(std::clamp(x - kReach, 0, grid.width - 1),
+                           std::clamp(y - kReach, 0, grid.height - 1))];
+    });
+  }
+  float* at(int x, int y) { return values.data() + static_cast<std::ptrdiff_t>(y) * width + x; }
+  template <typename Value>
+  void each(int inset, const Value& value) {
+    for (int y = inset; y < height - inset; ++y) {
+      for (int x = inset; x < width - inset; ++x) *at(x, y) = value(x, y);
+    }
+  }
+};
+
+Wide blur_scalar(const Guide& grid, Wide& plane, int inset, const BlurWeights& weights) {
+  Wide lines(grid);
+  Wide out(grid);
+  for (int y = 0; y < lines.height; ++y) {
+    for (int x = kBlurRadius; x < lines.width - kBlurRadius; ++x) {
+      *lines.at(x, y) = blur9(plane.at(x, y), 1, weights.data());
+    }
+  }
+  out.each(inset, [&](int x, int y) { return blur9(lines.at(x, y), lines.width, weights.data()); });
+  return out;
+}
+
+Wide error_scalar(const Guide& grid, Wide& p, Wide& plane, const BlurWeights& weights) {
+  Wide blurred = blur_scalar(grid, plane, kBlurRadius, weights);
+  Wide squares(grid);
+  Wide out(grid);
+  squares.each(kBlurRadius, [&](int x, int y) {
+    const float d = *p.at(x, y) - *blurred.at(x, y);
+    return d * d;
+  });
+  out.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
+    std::array<float, 2 * kErrorRadius + 1> column{};
+    for (int j = 0; j <= 2 * kErrorRadius; ++j) {
+      column[static_cast<std::size_t>(j)] = sum5(squares.at(x, y - kErrorRadius + j), 1);
+    }
+    return sum5(column.data() + kErrorRadius, 1) * (1.0F / 25.0F);
+  });
+  return out;
+}
+
+}  // namespace
+
+SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
+  SharpMatte matte = empty_matte(guide);
+  for (int y = 0; y < guide.height; ++y) begin_row(matte, p, y);
+  const std::vector<float> start = matte.alpha;
+  const BlurWeights weights = blur_weights(guide.blur);
+  Wide network(guide, start);
+  Wide network_error = error_scalar(guide, network, network, weights);
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<float> sharp = start;
+    for (int y = 0; y < guide.height; ++y) {
+      for (int x = 0; x < guide.width; ++x) {
+        const std::size_t cell = guide.at(x, y);
+        if (matte.unsure[cell] == 0) continue;
+        const auto model = local_model_scalar(guide, matte.alpha.data(), x, y);
+        sharp[cell] = alpha_by(model.data(), 1, guide.colour(0, cell), guide.colour(1, cell),
+                               guide.colour(2, cell));
+      }
+    }
+    Wide answer(guide, sharp);
+    Wide answer_error = error_scalar(guide, network, answer, weights);
+    Wide blend(guide);
+    const auto trust = [&](int x, int y) {
+      return trust_of(*network_error.at(x, y), *answer_error.at(x, y));
+    };
+    blend.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
+      return *network.at(x, y) + trust(x, y) * (*answer.at(x, y) - *network.at(x, y));
+    });
+    Wide blurred = blur_scalar(guide, blend, kReach, weights);
+    for (int y = 0; y < guide.height; ++y) {
+      for (int x = 0; x < guide.width; ++x) {
+        const std::size_t cell = guide.at(x, y);
+        if (matte.unsure[cell] == 0) continue;
+        const int wx = x + kReach;
+        const int wy = y + kReach;
+        matte.alpha[cell] = clamp01(*blend.at(wx, wy) + (start[cell] - *blurred.at(wx, wy)));
+        matte.trust[cell] = trust(wx, wy);
+      }
+    }
+  }
+  return matte;
+}
+
+}  // namespace cutout

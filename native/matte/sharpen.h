@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "matte/grid.h"
+
+namespace cutout {
+
+/// A network's answer at its own size after the guide has been asked.
+struct SharpMatte {
+  int width = 0;  // cells
+  int height = 0;
+  std::vector<float> alpha;  // 0..1; exactly 0 or 1 where the network is sure
+  std::vector<float> trust;  // 0..1: how far the guide is to be followed; 0 where not unsure
+  std::vector<std::uint8_t> unsure;  // 1: the cell or a neighbour of it is neither 0 nor 1
+};
+
+/// Takes the network's blur away as far as the colours of the guide explain it.
+///
+/// Three times: the local models (local_model.h) of the alpha so far give a sharper one, L. Where
+/// L, blurred by guide.blur, is the network's answer again, it is trusted; where the answer
+/// blurred once more hardly changes, the edge is soft in truth (glass, motion, out of focus) and
+/// the answer is kept:
+///   trust = e(p) / (e(p) + 0.3 e(L) + floor), e(x) = mean over 5 x 5 of (p - blur(x))^2.
+/// What the blend of L and p still lacks of p after blurring is added back.
+///
+/// `p` holds guide.width * guide.height values; clamped to 0..1, NaN counts as 0.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | size      | from 1 x 1                                                                             |
+/// | scratch   | two planes of floats; work is done on tiles near unsure cells only                     |
+/// | threads   | tiles over the pool; same bytes for any number of threads                              |
+/// | agreement | bit-equal to the scalar version                                                        |
+SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPool& pool);
+
+/// The same, cell by cell.
+SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p);
+
+}  // namespace cutout

@@ -1,0 +1,43 @@
+#include "pipeline/edges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "image/plane.h"
+#include "matte/apply.h"
+#include "matte/refine.h"
+
+namespace cutout {
+
+MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const MattePlan& plan,
+                         ThreadPool& pool) {
+  if (plan.refinement == Refinement::kOff) {
+    return apply_matte(picture, answer.alpha, answer.width, answer.height, plan.roi, plan.hidden,
+                       pool);
+  }
+  Guide guide;
+  guide.width = std::min(answer.width, picture.width);
+  guide.height = std::min(answer.height, picture.height);
+  const NetworkInput& spec = answer.spec;
+  if (guide.width == spec.width && guide.height == spec.height && guide.width == answer.width &&
+      guide.height == answer.height) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      guide.planes[c] = answer.input.data() + c * guide.cells();
+      guide.scale[c] = spec.std[c] / 255.0F;
+      guide.offset[c] = spec.mean[c] / 255.0F;
+    }
+    return refine_matte(picture, guide, answer.alpha, plan.roi, plan.hidden, pool);
+  }
+  std::vector<float> planes(3 * guide.cells());
+  fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
+                     planes.data(), pool);
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
+  guide.blur *= std::sqrt(static_cast<float>(guide.width) / static_cast<float>(answer.width) *
+                          static_cast<float>(guide.height) / static_cast<float>(answer.height));
+  const std::vector<float> alpha =
+      resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, pool);
+  return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);
+}
+
+}  // namespace cutout

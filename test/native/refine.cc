@@ -1,0 +1,138 @@
+#include "matte/refine.h"
+
+#include "image/plane.h"
+#include "images.h"
+#include "matte/colour.h"
+#include "matte/local_model.h"
+#include "matte/sharpen.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur }.
+Guide to_guide(const Napi::Value& value) {
+  const auto object = value.As<Napi::Object>();
+  const auto number = [&](const char* name) { return object.Get(name).ToNumber(); };
+  Guide guide;
+  guide.width = number("width").Int32Value();
+  guide.height = number("height").Int32Value();
+  const auto planes = to_floats(object.Get("planes"));
+  if (guide.width < 1 || guide.height < 1 || planes.size() != 3 * guide.cells()) {
+    throw Napi::RangeError::New(value.Env(), "guide does not fit its planes");
+  }
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
+  guide.scale.fill(number("scale").FloatValue());
+  guide.offset.fill(number("offset").FloatValue());
+  guide.blur = number("blur").FloatValue();
+  return guide;
+}
+
+Napi::Object from_summary(Napi::Env env, const MatteSummary& summary) {
+  auto result = Napi::Object::New(env);
+  result.Set("box", from_box(env, summary.box));
+  result.Set("foregroundPixels", static_cast<double>(summary.foreground_pixels));
+  result.Set("opaque", summary.opaque);
+  return result;
+}
+
+/// refineMatte(image, guide, p, roi, 'clear' | 'keep', threads), threads -1: scalar.
+Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
+  const ImageView image = to_image(info[0]);
+  const Guide guide = to_guide(info[1]);
+  const auto p = to_floats(info[2]);
+  const Box roi = to_box(info[3]);
+  const HiddenColour hidden =
+      info[4].ToString().Utf8Value() == "keep" ? HiddenColour::kKeep : HiddenColour::kClear;
+  const int threads = info[5].ToNumber().Int32Value();
+  if (threads < 0) {
+    return from_summary(info.Env(), refine_matte_scalar(image, guide, p, roi, hidden));
+  }
+  ThreadPool pool(threads);
+  return from_summary(info.Env(), refine_matte(image, guide, p, roi, hidden, pool));
+}
+
+/// sharpenMatte(guide, p, threads): { alpha, trust, unsure }.
+Napi::Value sharpen_matte_js(const Napi::CallbackInfo& info) {
+  const Guide guide = to_guide(info[0]);
+  const auto p = to_floats(info[1]);
+  const int threads = info[2].ToNumber().Int32Value();
+  ThreadPool pool(std::max(threads, 0));
+  const SharpMatte matte =
+      threads < 0 ? sharpen_matte_scalar(guide, p) : sharpen_matte(guide, p, pool);
+  auto result = Napi::Object::New(info.Env());
+  result.Set("alpha", from_floats(info.Env(), matte.alpha));
+  result.Set("trust", from_floats(info.Env(), matte.trust));
+  result.Set("unsure", from_floats(info.Env(), {matte.unsure.begin(), matte.unsure.end()}));
+  return result;
+}
+
+/// estimateColours(guide, alpha, threads): six planes, F r, g, b, B r, g, b, of all cells.
+Napi::Value estimate_colours_js(const Napi::CallbackInfo& info) {
+  const Guide guide = to_guide(info[0]);
+  const auto alpha = to_floats(info[1]);
+  const int threads = info[2].ToNumber().Int32Value();
+  ThreadPool pool(std::max(threads, 0));
+  const std::vector<std::uint8_t> all(guide.cells(), 1);
+  const CellColours colours =
+      threads < 0 ? estimate_colours_scalar(guide, alpha.data())
+                  : estimate_colours(guide, alpha.data(),
+                                     tiles_near(all, guide.width, guide.height, 0), pool);
+  std::vector<float> planes;
+  for (const auto& plane : colours.fore) {
+    planes.insert(planes.end(), plane.get(), plane.get() + guide.cells());
+  }
+  for (const auto& plane : colours.back) {
+    planes.insert(planes.end(), plane.get(), plane.get() + guide.cells());
+  }
+  return from_floats(info.Env(), planes);
+}
+
+/// localModel(guide, alpha, left, width, scalar): kModelChannels numbers a cell of the strip.
+Napi::Value local_model_js(const Napi::CallbackInfo& info) {
+  const Guide guide = to_guide(info[0]);
+  const auto alpha = to_floats(info[1]);
+  const int left = info[2].ToNumber().Int32Value();
+  const int width = info[3].ToNumber().Int32Value();
+  const bool scalar = info[4].ToBoolean();
+  std::vector<float> out;
+  LocalModel strip(guide, alpha.data(), left, width);
+  std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
+  for (int y = 0; y < guide.height; ++y) {
+    if (scalar) {
+      for (int x = 0; x < width; ++x) {
+        const auto model = local_model_scalar(guide, alpha.data(), left + x, y);
+        for (std::size_t k = 0; k < kModelChannels; ++k) {
+          row[k * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)] = model[k];
+        }
+      }
+    } else {
+      strip.row(y, row.data(), width);
+    }
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return from_floats(info.Env(), out);
+}
+
+/// resizePlane(plane, width, height, toWidth, toHeight, threads), threads -1: scalar.
+Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
+  const auto plane = to_floats(info[0]);
+  const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
+  ThreadPool pool(std::max(whole(5), 0));
+  return from_floats(
+      info.Env(), whole(5) < 0 ? resize_plane_scalar(plane, whole(1), whole(2), whole(3), whole(4))
+                               : resize_plane(plane, whole(1), whole(2), whole(3), whole(4), pool));
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
+  exports.Set("sharpenMatte", Napi::Function::New(env, sharpen_matte_js));
+  exports.Set("estimateColours", Napi::Function::New(env, estimate_colours_js));
+  exports.Set("localModel", Napi::Function::New(env, local_model_js));
+  exports.Set("resizePlane", Napi::Function::New(env, resize_plane_js));
+});
+
+}  // namespace cutout::test

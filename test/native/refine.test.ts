@@ -1,0 +1,365 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { type Guide, type Image, loadKernels, SCALAR } from './kernels_addon.ts';
+import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernels_pictures.ts';
+
+const kernels = loadKernels();
+
+type Hidden = 'clear' | 'keep';
+
+interface Case {
+  readonly image: Image;
+  readonly guide: Guide;
+  readonly p: Float32Array;
+  readonly roi: { left: number; top: number; width: number; height: number };
+  readonly hidden: Hidden;
+}
+
+/** Guides of any colours and alphas from wholly sure to nothing but noise, values out of range and NaN among them. */
+const anyCells = fc
+  .record({
+    width: fc.integer({ min: 1, max: 75 }),
+    height: fc.integer({ min: 1, max: 45 }),
+    kind: fc.constantFrom('zero', 'one', 'noise', 'blob', 'step', 'soft', 'wild'),
+    flat: fc.boolean(),
+    seed: fc.nat(),
+  })
+  .map(({ width, height, kind, flat, seed }) => {
+    const next = random(seed);
+    const [cx, cy, radius] = [next() * width, next() * height, (0.2 + next()) * width * 0.5];
+    const value = (x: number, y: number): number => {
+      const inside = radius - Math.hypot(x - cx, y - cy);
+      if (kind === 'zero') return next() * 0.001;
+      if (kind === 'one') return 1 - next() * 0.001;
+      if (kind === 'noise') return next();
+      if (kind === 'step') return inside > 0 ? 1 : 0;
+      if (kind === 'soft') return Math.min(1, Math.max(0, inside / 30 + 0.5));
+      if (kind === 'wild')
+        return [Number.NaN, -3, 7, Number.POSITIVE_INFINITY, next()][Math.floor(next() * 5)] ?? 0;
+      return Math.min(1, Math.max(0, inside / 3 + 0.5));
+    };
+    const p = Float32Array.from({ length: width * height }, (_, i) =>
+      value(i % width, Math.floor(i / width)),
+    );
+    const planes = Float32Array.from({ length: 3 * width * height }, () => (flat ? 0.25 : next() * 4 - 2));
+    const guide: Guide = { planes, width, height, scale: 0.25, offset: 0.5, blur: 0.5 + next() };
+    return { guide, p };
+  });
+
+const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
+  fc.tuple(anyImage(maxWidth, maxHeight), anyCells).chain(([image, cells]) =>
+    fc.record({
+      image: fc.constant(image),
+      guide: fc.constant(cells.guide),
+      p: fc.constant(cells.p),
+      roi: fc.oneof(
+        fc.constant(whole(image)),
+        fc.record({
+          left: fc.integer({ min: 0, max: image.width }),
+          top: fc.integer({ min: 0, max: image.height }),
+          width: fc.integer({ min: 0, max: image.width + 5 }),
+          height: fc.integer({ min: 0, max: image.height + 5 }),
+        }),
+      ),
+      hidden: fc.constantFrom<Hidden>('clear', 'keep'),
+    }),
+  );
+
+function refine({ image, guide, p, roi, hidden }: Case, threads = 1) {
+  const out = copy(image);
+  const summary = kernels.refineMatte(out, guide, p, roi, hidden, threads);
+  return { out, summary };
+}
+
+const sameFloats = (a: Float32Array, b: Float32Array) =>
+  Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(Buffer.from(b.buffer, b.byteOffset, b.byteLength));
+
+test('a refined matte is bit-equal to the scalar version for any size, stride, alpha and roi', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCase(560, 90), (any) => {
+        const fast = refine(any);
+        const scalar = refine(any, SCALAR);
+        return (
+          Buffer.from(fast.out.data).equals(scalar.out.data) &&
+          paddingIntact(fast.out) &&
+          JSON.stringify(fast.summary) === JSON.stringify(scalar.summary)
+        );
+      }),
+      { numRuns: 150 },
+    ),
+  );
+});
+
+test('a refined matte gives the same bytes and summary for any number of threads', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCase(600, 300), (any) => {
+        const alone = refine(any, 0);
+        return [1, 3].every((threads) => {
+          const other = refine(any, threads);
+          return (
+            Buffer.from(alone.out.data).equals(other.out.data) &&
+            JSON.stringify(alone.summary) === JSON.stringify(other.summary)
+          );
+        });
+      }),
+      { numRuns: 40 },
+    ),
+  );
+});
+
+test('sharpening, colours and local models are bit-equal to their scalar versions', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCells, fc.nat(), ({ guide, p }, seed) => {
+        const fast = kernels.sharpenMatte(guide, p, 2);
+        const scalar = kernels.sharpenMatte(guide, p, SCALAR);
+        const left = seed % guide.width;
+        const width = 1 + (Math.floor(seed / 100) % (guide.width - left));
+        return (
+          sameFloats(fast.alpha, scalar.alpha) &&
+          sameFloats(fast.trust, scalar.trust) &&
+          sameFloats(fast.unsure, scalar.unsure) &&
+          sameFloats(
+            kernels.estimateColours(guide, fast.alpha, 2),
+            kernels.estimateColours(guide, fast.alpha, SCALAR),
+          ) &&
+          sameFloats(
+            kernels.localModel(guide, fast.alpha, left, width, false),
+            kernels.localModel(guide, fast.alpha, left, width, true),
+          )
+        );
+      }),
+      { numRuns: 60 },
+    ),
+  );
+});
+
+test('a plane is brought to another size as its definition says', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 1, max: 40 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 1, max: 40 }),
+        fc.nat(),
+        (width, height, toWidth, toHeight, seed) => {
+          const next = random(seed);
+          const plane = Float32Array.from({ length: width * height }, () => next());
+          const scalar = kernels.resizePlane(plane, width, height, toWidth, toHeight, SCALAR);
+          const fast = kernels.resizePlane(plane, width, height, toWidth, toHeight, 2);
+          return fast.length === scalar.length && fast.every((v, i) => Math.abs(v - (scalar[i] ?? 9)) < 1e-5);
+        },
+      ),
+      { numRuns: 100 },
+    ),
+  );
+});
+
+const sureCells = (value: number): { guide: Guide; p: Float32Array } => ({
+  guide: {
+    planes: new Float32Array(3 * 20 * 10).fill(0.3),
+    width: 20,
+    height: 10,
+    scale: 1,
+    offset: 0,
+    blur: 1.2,
+  },
+  p: new Float32Array(200).fill(value),
+});
+
+test('where the network is sure a refined matte changes nothing or clears everything', (t) => {
+  const image = paint(301, 77, (x, y) => [x & 255, y, 9, 255]);
+  const roi = whole(image);
+  const one = refine({ image, ...sureCells(0.985), roi, hidden: 'clear' });
+  t.deepEqual(one.out.data, image.data);
+  t.deepEqual(one.summary, { box: roi, foregroundPixels: 301 * 77, opaque: true });
+  const zero = refine({ image, ...sureCells(0.015), roi, hidden: 'clear' });
+  t.true(zero.out.data.every((byte) => byte === 0));
+  t.deepEqual(zero.summary, {
+    box: { left: 0, top: 0, width: 0, height: 0 },
+    foregroundPixels: 0,
+    opaque: false,
+  });
+});
+
+test('alpha of a picture is multiplied, and its own colours stay where it was not opaque', (t) => {
+  const image = paint(80, 40, (x) => [200, 100, 50, x % 2 === 0 ? 255 : 128]);
+  const p = Float32Array.from({ length: 200 }, (_, i) => ((i % 20) + 0.5) / 20);
+  const { out } = refine({ image, ...sureCells(0), p, roi: whole(image), hidden: 'clear' });
+  let mixed = 0;
+  for (let x = 1; x < 80; x += 2) {
+    const [r, g, b, a = 0] = pixel(out, x, 20);
+    if (a === 0) continue;
+    mixed++;
+    t.true(a <= 128);
+    t.deepEqual([r, g, b], [200, 100, 50]);
+  }
+  t.true(mixed > 20);
+});
+
+/** Straight colours of one side and the other of an edge, seen by a network that blurs. */
+interface Scene {
+  readonly width: number;
+  readonly height: number;
+  readonly alpha: (x: number, y: number) => number;
+  readonly fore: (x: number, y: number) => readonly [number, number, number];
+  readonly back: (x: number, y: number) => readonly [number, number, number];
+}
+
+/** The scene as a picture and as a network `by` times smaller answers, with its blur of `sigma` of its own cells. */
+function photograph(scene: Scene, by: number, sigma: number) {
+  const { width, height } = scene;
+  const mix = (x: number, y: number, c: number) => {
+    const a = scene.alpha(x, y);
+    return (scene.fore(x, y)[c] ?? 0) * a + (scene.back(x, y)[c] ?? 0) * (1 - a);
+  };
+  const image = paint(width, height, (x, y) => [
+    Math.round(mix(x, y, 0)),
+    Math.round(mix(x, y, 1)),
+    Math.round(mix(x, y, 2)),
+    255,
+  ]);
+  const [w, h] = [width / by, height / by];
+  const mean = (at: (x: number, y: number) => number) =>
+    Float32Array.from({ length: w * h }, (_, i) => {
+      let sum = 0;
+      for (let k = 0; k < by * by; k++) {
+        sum += at((i % w) * by + (k % by), Math.floor(i / w) * by + Math.floor(k / by));
+      }
+      return sum / (by * by);
+    });
+  const planes = new Float32Array(3 * w * h);
+  for (let c = 0; c < 3; c++)
+    planes.set(
+      mean((x, y) => (pixel(image, x, y)[c] ?? 0) / 255),
+      c * w * h,
+    );
+  const sharp = mean(scene.alpha);
+  const taps = Array.from({ length: 13 }, (_, i) => Math.exp(-((i - 6) ** 2) / (2 * sigma * sigma)));
+  const total = taps.reduce((a, b) => a + b);
+  const at = (plane: Float32Array, x: number, y: number) =>
+    plane[Math.min(h - 1, Math.max(0, y)) * w + Math.min(w - 1, Math.max(0, x))] ?? 0;
+  const along = sharp.map((_, i) =>
+    taps.reduce((sum, v, k) => sum + (v / total) * at(sharp, (i % w) + k - 6, Math.floor(i / w)), 0),
+  );
+  const p = along.map((_, i) => {
+    const sum = taps.reduce((s, v, k) => s + (v / total) * at(along, i % w, Math.floor(i / w) + k - 6), 0);
+    return Math.round(sum * 255) / 255;
+  });
+  const guide: Guide = { planes, width: w, height: h, scale: 1, offset: 0, blur: 1.2 };
+  return { image, guide, p };
+}
+
+/** Errors of the refined and of the bilinear matte and of the colours in mixed pixels, as mean squares and means. */
+function judge(scene: Scene, by: number, sigma: number) {
+  const { image, guide, p } = photograph(scene, by, sigma);
+  const roi = whole(image);
+  const { out } = refine({ image, guide, p, roi, hidden: 'keep' });
+  let [refined, bilinear, unsure, ours, source, mixed] = [0, 0, 0, 0, 0, 0];
+  const sample = (x: number, y: number) =>
+    p[Math.min(guide.height - 1, Math.max(0, y)) * guide.width + Math.min(guide.width - 1, Math.max(0, x))] ??
+    0;
+  for (let y = 0; y < scene.height; y++) {
+    for (let x = 0; x < scene.width; x++) {
+      const truth = scene.alpha(x, y);
+      const [u, v] = [(x + 0.5) / by - 0.5, (y + 0.5) / by - 0.5];
+      const [i, j] = [Math.floor(u), Math.floor(v)];
+      const row = (k: number) => sample(i, k) * (1 - (u - i)) + sample(i + 1, k) * (u - i);
+      const plain = row(j) * (1 - (v - j)) + row(j + 1) * (v - j);
+      if ((plain <= 0.01 || plain >= 0.99) && (truth <= 0.01 || truth >= 0.99)) continue;
+      unsure++;
+      const now = pixel(out, x, y);
+      refined += ((now[3] ?? 0) / 255 - truth) ** 2;
+      bilinear += (Math.round(plain * 255) / 255 - truth) ** 2;
+      if (truth <= 0.01 || truth >= 0.99) continue;
+      mixed++;
+      const before = pixel(image, x, y);
+      for (let c = 0; c < 3; c++) {
+        const fore = scene.fore(x, y)[c] ?? 0;
+        ours += truth * Math.abs((now[c] ?? 0) - fore);
+        source += truth * Math.abs((before[c] ?? 0) - fore);
+      }
+    }
+  }
+  return {
+    ratio: refined / bilinear,
+    refined: refined / unsure,
+    bilinear: bilinear / unsure,
+    colour: mixed === 0 ? 0 : ours / source,
+  };
+}
+
+/** Sixteen samples a pixel of what is inside. */
+const antialiased = (inside: (x: number, y: number) => boolean) => (x: number, y: number) => {
+  let hits = 0;
+  for (let k = 0; k < 16; k++) {
+    if (inside(x + ((k % 4) + 0.5) / 4, y + (Math.floor(k / 4) + 0.5) / 4)) hits++;
+  }
+  return hits / 16;
+};
+
+/** A gentle texture between 0 and 1. */
+const wave = (x: number, y: number) =>
+  0.5 + 0.25 * Math.sin(x / 9 + y / 23) + 0.25 * Math.sin(y / 7 - x / 31);
+
+const size = { width: 384, height: 288 };
+const warm = (x: number, y: number) => [170 + 50 * wave(x, y), 90 + 40 * wave(y, x), 50] as const;
+const cold = (x: number, y: number) => [30, 60 + 60 * wave(x * 2, y), 120 + 90 * wave(y, x)] as const;
+
+const disc = (x: number, y: number) =>
+  Math.hypot(x - 190, y - 140) < 80 + 6 * Math.sin(Math.atan2(y - 140, x - 190) * 9);
+const hair = (x: number, y: number) => {
+  const [angle, radius] = [Math.atan2(y - 140, x - 190), Math.hypot(x - 190, y - 140)];
+  const strand = Math.abs(((((angle * 14 + radius / 60) % 1) + 1) % 1) - 0.5);
+  return radius < 70 || (radius < 125 && (0.5 - strand) * ((2 * Math.PI * radius) / 88) < 1.1);
+};
+const mesh = (x: number, y: number) =>
+  Math.hypot(x - 190, y - 140) < 110 && (Math.abs((x % 24) - 12) < 2 || Math.abs((y % 24) - 12) < 2);
+
+const SHARP = {
+  disc: { alpha: antialiased(disc), mse: 0.25, colour: 0.4 },
+  hair: { alpha: antialiased(hair), mse: 0.5, colour: 0.6 },
+  mesh: { alpha: antialiased(mesh), mse: 0.5, colour: 0.6 },
+} as const;
+
+for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
+  for (const by of [4, 8] as const) {
+    test(`a ${name} comes back sharper and without the background's colour, network ${by} times smaller`, (t) => {
+      const found = judge({ ...size, alpha, fore: warm, back: cold }, by, 1);
+      t.log(JSON.stringify(found));
+      t.true(found.ratio < mse);
+      t.true(found.colour < colour);
+    });
+  }
+}
+
+test("glass keeps the network's own alpha", (t) => {
+  const inside = antialiased(disc);
+  const glass = (x: number, y: number) => inside(x, y) * (0.35 + 0.1 * wave(x / 3, y / 3));
+  for (const by of [4, 8]) {
+    const found = judge({ ...size, alpha: glass, fore: warm, back: cold }, by, 1);
+    t.log(JSON.stringify(found));
+    t.true(found.ratio < 1);
+  }
+});
+
+test('an edge out of focus stays soft', (t) => {
+  const soft = (x: number, y: number) => 1 / (1 + Math.exp((Math.hypot(x - 190, y - 140) - 80) / 9));
+  for (const by of [4, 8]) {
+    const found = judge({ ...size, alpha: soft, fore: warm, back: cold }, by, 1);
+    t.log(JSON.stringify(found));
+    t.true(found.ratio < 1);
+  }
+});
+
+test('foreground and background of like colour do no harm', (t) => {
+  const alike = (x: number, y: number) => [120 + 60 * wave(x, y), 110 + 60 * wave(x, y), 90] as const;
+  for (const by of [4, 8]) {
+    const found = judge({ ...size, alpha: antialiased(disc), fore: alike, back: alike }, by, 1);
+    t.log(JSON.stringify(found));
+    t.true(found.ratio < 1.02);
+  }
+});
