@@ -1,5 +1,6 @@
 #include <napi.h>
 
+#include "core/cpu.h"
 #include "core/simd.h"
 #include "engine.h"
 #include "instance.h"
@@ -15,6 +16,9 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
   result.Set("addon", CUTOUT_VERSION);
   result.Set("simd", cutout::simd_level());
   result.Set("onnxruntime", cutout::ort::runtime_version());
+  Napi::Array sets = Napi::Array::New(info.Env());
+  for (const std::string& name : cutout::instruction_sets()) sets.Set(sets.Length(), name);
+  result.Set("instructionSets", sets);
   return result;
 }
 

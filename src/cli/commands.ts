@@ -1,10 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openBooks } from '../billing/books.ts';
 import type { Config } from '../config.ts';
+import { loadAddon } from '../engine/addon.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
 import { booksCommands } from './books.ts';
 import { showConfig } from './config.ts';
+import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
 import { modelsCommand } from './models.ts';
 import { billingOf, improveOf } from './parts.ts';
@@ -46,7 +48,11 @@ export function addCommands(
       modelsDir: config.modelsDir,
       catalogueDir: installedCatalogue(),
       defaultNetwork: config.model,
-      device: config.device,
+      target: () => ({
+        device: config.device,
+        wish: config.precision,
+        instructionSets: loadAddon().versions().instructionSets,
+      }),
       out: stdout,
     }),
   );
@@ -66,4 +72,13 @@ export function addCommands(
     .description('show every setting, its value and where it comes from')
     .option('--json', 'as JSON', false)
     .action(({ json }: { json: boolean }) => showConfig(config, json, stdout));
+
+  program
+    .command('doctor')
+    .description('show what this machine can do, and measure the network in every precision')
+    .option('--json', 'as JSON', false)
+    .option('--no-measure', 'open and run nothing')
+    .action(async (options: { json: boolean; measure: boolean }) => {
+      if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
+    });
 }

@@ -3,15 +3,18 @@ import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
-import { locateNetwork } from '../models/locate.ts';
+import type { Precision } from '../models/layout.ts';
+import { findFor, locateNetwork } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
+import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
 
 export interface OpenEngine {
   readonly engine: Engine;
   readonly network: NetworkSpec;
   readonly info: NetworkInfo;
   readonly threads: Threads;
+  readonly precision: PrecisionChoice;
 }
 
 const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
@@ -20,17 +23,27 @@ export function threadsOf({ workers, threads, device }: Config): Threads {
   return chooseThreads({ workers: wish(workers), intraOpThreads: wish(threads), provider: device });
 }
 
+/** How the configured network computes on this machine. Rejects with ModelError. */
+export async function precisionOf(
+  { model, device, precision: wish }: Config,
+  instructionSets: readonly string[],
+): Promise<PrecisionChoice> {
+  const { manifest } = await findFor(model, {});
+  return choosePrecision(manifest, { device, wish, instructionSets });
+}
+
 /** Opening a network, whatever file it comes from. */
 interface Opening {
   readonly engine: Engine;
   readonly located: NetworkSpec;
+  readonly precision: Precision;
   readonly maker: Maker | undefined;
   readonly signal: AbortSignal;
 }
 
 /** Opens the optimised copy that an earlier start left, while its bytes are checked; undefined without a good one. */
 async function openCopy(
-  { engine, located, maker, signal }: Opening,
+  { engine, located, precision, maker, signal }: Opening,
   { modelsDir, device }: Config,
 ): Promise<NetworkInfo | undefined> {
   const copy = maker && (await findOptimised(located.path, maker));
@@ -38,7 +51,8 @@ async function openCopy(
   const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
   // Imported meanwhile: what knows of preparation is large.
   const { isPreparedCurrent } = await import('../models/verify.ts');
-  const good = (await isPreparedCurrent(located.name, { modelsDir, device })) && (await copy.intact());
+  const good =
+    (await isPreparedCurrent(located.name, { modelsDir, device, precision })) && (await copy.intact());
   const info = await opening;
   signal.throwIfAborted();
   return good ? info : undefined;
@@ -77,7 +91,9 @@ export async function openEngine(
 ): Promise<OpenEngine> {
   const { modelsDir, device, deviceId, model, runtime, queueLimit } = config;
   const native = loadAddon();
-  const located = await locateNetwork(model, { modelsDir, device });
+  const choice = await precisionOf(config, native.versions().instructionSets);
+  const { precision } = choice;
+  const located = await locateNetwork(model, { modelsDir, device, precision });
   const threads = threadsOf(config);
   const engine = createEngine(native, {
     ...threads,
@@ -95,14 +111,14 @@ export async function openEngine(
     // What a GPU's provider makes of a network cannot be saved so.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
-    const opening = { engine, located, maker, signal };
+    const opening = { engine, located, precision, maker, signal };
     const info =
       (await openCopy(opening, config)) ??
       (await openPrepared(opening, async () => {
         const { ensureNetwork } = await import('../models/ensure.ts');
-        return ensureNetwork(model, { modelsDir, pull, device, observer, signal });
+        return ensureNetwork(model, { modelsDir, pull, device, precision, observer, signal });
       }));
-    return { engine, network: located, info, threads };
+    return { engine, network: located, info, threads, precision: choice };
   } catch (error) {
     await engine.close(0);
     throw signal.aborted ? signal.reason : error;

@@ -1,10 +1,9 @@
-import { Command } from 'commander';
-import type { Provider } from '../engine/types.ts';
+import { Command, Option } from 'commander';
 import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { exists } from '../models/files.ts';
-import { networkFiles } from '../models/layout.ts';
-import { precisionFor } from '../models/locate.ts';
+import { networkFiles, type Precision } from '../models/layout.ts';
+import { choosePrecision, type PrecisionQuestion } from '../models/precision.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import {
   type PullDependencies,
@@ -23,38 +22,52 @@ export interface ModelsCommandDependencies {
   readonly catalogueDir: string;
   /** Network the commands mean when none is named. */
   readonly defaultNetwork: string;
-  /** Device the network is prepared for. */
-  readonly device: Provider;
+  /** What a network is prepared for. Asked for only by the commands that need it: it loads the addon. */
+  readonly target: () => PrecisionQuestion;
   readonly out: Output;
   readonly pull?: PullDependencies;
 }
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
+const allPrecisions = ['fp32', 'int8', 'fp16'] as const satisfies readonly Precision[];
+
+/** Precisions whose prepared files are there, without reading them. */
+async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Precision[]> {
+  const found: Precision[] = [];
+  for (const precision of allPrecisions) {
+    const files = networkFiles(modelsDir, manifest, precision);
+    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(precision);
+  }
+  return found;
+}
+
 /** How far a network is, from the files that are there, without reading them. */
-async function stateOf(
-  dependencies: ModelsCommandDependencies,
-  { manifest }: CatalogueEntry,
-): Promise<string> {
-  const files = networkFiles(dependencies.modelsDir, manifest, precisionFor(manifest, dependencies.device));
-  if ((await readRecord(files)) && (await exists(files.prepared))) return 'prepared';
-  return (await exists(files.source)) ? 'pulled' : 'available';
+async function stateOf(modelsDir: string, entry: CatalogueEntry): Promise<string> {
+  const prepared = await preparedIn(modelsDir, entry);
+  if (prepared.length > 0) return `prepared (${prepared.join(', ')})`;
+  return (await exists(networkFiles(modelsDir, entry.manifest).source)) ? 'pulled' : 'available';
 }
 
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {
-  const { modelsDir, catalogueDir, defaultNetwork, device, out } = dependencies;
+  const { modelsDir, catalogueDir, defaultNetwork, target, out } = dependencies;
   const command = new Command('models').description('networks: list, pull, verify, prepare, remove');
   const entryOf = (name: string) => findNetwork(catalogueDir, name);
+  const usual = ({ manifest }: CatalogueEntry) => choosePrecision(manifest, target()).precision;
+  const precisionOption = () =>
+    new Option('--precision <numbers>', 'prepare it for these (default: what this machine will use)').choices(
+      allPrecisions,
+    );
 
   const run = async <T>(
     name: string,
-    from: string | undefined,
+    { from, precision: wanted }: { from?: string; precision?: Precision },
     work: (entry: CatalogueEntry, options: PullOptions) => Promise<T>,
   ): Promise<T> => {
     const entry = await entryOf(name);
     const observer = progressOn(out, name);
-    const precision = precisionFor(entry.manifest, device);
+    const precision = wanted ?? usual(entry);
     try {
       return await work(entry, {
         modelsDir,
@@ -82,7 +95,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
           const { name, role, licence, file, input } = entry.manifest;
           const mark = name === defaultNetwork ? '*' : ' ';
           const limits = licence.restricted ? `${licence.name} (restricted)` : licence.name;
-          const state = `${await stateOf(dependencies, entry)}${role === 'detector' ? ', for subject types' : ''}`;
+          const state = `${await stateOf(modelsDir, entry)}${role === 'detector' ? ', for subject types' : ''}`;
           return [`${mark} ${name}`, limits, `${input.width}x${input.height}`, megabytes(file.bytes), state];
         }),
       );
@@ -95,12 +108,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('fetch, check and prepare a network; an interrupted pull is continued')
     .argument('[name]', `network; without it ${defaultNetwork} and what tells subject types`)
     .option('--from <place>', 'take the file from this https address or local file; its sum must match')
-    .action(async (name: string | undefined, { from }: { from?: string }) => {
-      ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, from, pullNetwork));
-      if (name !== undefined || from !== undefined) return;
+    .addOption(precisionOption())
+    .action(async (name: string | undefined, options: { from?: string; precision?: Precision }) => {
+      ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, options, pullNetwork));
+      if (name !== undefined || options.from !== undefined) return;
       for (const { manifest } of await listCatalogue(catalogueDir)) {
-        if (manifest.role === 'detector')
-          ready(manifest.name, await run(manifest.name, undefined, pullNetwork));
+        if (manifest.role === 'detector') ready(manifest.name, await run(manifest.name, {}, pullNetwork));
       }
     });
 
@@ -108,8 +121,9 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .command('prepare')
     .description('make the prepared file of a pulled network again')
     .argument('[name]', 'network', defaultNetwork)
-    .action(async (name: string) => {
-      ready(name, await run(name, undefined, prepareAgain));
+    .addOption(precisionOption())
+    .action(async (name: string, options: { precision?: Precision }) => {
+      ready(name, await run(name, options, prepareAgain));
     });
 
   command
@@ -117,19 +131,22 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('read every byte of a network and compare sums')
     .argument('[name]', 'network', defaultNetwork)
     .action(async (name: string) => {
-      const { manifest } = await entryOf(name);
-      const precision = precisionFor(manifest, device);
-      const files = networkFiles(modelsDir, manifest, precision);
-      const source = await verifySource(files, manifest);
-      const prepared = await verifyPrepared(files, manifest, precision);
-      out.write(
-        table([
-          [files.source, source],
-          [files.prepared, prepared],
-        ]),
-      );
-      if (source === 'ok' && prepared === 'ok') return;
-      const code = source === 'damaged' || prepared === 'damaged' ? 'model_damaged' : 'model_missing';
+      const entry = await entryOf(name);
+      const needed = usual(entry);
+      const files = networkFiles(modelsDir, entry.manifest);
+      const states = [[files.source, await verifySource(files, entry.manifest)]];
+      // What this machine uses must be there; others are checked when they are.
+      const there = await preparedIn(modelsDir, entry);
+      for (const precision of new Set([needed, ...there])) {
+        const { prepared } = networkFiles(modelsDir, entry.manifest, precision);
+        states.push([
+          prepared,
+          await verifyPrepared(networkFiles(modelsDir, entry.manifest, precision), entry, precision),
+        ]);
+      }
+      out.write(table(states));
+      if (states.every(([, state]) => state === 'ok')) return;
+      const code = states.some(([, state]) => state === 'damaged') ? 'model_damaged' : 'model_missing';
       throw new ModelError(code, `${name} is not ready for use. Run \`cutout models pull ${name}\`.`);
     });
 
@@ -138,7 +155,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('delete the files of a network')
     .argument('<name>', 'network')
     .action(async (name: string) => {
-      const removed = await run(name, undefined, removeNetwork);
+      const removed = await run(name, { precision: 'fp32' }, removeNetwork);
       out.write(removed ? `${name} was removed from ${modelsDir}.\n` : `${name} was not in ${modelsDir}.\n`);
     });
 

@@ -58,12 +58,12 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: stri
 function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
   const url = addressOf(config, server);
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
-  const { info, network, threads } = opened;
+  const { info, network, threads, precision } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   return [
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
-    `Network   ${network.name} on ${config.device}, ready in ${ms} ms`,
+    `Network   ${network.name} on ${config.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
     `Threads   ${describeThreads(threads)}`,
     ...keyLines(local, config.dataDir, url),
     '',
@@ -142,7 +142,9 @@ export async function runService(
 
     opened = await opening;
     stopping.throwIfAborted();
-    const { engine, network } = opened;
+    const { engine, network, precision } = opened;
+    logger.info({ network: network.name, device: config.device, ...precision }, 'network');
+    if (precision.warning) out.write(`${precision.warning}\n`);
     // Two more than run networks: one is decoded and one encoded meanwhile.
     const places = config.queueLimit || Number.POSITIVE_INFINITY;
     const running = Math.min(places, threadsOf(config).workers + 2);

@@ -237,8 +237,16 @@ export interface NativeEngine {
 
 export interface NativeModule {
   readonly abi: number;
-  /** `simd`: x86-64-v4, x86-64-v3 or baseline. `onnxruntime`: '' before the first Engine. */
-  versions(): { readonly addon: string; readonly simd: string; readonly onnxruntime: string };
+  /**
+   * `simd`: x86-64-v4, x86-64-v3 or baseline. `onnxruntime`: '' before the first Engine. `instructionSets`:
+   * those of native/core/cpu.h, for example ['avx512_vnni', 'avx512', 'avx2'].
+   */
+  versions(): {
+    readonly addon: string;
+    readonly simd: string;
+    readonly onnxruntime: string;
+    readonly instructionSets: readonly string[];
+  };
   /** Throws ENGINE_RUNTIME when the library at `runtimePath` cannot be used. */
   readonly Engine: new (
     options: EngineOptions,

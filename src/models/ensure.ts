@@ -24,12 +24,12 @@ export interface EnsureOptions extends Place {
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
   const entry = await findFor(name, options);
   const { manifest } = entry;
-  const precision = precisionFor(manifest, options.device);
+  const precision = options.precision ?? precisionFor(manifest, options.device);
   const files = networkFiles(options.modelsDir, manifest, precision);
   const work = { ...options, precision, dependencies: options.dependencies ?? pullDependencies() };
   const remedy = `Run \`cutout models pull ${name}\`.`;
 
-  const state = await verifyPrepared(files, manifest, precision);
+  const state = await verifyPrepared(files, entry, precision);
   if (state !== 'ok' && options.pull) await pullNetwork(entry, work);
   else if (state === 'damaged') {
     throw new ModelError('model_damaged', `The network file ${files.prepared} is damaged. ${remedy}`);

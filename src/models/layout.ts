@@ -1,8 +1,11 @@
 import path from 'node:path';
 import type { Manifest } from './manifest.ts';
 
-/** Width of a prepared network's floats: 32 bits for CPUs; 16 stay 16 for GPUs. */
-export type Precision = 'fp32' | 'fp16';
+/**
+ * Numbers a prepared network computes with: floats of 32 bits for any CPU, integers of 8 bits for CPUs with
+ * instructions for them, floats of 16 bits, where they were published, for GPUs.
+ */
+export type Precision = 'fp32' | 'int8' | 'fp16';
 
 /** Beginning of the names of unfinished files and folders; nothing reads them but the pull that made them. */
 export const UNFINISHED = '.pull-';

@@ -8,6 +8,8 @@ import type { Manifest } from './manifest.ts';
 export interface Place {
   readonly modelsDir: string;
   readonly device: Provider;
+  /** What it is to compute with (precision.ts); when not given, the device's floats. */
+  readonly precision?: Precision;
   readonly catalogueDir?: string;
   /** What the network is to be used for; `matte` when not given. */
   readonly role?: Manifest['role'];
@@ -42,5 +44,6 @@ export async function findFor(
 export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {
   const { modelsDir, device } = options;
   const { manifest } = await findFor(name, options);
-  return specOf(manifest, name, networkFiles(modelsDir, manifest, precisionFor(manifest, device)).prepared);
+  const precision = options.precision ?? precisionFor(manifest, device);
+  return specOf(manifest, name, networkFiles(modelsDir, manifest, precision).prepared);
 }

@@ -84,6 +84,8 @@ export const manifestSchema = z.strictObject({
   output: z.enum(['probability', 'logit']),
   /** Tensor kept as output 1: the deepest map of the encoder. */
   features: z.string().min(1).optional(),
+  /** Table of 8-bit scales beside the manifest (quantise/table.ts): the network can be made of 8-bit integers. */
+  int8: relativePath.optional(),
 });
 
 export type Manifest = Readonly<z.infer<typeof manifestSchema>>;

@@ -2,17 +2,20 @@ import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import { z } from 'zod';
+import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { writeAtomically } from './files.ts';
 import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { allTensors } from './onnx/graph.ts';
-import { halfWidener } from './onnx/half.ts';
+import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
 import { dropUnused, keepOutputs } from './onnx/prune.ts';
 import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
+import { quantise } from './quantise/graph.ts';
+import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Raised whenever preparation makes other files than before: older ones are then made again. */
@@ -23,11 +26,13 @@ export const preparedRecordSchema = z.strictObject({
   sourceSha256: z.string(),
   sha256: z.string(),
   bytes: z.number().int(),
-  precision: z.enum(['fp32', 'fp16']),
+  precision: z.enum(['fp32', 'fp16', 'int8']),
   /** Names of the outputs: the matte, then the encoder's deepest map where the manifest names one. */
   outputs: z.array(z.string()),
   /** Whether any number of pictures can be run at once. */
   freeBatch: z.boolean(),
+  /** Sum of the table of scales an 8-bit network was made with. */
+  tableSha256: z.string().optional(),
 });
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
@@ -52,11 +57,17 @@ function refuseExternalData(model: ModelProto): void {
 /**
  * Rewrites a published ONNX file for the engine: only output 0 and `features` are kept, what they do not
  * need is dropped, 16-bit floats become 32-bit ones unless `precision` is fp16, input and outputs are of
- * 32-bit floats, and the batch dimension is freed where that is certain to be right (onnx/batch.ts).
+ * 32-bit floats, and the batch dimension is freed where that is certain to be right (onnx/batch.ts). `int8`
+ * makes the convolutions of 8-bit integers with the scales of `table` (quantise/graph.ts).
  * `file` is borrowed until the pieces are read. Throws a RangeError for a file it cannot take, an Error of
  * the protobuf reader for bytes that are no ONNX file.
  */
-export function rewrite(file: Uint8Array, features: string | undefined, precision: Precision): Rewritten {
+export function rewrite(
+  file: Uint8Array,
+  features: string | undefined,
+  precision: Precision,
+  table?: QuantisationTable,
+): Rewritten {
   const model = fromBinary(ModelProtoSchema, file);
   refuseExternalData(model);
   const { graph } = model;
@@ -67,13 +78,20 @@ export function rewrite(file: Uint8Array, features: string | undefined, precisio
   const half = hasHalf(graph);
   const widenBytes = halfWidener();
   let widened = new Set<TensorProto>();
-  if (half && precision === 'fp32') widened = widen(graph, widenBytes);
+  if (half && precision !== 'fp16') widened = widen(graph, widenBytes);
   else if (half) floatBorders(graph);
   dropUnused(graph);
   const free = freeBatch(graph);
+  if (precision === 'int8') {
+    if (!table) throw new RangeError('there is no table of 8-bit scales for it');
+    const standard = model.opsetImport.find(({ domain }) => domain === '')?.version ?? 0n;
+    if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
+    quantise(graph, table, floatReader(widened, widenBytes));
+    dropUnused(graph);
+  }
   return {
     pieces: encodeModel(model, widened, widenBytes),
-    precision: half ? precision : 'fp32',
+    precision: half || precision === 'int8' ? precision : 'fp32',
     outputs,
     freeBatch: free,
   };
@@ -94,9 +112,10 @@ function asOnnx(source: Uint8Array, { file, features }: Manifest): Uint8Array {
  */
 export async function prepareNetwork(
   modelsDir: string,
-  manifest: Manifest,
+  entry: CatalogueEntry,
   precision: Precision,
 ): Promise<PreparedRecord> {
+  const { manifest } = entry;
   const files = networkFiles(modelsDir, manifest, precision);
   const source = await readFile(files.source).catch((cause: unknown) => {
     throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
@@ -109,9 +128,10 @@ export async function prepareNetwork(
         `Run \`cutout models pull ${manifest.name}\`.`,
     );
   }
+  const read = precision === 'int8' ? await readTable(entry) : undefined;
   let rewritten: Rewritten;
   try {
-    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision);
+    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision, read?.table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
@@ -128,6 +148,7 @@ export async function prepareNetwork(
     precision,
     outputs: [...rewritten.outputs],
     freeBatch: rewritten.freeBatch,
+    ...(read && { tableSha256: read.sha256 }),
   };
   await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;

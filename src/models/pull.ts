@@ -100,18 +100,19 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
  * The caller holds the lock.
  */
 async function prepareUnlessDone(
-  manifest: Manifest,
+  entry: CatalogueEntry,
   options: PullOptions,
   force: boolean,
 ): Promise<PreparedRecord> {
+  const { manifest } = entry;
   const { modelsDir, precision, observer } = options;
   const files = networkFiles(modelsDir, manifest, precision);
-  const state = force ? 'outdated' : await verifyPrepared(files, manifest, precision);
+  const state = force ? 'outdated' : await verifyPrepared(files, entry, precision);
   const record = await readRecord(files);
   if (state === 'ok' && record) return record;
   if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
   observer.progress({ phase: 'prepare' });
-  return prepareNetwork(modelsDir, manifest, precision);
+  return prepareNetwork(modelsDir, entry, precision);
 }
 
 async function locked<T>(
@@ -139,13 +140,13 @@ async function locked<T>(
 export function pullNetwork(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
   return locked(entry.manifest, options, async (files) => {
     await pullSource(entry, files, options);
-    return prepareUnlessDone(entry.manifest, options, false);
+    return prepareUnlessDone(entry, options, false);
   });
 }
 
 /** Makes prepared.onnx again from what was pulled. Rejects with ModelError. */
 export function prepareAgain(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
-  return locked(entry.manifest, options, () => prepareUnlessDone(entry.manifest, options, true));
+  return locked(entry.manifest, options, () => prepareUnlessDone(entry, options, true));
 }
 
 /** Deletes all files of a network; resolves to whether there were any. */

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,6 +33,22 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.regex(addon, /^\d+\.\d+\.\d+/);
     t.regex(simd, /^(x86-64-v[34]|baseline)$/);
     t.regex(onnxruntime, /^\d+\.\d+/);
+  });
+
+  test('versions: instruction sets are known ones, and those Linux names', (t) => {
+    const { instructionSets } = load().versions();
+    const known = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
+    t.deepEqual(
+      instructionSets,
+      known.filter((name) => instructionSets.includes(name)),
+    );
+    if (process.platform !== 'linux') return;
+    const flags =
+      /^(?:flags|Features)\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(/\s+/) ??
+      [];
+    for (const name of known.filter((each) => each !== 'avx512')) {
+      t.is(instructionSets.includes(name), flags.includes(name), name);
+    }
   });
 
   test('load: names inputs and outputs, and measures opening and the first run', async (t) => {

@@ -36,7 +36,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   t.is(pull.status, 0, pull.errors);
   t.regex(pull.out, /^The weights of tiny are under AGPL-3\.0\. A note\./);
   t.regex(pull.out, /tiny is ready: 0 MB, fp32, any batch size\.\n$/);
-  t.regex((await listed()) ?? '', / prepared$/);
+  t.regex((await listed()) ?? '', / prepared \(fp32\)$/);
 
   const verify = await cli(place, 'verify', 'tiny');
   t.is(verify.status, 0);

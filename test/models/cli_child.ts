@@ -6,7 +6,7 @@ const command = modelsCommand({
   modelsDir,
   catalogueDir,
   defaultNetwork: 'tiny',
-  device: 'cpu',
+  target: () => ({ device: 'cpu', wish: 'auto', instructionSets: ['avx512_vnni'] }),
   out: process.stdout,
 });
 try {

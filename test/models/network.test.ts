@@ -62,10 +62,11 @@ function present(t: ExecutionContext): boolean {
 
 test('the default network as pulled and as prepared has the right sums', async (t) => {
   if (!present(t)) return;
-  const { manifest } = await findNetwork(installedCatalogue(), 'isnet');
+  const entry = await findNetwork(installedCatalogue(), 'isnet');
+  const { manifest } = entry;
   const files = networkFiles(modelsDir, manifest);
   t.is(await verifySource(files, manifest), 'ok');
-  t.is(await verifyPrepared(files, manifest, 'fp32'), 'ok');
+  t.is(await verifyPrepared(files, entry, 'fp32'), 'ok');
 });
 
 test.serial(

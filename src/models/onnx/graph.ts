@@ -12,6 +12,9 @@ import {
 
 /** Element types of TensorProto.data_type, by their numbers in the ONNX standard. */
 export const FLOAT = 1;
+export const UINT8 = 2;
+export const INT8 = 3;
+export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
 
@@ -76,6 +79,25 @@ export function int64Tensor(name: string, values: readonly bigint[]): TensorProt
     dataType: INT64,
     int64Data: [...values],
   });
+}
+
+/** `data`: the numbers as ONNX stores them, little-endian; kept, not copied. */
+export function rawTensor(
+  name: string,
+  dataType: number,
+  dims: readonly (bigint | number)[],
+  data: Uint8Array,
+): TensorProto {
+  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType, rawData: data });
+}
+
+export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
+  return rawTensor(
+    name,
+    FLOAT,
+    dims,
+    new Uint8Array(values.buffer as ArrayBuffer, values.byteOffset, values.byteLength),
+  );
 }
 
 /** The numbers of a small INT64 tensor, whichever way it is stored. */

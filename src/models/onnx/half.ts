@@ -1,3 +1,6 @@
+import { FLOAT } from './graph.ts';
+import type { TensorProto } from './onnx_pb.ts';
+
 /** The value of an IEEE 754 binary16 number given by its 16 bits. */
 function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
@@ -23,5 +26,21 @@ export function halfWidener(): (half: Uint8Array) => Uint8Array {
       target.setFloat32(at * 2, table[source.getUint16(at, true)] ?? Number.NaN, true);
     }
     return wide;
+  };
+}
+
+/**
+ * Reads tensors of 32-bit floats into arrays of the caller's own, those in `widened` from the 16-bit floats
+ * they still hold. Throws a RangeError for a tensor of another type.
+ */
+export function floatReader(
+  widened: ReadonlySet<TensorProto>,
+  widenBytes: (half: Uint8Array) => Uint8Array,
+): (tensor: TensorProto) => Float32Array {
+  return (tensor) => {
+    if (tensor.dataType !== FLOAT) throw new RangeError(`the tensor ${tensor.name} is not of 32-bit floats`);
+    if (tensor.rawData.length === 0) return Float32Array.from(tensor.floatData);
+    const bytes = widened.has(tensor) ? widenBytes(tensor.rawData) : Uint8Array.from(tensor.rawData);
+    return new Float32Array(bytes.buffer);
   };
 }

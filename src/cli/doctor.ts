@@ -1,0 +1,323 @@
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import os from 'node:os';
+import type { Config } from '../config.ts';
+import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
+import { createEngine } from '../engine/engine.ts';
+import { availableCores, describeThreads } from '../engine/threads.ts';
+import { EngineError, type NativeModule } from '../engine/types.ts';
+import { UserError } from '../errors.ts';
+import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/catalogue.ts';
+import { ensureNetwork } from '../models/ensure.ts';
+import { ModelError } from '../models/error.ts';
+import { networkFiles, type Precision } from '../models/layout.ts';
+import { choosePrecision, dotProductOf, precisionsOf } from '../models/precision.ts';
+import { verifySource } from '../models/verify.ts';
+import { threadsOf } from './engine.ts';
+import { type Output, progressOn } from './models_progress.ts';
+import { table } from './table.ts';
+import { version } from './version.ts';
+
+/** Runs that are measured after the first; their median is told. */
+const RUNS = 5;
+
+interface Measured {
+  readonly precision: Precision;
+  /** Whether the server would use it now. */
+  readonly used: boolean;
+  readonly file: string;
+  readonly bytes: number;
+  /** Milliseconds to open the file, of the first run and of the median run after it. */
+  readonly openMs: number;
+  readonly firstRunMs: number;
+  readonly runMs: number;
+  /** Resident memory of the process with the network open and run, over before, in bytes. */
+  readonly memoryBytes: number;
+}
+
+/** What `cutout doctor --json` prints. */
+export interface Report {
+  readonly cutout: string;
+  readonly node: string;
+  readonly machine: {
+    readonly system: string;
+    readonly processor: string;
+    /** Cores this process may use. */
+    readonly cores: number;
+    readonly memoryBytes: number;
+    readonly instructionSets: readonly string[];
+    /** The instruction set an 8-bit network would use; null: none. */
+    readonly dotProduct: string | null;
+    /** Which version of the pixel loops runs. */
+    readonly simd: string;
+  } | null;
+  readonly runtime: { readonly file: string; readonly version: string } | null;
+  readonly network: {
+    readonly name: string;
+    readonly device: string;
+    readonly precision: Precision;
+    readonly because: string;
+  } | null;
+  readonly threads: {
+    readonly workers: number;
+    readonly intraOpThreads: number;
+    readonly pixelThreads: number;
+  };
+  readonly measured: readonly Measured[];
+  /** What an operator may want to change; nothing is broken. */
+  readonly warnings: readonly string[];
+  /** What keeps the server from working. Empty: exit status 0. */
+  readonly problems: readonly string[];
+}
+
+export interface DoctorOptions {
+  readonly json: boolean;
+  /** Whether networks are opened and run. */
+  readonly measure: boolean;
+}
+
+export interface DoctorDependencies {
+  readonly out: NodeJS.WritableStream;
+  /** Progress and nothing else. */
+  readonly err: Output;
+  readonly catalogueDir?: string;
+  readonly load?: () => NativeModule;
+}
+
+const isForPeople = (error: unknown): error is Error =>
+  error instanceof ModelError || error instanceof EngineError || error instanceof UserError;
+
+const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+};
+
+class Doctor {
+  readonly #config: Config;
+  readonly #dependencies: DoctorDependencies;
+  readonly #catalogueDir: string;
+  readonly problems: string[] = [];
+  readonly warnings: string[] = [];
+
+  constructor(config: Config, dependencies: DoctorDependencies) {
+    this.#config = config;
+    this.#dependencies = dependencies;
+    this.#catalogueDir = dependencies.catalogueDir ?? installedCatalogue();
+  }
+
+  async #try<T>(work: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isForPeople(error)) throw error;
+      this.problems.push(error.message);
+      return undefined;
+    }
+  }
+
+  async examine(measure: boolean): Promise<Report> {
+    const config = this.#config;
+    const threads = threadsOf(config);
+    const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
+    const runtimeFile = await this.#try(() => config.runtime ?? defaultRuntimePath());
+    if (runtimeFile !== undefined && !existsSync(runtimeFile)) {
+      this.problems.push(`The ONNX Runtime library '${runtimeFile}' does not exist.`);
+    }
+    const versions = native?.versions();
+    const entry = await this.#try(() => findNetwork(this.#catalogueDir, config.model));
+    const choice =
+      entry &&
+      versions &&
+      (await this.#try(() =>
+        choosePrecision(entry.manifest, {
+          device: config.device,
+          wish: config.precision,
+          instructionSets: versions.instructionSets,
+        }),
+      ));
+    if (choice?.warning) this.warnings.push(choice.warning);
+    const measured =
+      native && runtimeFile !== undefined && entry && choice
+        ? await this.#networks(native, runtimeFile, entry, choice.precision, measure)
+        : [];
+    this.#compare(measured);
+    return {
+      cutout: version(),
+      node: process.version,
+      machine: versions
+        ? {
+            system: `${os.type()} ${os.release()} ${os.arch()}`,
+            processor: os.cpus()[0]?.model.trim() ?? 'unknown',
+            cores: availableCores(),
+            memoryBytes: os.totalmem(),
+            instructionSets: versions.instructionSets,
+            dotProduct: dotProductOf(versions.instructionSets) ?? null,
+            simd: versions.simd,
+          }
+        : null,
+      // Known once an engine has opened it.
+      runtime:
+        runtimeFile === undefined
+          ? null
+          : { file: runtimeFile, version: native?.versions().onnxruntime ?? '' },
+      network: choice
+        ? { name: config.model, device: config.device, precision: choice.precision, because: choice.because }
+        : null,
+      threads,
+      measured,
+      warnings: this.warnings,
+      problems: this.problems,
+    };
+  }
+
+  /** Prepares, where it must, and measures the network in every precision this device can use. */
+  async #networks(
+    native: NativeModule,
+    runtimePath: string,
+    entry: CatalogueEntry,
+    used: Precision,
+    measure: boolean,
+  ): Promise<Measured[]> {
+    const { modelsDir } = this.#config;
+    const { manifest } = entry;
+    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
+    if (state !== 'ok') {
+      this.problems.push(
+        `The network ${manifest.name} ${state === 'missing' ? `is not in ${modelsDir}` : 'is damaged'}. Run \`cutout models pull ${manifest.name}\`.`,
+      );
+      return [];
+    }
+    const results: Measured[] = [];
+    // The one in use first: what it cannot do is told even if another fails.
+    const precisions = [used, ...precisionsOf(manifest, this.#config.device).filter((each) => each !== used)];
+    for (const precision of measure ? precisions : []) {
+      const result = await this.#try(() =>
+        this.#measure(native, runtimePath, entry, precision, precision === used),
+      );
+      if (result) results.push(result);
+    }
+    return results;
+  }
+
+  async #measure(
+    native: NativeModule,
+    runtimePath: string,
+    { manifest }: CatalogueEntry,
+    precision: Precision,
+    used: boolean,
+  ): Promise<Measured> {
+    const { modelsDir, device, deviceId } = this.#config;
+    const observer = progressOn(this.#dependencies.err, manifest.name);
+    const network = await ensureNetwork(manifest.name, {
+      modelsDir,
+      pull: false,
+      device,
+      precision,
+      observer,
+      catalogueDir: this.#catalogueDir,
+    }).finally(() => observer.done());
+    const before = process.memoryUsage.rss();
+    const engine = createEngine(native, {
+      ...threadsOf(this.#config),
+      runtimePath,
+      provider: device,
+      deviceId,
+      queueLimit: 1,
+      idleReleaseMs: 0,
+    });
+    try {
+      const { loadMs, warmUpMs } = await engine.load(network);
+      const size = { width: 64, height: 64 };
+      const runs: number[] = [];
+      for (let run = 0; run < RUNS; run++) {
+        const data = new Uint8Array(size.width * size.height * 4).fill(255);
+        const plan = { network: network.name, hiddenColour: 'clear', ...size } as const;
+        runs.push((await engine.matte({ data, ...size }, plan)).inferMs);
+      }
+      return {
+        precision,
+        used,
+        file: network.path,
+        bytes: (await stat(network.path)).size,
+        openMs: loadMs,
+        firstRunMs: warmUpMs,
+        runMs: median(runs),
+        memoryBytes: process.memoryUsage.rss() - before,
+      };
+    } finally {
+      await engine.close(0);
+    }
+  }
+
+  #compare(measured: readonly Measured[]): void {
+    const used = measured.find((each) => each.used);
+    const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
+    if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
+    this.warnings.push(
+      `${fastest.precision} runs in ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${used.precision} here; CUTOUT_PRECISION=${fastest.precision} uses it.`,
+    );
+  }
+}
+
+const ms = (value: number) => `${value.toFixed(0)} ms`;
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+
+function describe(report: Report): string {
+  const { machine, network, runtime, measured } = report;
+  const lines: [string, string][] = [['Cutout', `${report.cutout} on Node.js ${report.node}`]];
+  if (machine) {
+    lines.push(
+      ['Machine', `${machine.processor}, ${megabytes(machine.memoryBytes)} of memory, ${machine.system}`],
+      ['Instructions', machine.instructionSets.join(', ') || 'none that matter here'],
+      [
+        '8-bit network',
+        machine.dotProduct ? `yes, by ${machine.dotProduct}` : 'no dot product of 8-bit integers',
+      ],
+      ['Pixel loops', machine.simd],
+    );
+  }
+  if (runtime) lines.push(['ONNX Runtime', `${runtime.version || 'not opened'}, ${runtime.file}`]);
+  if (network) {
+    lines.push(
+      ['Network', `${network.name} on ${network.device}`],
+      ['Precision', `${network.precision} (${network.because})`],
+    );
+  }
+  lines.push(['Threads', describeThreads(report.threads)]);
+  const parts = [table(lines)];
+  if (measured.length > 0) {
+    parts.push(
+      table([
+        ['', 'PRECISION', 'FILE', 'OPEN', 'FIRST RUN', 'RUN', 'MEMORY'],
+        ...measured.map((each) => [
+          each.used ? '*' : ' ',
+          each.precision,
+          megabytes(each.bytes),
+          ms(each.openMs),
+          ms(each.firstRunMs),
+          ms(each.runMs),
+          megabytes(each.memoryBytes),
+        ]),
+      ]),
+      `* in use. Median of ${RUNS} runs.\n`,
+    );
+  }
+  for (const warning of report.warnings) parts.push(`Note: ${warning}\n`);
+  for (const problem of report.problems) parts.push(`Problem: ${problem}\n`);
+  if (report.problems.length === 0) parts.push('Ready to serve.\n');
+  return parts.join('\n');
+}
+
+/**
+ * `cutout doctor`: what this machine can do and how fast it runs the network in every precision. Resolves with
+ * whether the server could work; what is wrong is told in the report, not thrown.
+ */
+export async function doctor(
+  config: Config,
+  { json, measure }: DoctorOptions,
+  dependencies: DoctorDependencies,
+): Promise<boolean> {
+  const report = await new Doctor(config, dependencies).examine(measure);
+  dependencies.out.write(json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
+  return report.problems.length === 0;
+}

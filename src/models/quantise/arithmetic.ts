@@ -1,0 +1,84 @@
+/** Largest magnitude of an 8-bit weight: -128 is left out, so that weights are symmetric around zero point 0. */
+const WEIGHT_LIMIT = 127;
+
+/** Magnitude a 32-bit bias may reach, which leaves the sum of a convolution room. */
+const BIAS_LIMIT = 2 ** 30;
+
+export interface QuantisedConv {
+  /** int8, as the weights: [outputs, rest]. */
+  readonly weights: Int8Array;
+  /** Real value of one step of an output channel's weights. */
+  readonly weightScales: Float32Array;
+  /** int32, in steps of inputScale * weightScales[output]. */
+  readonly bias: Int32Array;
+}
+
+/**
+ * Step that quantises `values` with the least squared error: from the one that just holds the largest value
+ * down to one that clips it, where the many small values gain more than the few large ones lose.
+ */
+function bestStep(values: Float64Array, largest: number): number {
+  let best = largest / WEIGHT_LIMIT;
+  let least = Number.POSITIVE_INFINITY;
+  for (let part = 100; part >= 80; part -= 10) {
+    const step = (largest * part) / 100 / WEIGHT_LIMIT;
+    let error = 0;
+    for (const value of values) {
+      const level = Math.max(-WEIGHT_LIMIT, Math.min(WEIGHT_LIMIT, Math.round(value / step)));
+      error += (value - level * step) ** 2;
+    }
+    if (error < least) {
+      least = error;
+      best = step;
+    }
+  }
+  return best;
+}
+
+/**
+ * Weights and bias of a convolution whose input and output are 8-bit. Channel c of the input stands for
+ * q * inputScales[c] and of the output for q * outputScales[c]; ONNX knows one scale a tensor, so the
+ * channels' own are moved into the weights, which have a scale per output channel.
+ * @param weights [outputs, inputs, taps], row by row; not changed
+ * @param bias [outputs]
+ * @param inputScale and @param outputScale are the tensors' scales as the file will name them
+ */
+export function quantiseConv(
+  weights: Float32Array,
+  bias: Float32Array,
+  inputScales: Float64Array,
+  outputScales: Float64Array,
+  inputScale: number,
+  outputScale: number,
+): QuantisedConv {
+  const outputs = bias.length;
+  const inputs = inputScales.length;
+  const taps = weights.length / (outputs * inputs);
+  const result = {
+    weights: new Int8Array(weights.length),
+    weightScales: new Float32Array(outputs),
+    bias: new Int32Array(outputs),
+  };
+  const row = new Float64Array(inputs * taps);
+  for (let output = 0; output < outputs; output++) {
+    const gain = outputScale / (outputScales[output] ?? Number.NaN);
+    const at = output * row.length;
+    let largest = 0;
+    for (let i = 0; i < row.length; i++) {
+      const folded = ((inputScales[Math.floor(i / taps)] ?? Number.NaN) / inputScale) * gain;
+      row[i] = (weights[at + i] ?? Number.NaN) * folded;
+      largest = Math.max(largest, Math.abs(row[i] ?? 0));
+    }
+    const wanted = (bias[output] ?? Number.NaN) * gain;
+    // A channel of (nearly) no weights is all bias: its step must still let the bias fit 32 bits.
+    const floor = Math.max(Math.abs(wanted) / BIAS_LIMIT / inputScale, Number.MIN_VALUE, 1e-30);
+    const step = Math.fround(Math.max(largest === 0 ? 0 : bestStep(row, largest), floor));
+    result.weightScales[output] = step;
+    result.bias[output] = Math.round(wanted / (inputScale * step));
+    for (let i = 0; i < row.length; i++) {
+      const level = Math.round((row[i] ?? 0) / step);
+      result.weights[at + i] = Math.max(-WEIGHT_LIMIT, Math.min(WEIGHT_LIMIT, level));
+    }
+  }
+  return result;
+}

@@ -1,0 +1,395 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  attribute,
+  FLOAT,
+  floatTensor,
+  INT8,
+  INT32,
+  int64Tensor,
+  newNode,
+  rawTensor,
+  UINT8,
+} from '../onnx/graph.ts';
+import { type GraphProto, type NodeProto, NodeProtoSchema, type TensorProto } from '../onnx/onnx_pb.ts';
+import { quantiseConv } from './arithmetic.ts';
+import { BIAS_STEPS, type QuantisationTable, scalesOf, type TensorEntry } from './table.ts';
+
+/** A tensor of the network that is 8-bit now. Channel c of it stands for (q - zero) * scales[c]. */
+interface Eight {
+  readonly name: string;
+  readonly scales: Float64Array;
+  /** The scale the file names: the channels' own are in the weights around it. */
+  readonly scale: number;
+  readonly zero: number;
+}
+
+/** Operators that only move or compare values: they work on 8-bit values as they are. */
+const PASSING = new Set(['MaxPool', 'Resize', 'Relu']);
+
+/** Rewrites one graph; the nodes come out in an order ONNX allows because they went in in one. */
+class Quantiser {
+  readonly #graph: GraphProto;
+  readonly #table: QuantisationTable;
+  readonly #floats: (tensor: TensorProto) => Float32Array;
+  readonly #initializers: Map<string, TensorProto>;
+  readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #eight = new Map<string, Eight>();
+  /** Tensors that exist as floats in the new graph. */
+  readonly #float: Set<string>;
+  readonly #nodes: NodeProto[] = [];
+  #names = 0;
+
+  constructor(graph: GraphProto, table: QuantisationTable, floats: (tensor: TensorProto) => Float32Array) {
+    this.#graph = graph;
+    this.#table = table;
+    this.#floats = floats;
+    this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
+    this.#float = new Set([...this.#initializers.keys(), ...graph.input.map((value) => value.name)]);
+    for (const node of graph.node) {
+      for (const name of node.input) {
+        const known = this.#consumers.get(name);
+        if (known) known.push(node);
+        else this.#consumers.set(name, [node]);
+      }
+    }
+  }
+
+  run(): void {
+    const fused = new Set<NodeProto>();
+    const known = new Set(this.#graph.node.map((node) => node.name));
+    for (const name of this.#table.float) {
+      if (!known.has(name)) throw new RangeError(`the table names ${name}, which the network does not have`);
+    }
+    const made = new Set([
+      ...this.#graph.input.map((value) => value.name),
+      ...this.#graph.node.flatMap((node) => node.output),
+    ]);
+    for (const name of Object.keys(this.#table.tensors)) {
+      if (!made.has(name)) throw new RangeError(`the table's tensor ${name} is none of the network's`);
+    }
+    for (const node of this.#graph.node) {
+      if (fused.has(node)) continue;
+      if (node.opType === 'Conv' && !this.#table.float.includes(node.name)) this.#conv(node, fused);
+      else if (!this.#pass(node) && !this.#concat(node) && !this.#add(node)) this.#keep(node);
+    }
+    for (const { name } of this.#graph.output) this.#asFloat(name);
+    this.#graph.node = this.#nodes;
+  }
+
+  #fresh(kind: string): string {
+    this.#names += 1;
+    return `int8/${this.#names}/${kind}`;
+  }
+
+  #constant(tensor: TensorProto): string {
+    this.#graph.initializer.push(tensor);
+    return tensor.name;
+  }
+
+  #scalar(value: number): string {
+    return this.#constant(floatTensor(this.#fresh('scale'), [], Float32Array.of(value)));
+  }
+
+  #zero(value: number): string {
+    return this.#constant(rawTensor(this.#fresh('zero'), UINT8, [], Uint8Array.of(value)));
+  }
+
+  #entry(name: string): TensorEntry {
+    const entry = this.#table.tensors[name];
+    if (!entry) throw new RangeError(`the table has no scale for the tensor ${name}`);
+    return entry;
+  }
+
+  /** QuantizeLinear of a tensor whose channels' scales are in the weights already. */
+  #quantise(value: string, name: string, entry: TensorEntry, scales: Float64Array): Eight {
+    const eight = { name: this.#fresh('u8'), scales, scale: entry.scale, zero: entry.zeroPoint };
+    this.#nodes.push(
+      newNode(
+        'QuantizeLinear',
+        [value, this.#scalar(entry.scale), this.#zero(entry.zeroPoint)],
+        [eight.name],
+      ),
+    );
+    this.#eight.set(name, eight);
+    return eight;
+  }
+
+  /** The 8-bit form of a tensor; one that is of floats so far is quantised per channel. */
+  #asEight(name: string, channels: number): Eight {
+    const known = this.#eight.get(name);
+    if (known) return known;
+    const entry = this.#entry(name);
+    const scales = scalesOf(entry, channels);
+    if (!entry.channels) return this.#quantise(name, name, entry, scales);
+    const eight = { name: this.#fresh('u8'), scales, scale: entry.scale, zero: entry.zeroPoint };
+    this.#nodes.push(
+      newNode('QuantizeLinear', [name, ...this.#perChannel(scales, entry.zeroPoint)], [eight.name], {
+        axis: 1,
+      }),
+    );
+    this.#eight.set(name, eight);
+    return eight;
+  }
+
+  /** The tensor in the file's own terms, one scale for all channels: for the operators of ONNX Runtime. */
+  #dequantised(eight: Eight): string {
+    const value = this.#fresh('f32');
+    this.#nodes.push(
+      newNode('DequantizeLinear', [eight.name, this.#scalar(eight.scale), this.#zero(eight.zero)], [value]),
+    );
+    return value;
+  }
+
+  /** Makes sure the tensor exists with its true values, under its own name. */
+  #asFloat(name: string): void {
+    const eight = this.#eight.get(name);
+    if (!eight || this.#float.has(name)) return;
+    this.#float.add(name);
+    this.#nodes.push(
+      newNode('DequantizeLinear', [eight.name, ...this.#perChannel(eight.scales, eight.zero)], [name], {
+        axis: 1,
+      }),
+    );
+  }
+
+  /** Names of the scales and zero points of all channels. */
+  #perChannel(scales: Float64Array, zero: number): [string, string] {
+    const { length } = scales;
+    const zeros = new Uint8Array(length).fill(zero);
+    return [
+      this.#constant(floatTensor(this.#fresh('scales'), [length], Float32Array.from(scales))),
+      this.#constant(rawTensor(this.#fresh('zeros'), UINT8, [length], zeros)),
+    ];
+  }
+
+  /** A node that stays as it is, on floats; Shape reads whichever form there is. */
+  #keep(node: NodeProto): void {
+    const [first = ''] = node.input;
+    const eight = this.#eight.get(first);
+    if (node.opType === 'Shape' && eight && !this.#float.has(first)) node.input = [eight.name];
+    else for (const name of node.input) this.#asFloat(name);
+    for (const name of node.output) this.#float.add(name);
+    this.#nodes.push(node);
+  }
+
+  #pass(node: NodeProto): boolean {
+    const [first = ''] = node.input;
+    const [output = ''] = node.output;
+    const eight = this.#eight.get(first);
+    if (!eight || !PASSING.has(node.opType)) return false;
+    // A ReLU that was not joined with its convolution: what is 8-bit with zero point 0 has none below it.
+    if (node.opType === 'Relu') {
+      if (eight.zero !== 0) return false;
+      this.#eight.set(output, eight);
+      return true;
+    }
+    const name = this.#fresh('u8');
+    node.input = [eight.name, ...node.input.slice(1)];
+    node.output = [name];
+    this.#nodes.push(node);
+    this.#eight.set(output, { ...eight, name });
+    return true;
+  }
+
+  /** Joins 8-bit maps as they are: their scales stay those of their channels. */
+  #concat(node: NodeProto): boolean {
+    const parts = node.input.map((name) => this.#eight.get(name));
+    if (node.opType !== 'Concat' || attribute(node, 'axis')?.i !== 1n) return false;
+    const [first] = parts;
+    if (!first || !parts.every((part) => part?.zero === first.zero)) return false;
+    const known = parts.filter((part) => part !== undefined);
+    const name = this.#fresh('u8');
+    const [output = ''] = node.output;
+    node.input = known.map((part) => part.name);
+    node.output = [name];
+    this.#nodes.push(node);
+    const scales = Float64Array.from(known.flatMap((part) => [...part.scales]));
+    this.#eight.set(output, {
+      name,
+      scales,
+      scale: Math.max(...known.map((part) => part.scale)),
+      zero: first.zero,
+    });
+    return true;
+  }
+
+  /** The sum of two maps whose channels are scaled alike, up to one factor. */
+  #add(node: NodeProto): boolean {
+    const [a, b] = node.input.map((name) => this.#eight.get(name));
+    const [output = ''] = node.output;
+    if (node.opType !== 'Add' || !a || !b || !this.#table.tensors[output]) return false;
+    const entry = this.#entry(output);
+    const scales = scalesOf(entry, a.scales.length);
+    const alike = (eight: Eight) =>
+      eight.scales.every((scale, c) => {
+        const wanted = ((scales[c] ?? Number.NaN) / entry.scale) * eight.scale;
+        return Math.abs(scale - wanted) <= 1e-6 * wanted;
+      });
+    if (!alike(a) || !alike(b))
+      throw new RangeError(`the channels that ${output} adds are scaled differently`);
+    const value = this.#fresh('f32');
+    this.#nodes.push(newNode('Add', [this.#dequantised(a), this.#dequantised(b)], [value]));
+    this.#quantise(value, output, entry, scales);
+    return true;
+  }
+
+  /** Weights of a convolution as floats, and its bias, zeros where it has none. */
+  #weights(node: NodeProto): { weights: Float32Array; bias: Float32Array; dims: readonly bigint[] } {
+    const [, weightName = '', biasName = ''] = node.input;
+    const weight = this.#initializers.get(weightName);
+    if (!weight) throw new RangeError(`the weights of ${node.name} are no constant`);
+    if ((attribute(node, 'group')?.i ?? 1n) !== 1n) throw new RangeError(`${node.name} works in groups`);
+    const outputs = Number(weight.dims[0] ?? 0n);
+    const bias = this.#initializers.get(biasName);
+    return {
+      weights: this.#floats(weight),
+      bias: bias ? this.#floats(bias) : new Float32Array(outputs),
+      dims: weight.dims,
+    };
+  }
+
+  #conv(node: NodeProto, fused: Set<NodeProto>): void {
+    const [inputName = ''] = node.input;
+    let [outputName = ''] = node.output;
+    const { weights, bias, dims } = this.#weights(node);
+    const outputs = bias.length;
+    const input = this.#asEight(inputName, Number(dims[1]));
+    const consumers = this.#consumers.get(outputName) ?? [];
+    const [next] = consumers;
+    // Values below zero point 0 are cut off by QuantizeLinear: that is the ReLU.
+    if (next && consumers.length === 1 && next.opType === 'Relu') {
+      fused.add(next);
+      outputName = next.output[0] ?? '';
+    }
+    const entry = this.#entry(outputName);
+    if (fused.has(next as NodeProto) && entry.zeroPoint !== 0) {
+      throw new RangeError(`${outputName} comes from a ReLU: its zero point must be 0`);
+    }
+    const steps = entry.steps;
+    if (steps) {
+      this.#stepped(node, input, outputName, entry, { ...steps, weights, bias, dims });
+      return;
+    }
+    const scales = scalesOf(entry, outputs);
+    const shifts = this.#table.bias[node.name];
+    if (shifts && shifts.length !== outputs) {
+      throw new RangeError(
+        `the table has ${shifts.length} shifts for the ${outputs} channels of ${node.name}`,
+      );
+    }
+    for (const [c, shift] of shifts?.entries() ?? []) {
+      bias[c] = (bias[c] ?? Number.NaN) + (shift / BIAS_STEPS) * (scales[c] ?? Number.NaN);
+    }
+    const value = this.#emit(node, input, weights, bias, dims, scales, entry.scale);
+    this.#quantise(value, outputName, entry, scales);
+  }
+
+  /**
+   * A convolution of one output channel that needs finer values than 8 bits hold: the channel is made
+   * `count` times, each copy holding the next part of the range and cut off at its ends, and their sum is
+   * the value. Costs nothing where a channel is computed with others anyway.
+   */
+  #stepped(
+    node: NodeProto,
+    input: Eight,
+    outputName: string,
+    entry: TensorEntry,
+    made: { count: number; low: number; weights: Float32Array; bias: Float32Array; dims: readonly bigint[] },
+  ): void {
+    const { count, low, weights, bias, dims } = made;
+    if (bias.length !== 1) throw new RangeError(`${node.name} has more than one output channel`);
+    const copies = new Float32Array(weights.length * count);
+    const shifted = new Float32Array(count);
+    for (let copy = 0; copy < count; copy++) {
+      copies.set(weights, copy * weights.length);
+      shifted[copy] = (bias[0] ?? Number.NaN) - low - copy * 255 * entry.scale;
+    }
+    const scales = new Float64Array(count).fill(entry.scale);
+    const value = this.#emit(
+      node,
+      input,
+      copies,
+      shifted,
+      [BigInt(count), ...dims.slice(1)],
+      scales,
+      entry.scale,
+    );
+    const inner = `${outputName}/steps`;
+    const eight = this.#quantise(value, inner, entry, scales);
+    const axes = this.#constant(int64Tensor(this.#fresh('axes'), [1n]));
+    const sum = this.#fresh('f32');
+    this.#nodes.push(
+      newNode('ReduceSum', [this.#dequantised(eight), axes], [sum], { keepdims: 1 }),
+      newNode('Add', [sum, this.#scalar(low)], [outputName]),
+    );
+    this.#float.add(outputName);
+  }
+
+  /** DequantizeLinear of input, weights and bias, and the convolution of them. Returns its output's name. */
+  #emit(
+    node: NodeProto,
+    input: Eight,
+    weights: Float32Array,
+    bias: Float32Array,
+    dims: readonly bigint[],
+    scales: Float64Array,
+    scale: number,
+  ): string {
+    const made = quantiseConv(weights, bias, input.scales, scales, input.scale, scale);
+    const outputs = bias.length;
+    const data = ({ buffer, byteOffset, byteLength }: ArrayBufferView) =>
+      new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+    const constant = (kind: string, type: number, shape: readonly bigint[], values: ArrayBufferView) =>
+      this.#constant(rawTensor(this.#fresh(kind), type, shape, data(values)));
+    const count = [BigInt(outputs)];
+    const weightScales = constant('scales', FLOAT, count, made.weightScales);
+    const biasScales = constant(
+      'scales',
+      FLOAT,
+      count,
+      made.weightScales.map((step) => step * input.scale),
+    );
+    const zeros = (type: number, bytes: number) =>
+      constant('zeros', type, count, new Uint8Array(outputs * bytes));
+    const weight = this.#fresh('f32');
+    const shift = this.#fresh('f32');
+    const value = this.#fresh('f32');
+    this.#nodes.push(
+      newNode(
+        'DequantizeLinear',
+        [constant('weights', INT8, dims, made.weights), weightScales, zeros(INT8, 1)],
+        [weight],
+        { axis: 0 },
+      ),
+      newNode(
+        'DequantizeLinear',
+        [constant('bias', INT32, count, made.bias), biasScales, zeros(INT32, 4)],
+        [shift],
+        {
+          axis: 0,
+        },
+      ),
+      create(NodeProtoSchema, {
+        ...node,
+        input: [this.#dequantised(input), weight, shift],
+        output: [value],
+      }),
+    );
+    return value;
+  }
+}
+
+/**
+ * Rewrites a network of 32-bit floats so that ONNX Runtime runs its convolutions on 8-bit integers, with the
+ * scales of `table` (docs/decisions/0108): QuantizeLinear and DequantizeLinear around every convolution and
+ * addition, pooling, enlarging and joining on the 8-bit values as they are, a ReLU as the lower end of an 8-bit range.
+ * Inputs and outputs stay of floats. Changes `graph`. Throws a RangeError when table and network do not fit.
+ * @param floats the numbers of a tensor of floats, however they are stored; the result is the caller's own
+ */
+export function quantise(
+  graph: GraphProto,
+  table: QuantisationTable,
+  floats: (tensor: TensorProto) => Float32Array,
+): void {
+  new Quantiser(graph, table, floats).run();
+}

@@ -1,0 +1,169 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import test, { type ExecutionContext } from 'ava';
+import { doctor, type Report } from '../../src/cli/doctor.ts';
+import { type Environment, loadConfig } from '../../src/config.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { EngineError, type NativeModule } from '../../src/engine/types.ts';
+import { pullNetwork } from '../../src/models/pull.ts';
+import { sha256, type Workplace, workplace } from '../fixtures/networks.ts';
+import { wideNetwork, wideTable } from '../fixtures/wide.ts';
+
+interface Examined {
+  readonly healthy: boolean;
+  readonly out: string;
+}
+
+async function examine(
+  place: Workplace,
+  environment: Environment = {},
+  {
+    json = true,
+    measure = true,
+    load,
+  }: { json?: boolean; measure?: boolean; load?: () => NativeModule } = {},
+): Promise<Examined> {
+  const config = loadConfig({ CUTOUT_MODELS_DIR: place.modelsDir, CUTOUT_MODEL: 'tiny', ...environment });
+  const out = new PassThrough();
+  const err = new PassThrough();
+  err.resume();
+  const read = text(out);
+  const healthy = await doctor(
+    config,
+    { json, measure },
+    { out, err, catalogueDir: place.catalogueDir, ...(load && { load }) },
+  );
+  out.end();
+  return { healthy, out: await read };
+}
+
+const report = ({ out }: Examined) => JSON.parse(out) as Report;
+
+/** A workplace with a network of both precisions, pulled in floats. */
+async function pulled(t: ExecutionContext): Promise<Workplace> {
+  const place = await workplace(t);
+  const file = wideNetwork();
+  const entry = await place.entry({ kind: 'file', path: 'published.onnx' }, file, {
+    int8: 'int8.json',
+    features: undefined,
+  });
+  await writeFile(path.join(entry.folder, 'int8.json'), JSON.stringify(wideTable(sha256(file))));
+  await pullNetwork(entry, place.options());
+  return place;
+}
+
+/** The addon, on a processor of other instruction sets. */
+const onProcessor = (...instructionSets: string[]): NativeModule => {
+  const native = loadAddon();
+  return { ...native, versions: () => ({ ...native.versions(), instructionSets }), Engine: native.Engine };
+};
+
+test.serial('machine, network and a measured run of each precision, as JSON', async (t) => {
+  const place = await pulled(t);
+  const found = await examine(place, {}, { load: () => onProcessor('avx512_vnni', 'avx512') });
+  t.true(found.healthy, found.out);
+  const { machine, network, runtime, measured, problems, threads } = report(found);
+  t.deepEqual(problems, []);
+  t.is(machine?.dotProduct, 'avx512_vnni');
+  t.deepEqual(machine?.instructionSets, ['avx512_vnni', 'avx512']);
+  t.true((machine?.cores ?? 0) >= 1);
+  t.deepEqual(network, { name: 'tiny', device: 'cpu', precision: 'int8', because: 'avx512_vnni' });
+  t.regex(runtime?.version ?? '', /^\d+\.\d+/);
+  t.true(threads.intraOpThreads >= 1);
+  t.deepEqual(
+    measured.map(({ precision, used }) => [precision, used]),
+    [
+      ['int8', true],
+      ['fp32', false],
+    ],
+  );
+  for (const { runMs, openMs, bytes } of measured) t.true(runMs > 0 && openMs > 0 && bytes > 0);
+  t.deepEqual(
+    (await place.files()).filter((name) => name.endsWith('.onnx')),
+    ['prepared.int8.onnx', 'prepared.onnx', 'source.onnx'],
+  );
+});
+
+test.serial('without the instructions it is the float network', async (t) => {
+  const found = await examine(await pulled(t), {}, { load: () => onProcessor('avx2') });
+  const { network, machine, measured } = report(found);
+  t.true(found.healthy);
+  t.deepEqual(network, {
+    name: 'tiny',
+    device: 'cpu',
+    precision: 'fp32',
+    because: 'no 8-bit dot product in this processor',
+  });
+  t.is(machine?.dotProduct, null);
+  t.deepEqual(
+    measured.map(({ precision }) => precision),
+    ['fp32', 'int8'],
+  );
+});
+
+test.serial('for a person: a table, what is in use, and that all is well', async (t) => {
+  const { out, healthy } = await examine(
+    await pulled(t),
+    {},
+    { json: false, load: () => onProcessor('avx_vnni') },
+  );
+  t.true(healthy);
+  t.regex(out, /^Cutout +\d/);
+  t.regex(out, /8-bit network +yes, by avx_vnni\n/);
+  t.regex(out, /Precision +int8 \(avx_vnni\)\n/);
+  t.regex(out, /\* +int8 +\d+ MB +\d+ ms +\d+ ms +\d+ ms/);
+  t.regex(out, / +fp32 +\d+ MB/);
+  t.regex(out, /Ready to serve\.\n$/);
+});
+
+test.serial('a network that is not there is a problem with its remedy, and the status says so', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  await mkdir(place.modelsDir, { recursive: true });
+  const json = await examine(place, {}, { measure: false });
+  t.false(json.healthy);
+  t.deepEqual(report(json).problems, [
+    `The network tiny is not in ${place.modelsDir}. Run \`cutout models pull tiny\`.`,
+  ]);
+  const shown = await examine(place, {}, { json: false });
+  t.regex(shown.out, /\nProblem: The network tiny is not in/);
+  t.notRegex(shown.out, /Ready/);
+});
+
+test.serial(
+  'an unknown network, a missing library and an addon that cannot be loaded are all told',
+  async (t) => {
+    const place = await pulled(t);
+    const unknown = await examine(place, { CUTOUT_MODEL: 'huge' });
+    t.false(unknown.healthy);
+    t.deepEqual(report(unknown).problems, ['There is no network named "huge"; there are tiny.']);
+
+    const library = path.join(place.modelsDir, 'none.so');
+    const missing = await examine(place, { CUTOUT_RUNTIME: library }, { measure: false });
+    t.deepEqual(report(missing).problems, [`The ONNX Runtime library '${library}' does not exist.`]);
+
+    const broken = await examine(
+      place,
+      {},
+      {
+        load: () => {
+          throw new EngineError('ENGINE_RUNTIME', 'The native addon cannot be loaded.');
+        },
+      },
+    );
+    t.false(broken.healthy);
+    t.deepEqual(report(broken).problems, ['The native addon cannot be loaded.']);
+    t.is(report(broken).machine, null);
+  },
+);
+
+test.serial('a wish that cannot be met is a problem', async (t) => {
+  const place = await workplace(t);
+  const entry = await place.entry({ kind: 'file', path: 'published.onnx' });
+  await pullNetwork(entry, place.options());
+  const found = await examine(place, { CUTOUT_PRECISION: 'int8' });
+  t.false(found.healthy);
+  t.regex(report(found).problems[0] ?? '', /tiny has no 8-bit form/);
+});

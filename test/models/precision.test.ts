@@ -1,0 +1,62 @@
+import test from 'ava';
+import { ModelError } from '../../src/models/error.ts';
+import { manifestSchema } from '../../src/models/manifest.ts';
+import { choosePrecision, dotProductOf, precisionsOf } from '../../src/models/precision.ts';
+import { tinyManifest } from '../fixtures/networks.ts';
+
+const plain = tinyManifest({ kind: 'file', path: 'published.onnx' });
+const both = manifestSchema.parse({ ...plain, int8: 'int8.json' });
+
+const skylake = ['avx512', 'avx2'];
+const cascadeLake = ['avx512_vnni', 'avx512', 'avx2'];
+const alderLake = ['avx_vnni', 'avx2'];
+const graviton2 = ['asimddp', 'asimd'];
+const raspberryPi4 = ['asimd'];
+
+test('auto takes 8 bits only where the processor has their dot product and the network a table', (t) => {
+  const auto = (instructionSets: readonly string[], manifest = both) =>
+    choosePrecision(manifest, { device: 'cpu', wish: 'auto', instructionSets });
+  t.deepEqual(auto(cascadeLake), { precision: 'int8', because: 'avx512_vnni' });
+  t.deepEqual(auto(alderLake), { precision: 'int8', because: 'avx_vnni' });
+  t.deepEqual(auto(graviton2), { precision: 'int8', because: 'asimddp' });
+  for (const without of [skylake, raspberryPi4, []]) {
+    t.deepEqual(auto(without), { precision: 'fp32', because: 'no 8-bit dot product in this processor' });
+  }
+  t.deepEqual(auto(cascadeLake, plain), { precision: 'fp32', because: 'no 8-bit form of this network' });
+});
+
+test('a wish is taken as it is, with a warning where it is unwise', (t) => {
+  const wished = (wish: 'fp32' | 'int8', instructionSets: readonly string[]) =>
+    choosePrecision(both, { device: 'cpu', wish, instructionSets });
+  t.is(wished('fp32', cascadeLake).precision, 'fp32');
+  t.is(wished('int8', cascadeLake).warning, undefined);
+  t.is(wished('int8', skylake).precision, 'int8');
+  t.regex(wished('int8', skylake).warning ?? '', /no 8-bit dot product.*CUTOUT_PRECISION=fp32/);
+});
+
+test('a wish that cannot be met is one sentence with the remedy', (t) => {
+  t.throws(() => choosePrecision(plain, { device: 'cpu', wish: 'int8', instructionSets: cascadeLake }), {
+    instanceOf: ModelError,
+    code: 'model_unsupported',
+    message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
+  });
+  for (const wish of ['int8', 'fp32'] as const) {
+    t.throws(() => choosePrecision(both, { device: 'cuda', wish, instructionSets: [] }), {
+      code: 'model_unsupported',
+      message: `CUTOUT_PRECISION=${wish} is for the device cpu: on cuda, leave it at auto.`,
+    });
+  }
+});
+
+test('a GPU gets floats as wide as they were published', (t) => {
+  const choice = choosePrecision(both, { device: 'cuda', wish: 'auto', instructionSets: cascadeLake });
+  t.deepEqual(choice, { precision: 'fp16', because: 'the device cuda' });
+  t.deepEqual(precisionsOf(both, 'cuda'), ['fp16']);
+  t.deepEqual(precisionsOf(both, 'cpu'), ['fp32', 'int8']);
+  t.deepEqual(precisionsOf(plain, 'cpu'), ['fp32']);
+});
+
+test('the best dot product is named', (t) => {
+  t.is(dotProductOf(['amx_int8', ...cascadeLake]), 'amx_int8');
+  t.is(dotProductOf(skylake), undefined);
+});
