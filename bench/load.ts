@@ -133,7 +133,11 @@ async function measureLoad(options: LoadOptions, context: Context): Promise<Meas
     const limit = options.limit ?? 4 * (closed[0]?.summary.p50 ?? 0);
     const open = await openLoops(options, { capacity, limit }, send, context);
     if (burst !== undefined) progress(`${burst} at once`);
-    const flood = burst && summarise(await closedLoop({ parallel: burst, seconds: 1e-3 }, send));
+    const flood =
+      burst &&
+      summarise(
+        await openLoop({ perSecond: burst * 1e3, seconds: 1e-3, arrivals: 'even', drainSeconds: 300 }, send),
+      );
     measured = { server: target.server, closed, capacity, limit, open, ...(flood && { burst: flood }) };
   } finally {
     await target.close();

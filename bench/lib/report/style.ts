@@ -52,9 +52,11 @@ svg .mark{stroke:var(--soft);stroke-width:1.3;stroke-dasharray:5 4}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:0 0 12px;padding:0;font-size:13px;color:var(--soft)}
 .legend i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:7px}
 table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}
-th{color:var(--soft);font-weight:500;font-size:12.5px;text-align:left;border-bottom:1px solid var(--line);padding:4px 10px 6px 0;vertical-align:bottom}
-td{border-bottom:1px solid var(--grid);padding:5px 10px 5px 0;vertical-align:top}
+th{color:var(--soft);font-weight:500;font-size:12.5px;text-align:left;border-bottom:1px solid var(--line);padding:4px 10px 6px;vertical-align:bottom}
+td{border-bottom:1px solid var(--grid);padding:5px 10px;vertical-align:top}
 tr:last-child td{border-bottom:0}
+th:first-child,td:first-child{padding-left:0}
+th:last-child,td:last-child{padding-right:0}
 th.n,td.n{text-align:right}
 .strip{margin:0 0 18px}
 .strip h3{font-size:14px;margin:0 0 2px}
