@@ -206,7 +206,7 @@ test('bg_image_file: of the size of the canvas as it is, else it covers it, cent
   t.deepEqual(cropped.at(2, 2), [0, 255, 0, 255]);
 });
 
-test('bg_image_url is downloaded as image_url is', async (t) => {
+test.serial('bg_image_url is downloaded as image_url is', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const picture = await stripes(300, 200);
   const server = createServer(
@@ -268,7 +268,7 @@ for (const [name, profile] of [
   });
 }
 
-test('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
+test.serial('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
   const service = await startService(t, { engine: t.context.engine, keepSeconds: 600 });
   let asked = 0;
   const server = createServer((_req, res) => {
