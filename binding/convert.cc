@@ -121,6 +121,54 @@ std::array<float, 3> triple(const Napi::Object& from, const char* name) {
   return result;
 }
 
+/// The numbers of a typed array, copied.
+template <typename T>
+std::vector<T> numbers(const Napi::Object& from, const char* name, napi_typedarray_type type,
+                       const char* expected) {
+  const Napi::Value value = from.Get(name);
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) {
+    wrong_type(value, expected, name);
+  }
+  const auto array = value.As<Napi::TypedArrayOf<T>>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+std::vector<float> floats(const Napi::Object& from, const char* name) {
+  return numbers<float>(from, name, napi_float32_array, "a Float32Array");
+}
+
+std::vector<std::int8_t> bytes(const Napi::Object& from, const char* name) {
+  return numbers<std::int8_t>(from, name, napi_int8_array, "an Int8Array");
+}
+
+HeadWeights to_head(const Napi::Object& from) {
+  HeadWeights head;
+  head.hidden = static_cast<std::size_t>(integer(from, "hidden", 0, 4096));
+  head.mean = floats(from, "mean");
+  head.scale = floats(from, "scale");
+  head.first = bytes(from, "first");
+  head.first_scale = floats(from, "firstScale");
+  head.first_bias = floats(from, "firstBias");
+  head.second = bytes(from, "second");
+  head.second_scale = floats(from, "secondScale");
+  head.second_bias = floats(from, "secondBias");
+  head.temperature = number_in(from, "temperature", 0.01, 100);
+  head.threshold = number_in(from, "threshold", 0, 1);
+  head.inputs = head.mean.size();
+  return head;
+}
+
+Napi::Object from_subject(Napi::Env env, const Subject& subject) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("type", std::string(kSubjectTypes[subject.type]));
+  Napi::Array probabilities = Napi::Array::New(env, kSubjectCount);
+  for (std::uint32_t i = 0; i < kSubjectCount; ++i) {
+    probabilities.Set(i, static_cast<double>(subject.probabilities[i]));
+  }
+  result.Set("probabilities", probabilities);
+  return result;
+}
+
 Engine::Deadline deadline(const Napi::Object& from) {
   const Napi::Value value = from.Get("deadlineMs");
   if (value.IsUndefined()) return {};
@@ -225,6 +273,36 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   if (!from.Get("roi").IsUndefined()) {
     call.plan.roi = box_inside(from, "roi", call.plan.width, call.plan.height);
   }
+  if (const Napi::Value subject = from.Get("subject"); !subject.IsUndefined()) {
+    if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
+    call.plan.subject = subject.As<Napi::Boolean>().Value();
+  }
+  call.deadline = deadline(from);
+  return call;
+}
+
+SubjectTypesSpec to_subject_types_spec(const Napi::Value& value) {
+  const Napi::Object from = object(value, "spec");
+  SubjectTypesSpec spec;
+  spec.detector = to_network_spec(from.Get("detector"));
+  const Napi::Value head = from.Get("head");
+  if (!head.IsUndefined()) spec.head = to_head(object(head, "head"));
+  return spec;
+}
+
+DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels) {
+  const Napi::Object from = object(value, "plan");
+  const Napi::Object matte = object(from.Get("matte"), "matte");
+  DescribeCall call;
+  call.job.pixels = pixels;
+  call.job.matte.width = integer(matte, "width", 1, kMaxSide);
+  call.job.matte.height = integer(matte, "height", 1, kMaxSide);
+  call.alpha = floats(matte, "data");
+  const double wanted = static_cast<double>(call.job.matte.width) * call.job.matte.height;
+  if (static_cast<double>(call.alpha.size()) != wanted) {
+    wrong_value(matte.Get("data"), "width * height numbers", "data");
+  }
+  call.job.matte.alpha = call.alpha;
   call.deadline = deadline(from);
   return call;
 }
@@ -322,6 +400,23 @@ Napi::Value from_network_info(Napi::Env env, const std::string& name, const Netw
   return result;
 }
 
+Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("features", static_cast<double>(info.features));
+  result.Set("loadMs", info.load_ms);
+  result.Set("warmUpMs", info.warm_up_ms);
+  return result;
+}
+
+Napi::Value from_description(Napi::Env env, const Description& description) {
+  Napi::Object result = Napi::Object::New(env);
+  auto features = Napi::Float32Array::New(env, description.features.size());
+  std::copy(description.features.begin(), description.features.end(), features.Data());
+  result.Set("features", features);
+  if (description.subject) result.Set("subject", from_subject(env, *description.subject));
+  return result;
+}
+
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
   Napi::Object to = Napi::Object::New(env);
   to.Set("width", result.width);
@@ -332,6 +427,8 @@ Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
   to.Set("queueMs", result.queue_ms);
   to.Set("prepareMs", result.prepare_ms);
   to.Set("inferMs", result.infer_ms);
+  to.Set("subjectMs", result.subject_ms);
+  if (result.subject) to.Set("subject", from_subject(env, *result.subject));
   to.Set("matteMs", result.matte_ms);
   return to;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "pipeline/engine.h"
 
@@ -31,6 +32,15 @@ struct MatteCall {
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 
+SubjectTypesSpec to_subject_types_spec(const Napi::Value& value);
+
+struct DescribeCall {
+  DescribeJob job;  // its matte is `alpha`
+  std::vector<float> alpha;
+  Engine::Deadline deadline;
+};
+DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels);
+
 struct ComposeCall {
   ComposeJob job;
   std::optional<Napi::Uint8Array> background;  // what job.plan.background borrows
@@ -48,6 +58,8 @@ std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
 
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info);
+Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info);
+Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
 Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats);

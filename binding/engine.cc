@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,8 @@ Napi::Function EngineObject::define(Napi::Env env) {
   return DefineClass(
       env, "Engine",
       {InstanceMethod<&EngineObject::load>("load"), InstanceMethod<&EngineObject::matte>("matte"),
+       InstanceMethod<&EngineObject::load_subject_types>("loadSubjectTypes"),
+       InstanceMethod<&EngineObject::describe>("describe"),
        InstanceMethod<&EngineObject::compose>("compose"),
        InstanceMethod<&EngineObject::encode_png>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
@@ -71,6 +74,34 @@ Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
       return from_network_info(env, name, result);
     });
   });
+  return pending.promise;
+}
+
+Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
+  const SubjectTypesSpec spec = to_subject_types_spec(info[0]);
+  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
+  running_->engine().load_subject_types(spec, [&completion = completion_, number = pending.number](
+                                                  Status status, SubjectTypesInfo result) {
+    completion.post(number, std::move(status),
+                    [result](Napi::Env env) { return from_subject_types_info(env, result); });
+  });
+  return pending.promise;
+}
+
+Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
+  const std::uint64_t id = to_id(info[0]);
+  const Pixels pixels = to_pixels(info[1]);
+  const auto call = std::make_shared<DescribeCall>(to_describe_call(info[2], pixels.view));
+  const auto pending = begin(id, {{pixels.data, /*written=*/false}});
+  // The callback holds the copy of the matte that the job looks at.
+  running_->engine().describe(id, call->job, call->deadline,
+                              [&completion = completion_, number = pending.number, call](
+                                  Status status, Description result) {
+                                completion.post(number, std::move(status),
+                                                [result = std::move(result)](Napi::Env env) {
+                                                  return from_description(env, result);
+                                                });
+                              });
   return pending.promise;
 }
 

@@ -20,13 +20,15 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   explicit EngineObject(const Napi::CallbackInfo& info);  // throws ENGINE_RUNTIME
 
  private:
-  Napi::Value load(const Napi::CallbackInfo& info);        // [async]
-  Napi::Value matte(const Napi::CallbackInfo& info);       // [async]
-  Napi::Value compose(const Napi::CallbackInfo& info);     // [async]
-  Napi::Value encode_png(const Napi::CallbackInfo& info);  // [async]
-  Napi::Value cancel(const Napi::CallbackInfo& info);      // [sync]
-  Napi::Value stats(const Napi::CallbackInfo& info);       // [sync]
-  Napi::Value close(const Napi::CallbackInfo& info);       // [async]
+  Napi::Value load(const Napi::CallbackInfo& info);                // [async]
+  Napi::Value load_subject_types(const Napi::CallbackInfo& info);  // [async]
+  Napi::Value describe(const Napi::CallbackInfo& info);            // [async]
+  Napi::Value matte(const Napi::CallbackInfo& info);               // [async]
+  Napi::Value compose(const Napi::CallbackInfo& info);             // [async]
+  Napi::Value encode_png(const Napi::CallbackInfo& info);          // [async]
+  Napi::Value cancel(const Napi::CallbackInfo& info);              // [sync]
+  Napi::Value stats(const Napi::CallbackInfo& info);               // [sync]
+  Napi::Value close(const Napi::CallbackInfo& info);               // [async]
 
   /// Memory that a job borrows.
   struct Borrowed {

@@ -157,6 +157,12 @@ const settings = {
     secret: true,
   },
   model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
+  subjectTypes: setting(
+    'CUTOUT_SUBJECT_TYPES',
+    'on',
+    oneOf('on', 'off'),
+    'Whether type=auto finds out what the subject is (about 60 MB); off: it is told as other.',
+  ),
   device: setting(
     'CUTOUT_DEVICE',
     'cpu',

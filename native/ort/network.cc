@@ -53,6 +53,11 @@ bool is_single_map(const Shape& shape) {
   return true;
 }
 
+/// [1, n, h, w].
+bool is_single_batch(const Shape& shape) {
+  return shape.size() == 4 && shape[0] == 1 && elements(shape) > 0;
+}
+
 Ort::SessionOptions session_options(int intra_op_threads) {
   Ort::SessionOptions options;
   options.SetIntraOpNumThreads(intra_op_threads);
@@ -85,9 +90,9 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
 struct Network::Session {
   struct Slot {
     std::vector<float> input;
-    std::vector<float> output;
+    std::vector<std::vector<float>> outputs;
     Ort::Value input_tensor{nullptr};
-    Ort::Value output_tensor{nullptr};
+    std::vector<Ort::Value> output_tensors;
   };
 
   Ort::Session session{nullptr};
@@ -114,14 +119,20 @@ struct Network::Session {
     for (std::size_t i = 0; i < session.GetOutputCount(); ++i) {
       output_names.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
     }
-    if (input_names.size() != 1 || output_names.empty()) {
+    const auto wanted = static_cast<std::size_t>(options.outputs);
+    if (input_names.size() != 1 || output_names.size() < wanted) {
       return {Code::kModel, "The network '" + options.path + "' has " +
                                 std::to_string(input_names.size()) + " inputs and " +
                                 std::to_string(output_names.size()) +
-                                " outputs; one input and at least one output are needed."};
+                                " outputs; one input and at least " +
+                                (wanted == 1 ? "one output" : std::to_string(wanted) + " outputs") +
+                                " are needed."};
     }
     CUTOUT_RETURN_IF_ERROR(check_float(session.GetInputTypeInfo(0), options.path, "input"));
-    CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(0), options.path, "output 0"));
+    for (std::size_t i = 0; i < wanted; ++i) {
+      const std::string which = "output " + std::to_string(i);
+      CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(i), options.path, which));
+    }
     input_shape = {1, 3, options.height, options.width};
     const Shape declared = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
     if (!admits(declared, input_shape)) {
@@ -132,7 +143,8 @@ struct Network::Session {
     return {};
   }
 
-  static Status check_float(const Ort::TypeInfo& type, const std::string& path, const char* which) {
+  static Status check_float(const Ort::TypeInfo& type, const std::string& path,
+                            const std::string& which) {
     if (type.GetONNXType() == ONNX_TYPE_TENSOR &&
         type.GetTensorTypeAndShapeInfo().GetElementType() == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
       return {};
@@ -141,9 +153,12 @@ struct Network::Session {
                               which + "; `cutout models prepare` makes such a file."};
   }
 
-  /// Runs `input` to `output`, which ONNX Runtime allocates when it is empty.
-  void run(const char* input_name, const Ort::Value& input, const char* output_name,
-           Ort::Value& output, const CancelToken& token) {
+  /// Runs `input` to `outputs`, which ONNX Runtime allocates where they are empty.
+  void run(const char* input_name, const Ort::Value& input,
+           const std::vector<std::string>& output_names, std::vector<Ort::Value>& outputs,
+           const CancelToken& token) {
+    std::vector<const char*> names;
+    for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
     // SetTerminate ends every run that shares the object: one a run.
     Ort::RunOptions options;
     const std::stop_callback terminate(token.stop_token(), [&options] {
@@ -151,29 +166,36 @@ struct Network::Session {
       OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(options);
       if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
     });
-    session.Run(options, &input_name, &input, 1, &output_name, &output, 1);
+    session.Run(options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
-  /// Gives every slot its buffers. The size of the output is only known from the first run.
-  Status warm_up(const NetworkOptions& options, const char* input_name, const char* output_name,
-                 const CancelToken& token, int& output_width, int& output_height) {
+  /// Gives every slot its buffers. The sizes of the outputs are only known from the first run.
+  Status warm_up(const NetworkOptions& options, const char* input_name,
+                 const std::vector<std::string>& output_names, const CancelToken& token,
+                 std::vector<Shape>& output_shapes) {
     slots.resize(static_cast<std::size_t>(options.slots));
     for (Slot& slot : slots) {
       slot.input.resize(elements(input_shape));
       slot.input_tensor = tensor(slot.input, input_shape);
     }
-    Ort::Value first{nullptr};
-    run(input_name, slots.front().input_tensor, output_name, first, token);
-    const Shape output_shape = first.GetTensorTypeAndShapeInfo().GetShape();
-    if (!is_single_map(output_shape)) {
-      return {Code::kModel, "Output 0 of the network '" + options.path + "' has the shape " +
-                                describe(output_shape) + "; one map [1, 1, h, w] is needed."};
+    std::vector<Ort::Value> first;
+    for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
+    run(input_name, slots.front().input_tensor, output_names, first, token);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const Shape shape = first[i].GetTensorTypeAndShapeInfo().GetShape();
+      if (options.outputs == 1 ? !is_single_map(shape) : !is_single_batch(shape)) {
+        return {Code::kModel, "Output " + std::to_string(i) + " of the network '" + options.path +
+                                  "' has the shape " + describe(shape) + "; " +
+                                  (options.outputs == 1 ? "one map [1, 1, h, w] is needed."
+                                                        : "maps [1, n, h, w] are needed.")};
+      }
+      output_shapes.push_back(shape);
     }
-    output_height = static_cast<int>(output_shape[output_shape.size() - 2]);
-    output_width = static_cast<int>(output_shape.back());
     for (Slot& slot : slots) {
-      slot.output.resize(elements(output_shape));
-      slot.output_tensor = tensor(slot.output, output_shape);
+      for (const Shape& shape : output_shapes) {
+        slot.outputs.emplace_back(elements(shape));
+        slot.output_tensors.push_back(tensor(slot.outputs.back(), shape));
+      }
     }
     return {};
   }
@@ -196,9 +218,9 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
         opened->session_->open(options, opened->input_names_, opened->output_names_));
     const Clock::time_point loaded = Clock::now();
     CUTOUT_RETURN_IF_ERROR(token.check());
-    CUTOUT_RETURN_IF_ERROR(opened->session_->warm_up(
-        options, opened->input_names_.front().c_str(), opened->output_names_.front().c_str(), token,
-        opened->output_width_, opened->output_height_));
+    CUTOUT_RETURN_IF_ERROR(opened->session_->warm_up(options, opened->input_names_.front().c_str(),
+                                                     opened->output_names_, token,
+                                                     opened->output_shapes_));
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
     return {};
@@ -213,15 +235,15 @@ std::span<float> Network::input(int slot) {
   return session_->slots[static_cast<std::size_t>(slot)].input;
 }
 
-std::span<float> Network::output(int slot) {
-  return session_->slots[static_cast<std::size_t>(slot)].output;
+std::span<float> Network::output(int slot, int index) {
+  return session_->slots[static_cast<std::size_t>(slot)].outputs[static_cast<std::size_t>(index)];
 }
 
 Status Network::run(int slot, const CancelToken& token) {
   const Status status = guarded(Code::kInternal, "The network's run failed", [&]() -> Status {
     Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
-    session_->run(input_names_.front().c_str(), buffers.input_tensor, output_names_.front().c_str(),
-                  buffers.output_tensor, token);
+    session_->run(input_names_.front().c_str(), buffers.input_tensor, output_names_,
+                  buffers.output_tensors, token);
     return {};
   });
   // The reason comes first: a run that was ended early reports itself as failed.

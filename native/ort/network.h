@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,16 +25,17 @@ struct NetworkOptions {
   int device_id = 0;         // of the GPU
   int intra_op_threads = 1;  // of the session's pool, the calling thread included
   int slots = 1;             // runs at the same time
+  int outputs = 1;           // the first so many are fetched; output 0 of a single one is a map
 };
 
 /// One ONNX network and the memory of its runs. The session (weights, thread pool) is shared by all
-/// slots; a slot owns one input and one output buffer that are allocated once.
+/// slots; a slot owns one input buffer and one for each output that are allocated once.
 ///
 /// | what   | layout                                                                              |
 /// |--------|-------------------------------------------------------------------------------------|
 /// | input  | float32 [1, 3, height, width], exactly one                                          |
-/// | output | float32, output 0 only, [1, 1, h, w] or the same with fewer leading ones; h, w may  |
-/// |        | differ from the input's                                                             |
+/// | output | float32; fetched alone, output 0 is [1, 1, h, w] or the same with fewer leading     |
+/// |        | ones, and h, w may differ from the input's; several are [1, n, h, w]                |
 /// | threads| different slots at the same time; one slot by one thread                             |
 class Network {
  public:
@@ -47,14 +49,19 @@ class Network {
 
   /// 3 * height * width values, planes in the order R, G, B.
   [[nodiscard]] std::span<float> input(int slot);
-  /// output_height * output_width values, row by row, as the network gave them.
-  [[nodiscard]] std::span<float> output(int slot);
+  /// The values of an output, the last dimension fastest, as the network gave them.
+  [[nodiscard]] std::span<float> output(int slot, int index = 0);
 
   /// Runs the slot's input to its output. Stopping the token ends the run early with its reason.
   Status run(int slot, const CancelToken& token);
 
-  [[nodiscard]] int output_width() const { return output_width_; }
-  [[nodiscard]] int output_height() const { return output_height_; }
+  /// Every dimension of an output, at least two.
+  [[nodiscard]] const std::vector<std::int64_t>& output_shape(int index) const {
+    return output_shapes_[static_cast<std::size_t>(index)];
+  }
+  /// The last two dimensions of output 0.
+  [[nodiscard]] int output_width() const { return static_cast<int>(output_shape(0).back()); }
+  [[nodiscard]] int output_height() const { return static_cast<int>(output_shape(0).end()[-2]); }
   [[nodiscard]] const std::vector<std::string>& input_names() const { return input_names_; }
   [[nodiscard]] const std::vector<std::string>& output_names() const { return output_names_; }
   [[nodiscard]] double load_ms() const { return load_ms_; }
@@ -68,8 +75,7 @@ class Network {
   std::unique_ptr<Session> session_;
   std::vector<std::string> input_names_;
   std::vector<std::string> output_names_;
-  int output_width_ = 0;
-  int output_height_ = 0;
+  std::vector<std::vector<std::int64_t>> output_shapes_;
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
 };

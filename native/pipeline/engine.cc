@@ -44,17 +44,22 @@ void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
   }
 }
 
+ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
+  ort::NetworkOptions options;
+  options.path = spec.path;
+  options.save_to = spec.save_to;
+  options.width = spec.input.width;
+  options.height = spec.input.height;
+  options.provider = options_.provider;
+  options.device_id = options_.device_id;
+  options.intra_op_threads = options_.intra_op_threads;
+  options.slots = options_.workers;
+  return options;
+}
+
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
-    ort::NetworkOptions options;
-    options.path = spec.path;
-    options.save_to = spec.save_to;
-    options.width = spec.input.width;
-    options.height = spec.input.height;
-    options.provider = options_.provider;
-    options.device_id = options_.device_id;
-    options.intra_op_threads = options_.intra_op_threads;
-    options.slots = options_.workers;
+    const ort::NetworkOptions options = network_options(spec);
     const auto loaded = std::make_shared<LoadedNetwork>();
     loaded->spec = spec;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
@@ -69,6 +74,46 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   push<NetworkInfo>({}, Lane::kPixels, {}, work, std::move(done));
 }
 
+void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done) {
+  const auto work = [this, spec](int, const CancelToken& token, SubjectTypesInfo& info) -> Status {
+    ort::NetworkOptions options = network_options(spec.detector);
+    options.provider = ort::Provider::kCpu;  // beside a network that may have the GPU to itself
+    options.outputs = 2;
+    const auto types = std::make_shared<SubjectTypes>();
+    types->input = spec.detector.input;
+    CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, types->detector));
+    if (spec.head) CUTOUT_RETURN_IF_ERROR(Head::make(*spec.head, types->head.emplace()));
+    CUTOUT_RETURN_IF_ERROR(fit_subject_types(*types));
+    info = {feature_count(types->shape), types->detector->load_ms(), types->detector->warm_up_ms()};
+    const std::lock_guard lock(mutex_);
+    subject_types_ = types;
+    return {};
+  };
+  push<SubjectTypesInfo>({}, Lane::kPixels, {}, work, std::move(done));
+}
+
+std::shared_ptr<const SubjectTypes> Engine::subject_types() {
+  const std::lock_guard lock(mutex_);
+  return subject_types_;
+}
+
+void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
+                      Done<Description> done) {
+  const std::shared_ptr<const SubjectTypes> types = subject_types();
+  if (types == nullptr) {
+    done({Code::kModel, "Nothing that tells subject types is loaded."}, {});
+    return;
+  }
+  const auto work = [this, job, types](int worker, const CancelToken& token,
+                                       Description& result) -> Status {
+    SubjectJob subject(*types, worker, job.pixels, {}, token, scheduler_.pool());
+    CUTOUT_RETURN_IF_ERROR(subject.finish(job.matte, result.features));
+    if (types->head) result.subject = types->head->apply(result.features);
+    return {};
+  };
+  push<Description>(id, Lane::kNetwork, deadline, work, std::move(done));
+}
+
 void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
                    const std::string& network, Deadline deadline, Done<MatteResult> done) {
   std::shared_ptr<LoadedNetwork> loaded;
@@ -81,10 +126,15 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
     done({Code::kModel, "No network named '" + network + "' is loaded."}, {});
     return;
   }
-  const auto work = [this, pixels, plan, loaded, queued = Clock::now()](
+  const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
+  if (plan.subject && (types == nullptr || !types->head)) {
+    done({Code::kModel, "Nothing that tells subject types is loaded."}, {});
+    return;
+  }
+  const auto work = [this, pixels, plan, loaded, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    return make_matte(pixels, plan, *loaded, worker, token, scheduler_.pool(), result);
+    return make_matte(pixels, plan, *loaded, types.get(), worker, token, scheduler_.pool(), result);
   };
   push<MatteResult>(id, Lane::kNetwork, deadline, work, std::move(done));
 }
@@ -120,6 +170,7 @@ void Engine::close(std::chrono::milliseconds grace) {
   scheduler_.close(grace);
   const std::lock_guard lock(mutex_);
   networks_.clear();
+  subject_types_.reset();
   ort::release_memory();
 }
 

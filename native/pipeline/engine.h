@@ -41,6 +41,28 @@ struct NetworkInfo {
   double warm_up_ms = 0;
 };
 
+/// A detector without a head gives features only.
+struct SubjectTypesSpec {
+  NetworkSpec detector;
+  std::optional<HeadWeights> head;
+};
+
+struct SubjectTypesInfo {
+  std::size_t features = 0;
+  double load_ms = 0;
+  double warm_up_ms = 0;
+};
+
+struct DescribeJob {
+  ConstImageView pixels;
+  Matte matte;
+};
+
+struct Description {
+  std::vector<float> features;
+  std::optional<Subject> subject;  // with a head
+};
+
 struct ComposeJob {
   std::span<std::uint8_t> buffer;  // starts with the picture, has room for the canvas
   int width = 0;                   // of the picture
@@ -78,6 +100,13 @@ class Engine {
   /// that run on the old network finish on it.
   void load(const NetworkSpec& spec, Done<NetworkInfo> done);
 
+  /// As load(), for what tells subject types apart; replaces what was loaded before.
+  void load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done);
+
+  /// Subject type and features of a picture under a given matte, without the network.
+  void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
+                Done<Description> done);
+
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
              Deadline deadline, Done<MatteResult> done);
 
@@ -99,10 +128,13 @@ class Engine {
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
+  [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
+  std::shared_ptr<const SubjectTypes> subject_types();
 
   const EngineOptions options_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
+  std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_
   Scheduler scheduler_;
 };
 

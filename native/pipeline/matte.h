@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "image/network_input.h"
 #include "matte/apply.h"
 #include "ort/network.h"
+#include "pipeline/subject.h"
 
 namespace cutout {
 
@@ -42,15 +44,18 @@ struct MattePlan {
   HiddenColour hidden = HiddenColour::kClear;
   Box roi;  // in pixels of the result, inside it
   Refinement refinement = Refinement::kOn;
+  bool subject = false;  // find out its type; needs types with a head
 };
 
 struct MatteResult {
   int width = 0;
   int height = 0;
   MatteSummary summary;
+  std::optional<Subject> subject;
   double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;
+  double subject_ms = 0;  // waited for and spent on the subject's type after the run
   double matte_ms = 0;
 };
 
@@ -60,13 +65,17 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 
 /// The numbered steps of one matte, on the calling thread and idle threads of the pool:
 ///  1. resize and normalise the picture into the slot's input
-///  2. run the network, bring its output to 0..1
-///  3. take away islands that are no subject, close dents inside one (matte/clean.h)
+///  2. run the network, bring its output to 0..1; beside it, where the plan asks for the subject's
+///     type, the detector
+///  3. take away islands that are no subject, close dents inside one (matte/clean.h);
+///     then the head says what the subject is by what the detector saw of it
 ///  4. reduce the picture to the plan's size, if that is smaller
 ///  5. write alpha, the subject's own colours and hidden colour, find the box (edges.h)
 /// `token` is asked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
 /// to them, so after an error in these their content is undefined.
-Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded, int slot,
-                  const CancelToken& token, ThreadPool& pool, MatteResult& result);
+/// `types` may be null where the plan does not ask for the type.
+Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded,
+                  const SubjectTypes* types, int slot, const CancelToken& token, ThreadPool& pool,
+                  MatteResult& result);
 
 }  // namespace cutout

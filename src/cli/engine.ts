@@ -8,6 +8,7 @@ import { findFor, locateNetwork } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
+import { openSubjectTypes } from './subject.ts';
 
 export interface OpenEngine {
   readonly engine: Engine;
@@ -15,6 +16,8 @@ export interface OpenEngine {
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
+  /** Whether subject types can be found out. */
+  readonly subjectTypes: boolean;
 }
 
 const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
@@ -112,13 +115,18 @@ export async function openEngine(
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
     const opening = { engine, located, precision, maker, signal };
+    // Small, beside the network's opening; what is wrong with it is told after what is wrong with the network.
+    const types = openSubjectTypes(engine, config, { pull, observer, signal });
+    types.catch(() => {});
     const info =
       (await openCopy(opening, config)) ??
       (await openPrepared(opening, async () => {
         const { ensureNetwork } = await import('../models/ensure.ts');
         return ensureNetwork(model, { modelsDir, pull, device, precision, observer, signal });
       }));
-    return { engine, network: located, info, threads, precision: choice };
+    const { found, notice } = await types;
+    if (notice) observer.notice(notice);
+    return { engine, network: located, info, threads, precision: choice, subjectTypes: found };
   } catch (error) {
     await engine.close(0);
     throw signal.aborted ? signal.reason : error;

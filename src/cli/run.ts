@@ -197,14 +197,17 @@ export async function run(
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));
   const { signal } = stopping;
   const observer = progressOn(err, config.model);
-  const { engine, network } = await openEngine(config, { pull: options.pull, observer, signal }).finally(() =>
-    observer.done(),
-  );
+  const { engine, network } = await openEngine(
+    { ...config, subjectTypes: 'off' },
+    { pull: options.pull, observer, signal },
+  ).finally(() => observer.done());
   try {
     const jobs = options.jobs ?? threadsOf(config).workers + 1;
     const cutout: Cutout = createCutout({
       engine,
       network,
+      // Nothing it writes depends on the kind of subject.
+      subjectTypes: false,
       ...withoutBooks(jobs),
       download: () => Promise.reject(new Error('files are not downloaded')),
       limits,

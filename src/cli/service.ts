@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
 import { createGates } from '../cutout/gates.ts';
 import { describeThreads } from '../engine/threads.ts';
+import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import { createDownload, downloadRules } from '../fetch/download.ts';
 import { type HttpServer, listen } from '../http/server.ts';
@@ -58,12 +59,13 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: stri
 function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
   const url = addressOf(config, server);
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
-  const { info, network, threads, precision } = opened;
+  const { info, network, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   return [
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
     `Network   ${network.name} on ${config.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
+    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: type=auto is told as other'}`,
     `Threads   ${describeThreads(threads)}`,
     ...keyLines(local, config.dataDir, url),
     '',
@@ -142,7 +144,7 @@ export async function runService(
 
     opened = await opening;
     stopping.throwIfAborted();
-    const { engine, network, precision } = opened;
+    const { engine, network, precision, subjectTypes } = opened;
     logger.info({ network: network.name, device: config.device, ...precision }, 'network');
     if (precision.warning) out.write(`${precision.warning}\n`);
     // Two more than run networks: one is decoded and one encoded meanwhile.
@@ -157,6 +159,7 @@ export async function runService(
     cutout = createCutout({
       engine,
       network,
+      subjectTypes,
       gates,
       results,
       download,

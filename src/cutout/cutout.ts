@@ -121,11 +121,11 @@ export function createCutout(parts: CutoutParts): Cutout {
     return gates.pass({ accountId, pixels, reserve, signal }, async (reservation) => {
       // 5. Work.
       const done = await work(request, inputs, reservation.tier, call);
-      const { encoded, width, height, foreground, stages } = done;
+      const { encoded, width, height, foreground, subject, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
       const charged = await reservation.settle('pending');
-      const type = typeWord(request.type, request.typeLevel);
+      const type = typeWord(subject, request.typeLevel);
       const conclude = concludeOnce(reservation);
       return {
         ...encoded,

@@ -1,13 +1,13 @@
 import type { Tier } from '../billing/price.ts';
 import type { ReserveRequest } from '../billing/reservation.ts';
-import type { Box } from '../engine/types.ts';
+import { type Box, SUBJECT_TYPES } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Geometry } from '../geometry/compose.ts';
 import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacity, type Subject } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { Background, CutoutRequest, SubjectType, TypeLevel } from './request.ts';
+import type { Background, CutoutRequest, TypeLevel } from './request.ts';
 
 /** Every size and choice of one piece of work, settled before the first pixel is decoded. */
 export interface Plan {
@@ -19,7 +19,11 @@ export interface Plan {
   readonly hiddenColour: 'clear' | 'keep';
   /** Where the subject may be, in pixels of `result`; absent: anywhere. */
   readonly roi?: Box;
-  readonly geometry: Geometry;
+  readonly geometry: Omit<Geometry, 'shadowOpacity'>;
+  /** Peak opacity of the drop shadow, 0 to 1, for each kind of subject. */
+  readonly shadowOpacity: Readonly<Record<Subject, number>>;
+  /** The kind that was named; `ask`: the engine is to find it out; `untold`: nobody wants to know. */
+  readonly subject: Subject | 'ask' | 'untold';
   readonly background: Background['kind'];
 }
 
@@ -44,8 +48,14 @@ export function checkRoi({ roi }: CutoutRequest, source: Dimensions): void {
   if (fault) throw fail(fault);
 }
 
-/** There is no classifier yet: what was left to it is treated as `other`. */
-const subjectOf = (type: SubjectType): Subject => (type === 'auto' ? 'other' : type);
+const forEachSubject = (value: (subject: Subject) => number): Record<Subject, number> =>
+  Object.fromEntries(SUBJECT_TYPES.map((subject) => [subject, value(subject)])) as Record<Subject, number>;
+
+/** Finding the kind out costs a run of the detector: only when the answer tells it or a shadow depends on it. */
+function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpacity']): Plan['subject'] {
+  if (type !== 'auto') return type;
+  return typeLevel !== 'none' || new Set(Object.values(opacity)).size > 1 ? 'ask' : 'untold';
+}
 
 export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions, network: Dimensions): Plan {
   const size: SizeName = request.size === 'auto' ? tier : request.size;
@@ -53,13 +63,15 @@ export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions,
   const { roi, crop, cropMargin, scale, position, shadow, format, channels, background } = request;
   // The matte of the subject has no shadow and no background; a ZIP is the same with and without `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
-  const shadowOpacity = matteOnly ? 0 : dropShadowOpacity(shadow, subjectOf(request.type));
+  const shadowOpacity = forEachSubject((subject) => (matteOnly ? 0 : dropShadowOpacity(shadow, subject)));
   return Object.freeze({
     result,
     decode: decodeSize(source, result, network),
     hiddenColour: format === 'zip' ? 'keep' : 'clear',
     ...(roi !== WHOLE_IMAGE && { roi: roiBox(roi, source, result) }),
-    geometry: { crop, cropMargin, scale, position, shadowOpacity },
+    geometry: { crop, cropMargin, scale, position },
+    shadowOpacity,
+    subject: subjectOf(request, shadowOpacity),
     background: matteOnly ? 'none' : background.kind,
   });
 }
@@ -71,13 +83,9 @@ export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions,
 export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
   foregroundPixels < Math.max(16, area * 0.0002);
 
-/**
- * X-Type for a kind that was named or found, in the words of the level (CONTRACT section 7.1). There is no
- * classifier yet: what was left to it is `other`.
- */
-export function typeWord(type: SubjectType, level: TypeLevel): string | undefined {
+/** X-Type for a kind that was named or found, in the words of the level (CONTRACT section 7.1). */
+export function typeWord(type: Subject, level: TypeLevel): string | undefined {
   if (level === 'none') return undefined;
-  if (type === 'auto') return 'other';
   if (type === 'graphic') return level === '2' ? 'graphics' : 'other';
   if (type === 'transportation') return level === '2' ? 'transportation' : 'other';
   return type;

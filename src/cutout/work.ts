@@ -4,6 +4,7 @@ import type { Box, ComposePlan } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
 import { type Composition, composition, isIdentity } from '../geometry/compose.ts';
+import type { Subject } from '../geometry/shadow.ts';
 import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
@@ -16,13 +17,17 @@ export interface WorkParts {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: Dimensions & { readonly name: string };
+  /** Whether the engine can find subject types out; if not, `auto` is `other`. */
+  readonly subjectTypes: boolean;
   /** Seconds after which libvips gives up on a picture; 0 = never. */
   readonly timeout: number;
 }
 
 /** Milliseconds of each stage, in the order of the stages. */
 export type Stages = Readonly<
-  Partial<Record<'decode' | 'queue' | 'prepare' | 'infer' | 'matte' | 'compose' | 'encode', number>>
+  Partial<
+    Record<'decode' | 'queue' | 'prepare' | 'infer' | 'subject' | 'matte' | 'compose' | 'encode', number>
+  >
 >;
 
 export interface WorkCall {
@@ -35,6 +40,8 @@ export interface Done extends Dimensions {
   readonly encoded: Encoded;
   /** Box of the subject in the result. */
   readonly foreground: Box;
+  /** Its kind, named or found. */
+  readonly subject: Subject;
   readonly stages: Stages;
 }
 
@@ -89,7 +96,7 @@ async function behind(
 }
 
 export const createWork =
-  ({ engine, network, timeout }: WorkParts): Work =>
+  ({ engine, network, subjectTypes, timeout }: WorkParts): Work =>
   async (request, inputs, tier, { signal, note }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
@@ -111,19 +118,30 @@ export const createWork =
     const decoded = await decode(bytes, source, plan.decode, patience);
     add({ decode: performance.now() - started });
 
-    // 3. Matte: off this thread; the picture's pixels end up at the start of the buffer.
+    // 3. Matte and kind of subject: off this thread; the picture's pixels end up at the start of the buffer.
+    const ask = plan.subject === 'ask' && subjectTypes;
     const matte = await engine.matte(
       decoded,
-      { network: network.name, ...result, hiddenColour, ...(roi && { roi }) },
+      { network: network.name, ...result, hiddenColour, ...(roi && { roi }), ...(ask && { subject: true }) },
       { signal },
     );
-    const { queueMs, prepareMs, inferMs, matteMs } = matte;
-    add({ queue: queueMs, prepare: prepareMs, infer: inferMs, matte: matteMs });
+    const { queueMs, prepareMs, inferMs, subjectMs, matteMs } = matte;
+    add({
+      queue: queueMs,
+      prepare: prepareMs,
+      infer: inferMs,
+      ...(ask && { subject: subjectMs }),
+      matte: matteMs,
+    });
+    const named = plan.subject === 'ask' || plan.subject === 'untold' ? undefined : plan.subject;
+    const subject = named ?? matte.subject?.type ?? 'other';
+    if (matte.subject) note({ type: subject });
     const area = roi ?? result;
     if (lacksSubject(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
 
     // 4. Compose: crop, scale and position, shadow, background.
-    const composed = composition(result, matte.box, plan.geometry);
+    const shadowOpacity = plan.shadowOpacity[subject];
+    const composed = composition(result, matte.box, { ...plan.geometry, shadowOpacity });
     const { width, height } = composed;
     assertFits(request.format, composed);
     let picture: Raster = { ...decoded, ...result };
@@ -149,7 +167,7 @@ export const createWork =
     );
     add({ encode: performance.now() - started });
     note({ result: `${width}x${height} ${format}` });
-    return { encoded, width, height, foreground: box, stages };
+    return { encoded, width, height, foreground: box, subject, stages };
   };
 
 const planOf = ({ subject: _, ...plan }: Composition): ComposePlan => plan;

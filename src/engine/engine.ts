@@ -2,6 +2,8 @@ import { isCutShort } from './elf.ts';
 import {
   type ComposePlan,
   type ComposeResult,
+  type DescribePlan,
+  type Description,
   EngineError,
   type EngineOptions,
   type EngineStats,
@@ -14,6 +16,8 @@ import {
   type NetworkSpec,
   type Pixels,
   type PngOptions,
+  type SubjectTypesInfo,
+  type SubjectTypesSpec,
 } from './types.ts';
 
 /** How a job is given up: aborting rejects it with ENGINE_CANCELLED, at once if it was still waiting. */
@@ -28,6 +32,10 @@ export interface JobControl {
 export interface Engine {
   /** Opens a network, runs it once, keeps it under `spec.name`; a name loaded before is replaced. */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
+  /** Opens what tells subject types apart; a matte may ask for the type from then on. */
+  loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /** NativeEngine.describe: reads `pixels.data`, which must not change until the promise settles. */
+  describe(pixels: Pixels, plan: DescribePlan, control?: JobControl): Promise<Description>;
   /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
   matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
   /** NativeEngine.compose: the canvas replaces the picture at the front of `pixels.data`. */
@@ -67,6 +75,14 @@ class NativeFace implements Engine {
 
   load(spec: NetworkSpec): Promise<NetworkInfo> {
     return settle(this.#native.load(spec), new Error());
+  }
+
+  loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo> {
+    return settle(this.#native.loadSubjectTypes(spec), new Error());
+  }
+
+  async describe(pixels: Pixels, plan: DescribePlan, control: JobControl = {}): Promise<Description> {
+    return this.#run((id) => this.#native.describe(id, pixels, plan), control, new Error());
   }
 
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {

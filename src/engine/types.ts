@@ -89,6 +89,78 @@ export interface NetworkInfo {
   readonly warmUpMs: number;
 }
 
+/** Kinds of subject, in the order of everything that lists them. */
+export const SUBJECT_TYPES = [
+  'person',
+  'product',
+  'animal',
+  'car',
+  'transportation',
+  'graphic',
+  'other',
+] as const;
+
+export type SubjectType = (typeof SUBJECT_TYPES)[number];
+
+/** Weights of the head that tells types from features; meaning and lengths: native/classify/head.h. */
+export interface SubjectHead {
+  /** Units of the hidden layer; 0: there is none, and no `second`. */
+  readonly hidden: number;
+  readonly mean: Float32Array;
+  readonly scale: Float32Array;
+  readonly first: Int8Array;
+  readonly firstScale: Float32Array;
+  readonly firstBias: Float32Array;
+  readonly second: Int8Array;
+  readonly secondScale: Float32Array;
+  readonly secondBias: Float32Array;
+  readonly temperature: number;
+  /** 0 to 1. */
+  readonly threshold: number;
+}
+
+export interface SubjectTypesSpec {
+  /** A prepared network of two outputs: maps of kinds of things, and of features. */
+  readonly detector: NetworkSpec;
+  /** Without it features can be had and no types. */
+  readonly head?: SubjectHead;
+}
+
+export interface SubjectTypesInfo {
+  /** Numbers that `describe` gives. */
+  readonly features: number;
+  readonly loadMs: number;
+  readonly warmUpMs: number;
+}
+
+/** What a subject was found to be. */
+export interface Subject {
+  /** The likeliest type; `other` where none is likely enough. */
+  readonly type: SubjectType;
+  /** In the order of SUBJECT_TYPES; they sum to 1. */
+  readonly probabilities: readonly number[];
+}
+
+/** Where the subject of a picture is: values 0..1, rows without padding, of any size. */
+export interface MatteMap {
+  readonly data: Float32Array;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface DescribePlan {
+  /** Copied by the call. */
+  readonly matte: MatteMap;
+  readonly deadlineMs?: number;
+}
+
+export interface Description {
+  /** native/classify/features.h. */
+  readonly features: Float32Array;
+  /** Absent without a head. */
+  readonly subject?: Subject;
+}
+
 /** Straight RGBA8, rows without padding, `data.length === width * height * 4`. */
 export interface Pixels {
   readonly data: Uint8Array;
@@ -117,6 +189,8 @@ export interface MattePlan {
    * (native/matte/refine.h). `off`: the network's alpha is upsampled, RGB stays as it is wherever alpha is not 0.
    */
   readonly refine?: 'on' | 'off';
+  /** Finds out the subject's type, beside the network. Needs subject types with a head. */
+  readonly subject?: boolean;
   /** Milliseconds from now; checked when the job starts and between its steps. */
   readonly deadlineMs?: number;
 }
@@ -133,7 +207,11 @@ export interface MatteResult {
   readonly queueMs: number;
   readonly prepareMs: number;
   readonly inferMs: number;
+  /** Spent on the subject's type after the run, waiting for the detector included. */
+  readonly subjectMs: number;
   readonly matteMs: number;
+  /** Where the plan asked for it. */
+  readonly subject?: Subject;
 }
 
 /** A black shadow: the subject's alpha, moved and blurred. Lengths in pixels of the canvas. */
@@ -202,7 +280,7 @@ export interface EngineStats {
  * transfers it in between, and may hand it to several encodePng at once but not to two jobs of which one
  * is a matte or a composition (RangeError). `id`, 0 or a positive integer, names the job for `cancel` and must not be in use.
  *
- * Threads: a matte runs on one of `workers`, compose, encodePng and load on one of `pixelThreads`; each
+ * Threads: matte and describe run on one of `workers`, compose, encodePng and the loading on one of `pixelThreads`; each
  * starts in the order they came.
  */
 export interface NativeEngine {
@@ -211,6 +289,13 @@ export interface NativeEngine {
    * that use the old one finish on it. Rejects with ENGINE_MODEL or ENGINE_RUNTIME.
    */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
+  /** As load, for what tells subject types apart; jobs that use an older one finish on it. */
+  loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /**
+   * The type of a subject and the numbers it is told by, under a matte that is already known. Does not change
+   * `pixels`. Rejects with ENGINE_MODEL before loadSubjectTypes.
+   */
+  describe(id: number, pixels: Pixels, plan: DescribePlan): Promise<Description>;
   /**
    * Finds the subject and writes its matte into `pixels.data`: the first width * height * 4 bytes of the
    * plan's size are the result. Alpha that was there before is multiplied with the matte. After a

@@ -1,11 +1,11 @@
-import type { Box, DropShadow } from '../engine/types.ts';
+import type { Box, DropShadow, SubjectType } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { join, moved, outset, type Sides } from './box.ts';
 import type { Grammar } from './grammar.ts';
 import { parseLength } from './length.ts';
 
 /** Kinds of subject that shadows tell apart. */
-export type Subject = 'person' | 'product' | 'car' | 'animal' | 'graphic' | 'transportation' | 'other';
+export type Subject = SubjectType;
 
 /** `car` and `3D` are accepted and not drawn (CONTRACT section 4). */
 export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';

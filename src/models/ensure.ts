@@ -6,9 +6,6 @@ import type { Observer } from './observer.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
 
-/** The network whose findings the subject types are told by (models/types). */
-export const SUBJECT_DETECTOR = 'centernet';
-
 export interface EnsureOptions extends Place {
   /** Whether a network that is not there may be fetched, and a damaged one repaired. */
   readonly pull: boolean;

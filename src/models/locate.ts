@@ -4,6 +4,9 @@ import { ModelError } from './error.ts';
 import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
+/** The network whose findings the subject types are told by (models/types). */
+export const SUBJECT_DETECTOR = 'centernet';
+
 /** Where the files of networks are, and for what. */
 export interface Place {
   readonly modelsDir: string;

@@ -72,7 +72,7 @@ function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
           run.kept = true;
           data.set([number & 255, number >> 8]);
           const box = { left: 0, top: 0, width, height };
-          const times = { queueMs: 0, prepareMs: 0, inferMs: 0, matteMs: 0 };
+          const times = { queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
           resolve({ width, height, box, foregroundPixels: width * height, opaque: true, ...times });
         };
         const state = signal?.aborted ? 'cancelled' : 'running';
@@ -105,6 +105,7 @@ function startWorld(t: ExecutionContext, dataDir: string, clock: TestClock, faul
   });
   const runs: Run[] = [];
   const cutout = createCutout({
+    subjectTypes: false,
     engine: scripted(runs, faults),
     network: { name: 'scripted', width: 8, height: 8 },
     gates: createGates({

@@ -48,10 +48,10 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
   } as const;
   const alone = makePlan(request(changes), 'full', source, network);
   t.is(alone.background, 'none');
-  t.is(alone.geometry.shadowOpacity, 0);
+  t.is(alone.shadowOpacity.product, 0);
   const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network);
   t.is(zip.background, 'colour');
-  t.is(zip.geometry.shadowOpacity, 0.5);
+  t.is(zip.shadowOpacity.product, 0.5);
 });
 
 test('roi is checked against the upright input', (t) => {
@@ -74,9 +74,28 @@ test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (
   t.false(lacksSubject(2400, 12_000_000));
 });
 
+test('the kind is asked for only where it is told or a shadow depends on it', (t) => {
+  const subject = (changes: Partial<CutoutRequest>) =>
+    makePlan(request(changes), 'full', source, network).subject;
+  const shadow = (shadowType: CutoutRequest['shadow']['shadowType']) => ({
+    addShadow: false,
+    shadowType,
+    shadowOpacity: {},
+  });
+  t.is(subject({}), 'ask');
+  t.is(subject({ typeLevel: 'none' }), 'untold');
+  t.is(subject({ type: 'car' }), 'car');
+  t.is(subject({ type: 'car', typeLevel: 'none' }), 'car');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ person: 'drop' }) }), 'ask');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'auto' }) }), 'ask');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'none' }) }), 'untold');
+  // The matte alone has no shadow.
+  t.is(subject({ typeLevel: 'none', channels: 'alpha', shadow: shadow({ any: 'auto' }) }), 'untold');
+});
+
 test('the word of a kind depends on the level', (t) => {
   t.is(typeWord('person', 'none'), undefined);
-  t.is(typeWord('auto', '2'), 'other');
+  t.is(typeWord('other', '2'), 'other');
   t.is(typeWord('graphic', '1'), 'other');
   t.is(typeWord('graphic', '2'), 'graphics');
   t.is(typeWord('transportation', '1'), 'other');

@@ -204,6 +204,29 @@ for (const [type, level, told] of types) {
   });
 }
 
+for (const [kind, level, told] of [
+  ['animal', '1', 'animal'],
+  ['graphic', '1', 'other'],
+  ['graphic', '2', 'graphics'],
+  ['transportation', 'latest', 'transportation'],
+] as const) {
+  test(`a subject found to be ${kind} is told as ${told} at level ${level}, a named type is not looked for`, async (t) => {
+    const service = await startService(t, { subjectTypes: true });
+    service.engine.subject = kind;
+    const ask = async (changes: Readonly<Record<string, string>>) =>
+      (await service.post(form({ image_file: await scene(), type_level: level, ...changes }))).headers.get(
+        'x-type',
+      );
+    t.is(await ask({}), told);
+    t.is(await ask({ type: 'car' }), 'car');
+    t.is(await ask({ type_level: 'none' }), null);
+    t.deepEqual(
+      service.engine.plans.map(({ subject }) => subject),
+      [true, undefined, undefined],
+    );
+  });
+}
+
 test('what a result costs: free previews first, then a quarter, one for the rest', async (t) => {
   const service = await startService(t, { credits: 1.5, freePreviews: 1 });
   const charged = async (size: string) => {

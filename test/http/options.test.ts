@@ -550,3 +550,32 @@ test('the first wrong thing is the one that is told', async (t) => {
     'invalid_bg_color',
   ]);
 });
+
+test('a shadow goes by the kind that was found, opacity included', async (t) => {
+  const shadowOf = async (kind: 'car' | 'person' | 'product') => {
+    const service = await startService(t, { subjectTypes: true, engine: t.context.engine });
+    service.engine.subject = kind;
+    const answer = await service.post(
+      form({
+        image_file: await scene(),
+        type_level: 'none',
+        format: 'png',
+        'shadow_type[car]': 'drop',
+        'shadow_type[product]': 'drop',
+      }),
+    );
+    const { data } = await sharp(await answer.arrayBuffer())
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    let strongest = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      const [r = 0, g = 0, b = 0, a = 0] = data.subarray(at, at + 4);
+      if (a < 255 && r + g + b === 0) strongest = Math.max(strongest, a);
+    }
+    return strongest / 255;
+  };
+  t.is(await shadowOf('person'), 0);
+  const [car, product] = [await shadowOf('car'), await shadowOf('product')];
+  t.true(product > 0.1 && product <= 0.5, `${product}`);
+  t.true(car > product * 1.5, `${car}`);
+});

@@ -1,7 +1,8 @@
 import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { ensureNetwork, SUBJECT_DETECTOR } from '../../src/models/ensure.ts';
+import { ensureNetwork } from '../../src/models/ensure.ts';
+import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { offline, READY, readPrepared, type Workplace, workplace } from '../fixtures/networks.ts';
 

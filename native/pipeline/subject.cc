@@ -1,0 +1,124 @@
+#include "pipeline/subject.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "classify/pool.h"
+
+namespace cutout {
+
+Status fit_subject_types(SubjectTypes& types) {
+  const NetworkInput& input = types.input;
+  const bool plain =
+      std::all_of(input.mean.begin(), input.mean.end(), [](float m) { return m == 0; }) &&
+      std::all_of(input.std.begin(), input.std.end(), [](float s) { return s == 1; });
+  const auto& heat = types.detector->output_shape(0);
+  const auto& deep = types.detector->output_shape(1);
+  if (!plain || input.width != input.height || input.width < 8 || heat[2] != heat[3] ||
+      deep[2] != deep[3]) {
+    return {Code::kModel,
+            "The detector of subject types has to read a square of RGB 0 to 255 and to "
+            "give square maps."};
+  }
+  types.shape = {static_cast<int>(heat[1]), static_cast<int>(heat[2]), static_cast<int>(deep[1]),
+                 static_cast<int>(deep[2])};
+  const std::size_t features = feature_count(types.shape);
+  if (types.head && types.head->inputs() != features) {
+    return {Code::kModel, "The head of the subject types wants " +
+                              std::to_string(types.head->inputs()) +
+                              " features, the detector gives " + std::to_string(features) + "."};
+  }
+  return {};
+}
+
+/// Shared with the task in the pool's queue, which may outlive the job.
+struct SubjectJob::State {
+  const SubjectTypes& types;
+  int slot;
+  ConstImageView source;
+  Planes planes;
+  const CancelToken& token;
+  ThreadPool& pool;
+
+  std::atomic<bool> claimed{false};
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;  // guarded by mutex
+  Status status;      // written before done
+  Statistics statistics{};
+
+  /// True for the first who asks: that one runs it.
+  bool claim() { return !claimed.exchange(true); }
+
+  void fill() const {
+    const std::span<float> out = types.detector->input(slot);
+    const NetworkInput& to = types.input;
+    const NetworkInput& from = planes.spec;
+    if (planes.values.empty() || from.width < to.width || from.height < to.height) {
+      fill_network_input(source, to, out.data(), pool);
+      return;
+    }
+    // The network's own input, averaged once more: the picture itself may have 50 megapixels.
+    const std::size_t plane_in = planes.values.size() / 3;
+    const std::size_t plane_out = out.size() / 3;
+    for (std::size_t c = 0; c < 3; ++c) {
+      const std::span<float> plane = out.subspan(c * plane_out, plane_out);
+      reduce_map(planes.values.subspan(c * plane_in, plane_in), from.width, from.height, to.width,
+                 to.height, plane);
+      for (float& value : plane) value = value * from.std[c] + from.mean[c];
+    }
+  }
+
+  Status work() {
+    CUTOUT_RETURN_IF_ERROR(token.check());
+    alpha_statistics(source, statistics);
+    fill();
+    colour_statistics(types.detector->input(slot), types.input.width, statistics);
+    return types.detector->run(slot, token);
+  }
+
+  void run() {
+    Status result = work();
+    {
+      const std::lock_guard lock(mutex);
+      status = std::move(result);
+      done = true;
+    }
+    changed.notify_all();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return done; });
+  }
+};
+
+SubjectJob::SubjectJob(const SubjectTypes& types, int slot, ConstImageView source,
+                       const Planes& planes, const CancelToken& token, ThreadPool& pool)
+    : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {
+  pool.submit([state = state_] {
+    if (state->claim()) state->run();
+  });
+}
+
+SubjectJob::~SubjectJob() {
+  if (!state_->claim()) state_->wait();
+}
+
+Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
+  if (state_->claim()) {
+    state_->run();
+  } else {
+    state_->wait();
+  }
+  CUTOUT_RETURN_IF_ERROR(state_->status);
+  const SubjectTypes& types = state_->types;
+  features.resize(feature_count(types.shape));
+  join_features(types.shape, types.detector->output(state_->slot, 0),
+                types.detector->output(state_->slot, 1), state_->statistics, matte, features);
+  return {};
+}
+
+}  // namespace cutout

@@ -1,0 +1,64 @@
+import type { Config } from '../config.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { NetworkSpec } from '../engine/types.ts';
+import { ModelError } from '../models/error.ts';
+import { networkFiles } from '../models/layout.ts';
+import { findFor, SUBJECT_DETECTOR, specOf } from '../models/locate.ts';
+import type { Observer } from '../models/observer.ts';
+import { readSubjectHead } from '../models/subjectHead.ts';
+
+interface OpenOptions {
+  readonly pull: boolean;
+  readonly observer: Observer;
+  readonly signal: AbortSignal;
+}
+
+/** A detector that is not here, or cannot be fetched, is no reason not to cut out. */
+const isAbsent = (error: unknown): error is ModelError =>
+  error instanceof ModelError && (error.code === 'model_missing' || error.code === 'model_source');
+
+async function openDetector(modelsDir: string, options: OpenOptions): Promise<NetworkSpec> {
+  // On the CPU whatever runs the network.
+  const place = { modelsDir, device: 'cpu', role: 'detector' } as const;
+  const entry = await findFor(SUBJECT_DETECTOR, place);
+  const { manifest } = entry;
+  const files = networkFiles(modelsDir, manifest);
+  const { verifyPrepared } = await import('../models/verify.ts');
+  const good = (await verifyPrepared(files, entry, 'fp32')) === 'ok';
+  if (good) return specOf(manifest, SUBJECT_DETECTOR, files.prepared);
+  // Imported only where it is needed: what fetches and prepares is large.
+  const { ensureNetwork } = await import('../models/ensure.ts');
+  return ensureNetwork(SUBJECT_DETECTOR, { ...place, ...options });
+}
+
+export interface OpenedTypes {
+  /** Whether subject types can be found out. */
+  readonly found: boolean;
+  /** What the operator should read when they should be and cannot. */
+  readonly notice?: string;
+}
+
+/**
+ * Finds (or with `pull` fetches) what tells subject types apart and gives it to the engine. Rejects with ModelError
+ * or EngineError for files that are there and wrong.
+ */
+export async function openSubjectTypes(
+  engine: Pick<Engine, 'loadSubjectTypes'>,
+  { subjectTypes, modelsDir }: Pick<Config, 'subjectTypes' | 'modelsDir'>,
+  { pull, observer, signal }: OpenOptions,
+): Promise<OpenedTypes> {
+  if (subjectTypes === 'off') return { found: false };
+  try {
+    const [head, detector] = await Promise.all([
+      readSubjectHead(),
+      openDetector(modelsDir, { pull, observer, signal }),
+    ]);
+    signal.throwIfAborted();
+    await engine.loadSubjectTypes({ detector, head });
+    return { found: true };
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+    const notice = `Subject types are off, type=auto is told as other: ${error.message} CUTOUT_SUBJECT_TYPES=off says that this is meant.`;
+    return { found: false, notice };
+  }
+}

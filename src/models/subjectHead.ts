@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { SUBJECT_TYPES, type SubjectHead } from '../engine/types.ts';
+import { ModelError } from './error.ts';
+
+/** models/types/head.json of this installation, seen from build/ts/src/models. */
+export const installedHead = (): string =>
+  fileURLToPath(new URL('../../../../models/types/head.json', import.meta.url));
+
+const bytes = z.base64().transform((text) => new Uint8Array(Buffer.from(text, 'base64')));
+
+/** Little-endian 32-bit floats. */
+const floats = bytes
+  .refine((raw) => raw.length % 4 === 0, 'whole floats')
+  .transform((raw) => {
+    const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
+    return Float32Array.from({ length: raw.length / 4 }, (_, at) => view.getFloat32(at * 4, true));
+  });
+
+const int8s = bytes.transform((raw) => new Int8Array(raw.buffer, raw.byteOffset, raw.byteLength));
+
+const headSchema = z.object({
+  types: z.tuple(SUBJECT_TYPES.map((type) => z.literal(type)) as [z.ZodLiteral, ...z.ZodLiteral[]]),
+  hidden: z.number().int().nonnegative(),
+  temperature: z.number().positive(),
+  threshold: z.number().min(0).max(1),
+  mean: floats,
+  scale: floats,
+  first: int8s,
+  firstScale: floats,
+  firstBias: floats,
+  second: int8s,
+  secondScale: floats,
+  secondBias: floats,
+});
+
+/** Reads the trained head of the subject types. Rejects with ModelError when the file is missing or not one. */
+export async function readSubjectHead(file: string = installedHead()): Promise<SubjectHead> {
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new ModelError('model_missing', `The head of the subject types, ${file}, is missing.`, { cause });
+  });
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new ModelError('model_damaged', `The head of the subject types, ${file}, is no JSON.`, { cause });
+  }
+  const parsed = headSchema.safeParse(json);
+  if (!parsed.success) {
+    throw new ModelError(
+      'model_damaged',
+      `The head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
+    );
+  }
+  const { types: _, ...head } = parsed.data;
+  return head;
+}

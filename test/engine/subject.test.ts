@@ -1,0 +1,200 @@
+import test, { type ExecutionContext } from 'ava';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { type Pixels, SUBJECT_TYPES, type SubjectHead } from '../../src/engine/types.ts';
+import { engineOptions, halves, Networks, planFor } from '../fixtures/engine_setup.ts';
+
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+const STATISTICS = 18;
+/** One kind of thing (the brighter, the likelier) and three feature maps (the picture itself). */
+const FEATURES = 2 * (1 + 3) + STATISTICS;
+/** Where they lie: the kind under the matte, the kind anywhere, three maps under the matte, three anywhere. */
+const UNDER = 0;
+const ANYWHERE = 1;
+const RED = 2;
+
+const plain = { mean: [0, 0, 0], std: [1, 1, 1], output: 'probability' } as const;
+
+const detector = networks.spec(
+  'detector',
+  { gain: 0.1, bias: -12.75, sigmoid: true, secondOutput: true },
+  plain,
+);
+const white = networks.spec('white');
+
+/** Says `car` the surer, the more of the first kind lies under the matte, and `other` without any. */
+function head(changes: Partial<SubjectHead> = {}): SubjectHead {
+  const first = new Int8Array(SUBJECT_TYPES.length * FEATURES);
+  first[SUBJECT_TYPES.indexOf('car') * FEATURES + UNDER] = 100;
+  const firstBias = new Float32Array(SUBJECT_TYPES.length);
+  firstBias[SUBJECT_TYPES.indexOf('other')] = 5;
+  return {
+    hidden: 0,
+    mean: new Float32Array(FEATURES),
+    scale: new Float32Array(FEATURES).fill(1),
+    first,
+    firstScale: new Float32Array(SUBJECT_TYPES.length).fill(0.1),
+    firstBias,
+    second: new Int8Array(),
+    secondScale: new Float32Array(),
+    secondBias: new Float32Array(),
+    temperature: 1,
+    threshold: 0,
+    ...changes,
+  };
+}
+
+function start(t: ExecutionContext, changes: Parameters<typeof engineOptions>[0] = {}): Engine {
+  const engine = createEngine(loadAddon(), engineOptions({ pixelThreads: 2, ...changes }));
+  t.teardown(() => engine.close(0));
+  return engine;
+}
+
+/** 1 in the left or the right half. */
+const matteOf = (half: 'left' | 'right') => ({
+  data: Float32Array.from({ length: 64 * 64 }, (_, at) => +(at % 64 < 32 === (half === 'left'))),
+  width: 64,
+  height: 64,
+});
+
+test('features are those of what lies under the matte, and of all', async (t) => {
+  const engine = start(t);
+  const info = await engine.loadSubjectTypes({ detector });
+  t.is(info.features, FEATURES);
+  t.true(info.loadMs > 0);
+  const picture = halves(100, 80);
+  const before = Buffer.from(picture.data);
+  const left = await engine.describe(picture, { matte: matteOf('left') });
+  const right = await engine.describe(picture, { matte: matteOf('right') });
+  t.is(left.subject, undefined);
+  t.true((left.features[UNDER] ?? 0) > 0.99);
+  t.true((right.features[UNDER] ?? 1) < 0.1);
+  t.is(left.features[ANYWHERE], right.features[ANYWHERE]);
+  t.true(Math.abs((left.features[RED] ?? 0) - 255) < 1);
+  t.true((right.features[RED] ?? 255) < 1);
+  t.true(Math.abs((left.features[RED + 3] ?? 0) - 127.5) < 1);
+  t.deepEqual(left.features.slice(-STATISTICS), right.features.slice(-STATISTICS));
+  t.deepEqual(Buffer.from(picture.data), before);
+});
+
+test('the head tells the type, its probabilities sum to 1, and `other` stands for what is not sure enough', async (t) => {
+  const engine = start(t);
+  const picture = halves(64, 64);
+  const tell = async (changes: Partial<SubjectHead>, half: 'left' | 'right') => {
+    await engine.loadSubjectTypes({ detector, head: head(changes) });
+    const { subject } = await engine.describe(picture, { matte: matteOf(half) });
+    if (!subject) throw new Error('no subject');
+    return subject;
+  };
+  const car = await tell({}, 'left');
+  t.is(car.type, 'car');
+  t.true(Math.abs(car.probabilities.reduce((a, b) => a + b, 0) - 1) < 1e-5);
+  t.true((car.probabilities[SUBJECT_TYPES.indexOf('car')] ?? 0) > 0.98);
+  t.is((await tell({}, 'right')).type, 'other');
+  const unsure = await tell({ threshold: 0.999 }, 'left');
+  t.is(unsure.type, 'other');
+  t.deepEqual(unsure.probabilities, car.probabilities);
+  const warm = await tell({ temperature: 10 }, 'left');
+  t.true((warm.probabilities[SUBJECT_TYPES.indexOf('car')] ?? 1) < 0.5);
+});
+
+test('a hidden layer is a layer: what it takes for negative does not count', async (t) => {
+  const engine = start(t);
+  const first = new Int8Array(2 * FEATURES);
+  first[UNDER] = 100;
+  first[FEATURES + UNDER] = -100;
+  const second = new Int8Array(2 * SUBJECT_TYPES.length);
+  second[2 * SUBJECT_TYPES.indexOf('animal')] = 100;
+  second[2 * SUBJECT_TYPES.indexOf('graphic') + 1] = 100;
+  const layers = head({
+    hidden: 2,
+    first,
+    firstScale: Float32Array.of(0.1, 0.1),
+    firstBias: Float32Array.of(0, 5),
+    second,
+    secondScale: new Float32Array(SUBJECT_TYPES.length).fill(0.1),
+    secondBias: new Float32Array(SUBJECT_TYPES.length),
+  });
+  await engine.loadSubjectTypes({ detector, head: layers });
+  const typeUnder = async (half: 'left' | 'right') =>
+    (await engine.describe(halves(64, 64), { matte: matteOf(half) })).subject?.type;
+  t.is(await typeUnder('left'), 'animal');
+  t.is(await typeUnder('right'), 'graphic');
+});
+
+for (const pixelThreads of [1, 3]) {
+  test(`a matte that asks for the type gives it beside the same pixels, on ${pixelThreads} pixel threads`, async (t) => {
+    const engine = start(t, { workers: 2, pixelThreads });
+    await engine.load(white);
+    await engine.loadSubjectTypes({ detector, head: head() });
+    const ask = async (picture: Pixels, subject: boolean) => {
+      const data = Uint8Array.from(picture.data);
+      const result = await engine.matte({ ...picture, data }, { ...planFor('white', picture), subject });
+      return { ...result, data };
+    };
+    const picture = halves(300, 200);
+    const without = await ask(picture, false);
+    t.is(without.subject, undefined);
+    const together = await Promise.all([ask(picture, true), ask(picture, true), ask(picture, true)]);
+    for (const each of together) {
+      t.is(each.subject?.type, 'car');
+      t.true(each.subjectMs >= 0);
+      t.deepEqual(each.data, without.data);
+    }
+  });
+}
+
+test('the region of interest bounds what the type is told by', async (t) => {
+  const engine = start(t);
+  const everything = networks.spec('everything', { gain: 0, bias: 20 });
+  await engine.load(everything);
+  await engine.loadSubjectTypes({ detector, head: head() });
+  const typeIn = async (left: number) => {
+    const picture = halves(200, 100);
+    const roi = { left, top: 0, width: 80, height: 100 };
+    return (await engine.matte(picture, { ...planFor('everything', picture), roi, subject: true })).subject
+      ?.type;
+  };
+  t.is(await typeIn(10), 'car');
+  t.is(await typeIn(115), 'other');
+});
+
+test("a network input smaller than the detector's is not used: the picture is", async (t) => {
+  const engine = start(t);
+  await engine.load(networks.spec('small', { width: 32, height: 32 }));
+  await engine.loadSubjectTypes({ detector, head: head() });
+  const picture = halves(300, 200);
+  const { subject } = await engine.matte(picture, { ...planFor('small', picture), subject: true });
+  t.is(subject?.type, 'car');
+});
+
+test('what is not loaded or does not fit is ENGINE_MODEL, what is no head at all a TypeError', async (t) => {
+  const engine = start(t);
+  await engine.load(white);
+  const picture = halves(64, 64);
+  const plan = { ...planFor('white', picture), subject: true };
+  const matte = matteOf('left');
+  const model = (message: RegExp) => ({ code: 'ENGINE_MODEL', message });
+  await t.throwsAsync(engine.matte(picture, plan), model(/loaded/));
+  await t.throwsAsync(engine.describe(picture, { matte }), model(/loaded/));
+  const one = networks.spec('one output', { sigmoid: true }, plain);
+  await t.throwsAsync(engine.loadSubjectTypes({ detector: one }), model(/2 outputs are needed/));
+  const shifted = { ...detector, mean: [1, 0, 0] } as const;
+  await t.throwsAsync(engine.loadSubjectTypes({ detector: shifted }), model(/RGB 0 to 255/));
+  const short = head({ mean: new Float32Array(9), scale: new Float32Array(9), first: new Int8Array(63) });
+  await t.throwsAsync(engine.loadSubjectTypes({ detector, head: short }), model(/wants 9 features/));
+  const uneven = head({ scale: new Float32Array(FEATURES - 1) });
+  await t.throwsAsync(engine.loadSubjectTypes({ detector, head: uneven }), model(/do not fit/));
+  // Features without a head: no types.
+  await engine.loadSubjectTypes({ detector });
+  await t.throwsAsync(engine.matte(picture, plan), model(/loaded/));
+  const wrong = { ...head(), first: new Uint8Array(4) } as unknown as SubjectHead;
+  await t.throwsAsync(async () => engine.loadSubjectTypes({ detector, head: wrong }), {
+    instanceOf: TypeError,
+  });
+  await t.throwsAsync(engine.describe(picture, { matte: { ...matte, width: 9 } }), {
+    instanceOf: RangeError,
+  });
+});
