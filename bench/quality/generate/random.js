@@ -1,4 +1,7 @@
-/** Uniform numbers in [0, 1) from a 32-bit seed; the same on every machine. */
+/**
+ * Uniform numbers in [0, 1) from a 32-bit seed; the same on every machine.
+ * @param {number} seed @returns {() => number}
+ */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {
