@@ -56,6 +56,7 @@ if (only.length > 0) {
   // Everything runs even after a failure: one call tells all that is wrong.
   const results = [
     await stage('format and lint', () => node('@biomejs/biome/bin/biome', 'ci', '--reporter=summary', '.')),
+    await stage('types of the pages', () => node('typescript/bin/tsc', '-p', 'web')),
     await stage('C++ format', async () => clangFormat({ write: false })),
     await stage('network', () =>
       run(process.execPath, ['--enable-source-maps', main, 'models', 'pull'], {

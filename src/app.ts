@@ -21,6 +21,7 @@ import { cutoutRoute } from './http/route/cutout/route.ts';
 import { docsRoutes } from './http/route/docs/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { improveRoute } from './http/route/improve/route.ts';
+import { pagesRoutes } from './http/route/pages/route.ts';
 import { createRouter } from './http/router.ts';
 import type { TakeImage } from './improve/takeImage.ts';
 import type { RateLimit } from './limits/rate.ts';
@@ -42,6 +43,8 @@ export interface AppParts {
   readonly admin?: AdminParts & { readonly token: string };
   /** Credits for sale. */
   readonly purchases?: Purchases;
+  /** Folder of the built pages (web/); none are served without. */
+  readonly pages?: string;
 }
 
 /** A kept connection would outlive the process that is going down. */
@@ -75,6 +78,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
     ...(purchases ? billingRoutes({ key: [key], body }, purchases) : []),
     ...healthRoutes(health),
     ...docsRoutes(parts.version),
+    ...(parts.pages ? pagesRoutes(parts.pages) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);
   return app;

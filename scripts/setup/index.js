@@ -93,4 +93,23 @@ export async function setup({ tests }) {
         { progress },
       ),
   });
+  await runStep({
+    name: 'pages',
+    title: 'build the pages',
+    // The pages share types with the server.
+    inputs: () => hashFiles(['package-lock.json', 'web', 'src/http/route/console/api.ts']),
+    products: [inBuild('web', 'index.html'), inBuild('web', 'console.html')],
+    work: (progress) =>
+      runProgram(
+        'pages',
+        process.execPath,
+        [
+          inRoot('node_modules', 'vite', 'bin', 'vite.js'),
+          'build',
+          '--config',
+          inRoot('web', 'vite.config.js'),
+        ],
+        { progress },
+      ),
+  });
 }

@@ -1,0 +1,4 @@
+import { fileURLToPath } from 'node:url';
+
+/** Where set-up puts the built pages; this file runs as build/ts/src/cli/pages.js. */
+export const pagesFolder = fileURLToPath(new URL('../../../web', import.meta.url));

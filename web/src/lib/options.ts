@@ -1,0 +1,104 @@
+/** The options of the API as controls, read from the published description: a new field shows up by itself. */
+
+/** What this needs of a JSON Schema. */
+interface Schema {
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly contentMediaType?: string;
+  readonly contentEncoding?: string;
+}
+
+interface FormSchema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+}
+
+export interface Description {
+  readonly paths: Readonly<
+    Record<
+      string,
+      | {
+          readonly post?: {
+            readonly requestBody?: {
+              readonly content: Readonly<Record<string, { readonly schema: FormSchema }>>;
+            };
+          };
+        }
+      | undefined
+    >
+  >;
+}
+
+export interface Option {
+  readonly name: string;
+  readonly description: string;
+  readonly kind: 'choice' | 'flag' | 'text' | 'file';
+  /** Of a choice, aliases left out. */
+  readonly choices: readonly string[];
+  readonly fallback: string;
+  readonly example: string;
+}
+
+export interface OptionGroup {
+  readonly title: string;
+  readonly options: readonly Option[];
+}
+
+export const endpoint = '/v1.0/cutout';
+
+/** The picture itself, which has its own place on the page. */
+const sources = ['image_file', 'image_file_b64', 'image_url'];
+
+const groups: readonly (readonly [title: string, names: readonly string[]])[] = [
+  ['Result', ['size', 'format', 'channels', 'type', 'type_level', 'semitransparency']],
+  ['Background', ['bg_color', 'bg_image_file', 'bg_image_url']],
+  ['Crop and place', ['roi', 'crop', 'crop_margin', 'scale', 'position']],
+  ['Shadow', ['add_shadow', 'shadow_type', 'shadow_opacity']],
+];
+
+/** Other spellings of a choice; the page offers one of each. */
+const aliases = new Set(['small', 'regular', '4k', 'jpeg', 'graphics', 'car_interior', 'car_part', 'latest']);
+
+function option(name: string, schema: Schema): Option {
+  const words = (schema.enum ?? []).map(String);
+  const flag = words.length > 0 && words.every((word) => ['0', '1', 'true', 'false'].includes(word));
+  const kind = flag ? 'flag' : words.length > 0 ? 'choice' : schema.contentMediaType ? 'file' : 'text';
+  return {
+    name,
+    description: (schema.description ?? '').replace(' Upper and lower case are the same.', ''),
+    kind,
+    choices: flag ? [] : words.filter((word) => !aliases.has(word)),
+    fallback: schema.default === undefined ? '' : String(schema.default),
+    example: (schema.examples ?? []).map(String).join('   '),
+  };
+}
+
+/** `shadow_type[person]`, … from the pattern `^shadow_type\[(person|…)\]$`. */
+function perSubject([pattern, schema]: readonly [string, Schema]): Option[] {
+  const match = /^\^(\w+)\\\[\(([\w|]+)\)\\\]\$$/.exec(pattern);
+  const [, name, kinds] = match ?? [];
+  if (!name || !kinds) return [];
+  return kinds.split('|').map((kind) => option(`${name}[${kind}]`, schema));
+}
+
+export function optionGroups(description: Description): OptionGroup[] {
+  const form = description.paths[endpoint]?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};
+  const all = Object.entries(form.properties ?? {})
+    .filter(([name]) => !sources.includes(name))
+    .map(([name, schema]) => option(name, schema));
+  const named = new Set(groups.flatMap(([, names]) => names));
+  const found = groups.map(([title, names]) => ({
+    title,
+    options: names.flatMap((name) => all.filter((each) => each.name === name)),
+  }));
+  const more = [
+    { title: 'More', options: all.filter(({ name }) => !named.has(name)) },
+    {
+      title: 'Shadow by kind of subject',
+      options: Object.entries(form.patternProperties ?? {}).flatMap(perSubject),
+    },
+  ];
+  return [...found, ...more].filter(({ options }) => options.length > 0);
+}
