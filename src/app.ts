@@ -17,13 +17,16 @@ import { accountRoute } from './http/route/account/route.ts';
 import { adminGuard } from './http/route/admin/guard.ts';
 import { type AdminParts, adminRoutes } from './http/route/admin/route.ts';
 import { billingRoutes } from './http/route/billing/route.ts';
+import { type ConsoleParts, consoleRoutes } from './http/route/console/route.ts';
 import { cutoutRoute } from './http/route/cutout/route.ts';
 import { docsRoutes } from './http/route/docs/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { improveRoute } from './http/route/improve/route.ts';
 import { pagesRoutes } from './http/route/pages/route.ts';
+import { type SignInParts, signInRoutes } from './http/route/signin/route.ts';
 import { createRouter } from './http/router.ts';
 import type { TakeImage } from './improve/takeImage.ts';
+import type { Attempts } from './limits/attempts.ts';
 import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
@@ -43,8 +46,14 @@ export interface AppParts {
   readonly admin?: AdminParts & { readonly token: string };
   /** Credits for sale. */
   readonly purchases?: Purchases;
+  /** Unknown keys, by address. */
+  readonly attempts: Attempts;
+  /** Proxies in front whose X-Forwarded-For is believed; 0: none. */
+  readonly proxies?: number;
   /** Folder of the built pages (web/); none are served without. */
   readonly pages?: string;
+  /** What the console's pages talk to, and the way in. */
+  readonly console?: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
 }
 
 /** A kept connection would outlive the process that is going down. */
@@ -59,7 +68,7 @@ const closeWhenStopping =
 export function createApp(parts: AppParts): Koa<State, object> {
   const { logger, health, timeout, authenticate, balances, rate, cutout, takeImage, admin, purchases } =
     parts;
-  const app = new Koa<State, object>();
+  const app = new Koa<State, object>({ proxy: Boolean(parts.proxies), maxIpsCount: parts.proxies ?? 0 });
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(requestId);
@@ -69,7 +78,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(errors(logger));
   app.use(deadline(timeout));
   app.use(host);
-  const key = auth(authenticate);
+  const key = auth(authenticate, parts.attempts);
   const routes = [
     cutoutRoute([key, rateWindow(rate), available(health), body], cutout, logger),
     accountRoute([key], balances),
@@ -79,6 +88,8 @@ export function createApp(parts: AppParts): Koa<State, object> {
     ...healthRoutes(health),
     ...docsRoutes(parts.version),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
+    ...(parts.console ? consoleRoutes(parts.console, body) : []),
+    ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);
   return app;

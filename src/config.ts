@@ -100,6 +100,20 @@ const webAddress = (text: string): string => {
   return text;
 };
 
+/** Scheme, host and port, as browsers write it. */
+const origin = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || !['', '/'].includes(url.pathname) || url.search !== '')
+    throw new Error('an address like https://cutout.example.com, without a path');
+  return url.origin;
+};
+
+const claim = (text: string): { readonly name: string; readonly value: string } => {
+  const [, name, value] = /^([^=\s]+)=(.+)$/.exec(text) ?? [];
+  if (!name || !value) throw new Error('a claim and its value, for example groups=cutout-admins');
+  return { name, value };
+};
+
 const packs = (text: string) => {
   try {
     return parsePacks(text);
@@ -305,6 +319,82 @@ const settings = {
     optional(webAddress),
     'Page that a buyer comes back to without having paid.',
   ),
+  publicUrl: setting(
+    'CUTOUT_PUBLIC_URL',
+    '',
+    optional(origin),
+    'How people reach the service, for example https://cutout.example.com. Needed for signing in; https makes cookies Secure.',
+  ),
+  proxies: setting(
+    'CUTOUT_PROXIES',
+    '0',
+    integer(0, 10),
+    'Proxies in front of the service whose X-Forwarded-For is believed.',
+  ),
+  failedAttempts: setting(
+    'CUTOUT_FAILED_ATTEMPTS',
+    '30',
+    integer(0, 1_000_000),
+    'Unknown keys, or failed sign-ins, from one address in a minute; more have to wait. 0 is no limit.',
+  ),
+  oidcIssuer: setting(
+    'CUTOUT_OIDC_ISSUER',
+    '',
+    optional(list(webAddress, 'a comma-separated list of http or https addresses')),
+    'OpenID Connect providers that people sign in with, several with commas. None: the console opens through a link that `cutout serve` and `cutout console` print.',
+  ),
+  oidcClientId: setting(
+    'CUTOUT_OIDC_CLIENT_ID',
+    '',
+    optional(list(token, 'a comma-separated list of client ids')),
+    'Id of this service at each of them, in the same order.',
+  ),
+  oidcClientSecret: {
+    ...setting(
+      'CUTOUT_OIDC_CLIENT_SECRET',
+      '',
+      optional(list(token, 'a comma-separated list of secrets')),
+      'Secret at each of them; none for public clients.',
+    ),
+    secret: true,
+  },
+  oidcName: setting(
+    'CUTOUT_OIDC_NAME',
+    '',
+    optional(list((text) => text, 'a comma-separated list of names')),
+    'Name of each on its button (default: its host).',
+  ),
+  oidcOperatorClaim: {
+    ...setting(
+      'CUTOUT_OIDC_OPERATOR_CLAIM',
+      '',
+      optional(claim),
+      'Claim that makes somebody an operator, for example groups=cutout-admins.',
+    ),
+    show: ({ name, value }: { name: string; value: string }) => `${name}=${value}`,
+  },
+  oidcOperators: setting(
+    'CUTOUT_OIDC_OPERATORS',
+    '',
+    list((text) => text.toLowerCase(), 'a comma-separated list of e-mail addresses'),
+    'Verified e-mail addresses of operators.',
+  ),
+  signUpCredits: {
+    ...setting('CUTOUT_SIGN_UP_CREDITS', '0', price, 'Credits that an account gets at its first sign-in.'),
+    show: formatCredits,
+  },
+  sessionIdle: setting(
+    'CUTOUT_SESSION_IDLE',
+    '7200',
+    integer(60, 31_536_000),
+    'Seconds without a request after which somebody is signed out.',
+  ),
+  sessionMax: setting(
+    'CUTOUT_SESSION_MAX',
+    '43200',
+    integer(60, 31_536_000),
+    'Seconds after which somebody has to sign in again in any case.',
+  ),
   improvePerDay: setting(
     'CUTOUT_IMPROVE_PER_DAY',
     '100',
@@ -385,6 +475,7 @@ function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environ
 /** Settings that mean something only together. */
 const together: readonly (readonly SettingName[])[] = [
   ['packs', 'stripeSecretKey', 'stripeWebhookSecret', 'stripeSuccessUrl', 'stripeCancelUrl'],
+  ['oidcIssuer', 'oidcClientId'],
   ['s3Endpoint', 's3AccessKeyId', 's3SecretAccessKey'],
 ];
 
@@ -398,6 +489,21 @@ function refuseHalf(values: Values): void {
   }
 }
 
+/** One entry of each list for each provider; people must be able to come back. */
+function refuseUnequal({ oidcIssuer, oidcClientId, oidcClientSecret, oidcName, publicUrl }: Values): void {
+  const lists = { oidcClientId, oidcClientSecret, oidcName };
+  for (const [name, values] of Object.entries(lists) as [
+    keyof typeof lists,
+    readonly string[] | undefined,
+  ][]) {
+    const { variable } = settings[name];
+    if (values && values.length !== oidcIssuer?.length)
+      throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
+  }
+  if (oidcIssuer && !publicUrl)
+    throw new UserError('With CUTOUT_OIDC_ISSUER goes CUTOUT_PUBLIC_URL, not set yet.');
+}
+
 /**
  * The configuration, frozen. A variable that is set but empty counts as not set. Throws UserError for an
  * unknown CUTOUT_* name, for a bad value and for half of what goes together, naming it.
@@ -409,6 +515,7 @@ export function loadConfig(env: Environment = process.env): Config {
     names.map((name) => [name, read<unknown>(settings[name], env)]),
   ) as unknown as Values;
   refuseHalf(values);
+  refuseUnequal(values);
   const sources = Object.fromEntries(
     names.map((name) => [
       name,

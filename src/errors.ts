@@ -12,6 +12,8 @@ interface Row {
   readonly detail: string;
   /** True for our own faults: logged with cause and stack. All others are one word in the request's log line. */
   readonly reported: boolean;
+  /** Answers of the console alone, which the API never gives. */
+  readonly console?: true;
 }
 
 const row = (code: string, status: number, title: string, detail: string, reported = false): Row => ({
@@ -20,6 +22,11 @@ const row = (code: string, status: number, title: string, detail: string, report
   title,
   detail,
   reported,
+});
+
+const consoleRow = (code: string, status: number, title: string, detail: string): Row => ({
+  ...row(code, status, title, detail),
+  console: true,
 });
 
 const invalid = (field: string, title = `Invalid ${field} parameter given`): Row =>
@@ -148,6 +155,14 @@ export const catalogue = {
     'API Key invalid',
     'The given API key does not exist or was revoked.',
   ),
+  not_signed_in: consoleRow('not_signed_in', 401, 'Not signed in', 'Sign in at /console first.'),
+  operators_only: consoleRow('operators_only', 403, 'For operators only', 'This account is not an operator.'),
+  forged_request: consoleRow(
+    'forged_request',
+    403,
+    'Request from elsewhere',
+    'The request did not come from the console of this service. Reload the page and try again.',
+  ),
   not_found: row('not_found', 404, 'Not found', 'No such path.'),
   method_not_allowed: row(
     'method_not_allowed',
@@ -184,6 +199,9 @@ export const catalogue = {
   ),
   timeout: row('timeout', 504, 'Request timed out', 'The request took longer than this service allows.'),
 } as const satisfies Record<string, Row>;
+
+/** What the API can answer with; the rest is the console's. */
+export const apiErrors: readonly Row[] = Object.values<Row>(catalogue).filter((each) => !each.console);
 
 export type ErrorId = keyof typeof catalogue;
 /** Options of a request whose invalid value has an error of its own. */

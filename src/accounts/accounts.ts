@@ -29,8 +29,8 @@ export class Accounts {
   }
 
   /** With an `id` that exists, the account that is there, unchanged. */
-  create(name: string, id = `acc_${randomText(16)}`): Account {
-    this.#table.insertAccount({ id, name, createdAt: this.#now() });
+  create(name: string, id = `acc_${randomText(16)}`, email: string | null = null): Account {
+    this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
     return this.get(id);
   }
 
@@ -91,6 +91,16 @@ export class Accounts {
     return this.#table.revokeKey(id, this.#now());
   }
 
+  /** Name and e-mail as the provider of the sign-in says them now. */
+  rename(id: string, name: string, email: string | null): void {
+    this.#table.updatePerson(id, name, email);
+  }
+
+  /** Revokes every key and forgets name, e-mail, keys' names and sign-ins. The ledger stays as it is. */
+  erase(id: string): void {
+    this.#table.erase(id, 'deleted account', this.#now());
+  }
+
   /**
    * The account a key belongs to; undefined when it is unknown or revoked. Asks the database each time
    * (a few microseconds), so a revocation by another process counts at once.
@@ -123,7 +133,7 @@ export class Accounts {
       if (timingSafeEqual(hash, candidate.hash)) found = candidate;
     }
     if (!found || found.revokedAt !== null) return undefined;
-    const { keyId, id, name, createdAt } = found;
-    return { keyId, account: { id, name, createdAt } };
+    const { keyId, id, name, email, createdAt, deletedAt } = found;
+    return { keyId, account: { id, name, email, createdAt, deletedAt } };
   }
 }

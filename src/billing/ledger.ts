@@ -239,6 +239,34 @@ export class Ledger implements Reservations, Balances {
       .all(accountId, after, from, to, limit);
   }
 
+  /** Newest first: a page for people. `before` is the id of the oldest entry already known. */
+  history(
+    accountId: string,
+    page: Span & {
+      kind?: EntryKind | undefined;
+      before?: number | undefined;
+      limit?: number | undefined;
+    } = {},
+  ): Entry[] {
+    const { from = 0, to = Number.MAX_SAFE_INTEGER, before = Number.MAX_SAFE_INTEGER, limit = -1 } = page;
+    return this.#database
+      .prepare<[string, number, number, number, string | null, string | null, number], Entry>(
+        `SELECT ${entryColumns} FROM entry
+         WHERE account_id = ? AND id < ? AND at >= ? AND at < ? AND (? IS NULL OR kind = ?)
+         ORDER BY id DESC LIMIT ?`,
+      )
+      .all(accountId, before, from, to, page.kind ?? null, page.kind ?? null, limit);
+  }
+
+  /** Free previews that are left; the day never has more than the month. */
+  freePreviews(accountId: string): { readonly leftToday: number; readonly leftThisMonth: number } {
+    const { perMonth, perDay } = this.#options.freePreviews;
+    const now = this.#now();
+    const leftThisMonth = Math.max(0, perMonth - this.#used(accountId, monthOf(now)));
+    const today = perDay === 0 ? leftThisMonth : Math.max(0, perDay - this.#used(accountId, dayOf(now)));
+    return { leftToday: Math.min(today, leftThisMonth), leftThisMonth };
+  }
+
   /** Charged calls by day, account and payment, without those given back; of one account or of all. */
   usage(span: Span = {}, accountId?: string): UsageRow[] {
     const { from = 0, to = Number.MAX_SAFE_INTEGER } = span;

@@ -57,6 +57,11 @@ export class RateLimit {
     this.#now = now;
   }
 
+  /** False: everything goes through. */
+  get limited(): boolean {
+    return this.#limit > 0;
+  }
+
   state(account: string): RateState {
     return this.#state(this.#current(account));
   }

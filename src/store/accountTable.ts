@@ -3,7 +3,11 @@ import type { Database, Statement } from './sqlite.ts';
 export interface AccountRow {
   readonly id: string;
   readonly name: string;
+  /** Of the person who signed in with it; shown only. */
+  readonly email: string | null;
   readonly createdAt: number;
+  /** When its owner deleted it. */
+  readonly deletedAt: number | null;
 }
 
 export interface KeyRow {
@@ -23,6 +27,8 @@ export interface KeyCandidate extends AccountRow {
   readonly revokedAt: number | null;
 }
 
+const accountColumns =
+  'account.id, account.name, account.email, account.created_at AS createdAt, account.deleted_at AS deletedAt';
 const keyColumns = `id, account_id AS accountId, prefix, label, created_at AS createdAt,
   last_used_at AS lastUsedAt, revoked_at AS revokedAt`;
 
@@ -35,37 +41,62 @@ export class AccountTable {
     this.#database = database;
     this.#candidates = database.prepare(
       `SELECT api_key.id AS keyId, api_key.hash, api_key.revoked_at AS revokedAt,
-              account.id, account.name, account.created_at AS createdAt
+              ${accountColumns}
        FROM api_key JOIN account ON account.id = api_key.account_id WHERE api_key.bucket = ?`,
     );
   }
 
   /** False when the id is taken. */
-  insertAccount(row: AccountRow): boolean {
-    const insert = this.#database.prepare<[string, string, number]>(
-      'INSERT INTO account (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+  insertAccount({ id, name, email, createdAt }: Omit<AccountRow, 'deletedAt'>): boolean {
+    const insert = this.#database.prepare<[string, string, string | null, number]>(
+      'INSERT INTO account (id, name, email, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
-    return insert.run(row.id, row.name, row.createdAt).changes === 1;
+    return insert.run(id, name, email, createdAt).changes === 1;
+  }
+
+  /** Name and address as the provider says them now. */
+  updatePerson(id: string, name: string, email: string | null): void {
+    this.#database
+      .prepare<[string, string | null, string]>('UPDATE account SET name = ?, email = ? WHERE id = ?')
+      .run(name, email, id);
+  }
+
+  /** Forgets who the account belonged to and revokes its keys, at once. */
+  erase(id: string, name: string, at: number): void {
+    this.#database
+      .transaction(() => {
+        this.#database
+          .prepare<[string, number, string]>(
+            'UPDATE account SET name = ?, email = NULL, deleted_at = coalesce(deleted_at, ?) WHERE id = ?',
+          )
+          .run(name, at, id);
+        this.#database
+          .prepare<[number, string]>(
+            "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?), label = '' WHERE account_id = ?",
+          )
+          .run(at, id);
+        this.#database.prepare<[string]>('DELETE FROM identity WHERE account_id = ?').run(id);
+        this.#database.prepare<[string]>('DELETE FROM console_link WHERE account_id = ?').run(id);
+      })
+      .immediate();
   }
 
   account(id: string): AccountRow | undefined {
     return this.#database
-      .prepare<[string], AccountRow>('SELECT id, name, created_at AS createdAt FROM account WHERE id = ?')
+      .prepare<[string], AccountRow>(`SELECT ${accountColumns} FROM account WHERE id = ?`)
       .get(id);
   }
 
   accounts(): AccountRow[] {
     return this.#database
-      .prepare<[], AccountRow>(
-        'SELECT id, name, created_at AS createdAt FROM account ORDER BY created_at, id',
-      )
+      .prepare<[], AccountRow>(`SELECT ${accountColumns} FROM account ORDER BY created_at, id`)
       .all();
   }
 
   accountsNamed(name: string): AccountRow[] {
     return this.#database
       .prepare<[string], AccountRow>(
-        'SELECT id, name, created_at AS createdAt FROM account WHERE name = ? ORDER BY created_at, id',
+        `SELECT ${accountColumns} FROM account WHERE name = ? ORDER BY created_at, id`,
       )
       .all(name);
   }

@@ -3,6 +3,7 @@ import { Purchases } from '../../src/billing/purchases.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
+import { Attempts } from '../../src/limits/attempts.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
@@ -12,7 +13,15 @@ async function start(t: Cleanup) {
   const account = accountWith(books, 0);
   const { key } = books.accounts.createKey(account);
   const { options } = await stripeLike(t);
-  const before = { key: [auth((sent) => books.accounts.authenticate(sent))], body };
+  const before = {
+    key: [
+      auth(
+        (sent) => books.accounts.authenticate(sent),
+        new Attempts({ failures: 0, windowSeconds: 60 }, Date.now),
+      ),
+    ],
+    body,
+  };
   const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books.ledger)));
   const balance = async () => (await books.ledger.balance(account)).credits as number;
   return { ...server, account, key, balance };

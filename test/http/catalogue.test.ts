@@ -4,6 +4,8 @@ import { scene } from '../fixtures/pictures.ts';
 import { dial } from '../fixtures/raw_http.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
+/** Those of the console alone: console.test.ts provokes them. */
+type ConsoleErrorId = 'not_signed_in' | 'operators_only' | 'forged_request';
 type Provoke = (service: Service) => Promise<Response>;
 
 const withField = (name: string, value: string) => async (service: Service) =>
@@ -20,7 +22,7 @@ async function lying(width: number, height: number): Promise<Buffer> {
 }
 
 /** One way to get each error over HTTP; the one that is missing here reaches nobody. */
-const provocations: Record<Exclude<ErrorId, 'client_closed'>, Provoke> = {
+const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, Provoke> = {
   missing_source: (service) => service.post(form({})),
   multiple_sources: (service) =>
     service.post(form({ image_url: 'http://a.public.test/', image_file_b64: 'AAAA' })),

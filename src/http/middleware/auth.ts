@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
+import { type Attempts, sourceOf } from '../../limits/attempts.ts';
 import type { Context, Middleware } from '../context.ts';
 
 /** The account a key belongs to; undefined when the key is unknown or revoked. */
@@ -12,14 +14,50 @@ function keyOf(ctx: Context): string {
   return /^Bearer\s+(\S+)\s*$/i.exec(ctx.get('Authorization'))?.[1] ?? '';
 }
 
-/** Before anything of the body is read. */
-export const auth =
-  (authenticate: Authenticate): Middleware =>
-  async (ctx, next) => {
+/** Keys that were good lately: they pass where others of the same address have to wait. */
+class GoodKeys {
+  static readonly #most = 10_000;
+  readonly #hashes = new Set<string>();
+
+  static hash(key: string): string {
+    return createHash('sha256').update(key).digest('base64');
+  }
+
+  has(key: string): boolean {
+    return this.#hashes.has(GoodKeys.hash(key));
+  }
+
+  add(key: string): void {
+    const hash = GoodKeys.hash(key);
+    this.#hashes.delete(hash);
+    this.#hashes.add(hash);
+    if (this.#hashes.size <= GoodKeys.#most) return;
+    const oldest = this.#hashes.keys().next();
+    if (!oldest.done) this.#hashes.delete(oldest.value);
+  }
+}
+
+/** Before anything of the body is read. Who tries one unknown key after another has to wait. */
+export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware => {
+  const good = new GoodKeys();
+  return async (ctx, next) => {
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
+    const source = sourceOf(ctx.ip);
+    const wait = attempts.wait(source);
+    if (wait > 0 && !good.has(key)) {
+      throw fail('rate_limit_exceeded', {
+        detail: `Too many unknown keys from this address. Try again in ${wait} seconds.`,
+        headers: { 'Retry-After': String(wait) },
+      });
+    }
     const account = await authenticate(key);
-    if (!account) throw fail('auth_invalid');
+    if (!account) {
+      attempts.failed(source);
+      throw fail('auth_invalid');
+    }
+    good.add(key);
     ctx.state.account = account;
     await next();
   };
+};

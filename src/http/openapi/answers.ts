@@ -1,4 +1,4 @@
-import { catalogue } from '../../errors.ts';
+import { apiErrors } from '../../errors.ts';
 import type { Properties, Schema } from './fields.ts';
 
 export interface Header {
@@ -45,7 +45,7 @@ export const components: Readonly<Record<string, Schema>> = {
       maxItems: 1,
       items: object({
         title: { type: 'string' },
-        code: { type: 'string', enum: [...new Set(Object.values(catalogue).map(({ code }) => code))] },
+        code: { type: 'string', enum: [...new Set(apiErrors.map(({ code }) => code))] },
         detail: { type: 'string' },
       }),
     },
@@ -133,7 +133,7 @@ export const cutoutAnswer: Answer = {
 
 /** Reason of a status, and all codes that come with it. */
 export function errorAnswer(status: number): Answer {
-  const rows = Object.values(catalogue).filter((row) => row.status === status);
+  const rows = apiErrors.filter((row) => row.status === status);
   const lines = rows.map(({ code, title }) => `\`${code}\`: ${title}`);
   const headers = {
     ...everyAnswer,

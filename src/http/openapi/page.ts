@@ -1,4 +1,4 @@
-import { catalogue } from '../../errors.ts';
+import { apiErrors } from '../../errors.ts';
 import type { Answer, Header } from './answers.ts';
 import type { OpenApi, Operation } from './document.ts';
 import type { Properties, Schema } from './fields.ts';
@@ -128,7 +128,7 @@ function section(document: OpenApi, { paths, method, operation }: Described): st
 }
 
 const errorRows = (): string[][] =>
-  Object.values(catalogue)
+  apiErrors
     .filter(({ status }) => status !== 499)
     .map(({ status, code: name, title, detail }) => [
       code(name),

@@ -1,0 +1,50 @@
+import type { AuditRow, AuditTable } from '../store/auditTable.ts';
+
+export type AuditAction =
+  | 'sign-in'
+  | 'sign-out'
+  | 'account.create'
+  | 'account.delete'
+  | 'key.create'
+  | 'key.revoke'
+  | 'credits.grant'
+  | 'image.delete'
+  | 'data.export';
+
+export interface Deed {
+  readonly action: AuditAction;
+  /** Account that did it; undefined: who sits at the machine. */
+  readonly actor?: string | undefined;
+  /** Account or key it was done to. */
+  readonly subject?: string | undefined;
+  readonly detail?: string | undefined;
+  readonly address?: string | undefined;
+}
+
+/** Who did what to accounts, keys and credits: append-only, enforced by the database. */
+export class AuditLog {
+  readonly #table: AuditTable;
+  readonly #now: () => number;
+
+  /** `now` gives Unix milliseconds. */
+  constructor(table: AuditTable, now: () => number) {
+    this.#table = table;
+    this.#now = now;
+  }
+
+  write({ action, actor, subject, detail, address }: Deed): void {
+    this.#table.insert({
+      at: this.#now(),
+      action,
+      actor: actor ?? null,
+      subject: subject ?? null,
+      detail: detail ?? null,
+      address: address ?? null,
+    });
+  }
+
+  /** Newest first. `before` is the id of the oldest entry already known. */
+  list(page: { readonly before?: number | undefined; readonly limit: number }): AuditRow[] {
+    return this.#table.list(page.before ?? Number.MAX_SAFE_INTEGER, page.limit);
+  }
+}

@@ -1,0 +1,189 @@
+import * as openid from 'openid-client';
+import { ProviderDown, SignInRefused } from './signInErrors.ts';
+import type { Person } from './signIns.ts';
+
+/** A provider as the operator configured it. */
+export interface ProviderOptions {
+  /** In the address of its sign-in: 1, 2, … */
+  readonly id: string;
+  /** On the button. */
+  readonly name: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Public clients have none. */
+  readonly clientSecret: string | undefined;
+  /** Of this server; the provider sends people back there. */
+  readonly redirectUrl: string;
+  /** People with this claim are operators: `groups=cutout-admins`. */
+  readonly operatorClaim: { readonly name: string; readonly value: string } | undefined;
+  /** Verified e-mail addresses of operators. */
+  readonly operators: readonly string[];
+}
+
+/** What one sign-in must find again when it comes back; kept by the visitor's browser. */
+export interface Attempt {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+export interface SignedIn {
+  readonly person: Person;
+  readonly operator: boolean;
+  readonly idToken: string;
+}
+
+/** Seconds that the clocks of provider and server may differ. */
+const toleranceSeconds = 60;
+const timeoutSeconds = 8;
+/** How long its description serves for beginning sign-ins, milliseconds. */
+const keepMs = 60_000;
+
+const isLoopback = ({ hostname }: URL) => ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+
+/** Problems on the way to the provider, as opposed to an answer of the provider. */
+function isUnreachable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = (error as Error & { code?: unknown }).code;
+  return (
+    error instanceof TypeError ||
+    error.name === 'TimeoutError' ||
+    code === 'OAUTH_TIMEOUT' ||
+    code === 'OAUTH_RESPONSE_IS_NOT_CONFORM' ||
+    code === 'OAUTH_RESPONSE_IS_NOT_JSON'
+  );
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.trim() !== '' ? value.trim().slice(0, 200) : undefined;
+
+/**
+ * One OpenID Connect provider: authorization code with PKCE (RFC 7636), state and nonce, ID token with checked
+ * signature. Its description is read at the first sign-in, so that a provider that is down keeps nothing but
+ * sign-ins from working.
+ */
+export class Provider {
+  readonly options: ProviderOptions;
+  #known: { readonly at: number; readonly configuration: Promise<openid.Configuration> } | undefined;
+
+  constructor(options: ProviderOptions) {
+    this.options = options;
+  }
+
+  /** Where to send the visitor, and what the browser must bring back. Throws ProviderDown. */
+  async begin(): Promise<{ url: URL; attempt: Attempt }> {
+    const configuration = await this.#described();
+    const attempt: Attempt = {
+      state: openid.randomState(),
+      nonce: openid.randomNonce(),
+      verifier: openid.randomPKCECodeVerifier(),
+    };
+    const url = openid.buildAuthorizationUrl(configuration, {
+      redirect_uri: this.options.redirectUrl,
+      scope: 'openid profile email',
+      code_challenge: await openid.calculatePKCECodeChallenge(attempt.verifier),
+      code_challenge_method: 'S256',
+      state: attempt.state,
+      nonce: attempt.nonce,
+    });
+    return { url, attempt };
+  }
+
+  /** Who came back with `query`. Throws ProviderDown and SignInRefused. */
+  async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt): Promise<SignedIn> {
+    const configuration = await this.#discover();
+    const current = new URL(this.options.redirectUrl);
+    current.search = query.toString();
+    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
+    try {
+      const tokens = await openid.authorizationCodeGrant(configuration, current, {
+        ...checks,
+        idTokenExpected: true,
+      });
+      const identity = tokens.claims();
+      if (!identity || tokens.id_token === undefined)
+        throw new SignInRefused('The provider sent no ID token.');
+      // Many providers say who it is in the ID token, the others when asked (OpenID Connect Core, section 5.4).
+      const asked = identity['email'] === undefined && configuration.serverMetadata().userinfo_endpoint;
+      const claims = asked
+        ? { ...(await openid.fetchUserInfo(configuration, tokens.access_token, identity.sub)), ...identity }
+        : identity;
+      const email = claims['email_verified'] === false ? undefined : textOf(claims['email']);
+      return {
+        person: {
+          issuer: identity.iss,
+          subject: identity.sub,
+          name: textOf(claims['name']) ?? textOf(claims['preferred_username']) ?? email ?? identity.sub,
+          email: email ?? null,
+        },
+        operator: this.#isOperator(claims),
+        idToken: tokens.id_token,
+      };
+    } catch (error) {
+      if (error instanceof SignInRefused) throw error;
+      if (isUnreachable(error)) throw this.#down(error);
+      throw new SignInRefused('The sign-in could not be completed.', { cause: error });
+    }
+  }
+
+  /** Where the provider ends its own session; undefined when it offers no such place. */
+  async signOutUrl(idToken: string, returnTo: string): Promise<URL | undefined> {
+    const configuration = await this.#described().catch(() => undefined);
+    if (configuration?.serverMetadata().end_session_endpoint === undefined) return undefined;
+    return openid.buildEndSessionUrl(configuration, {
+      id_token_hint: idToken,
+      post_logout_redirect_uri: returnTo,
+    });
+  }
+
+  #isOperator(claims: Readonly<Record<string, unknown>>): boolean {
+    const { operatorClaim, operators } = this.options;
+    const value = operatorClaim && claims[operatorClaim.name];
+    const byClaim = operatorClaim && (Array.isArray(value) ? value : [value]).includes(operatorClaim.value);
+    const email = claims['email_verified'] === true ? textOf(claims['email'])?.toLowerCase() : undefined;
+    return byClaim === true || (email !== undefined && operators.includes(email));
+  }
+
+  /** The provider's description, at most a minute old: whoever asks often must not make the provider work. */
+  #described(): Promise<openid.Configuration> {
+    if (!this.#known || Date.now() - this.#known.at > keepMs) {
+      const configuration = this.#discover();
+      this.#known = { at: Date.now(), configuration };
+      // The next sign-in tries again.
+      configuration.catch(() => {
+        this.#known = undefined;
+      });
+    }
+    return this.#known.configuration;
+  }
+
+  /** Read anew, its keys as well. */
+  #discover(): Promise<openid.Configuration> {
+    return this.#read().catch((error: unknown) => {
+      throw this.#down(error);
+    });
+  }
+
+  #read(): Promise<openid.Configuration> {
+    const { issuer, clientId, clientSecret } = this.options;
+    const server = new URL(issuer);
+    return openid.discovery(
+      server,
+      clientId,
+      { [openid.clockTolerance]: toleranceSeconds },
+      clientSecret === undefined ? openid.None() : openid.ClientSecretBasic(clientSecret),
+      {
+        timeout: timeoutSeconds,
+        execute: [
+          openid.enableNonRepudiationChecks,
+          // Plain http only to this very machine.
+          ...(server.protocol === 'http:' && isLoopback(server) ? [openid.allowInsecureRequests] : []),
+        ],
+      },
+    );
+  }
+
+  #down(cause: unknown): ProviderDown {
+    return new ProviderDown(`${this.options.name} cannot be reached. Try again in a moment.`, { cause });
+  }
+}

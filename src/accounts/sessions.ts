@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type Keyv from 'keyv';
+import { randomText } from './keys.ts';
+
+/** What the server remembers of somebody who is signed in. */
+export interface Session {
+  readonly accountId: string;
+  readonly operator: boolean;
+  /** Sent with every change, so that another site cannot make a visitor's browser send one. */
+  readonly csrf: string;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+  readonly lastSeenAt: number;
+  /** Provider and ID token, to end the session there too. */
+  readonly provider?: { readonly id: string; readonly idToken: string };
+}
+
+export interface SessionRules {
+  /** Milliseconds without a request after which it ends. */
+  readonly idleMs: number;
+  /** Milliseconds after which it ends in any case. */
+  readonly absoluteMs: number;
+}
+
+/** How often the time of the last request is written at most, milliseconds. */
+const touchMs = 60_000;
+
+/** The cookie's value is not what lies in the store: who reads the store can open no session. */
+const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+
+/** Sign-in sessions, in any keyv store. */
+export class Sessions {
+  readonly #store: Keyv<Session>;
+  readonly #rules: SessionRules;
+  readonly #now: () => number;
+
+  /** `now` gives Unix milliseconds. */
+  constructor(store: Keyv<Session>, rules: SessionRules, now: () => number) {
+    this.#store = store;
+    this.#rules = rules;
+    this.#now = now;
+  }
+
+  /** Opens a session and ends the one before it: what a visitor had before signing in is worth nothing after. */
+  async open(
+    who: Pick<Session, 'accountId' | 'operator' | 'provider'>,
+    before?: string,
+  ): Promise<{ token: string; session: Session }> {
+    if (before !== undefined) await this.end(before);
+    const now = this.#now();
+    const session: Session = { ...who, csrf: randomText(32), createdAt: now, lastSeenAt: now };
+    const token = randomText(40);
+    await this.#write(token, session);
+    return { token, session };
+  }
+
+  /** The session behind a cookie; undefined when there is none any more. */
+  async find(token: string): Promise<Session | undefined> {
+    const session = await this.#store.get(keyOf(token));
+    if (!session) return undefined;
+    const now = this.#now();
+    if (now >= this.expiresAt(session)) {
+      await this.end(token);
+      return undefined;
+    }
+    if (now - session.lastSeenAt < touchMs) return session;
+    const seen = { ...session, lastSeenAt: now };
+    await this.#write(token, seen);
+    return seen;
+  }
+
+  async end(token: string): Promise<void> {
+    await this.#store.delete(keyOf(token));
+  }
+
+  /** Unix milliseconds at which it ends when nothing more happens. */
+  expiresAt({ createdAt, lastSeenAt }: Session): number {
+    return Math.min(lastSeenAt + this.#rules.idleMs, createdAt + this.#rules.absoluteMs);
+  }
+
+  async #write(token: string, session: Session): Promise<void> {
+    await this.#store.set(keyOf(token), session, Math.max(1, this.expiresAt(session) - this.#now()));
+  }
+}

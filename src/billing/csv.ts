@@ -1,0 +1,11 @@
+/**
+ * RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe in front: names and notes
+ * come from other people.
+ */
+export function csv(rows: readonly (readonly string[])[]): string {
+  const cell = (text: string) => {
+    const safe = /^[=+@\t\r]/.test(text) || /^-(?!\d+(\.\d+)?$)/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
+}

@@ -1,0 +1,83 @@
+import Keyv from 'keyv';
+import { AuditLog } from '../accounts/audit.ts';
+import { localAccountId } from '../accounts/local.ts';
+import type { Provider } from '../accounts/oidc.ts';
+import { type Session, Sessions } from '../accounts/sessions.ts';
+import { SignIns } from '../accounts/signIns.ts';
+import type { Books } from '../billing/books.ts';
+import type { Purchases } from '../billing/purchases.ts';
+import type { Config } from '../config.ts';
+import type { ConsoleParts } from '../http/route/console/route.ts';
+import { sessionCookie } from '../http/route/console/session.ts';
+import type { SignInParts } from '../http/route/signin/route.ts';
+import type { Improve } from '../improve/improve.ts';
+import type { Attempts } from '../limits/attempts.ts';
+import type { RateLimit } from '../limits/rate.ts';
+import { AuditTable } from '../store/auditTable.ts';
+import { SignInTable } from '../store/signInTable.ts';
+
+/** The providers as configured. Their library is loaded only where there is one. */
+async function providersOf(config: Config): Promise<Provider[]> {
+  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, publicUrl } = config;
+  if (!oidcIssuer || !oidcClientId || !publicUrl) return [];
+  const { Provider } = await import('../accounts/oidc.ts');
+  return oidcIssuer.map(
+    (issuer, index) =>
+      new Provider({
+        id: String(index + 1),
+        name: oidcName?.[index] ?? new URL(issuer).host,
+        issuer,
+        clientId: oidcClientId[index] ?? '',
+        clientSecret: oidcClientSecret?.[index],
+        redirectUrl: `${publicUrl}/sign-in/${index + 1}/callback`,
+        operatorClaim: config.oidcOperatorClaim,
+        operators: config.oidcOperators,
+      }),
+  );
+}
+
+export interface OpenConsole {
+  readonly parts: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
+  /** A one-time link's token for the local account; undefined where people sign in with a provider. */
+  readonly link: () => string | undefined;
+}
+
+/** What the console needs, from the parts of the server. */
+export async function openConsole(
+  config: Config,
+  parts: {
+    readonly books: Books;
+    readonly improve: Improve;
+    readonly rate: RateLimit;
+    readonly attempts: Attempts;
+    readonly purchases: Purchases | undefined;
+  },
+): Promise<OpenConsole> {
+  const { books, improve, rate, attempts, purchases } = parts;
+  const { accounts, ledger, database } = books;
+  const secure = config.publicUrl?.startsWith('https:') ?? false;
+  const signIns = new SignIns(new SignInTable(database), accounts, Date.now);
+  const providers = await providersOf(config);
+  const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
+  return {
+    parts: {
+      accounts,
+      ledger,
+      improve,
+      rate,
+      attempts,
+      purchases,
+      signIns,
+      providers,
+      secure,
+      audit: new AuditLog(new AuditTable(database), Date.now),
+      sessions: new Sessions(new Keyv<Session>(), rules, Date.now),
+      cookie: sessionCookie(secure),
+      freePreviews: { perMonth: config.freePreviewsMonth, perDay: config.freePreviewsDay },
+      signUpCredits: config.signUpCredits,
+      origin: config.publicUrl,
+      returnUrl: `${config.publicUrl ?? ''}/console`,
+    },
+    link: () => (providers.length > 0 ? undefined : signIns.createLink(localAccountId)),
+  };
+}

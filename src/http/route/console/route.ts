@@ -1,0 +1,329 @@
+import type { Account } from '../../../accounts/accounts.ts';
+import type { AuditLog, Deed } from '../../../accounts/audit.ts';
+import type { Provider } from '../../../accounts/oidc.ts';
+import type { Sessions } from '../../../accounts/sessions.ts';
+import type { SignIns } from '../../../accounts/signIns.ts';
+import { formatCredits } from '../../../billing/price.ts';
+import type { Purchases } from '../../../billing/purchases.ts';
+import { excerpt, fail } from '../../../errors.ts';
+import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import type { RateLimit } from '../../../limits/rate.ts';
+import { StoreError } from '../../../store/error.ts';
+import type { Context, Middleware } from '../../context.ts';
+import type { Cookies } from '../../cookies.ts';
+import type { Route } from '../../router.ts';
+import { parse } from '../admin/schema.ts';
+import type { AccountInfo, Audit, Overview, SessionInfo, SignedOut, Statement } from './api.ts';
+import { type ExportParts, exportArchive, statementCsv } from './export.ts';
+import {
+  accountInfo,
+  auditInfo,
+  entryInfo,
+  imageInfo,
+  keyInfo,
+  keyInfos,
+  pageOf,
+  usageDays,
+} from './present.ts';
+import * as schema from './schema.ts';
+import { operatorsOnly, ownPages, sameOrigin, sessionOf, signedIn } from './session.ts';
+
+export interface ConsoleParts extends ExportParts {
+  readonly sessions: Sessions;
+  readonly signIns: SignIns;
+  readonly audit: AuditLog;
+  readonly rate: RateLimit;
+  /** None: the console opens through one-time links. */
+  readonly providers: readonly Provider[];
+  readonly cookie: Cookies;
+  /** Failed sign-ins, by address. */
+  readonly attempts: Attempts;
+  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
+  readonly purchases?: Purchases | undefined;
+  /** How people reach the service, where that is configured. */
+  readonly origin?: string | undefined;
+  /** Where providers send people back after signing out. */
+  readonly returnUrl: string;
+}
+
+const prefix = '/console/api';
+const usageDaysShown = 30;
+const dayMs = 86_400_000;
+
+const inPath = (ctx: Context, name: string): string =>
+  String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
+const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
+
+const noKey = (id: string) => fail('not_found', { detail: `There is no key ${excerpt(id)} in use.` });
+
+/** The console's API (api.ts says what goes over the wire). `body` reads JSON into the form of the request. */
+export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
+  const {
+    accounts,
+    ledger,
+    improve,
+    sessions,
+    signIns,
+    audit,
+    rate,
+    providers,
+    cookie,
+    attempts,
+    purchases,
+  } = parts;
+  const guard = signedIn(sessions, cookie);
+  const account = (ctx: Context): Account => accounts.get(sessionOf(ctx).accountId);
+  const write = (ctx: Context, deed: Omit<Deed, 'actor' | 'address'>) =>
+    audit.write({ ...deed, actor: sessionOf(ctx).accountId, address: ctx.ip });
+
+  const answer =
+    (make: (ctx: Context) => unknown): Middleware =>
+    async (ctx) => {
+      ctx.body = await make(ctx);
+    };
+  const get = (path: string, make: (ctx: Context) => unknown, ...more: Middleware[]): Route => ({
+    method: 'GET',
+    paths: [`${prefix}/${path}`],
+    handlers: [ownPages, guard, ...more, answer(make)],
+  });
+  const post = (path: string, make: (ctx: Context) => unknown, ...more: Middleware[]): Route => ({
+    method: 'POST',
+    paths: [`${prefix}/${path}`],
+    handlers: [ownPages, sameOrigin(parts.origin), guard, ...more, body, answer(make)],
+  });
+
+  const describe = async (ctx: Context, token = cookie.get(ctx)): Promise<SessionInfo> => {
+    const session = token === undefined ? undefined : await sessions.find(token);
+    if (!session) {
+      return {
+        signedIn: false,
+        providers: providers.map(({ options: { id, name } }) => ({ id, name })),
+        link: providers.length === 0,
+      };
+    }
+    const { id, name, email } = accounts.get(session.accountId);
+    return {
+      signedIn: true,
+      account: { id, name, email },
+      operator: session.operator,
+      csrf: session.csrf,
+      expiresAt: new Date(sessions.expiresAt(session)).toISOString(),
+      selling: purchases !== undefined,
+    };
+  };
+
+  const overview = async (ctx: Context): Promise<Overview> => {
+    const { id } = account(ctx);
+    const now = Date.now();
+    const from = now - (now % dayMs) - (usageDaysShown - 1) * dayMs;
+    const { credits } = await ledger.balance(id);
+    const { limit, remaining, retryAfter } = rate.state(id);
+    return {
+      credits: credits / 4,
+      free: { ...ledger.freePreviews(id), ...parts.freePreviews },
+      days: usageDays(ledger.usage({ from }, id), from, now),
+      rate: rate.limited
+        ? { limit, remaining, resetSeconds: retryAfter }
+        : { limit: null, remaining: null, resetSeconds: 0 },
+    };
+  };
+
+  const statement = (ctx: Context): Statement => {
+    const { limit, ...page } = parse(schema.statementPage, ctx.query);
+    const { entries, next } = pageOf(ledger.history(account(ctx).id, { ...page, limit: limit + 1 }), limit);
+    return { entries: entries.map(entryInfo), next };
+  };
+
+  const info = async (id: string): Promise<AccountInfo> => {
+    const found = accounts.find(id);
+    if (!found) throw fail('not_found', { detail: `There is no account ${excerpt(id)}.` });
+    return accountInfo(found, (await ledger.balance(id)).credits, accounts.keys(id));
+  };
+
+  /** A key of this account, still in use. */
+  const ownKey = (ctx: Context) => {
+    const id = inPath(ctx, 'id');
+    const key = accounts.keys(account(ctx).id).find((each) => each.id === id && each.revokedAt === null);
+    if (!key) throw noKey(id);
+    return key;
+  };
+
+  const openLink: Middleware = async (ctx) => {
+    const source = sourceOf(ctx.ip);
+    const wait = attempts.wait(source);
+    if (wait > 0) {
+      throw fail('rate_limit_exceeded', {
+        detail: `Too many failed sign-ins from this address. Try again in ${wait} seconds.`,
+        headers: { 'Retry-After': String(wait) },
+      });
+    }
+    const found = signIns.takeLink(parse(schema.link, inBody(ctx)).token);
+    if (!found) {
+      attempts.failed(source);
+      throw fail('not_signed_in', {
+        detail: 'This link was used before or is too old. `cutout console` prints a new one.',
+      });
+    }
+    const { token } = await sessions.open({ accountId: found.id, operator: true }, cookie.get(ctx));
+    audit.write({ action: 'sign-in', actor: found.id, detail: 'one-time link', address: ctx.ip });
+    cookie.set(ctx, token);
+    ctx.body = await describe(ctx, token);
+  };
+
+  const signOut = async (ctx: Context): Promise<SignedOut> => {
+    const session = sessionOf(ctx);
+    const token = cookie.get(ctx);
+    if (token !== undefined) await sessions.end(token);
+    cookie.clear(ctx);
+    write(ctx, { action: 'sign-out' });
+    const provider = providers.find(({ options }) => options.id === session.provider?.id);
+    const url = session.provider && (await provider?.signOutUrl(session.provider.idToken, parts.returnUrl));
+    return { redirect: url?.href ?? null };
+  };
+
+  const deleteAccount = async (ctx: Context) => {
+    const { id, name } = account(ctx);
+    if (parse(schema.deletion, inBody(ctx)).name !== name)
+      throw fail('malformed_request', { detail: 'name: expected the name of the account.' });
+    if (id === 'local')
+      throw fail('malformed_request', { detail: 'The local account belongs to the installation.' });
+    for (const image of improve.list({ accountId: id })) await improve.delete(image.id);
+    accounts.erase(id);
+    write(ctx, { action: 'account.delete', subject: id });
+    const token = cookie.get(ctx);
+    if (token !== undefined) await sessions.end(token);
+    cookie.clear(ctx);
+    return { deleted: true };
+  };
+
+  return [
+    { method: 'GET', paths: [`${prefix}/session`], handlers: [ownPages, answer((ctx) => describe(ctx))] },
+    {
+      method: 'POST',
+      paths: [`${prefix}/link`],
+      handlers: [ownPages, sameOrigin(parts.origin), body, openLink],
+    },
+    post('sign-out', signOut),
+    get('overview', overview),
+
+    get('keys', (ctx) => keyInfos(accounts.keys(account(ctx).id))),
+    post('keys', (ctx) => {
+      const { id } = account(ctx);
+      const created = accounts.createKey(id, parse(schema.newKey, inBody(ctx)).name);
+      write(ctx, { action: 'key.create', subject: created.id });
+      const row = accounts.keys(id).find((each) => each.id === created.id);
+      if (!row) throw noKey(created.id);
+      return { ...keyInfo(row), key: created.key };
+    }),
+    post('keys/:id/revoke', (ctx) => {
+      const { id } = ownKey(ctx);
+      accounts.revokeKey(id);
+      write(ctx, { action: 'key.revoke', subject: id });
+      return { revoked: true };
+    }),
+
+    get('statement', statement),
+    get('statement.csv', (ctx) => {
+      ctx.set('Content-Type', 'text/csv; charset=utf-8');
+      ctx.attachment('statement.csv');
+      return statementCsv(ledger.history(account(ctx).id, parse(schema.statementFilter, ctx.query)));
+    }),
+
+    ...(purchases
+      ? [
+          get('packs', () =>
+            purchases.packs.map(({ id, credits, price, currency }) => ({
+              id,
+              credits: credits / 4,
+              price,
+              currency,
+            })),
+          ),
+          post('checkout', async (ctx) => {
+            const url = await purchases.checkout(account(ctx).id, parse(schema.checkout, inBody(ctx)).pack);
+            if (url === undefined) throw fail('not_found', { detail: 'There is no such pack.' });
+            return { url };
+          }),
+        ]
+      : []),
+
+    get('images', (ctx) =>
+      improve
+        .list({ accountId: account(ctx).id })
+        .toReversed()
+        .map(imageInfo),
+    ),
+    post('images/:id/delete', async (ctx) => {
+      const id = inPath(ctx, 'id');
+      const image = improve.get(id);
+      if (image?.accountId !== account(ctx).id || !(await improve.delete(id)))
+        throw fail('not_found', { detail: `There is no image ${excerpt(id)}.` });
+      write(ctx, { action: 'image.delete', subject: id });
+      return { deleted: true };
+    }),
+
+    get('export', (ctx) => {
+      write(ctx, { action: 'data.export' });
+      ctx.attachment('cutout-data.zip');
+      ctx.type = 'application/zip';
+      return exportArchive(account(ctx), parts);
+    }),
+    post('delete', deleteAccount),
+
+    get(
+      'operator/accounts',
+      async (ctx) => {
+        const wanted = parse(schema.search, ctx.query).search.toLowerCase();
+        const found = accounts
+          .list()
+          .filter(({ id, name, email }) =>
+            [id, name, email ?? ''].some((text) => text.toLowerCase().includes(wanted)),
+          );
+        return Promise.all(found.map(({ id }) => info(id)));
+      },
+      operatorsOnly,
+    ),
+    get('operator/accounts/:id', (ctx) => info(inPath(ctx, 'id')), operatorsOnly),
+    post(
+      'operator/accounts/:id/grant',
+      async (ctx) => {
+        const id = inPath(ctx, 'id');
+        await info(id);
+        const { credits, note, reference } = parse(schema.grant, inBody(ctx));
+        try {
+          const { outcome } = ledger.post(id, { kind: 'grant', amount: credits, note, reference });
+          if (outcome === 'posted')
+            write(ctx, {
+              action: 'credits.grant',
+              subject: id,
+              detail: `${formatCredits(credits)}: ${note}`,
+            });
+        } catch (error) {
+          if (!(error instanceof StoreError)) throw error;
+          throw fail('malformed_request', { detail: excerpt(error.message, 300) });
+        }
+        return info(id);
+      },
+      operatorsOnly,
+    ),
+    post(
+      'operator/keys/:id/revoke',
+      (ctx) => {
+        const id = inPath(ctx, 'id');
+        if (!accounts.revokeKey(id)) throw noKey(id);
+        write(ctx, { action: 'key.revoke', subject: id });
+        return { revoked: true };
+      },
+      operatorsOnly,
+    ),
+    get(
+      'operator/audit',
+      (ctx): Audit => {
+        const { before, limit } = parse(schema.auditPage, ctx.query);
+        const { entries, next } = pageOf(audit.list({ before, limit: limit + 1 }), limit);
+        return { entries: entries.map(auditInfo), next };
+      },
+      operatorsOnly,
+    ),
+  ];
+}

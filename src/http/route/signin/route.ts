@@ -1,0 +1,141 @@
+import type { AuditLog } from '../../../accounts/audit.ts';
+import type { Attempt, Provider } from '../../../accounts/oidc.ts';
+import type { Sessions } from '../../../accounts/sessions.ts';
+import { ProviderDown, SignInRefused } from '../../../accounts/signInErrors.ts';
+import type { SignIns } from '../../../accounts/signIns.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
+import type { QuarterCredits } from '../../../billing/price.ts';
+import { excerpt, fail } from '../../../errors.ts';
+import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import type { Logger } from '../../../ops/log.ts';
+import type { Context, Middleware } from '../../context.ts';
+import { type Cookies, createCookie } from '../../cookies.ts';
+import type { Route } from '../../router.ts';
+
+export interface SignInParts {
+  readonly providers: readonly Provider[];
+  readonly sessions: Sessions;
+  readonly signIns: SignIns;
+  readonly audit: AuditLog;
+  readonly attempts: Attempts;
+  readonly cookie: Cookies;
+  /** The service is reached over https. */
+  readonly secure: boolean;
+  readonly logger: Logger;
+  readonly ledger: Ledger;
+  /** What an account gets at its first sign-in. */
+  readonly signUpCredits: QuarterCredits;
+}
+
+/** Seconds a visitor may take at the provider. */
+const attemptSeconds = 600;
+
+const write = (provider: Provider, attempt: Attempt) =>
+  Buffer.from(JSON.stringify({ ...attempt, provider: provider.options.id, at: Date.now() })).toString(
+    'base64url',
+  );
+
+/** The attempt that this browser began at this provider; undefined when there is none or it took too long. */
+function read(provider: Provider, text: string | undefined): Attempt | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const found: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (typeof found !== 'object' || found === null) return undefined;
+    const { state, nonce, verifier, provider: id, at } = found as Record<string, unknown>;
+    if (typeof state !== 'string' || typeof nonce !== 'string' || typeof verifier !== 'string')
+      return undefined;
+    if (id !== provider.options.id || typeof at !== 'number' || Date.now() - at > attemptSeconds * 1000)
+      return undefined;
+    return { state, nonce, verifier };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * `GET /sign-in/<provider>` leads to the provider, `…/callback` comes back from it. What went wrong is told by the
+ * console's page, `/console?problem=<word>`: there is nothing about the person in an address.
+ */
+export function signInRoutes(parts: SignInParts): Route[] {
+  const { providers, sessions, signIns, audit, attempts, cookie, secure, logger, ledger, signUpCredits } =
+    parts;
+  const pending = createCookie('cutout-sign-in', secure);
+
+  const providerOf = (ctx: Context): Provider => {
+    const { provider: id = '' } = (ctx as Context & { params: Readonly<Record<string, string>> }).params;
+    const provider = providers.find(({ options }) => options.id === id);
+    if (!provider) throw fail('not_found', { detail: `No such path: ${excerpt(ctx.path)}` });
+    return provider;
+  };
+  const go = (ctx: Context, to: string) => {
+    ctx.set('Cache-Control', 'no-store');
+    ctx.set('Referrer-Policy', 'no-referrer');
+    ctx.redirect(to);
+  };
+  const problem = (ctx: Context, error: unknown) => {
+    const { requestId, facts } = ctx.state;
+    if (error instanceof ProviderDown) {
+      logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
+      facts['problem'] = 'provider-down';
+      return go(ctx, '/console?problem=provider-down');
+    }
+    if (!(error instanceof SignInRefused)) throw error;
+    logger.info({ request: requestId, err: error }, 'sign-in refused');
+    facts['problem'] = 'refused';
+    attempts.failed(sourceOf(ctx.ip));
+    go(ctx, '/console?problem=refused');
+  };
+
+  const brake: Middleware = async (ctx, next) => {
+    if (attempts.wait(sourceOf(ctx.ip)) > 0) return go(ctx, '/console?problem=too-many');
+    await next();
+  };
+
+  const begin: Middleware = async (ctx) => {
+    const provider = providerOf(ctx);
+    try {
+      const { url, attempt } = await provider.begin();
+      pending.set(ctx, write(provider, attempt), attemptSeconds);
+      go(ctx, url.href);
+    } catch (error) {
+      problem(ctx, error);
+    }
+  };
+
+  const finish: Middleware = async (ctx) => {
+    const provider = providerOf(ctx);
+    const attempt = read(provider, pending.get(ctx));
+    // Whatever comes of it: the same answer of the provider is not taken twice.
+    pending.clear(ctx);
+    try {
+      if (!attempt) throw new SignInRefused('This browser began no sign-in, or took too long.');
+      const { person, operator, idToken } = await provider.finish(
+        new URLSearchParams(ctx.querystring),
+        attempt,
+      );
+      const { account, created } = signIns.accountOf(person);
+      const address = ctx.ip;
+      if (created) audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
+      // By its reference, so that a server that died between account and grant makes up for it.
+      const reference = 'first-sign-in';
+      if (signUpCredits > 0 && !ledger.hasReference(account.id, 'grant', reference)) {
+        ledger.post(account.id, { kind: 'grant', amount: signUpCredits, reference, note: 'first sign-in' });
+      }
+      audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
+      const { token } = await sessions.open(
+        { accountId: account.id, operator, provider: { id: provider.options.id, idToken } },
+        cookie.get(ctx),
+      );
+      ctx.state.facts['account'] = account.id;
+      cookie.set(ctx, token);
+      go(ctx, '/console');
+    } catch (error) {
+      problem(ctx, error);
+    }
+  };
+
+  return [
+    { method: 'GET', paths: ['/sign-in/:provider'], handlers: [brake, begin] },
+    { method: 'GET', paths: ['/sign-in/:provider/callback'], handlers: [brake, finish] },
+  ];
+}

@@ -1,0 +1,288 @@
+import test, { type ExecutionContext } from 'ava';
+import { unzipSync } from 'fflate';
+import type {
+  AccountInfo,
+  Audit,
+  NewKey,
+  Overview,
+  SessionInfo,
+  Statement,
+} from '../../src/http/route/console/api.ts';
+import { Browser } from '../fixtures/browser.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+
+/** A service and a browser whose session a one-time link opened. */
+async function open(t: ExecutionContext, options: ServiceOptions = {}) {
+  const service = await startService(t, options);
+  const browser = new Browser();
+  const base = `${service.url}/console/api`;
+  const post = (path: string, body: object = {}, headers: Record<string, string> = {}) =>
+    browser.fetch(`${base}/${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf, ...headers },
+      body: JSON.stringify(body),
+    });
+  let csrf = '';
+  const link = service.signIns.createLink(service.accountId);
+  const opened = (await (await post('link', { token: link })).json()) as SessionInfo;
+  t.true(opened.signedIn);
+  csrf = opened.signedIn ? opened.csrf : '';
+  const get = (path: string) => browser.fetch(`${base}/${path}`);
+  return {
+    service,
+    browser,
+    link,
+    post,
+    get,
+    read: async <T>(path: string): Promise<T> => (await get(path)).json() as Promise<T>,
+  };
+}
+
+async function codeOf(answer: Response): Promise<string | undefined> {
+  const { errors } = (await answer.json()) as { errors: { code: string }[] };
+  return errors[0]?.code;
+}
+
+const call = ({ url }: Service, key: string, fields: Record<string, string | Buffer>) =>
+  fetch(`${url}/v1.0/cutout`, { method: 'POST', headers: { 'X-Api-Key': key }, body: form(fields) });
+
+test('a link opens the console once', async (t) => {
+  const { link, service } = await open(t);
+  const again = await fetch(`${service.url}/console/api/link`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ token: link }),
+  });
+  t.is(again.status, 401);
+  t.is(await codeOf(again), 'not_signed_in');
+  t.false(service.text().includes(link));
+});
+
+test('a link that is too old opens nothing, and guessing has to wait', async (t) => {
+  let now = Date.now();
+  const service = await startService(t, { now: () => now, attempts: 3 });
+  const late = service.signIns.createLink(service.accountId);
+  now += 3_600_001;
+  const use = (token: string) =>
+    fetch(`${service.url}/console/api/link`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+  t.is((await use(late)).status, 401);
+  t.is((await use('guess')).status, 401);
+  t.is((await use('guess')).status, 401);
+  const slowed = await use(service.signIns.createLink(service.accountId));
+  t.is(slowed.status, 429);
+  t.true(Number(slowed.headers.get('retry-after')) > 0);
+  now += 60_000;
+  t.is((await use(service.signIns.createLink(service.accountId))).status, 200);
+});
+
+test('nothing is told without a session, and no other origin may read', async (t) => {
+  const service = await startService(t);
+  for (const path of [
+    'overview',
+    'keys',
+    'statement',
+    'statement.csv',
+    'images',
+    'export',
+    'operator/audit',
+  ]) {
+    const answer = await fetch(`${service.url}/console/api/${path}`);
+    t.is(answer.status, 401, path);
+    t.is(await codeOf(answer), 'not_signed_in');
+    t.is(answer.headers.get('access-control-allow-origin'), null);
+    t.is(answer.headers.get('cache-control'), 'no-store');
+  }
+});
+
+test('a change needs the token of the session and comes from the own pages', async (t) => {
+  const { post, service } = await open(t);
+  const forged = async (headers: Record<string, string>) => {
+    const answer = await post('keys', { name: 'x' }, headers);
+    t.is(answer.status, 403);
+    t.is(await codeOf(answer), 'forged_request');
+  };
+  await forged({ 'X-CSRF-Token': '' });
+  await forged({ 'X-CSRF-Token': 'another' });
+  await forged({ Origin: 'https://evil.test' });
+  await forged({ 'Sec-Fetch-Site': 'cross-site' });
+  await forged({ 'Sec-Fetch-Site': 'same-site' });
+  t.is(service.books.accounts.keys(service.accountId).length, 1);
+  t.is((await post('keys', { name: 'x' }, { Origin: service.url })).status, 200);
+});
+
+test('a key is made, shown once, used, and revoked at once', async (t) => {
+  const { post, get, read, service } = await open(t);
+  const { id, key, name } = (await (await post('keys', { name: 'My <b>key' })).json()) as NewKey;
+  t.is(name, 'My <b>key');
+  t.is((await call(service, key, { image_file: await scene() })).status, 200);
+  const text = await (await get('keys')).text();
+  t.false(text.includes(key));
+  t.true(JSON.parse(text).some((each: NewKey) => each.id === id && each.lastUsedAt !== null));
+  t.deepEqual(await (await post(`keys/${id}/revoke`)).json(), { revoked: true });
+  t.is((await call(service, key, { image_file: await scene() })).status, 403);
+  t.is((await post(`keys/${id}/revoke`)).status, 404);
+  t.false(service.text().includes(key));
+  const audit = await read<Audit>('operator/audit');
+  t.deepEqual(
+    audit.entries.map(({ action }) => action),
+    ['key.revoke', 'key.create', 'sign-in'],
+  );
+});
+
+test('keys of other accounts cannot be seen or revoked', async (t) => {
+  const { post, get, service } = await open(t);
+  const other = service.books.accounts.create('Other').id;
+  const { id, key } = service.books.accounts.createKey(other);
+  t.is((await post(`keys/${id}/revoke`)).status, 404);
+  t.false((await (await get('keys')).text()).includes(id));
+  t.truthy(service.books.accounts.authenticate(key));
+});
+
+test('overview and statement are the books', async (t) => {
+  const { read, get, service } = await open(t, { credits: 10, freePreviews: 1, rate: 500 });
+  const preview = { image_file: await scene({ width: 300, height: 200 }), size: 'preview' };
+  const full = { image_file: await scene({ width: 900, height: 700 }), size: 'full' };
+  for (const fields of [preview, preview, full]) t.is((await call(service, service.key, fields)).status, 200);
+
+  const overview = await read<Overview>('overview');
+  t.is(overview.credits, 8.75);
+  t.deepEqual(overview.free, { leftToday: 0, leftThisMonth: 0, perDay: 0, perMonth: 1 });
+  t.is(overview.days.length, 30);
+  const today = new Date().toISOString().slice(0, 10);
+  t.deepEqual(overview.days.at(-1), { day: today, free: 1, preview: 1, full: 1, credits: 1.25 });
+  t.is(overview.rate.limit, 500);
+  t.is(overview.rate.remaining, 497);
+
+  const all = await read<Statement>('statement');
+  t.is(all.entries[0]?.balance, 8.75);
+  t.is(all.entries.at(-1)?.kind, 'grant');
+  t.is(all.next, null);
+  const pages: number[] = [];
+  let next: number | null = null;
+  do {
+    const page: Statement = await read<Statement>(
+      `statement?limit=2${next === null ? '' : `&before=${next}`}`,
+    );
+    pages.push(...page.entries.map(({ id }) => id));
+    next = page.next;
+  } while (next !== null);
+  t.deepEqual(
+    pages,
+    all.entries.map(({ id }) => id),
+  );
+  const settled = await read<Statement>('statement?kind=settle');
+  t.deepEqual([...new Set(settled.entries.map(({ kind }) => kind))], ['settle']);
+  t.is((await get('statement?kind=nothing')).status, 400);
+
+  const csv = await get('statement.csv?kind=grant');
+  t.regex(csv.headers.get('content-disposition') ?? '', /attachment; filename="statement.csv"/);
+  t.is((await csv.text()).split('\r\n').length, 3);
+});
+
+test('images handed in are listed and deleted, only those of the account', async (t) => {
+  const { post, read, service } = await open(t);
+  const hand = (key: string) =>
+    fetch(`${service.url}/v1.0/improve`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': key },
+      body: picture(),
+    });
+  const bytes = await scene();
+  const picture = () => form({ image_file: bytes, image_filename: 'a<i>.jpg' });
+  const { id } = (await (await hand(service.key)).json()) as { id: string };
+  const other = service.books.accounts.create('Other').id;
+  const foreign = (await (await hand(service.books.accounts.createKey(other).key)).json()) as { id: string };
+  const images = await read<{ id: string; name: string }[]>('images');
+  t.deepEqual(
+    images.map((image) => [image.id, image.name]),
+    [[id, 'a<i>.jpg']],
+  );
+  t.is((await post(`images/${foreign.id}/delete`)).status, 404);
+  t.is((await post(`images/${id}/delete`)).status, 200);
+  t.deepEqual(await read('images'), []);
+  t.is(service.improve.list().length, 1);
+});
+
+test('the data of an account can be taken along, whole', async (t) => {
+  const { get, service } = await open(t);
+  const picture = await scene();
+  await fetch(`${service.url}/v1.0/improve`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: picture }),
+  });
+  const answer = await get('export');
+  t.is(answer.headers.get('content-type'), 'application/zip');
+  const files = unzipSync(new Uint8Array(await answer.arrayBuffer()));
+  const names = Object.keys(files).sort();
+  t.is(names.length, 3);
+  t.deepEqual(Buffer.from(files[names[1] ?? ''] ?? []), picture);
+  const facts = JSON.parse(Buffer.from(files['account.json'] ?? []).toString());
+  t.is(facts.account.name, 'Test');
+  t.is(facts.keys.length, 1);
+  t.false(JSON.stringify(facts).includes(service.key));
+  t.is(facts.statement.length, 1);
+  t.is(facts.images.length, 1);
+});
+
+test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
+  const { post, service, read } = await open(t, { credits: 3 });
+  await fetch(`${service.url}/v1.0/improve`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: await scene() }),
+  });
+  t.is((await post('delete', { name: 'Somebody' })).status, 400);
+  t.is((await post('delete', { name: 'Test' })).status, 200);
+  t.is((await call(service, service.key, { image_file: await scene() })).status, 403);
+  t.false((await read<SessionInfo>('session')).signedIn);
+  t.is(service.improve.list().length, 0);
+  const account = service.books.accounts.get(service.accountId);
+  t.is(account.name, 'deleted account');
+  t.is(account.email, null);
+  t.not(account.deletedAt, null);
+  t.is(service.books.ledger.statement(service.accountId).length, 1);
+  t.deepEqual(service.books.ledger.verify(), []);
+});
+
+test('operators see accounts, grant once however often it is sent, and revoke', async (t) => {
+  const { post, read, service } = await open(t);
+  const other = service.books.accounts.create('Other').id;
+  const { id, key } = service.books.accounts.createKey(other);
+  t.is((await read<AccountInfo[]>('operator/accounts?search=OTHER')).length, 1);
+  const grant = { credits: 2.5, note: 'sorry', reference: 'page-1' };
+  for (let i = 0; i < 2; i++) {
+    const answer = await post(`operator/accounts/${other}/grant`, grant);
+    t.is(((await answer.json()) as AccountInfo).credits, 2.5);
+  }
+  for (const credits of [0, -1, 0.3, 'x'])
+    t.is((await post(`operator/accounts/${other}/grant`, { ...grant, credits, reference: 'r' })).status, 400);
+  t.is((await post(`operator/accounts/${other}/grant`, { ...grant, credits: 1 })).status, 400);
+  t.is((await post('operator/accounts/nobody/grant', grant)).status, 404);
+  t.is((await post(`operator/keys/${id}/revoke`)).status, 200);
+  t.is(service.books.accounts.authenticate(key), undefined);
+  const { entries } = await read<Audit>('operator/audit?limit=2');
+  t.like(entries[0], { action: 'key.revoke', subject: id, actor: service.accountId, address: '127.0.0.1' });
+  t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
+});
+
+test('unknown keys of one address have to wait; a key that was good passes', async (t) => {
+  let now = Date.now();
+  const service = await startService(t, { attempts: 5, now: () => now });
+  const account = (key: string) => fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
+  const fresh = service.books.accounts.createKey(service.accountId).key;
+  t.is((await account(service.key)).status, 200);
+  for (let i = 0; i < 5; i++) t.is((await account(`guess-${i}`)).status, 403);
+  const slowed = await account('guess-6');
+  t.is(slowed.status, 429);
+  t.true(Number(slowed.headers.get('retry-after')) > 0);
+  t.is((await account(service.key)).status, 200, 'was good before');
+  t.is((await account(fresh)).status, 429, 'not known to be good yet');
+  now += 60_000;
+  t.is((await account(fresh)).status, 200);
+});

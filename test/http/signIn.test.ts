@@ -1,0 +1,308 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
+import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
+import { Browser } from '../fixtures/browser.ts';
+import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
+import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+
+/** A port that nobody listens on: the provider must know where people come back to before the service runs. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+interface Setting {
+  readonly oidc?: Partial<OidcOptions>;
+  readonly provider?: Partial<ProviderOptions>;
+  readonly service?: ServiceOptions;
+}
+
+async function start(t: ExecutionContext, { oidc, provider, service: more }: Setting = {}) {
+  const port = await freePort();
+  const publicUrl = `http://127.0.0.1:${port}`;
+  const redirectUrl = `${publicUrl}/sign-in/1/callback`;
+  const server = await startOidc(t, { redirectUrl, returnUrl: `${publicUrl}/console`, ...oidc });
+  const { issuer, clientId, clientSecret } = server;
+  const options: ProviderOptions = {
+    id: '1',
+    name: 'Company',
+    issuer,
+    clientId,
+    clientSecret,
+    redirectUrl,
+    operatorClaim: { name: 'groups', value: 'cutout-admins' },
+    operators: ['boss@people.test'],
+    ...provider,
+  };
+  const service = await startService(t, { port, publicUrl, providers: [new Provider(options)], ...more });
+  const browser = new Browser();
+  return {
+    service,
+    browser,
+    server,
+    issuer,
+    /** Through the provider's forms, up to the address that leads back. */
+    comeBack: (login: string, who = browser) =>
+      throughProvider(who, `${service.url}/sign-in/1`, login, issuer),
+    session: async (who = browser): Promise<SessionInfo> =>
+      (await who.fetch(`${service.url}/console/api/session`)).json() as Promise<SessionInfo>,
+  };
+}
+
+const csrfOf = (session: SessionInfo) => (session.signedIn ? session.csrf : '');
+
+const post = (browser: Browser, { url }: Service, path: string, csrf: string, body: object = {}) =>
+  browser.fetch(`${url}/console/api/${path}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf },
+    body: JSON.stringify(body),
+  });
+
+for (const inToken of [true, false]) {
+  test(`signs in, makes the account once, and finds it again (person told by ${inToken ? 'token' : 'userinfo'})`, async (t) => {
+    const { service, browser, comeBack, session } = await start(t, {
+      oidc: { inToken },
+      service: { signUpCredits: 5 },
+    });
+    t.like(await session(), { signedIn: false, link: false, providers: [{ id: '1', name: 'Company' }] });
+
+    const answer = await browser.fetch(await comeBack('ann'));
+    t.is(answer.status, 302);
+    t.is(answer.headers.get('location'), '/console');
+    const first = await session();
+    t.like(first, {
+      signedIn: true,
+      operator: false,
+      account: { name: 'Person ann', email: 'ann@people.test' },
+    });
+    const id = first.signedIn ? first.account.id : '';
+    t.is((await service.books.ledger.balance(id)).credits, 20 as never);
+
+    const elsewhere = new Browser();
+    await elsewhere.fetch(await comeBack('ann', elsewhere));
+    const second = await session(elsewhere);
+    t.is(second.signedIn && second.account.id, id);
+    t.is((await service.books.ledger.balance(id)).credits, 20 as never);
+    t.deepEqual(
+      service.audit.list({ limit: 9 }).map(({ action }) => action),
+      ['sign-in', 'sign-in', 'account.create'],
+    );
+  });
+}
+
+test('cookies are out of reach of scripts and other sites; behind TLS they are Secure and of this host', async (t) => {
+  const { browser, comeBack } = await start(t);
+  const [line = ''] = (await browser.fetch(await comeBack('ann'))).headers
+    .getSetCookie()
+    .filter((each) => each.startsWith('cutout-session='));
+  t.regex(line, /; path=\/;.*samesite=lax.*; httponly/i);
+  t.notRegex(line, /secure/i);
+
+  const secure = await startService(t, { publicUrl: 'https://cutout.example.test' });
+  const token = secure.signIns.createLink(secure.accountId);
+  const opened = await post(new Browser(), secure, 'link', '', { token });
+  t.is(opened.status, 200);
+  t.regex(opened.headers.getSetCookie().join(), /^__Host-cutout-session=.*; path=\/;.*; secure; httponly/i);
+});
+
+test('the session changes at every sign-in: what a visitor had before is worth nothing after', async (t) => {
+  const { service, browser, comeBack, session } = await start(t);
+  browser.setCookie(service.url, 'cutout-session', 'chosen-by-somebody-else');
+  await browser.fetch(await comeBack('ann'));
+  const first = browser.cookie(service.url, 'cutout-session') ?? '';
+  t.not(first, 'chosen-by-somebody-else');
+  await browser.fetch(await comeBack('ann'));
+  t.not(browser.cookie(service.url, 'cutout-session'), first);
+  const old = new Browser();
+  old.setCookie(service.url, 'cutout-session', first);
+  t.false((await session(old)).signedIn);
+});
+
+test('operators are known by claim or by verified address', async (t) => {
+  const { comeBack, session } = await start(t, {
+    oidc: {
+      claims: (login) => ({
+        groups: login === 'carl' ? ['people', 'cutout-admins'] : ['people'],
+        email_verified: login !== 'boss2',
+        ...(login === 'boss2' && { email: 'boss@people.test' }),
+      }),
+    },
+  });
+  const operator = async (login: string) => {
+    const browser = new Browser();
+    await browser.fetch(await comeBack(login, browser));
+    const found = await session(browser);
+    return found.signedIn && found.operator;
+  };
+  t.true(await operator('carl'));
+  t.true(await operator('boss'));
+  t.false(await operator('ann'));
+  t.false(await operator('boss2'), 'an address nobody verified');
+});
+
+test('who is no operator sees and changes nothing of others', async (t) => {
+  const { service, browser, comeBack, session } = await start(t);
+  await browser.fetch(await comeBack('ann'));
+  const csrf = csrfOf(await session());
+  const account = `operator/accounts/${service.accountId}`;
+  const answers = [
+    ...['operator/accounts', account, 'operator/audit'].map((path) =>
+      browser.fetch(`${service.url}/console/api/${path}`),
+    ),
+    ...[`${account}/grant`, 'operator/keys/x/revoke'].map((path) => post(browser, service, path, csrf)),
+  ];
+  for (const answer of await Promise.all(answers)) {
+    t.is(answer.status, 403);
+    t.regex(await answer.text(), /"code":"operators_only"/);
+  }
+});
+
+test('a wrong state, an answer of another browser and a replayed one are refused', async (t) => {
+  const { browser, comeBack, session } = await start(t);
+  const refused = async (who: Browser, url: URL) => {
+    const answer = await who.fetch(url);
+    t.is(answer.headers.get('location'), '/console?problem=refused');
+    t.false((await session(who)).signedIn);
+  };
+  const forged = await comeBack('ann');
+  forged.searchParams.set('state', 'another');
+  await refused(browser, forged);
+
+  const stolen = await comeBack('ann');
+  await refused(new Browser(), stolen);
+
+  const replayed = await comeBack('ann');
+  t.is((await browser.fetch(replayed)).headers.get('location'), '/console');
+  const thief = new Browser();
+  await refused(thief, replayed);
+});
+
+test('an answer that is replayed with its own cookie is refused by the provider', async (t) => {
+  const { service, browser, comeBack, session } = await start(t);
+  const back = await comeBack('ann');
+  const pending = browser.cookie(service.url, 'cutout-sign-in') ?? '';
+  await browser.fetch(back);
+  const again = new Browser();
+  again.setCookie(service.url, 'cutout-sign-in', pending);
+  t.is((await again.fetch(back)).headers.get('location'), '/console?problem=refused');
+  t.false((await session(again)).signedIn);
+});
+
+test('ID tokens: expired, of another nonce, audience, issuer or key are refused; small differences of clocks are not', async (t) => {
+  const { server, session, comeBack } = await start(t);
+  const ends = async (...change: Parameters<typeof server.tamper>) => {
+    server.tamper(...change);
+    const browser = new Browser();
+    const answer = await browser.fetch(await comeBack('ann', browser));
+    t.is((await session(browser)).signedIn, answer.headers.get('location') === '/console');
+    return answer.headers.get('location');
+  };
+  const now = Math.floor(Date.now() / 1000);
+  const refused = '/console?problem=refused';
+  t.is(await ends((claims) => ({ ...claims, iat: now - 7200, exp: now - 3600 })), refused);
+  t.is(await ends((claims) => ({ ...claims, nonce: 'another' })), refused);
+  t.is(await ends((claims) => ({ ...claims, aud: 'another' })), refused);
+  t.is(await ends((claims) => ({ ...claims, iss: 'https://another.test' })), refused);
+  t.is(await ends((claims) => claims, true), refused);
+  t.is(await ends((claims) => ({ ...claims, iat: now + 30, exp: now + 600 })), '/console');
+  t.is(await ends((claims) => ({ ...claims, iat: now - 600, exp: now - 30 })), '/console');
+});
+
+test('keys that the provider changed are fetched anew', async (t) => {
+  const { server, browser, comeBack, session } = await start(t);
+  await browser.fetch(await comeBack('ann'));
+  t.true((await session()).signedIn);
+  server.rotate();
+  const later = new Browser();
+  await later.fetch(await comeBack('ann', later));
+  t.true((await session(later)).signedIn);
+});
+
+test('a provider that is down leads back to a page that says so, and the API keeps working', async (t) => {
+  const { service, server, browser, session } = await start(t);
+  server.stop();
+  const answer = await browser.fetch(`${service.url}/sign-in/1`);
+  t.is(answer.headers.get('location'), '/console?problem=provider-down');
+  t.false((await session()).signedIn);
+  const account = await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': service.key } });
+  t.is(account.status, 200);
+  t.true(service.text().includes('provider down'));
+});
+
+test('signing out ends the session here and says where it ends there', async (t) => {
+  const { service, browser, comeBack, session, issuer } = await start(t);
+  await browser.fetch(await comeBack('ann'));
+  const before = browser.cookie(service.url, 'cutout-session') ?? '';
+  const answer = await post(browser, service, 'sign-out', csrfOf(await session()));
+  const { redirect } = (await answer.json()) as { redirect: string };
+  t.true(redirect.startsWith(`${issuer}/session/end?`));
+  t.is(new URL(redirect).searchParams.get('post_logout_redirect_uri'), `${service.url}/console`);
+  t.is(browser.cookie(service.url, 'cutout-session'), undefined);
+  const thief = new Browser();
+  thief.setCookie(service.url, 'cutout-session', before);
+  t.false((await session(thief)).signedIn);
+});
+
+test('sessions end when nothing happens, and in any case after their time', async (t) => {
+  let now = Date.now();
+  const { comeBack, session } = await start(t, {
+    service: { session: { idleMs: 600_000, absoluteMs: 1_500_000 }, now: () => now },
+  });
+  const idle = new Browser();
+  await idle.fetch(await comeBack('ann', idle));
+  now += 500_000;
+  t.true((await session(idle)).signedIn);
+  now += 500_000;
+  t.true((await session(idle)).signedIn, 'the request before counts');
+  now += 550_000;
+  t.false((await session(idle)).signedIn, 'longer than it may take in all');
+
+  const busy = new Browser();
+  await busy.fetch(await comeBack('ann', busy));
+  now += 600_000;
+  t.false((await session(busy)).signedIn);
+});
+
+test('failed sign-ins of one address have to wait; the API does not', async (t) => {
+  let now = Date.now();
+  const { service, comeBack } = await start(t, { service: { attempts: 3, now: () => now } });
+  const callback = `${service.url}/sign-in/1/callback?code=x&state=y`;
+  for (let i = 0; i < 3; i++) await new Browser().fetch(callback);
+  const slowed = await new Browser().fetch(`${service.url}/sign-in/1`);
+  t.is(slowed.headers.get('location'), '/console?problem=too-many');
+  now += 60_000;
+  const browser = new Browser();
+  t.is((await browser.fetch(await comeBack('ann', browser))).headers.get('location'), '/console');
+});
+
+test('hostile names are kept and given back as text, never as anything else', async (t) => {
+  const name = '<script>alert(1)</script>"\'=cmd|';
+  const { service, browser, comeBack, session } = await start(t, {
+    oidc: { claims: () => ({ name, groups: ['cutout-admins'] }) },
+  });
+  await browser.fetch(await comeBack('eve'));
+  const found = await session();
+  t.is(found.signedIn && found.account.name, name);
+  const answer = await browser.fetch(`${service.url}/console/api/operator/accounts?search=script`);
+  t.is(answer.headers.get('content-type'), 'application/json; charset=utf-8');
+  t.is(answer.headers.get('x-content-type-options'), 'nosniff');
+  t.is(((await answer.json()) as AccountInfo[])[0]?.name, name);
+});
+
+test('neither session, code, token nor secret is in the log', async (t) => {
+  const { service, server, browser, comeBack } = await start(t);
+  const back = await comeBack('ann');
+  await browser.fetch(back);
+  const secrets = [
+    browser.cookie(service.url, 'cutout-session'),
+    back.searchParams.get('code'),
+    back.searchParams.get('state'),
+    server.clientSecret,
+  ];
+  for (const secret of secrets) t.false(service.text().includes(secret ?? 'missing'));
+});
