@@ -1,20 +1,10 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
+import { freePort } from '../fixtures/net.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
 import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
-
-/** A port that nobody listens on: the provider must know where people come back to before the service runs. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 interface Setting {
   readonly oidc?: Partial<OidcOptions>;

@@ -1,5 +1,6 @@
 import { render } from 'preact';
-import { Top } from '../ui/Top.tsx';
+import '../style/console.css';
+import { Console } from './Console.tsx';
 
 const page = document.getElementById('page');
-if (page) render(<Top here="/console" />, page);
+if (page) render(<Console />, page);

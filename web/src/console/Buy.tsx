@@ -1,0 +1,42 @@
+import { useState } from 'preact/hooks';
+import type { PackInfo } from '../../../src/http/route/console/api.ts';
+import { post } from '../lib/console.ts';
+import { credits, price } from '../ui/format.ts';
+import { Show } from '../ui/Show.tsx';
+import { messageOf, useLoad } from '../ui/useLoad.ts';
+
+/** The packs on offer; paying happens on the payment service's own page. */
+export function Buy() {
+  const loaded = useLoad<readonly PackInfo[]>('packs');
+  const [trouble, setTrouble] = useState('');
+  const buy = (pack: string) => {
+    post<{ url: string }>('checkout', { pack }).then(
+      ({ url }) => location.assign(url),
+      (error: unknown) => setTrouble(messageOf(error)),
+    );
+  };
+  return (
+    <>
+      {trouble !== '' && (
+        <p class="notice error" role="alert">
+          {trouble}
+        </p>
+      )}
+      <Show loaded={loaded}>
+        {(packs) => (
+          <div class="tiles">
+            {packs.map((pack) => (
+              <div key={pack.id} class="card stack">
+                <h2>{credits(pack.credits)}</h2>
+                <p class="large">{price(pack.price, pack.currency)}</p>
+                <button class="primary" type="button" onClick={() => buy(pack.id)}>
+                  Buy
+                </button>
+              </div>
+            ))}
+          </div>
+        )}
+      </Show>
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { SessionInfo } from '../../../src/http/route/console/api.ts';
+import { openLink, post, readSession } from '../lib/console.ts';
+import { Top } from '../ui/Top.tsx';
+import { messageOf } from '../ui/useLoad.ts';
+import { AccountPage } from './AccountPage.tsx';
+import { Accounts } from './Accounts.tsx';
+import { AuditPage } from './AuditPage.tsx';
+import { Buy } from './Buy.tsx';
+import { Images } from './Images.tsx';
+import { Keys } from './Keys.tsx';
+import { OverviewPage } from './OverviewPage.tsx';
+import { SignIn } from './SignIn.tsx';
+import { StatementPage } from './StatementPage.tsx';
+
+export type SignedIn = Extract<SessionInfo, { readonly signedIn: true }>;
+
+interface Page {
+  readonly id: string;
+  readonly name: string;
+  readonly shown: (session: SignedIn) => boolean;
+  readonly view: (session: SignedIn) => preact.JSX.Element;
+}
+
+const always = () => true;
+
+const pages: readonly Page[] = [
+  { id: 'overview', name: 'Overview', shown: always, view: () => <OverviewPage /> },
+  { id: 'keys', name: 'Keys', shown: always, view: () => <Keys /> },
+  { id: 'statement', name: 'Statement', shown: always, view: () => <StatementPage /> },
+  { id: 'buy', name: 'Buy credits', shown: ({ selling }) => selling, view: () => <Buy /> },
+  { id: 'images', name: 'Images', shown: always, view: () => <Images /> },
+  { id: 'account', name: 'Account', shown: always, view: (session) => <AccountPage session={session} /> },
+  { id: 'accounts', name: 'All accounts', shown: ({ operator }) => operator, view: () => <Accounts /> },
+  { id: 'audit', name: 'Audit log', shown: ({ operator }) => operator, view: () => <AuditPage /> },
+];
+
+/** A one-time link carries its token behind the #: it reaches no server before this page sends it. */
+const linkToken = () => /^#([0-9a-z]{32})$/.exec(location.hash)?.[1];
+
+/** Taken out of the address at once, so that it stays in no history. */
+function takeToken(): string | undefined {
+  const token = linkToken();
+  if (token !== undefined) history.replaceState(null, '', '/console');
+  return token;
+}
+
+/** `/console`: keys, credits and everything else of the account that is signed in. */
+export function Console() {
+  const [session, setSession] = useState<SessionInfo>();
+  const [trouble, setTrouble] = useState('');
+  const [here, setHere] = useState(location.hash.slice(1));
+
+  useEffect(() => {
+    const token = takeToken();
+    const opened = token === undefined ? readSession() : openLink(token);
+    opened
+      .catch((error: unknown) => {
+        setTrouble(messageOf(error));
+        return readSession();
+      })
+      .then(setSession)
+      .catch((error: unknown) => setTrouble(messageOf(error)));
+    const follow = () => setHere(location.hash.slice(1));
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+
+  const signOut = () => {
+    post<{ redirect: string | null }>('sign-out').then(
+      ({ redirect }) => location.assign(redirect ?? '/console'),
+      () => location.reload(),
+    );
+  };
+
+  if (!session?.signedIn)
+    return (
+      <>
+        <Top here="/console" />
+        <main class="console narrow">
+          {session ? (
+            <SignIn session={session} trouble={trouble} />
+          ) : (
+            <p class={trouble ? 'notice error' : 'soft'}>{trouble || 'Loading…'}</p>
+          )}
+        </main>
+      </>
+    );
+
+  const shown = pages.filter((page) => page.shown(session));
+  const page = shown.find(({ id }) => id === here) ?? shown[0];
+  return (
+    <>
+      <Top here="/console" />
+      <div class="console">
+        <aside>
+          <p class="who">
+            <strong>{session.account.name}</strong>
+            {session.account.email !== null && <span class="soft small">{session.account.email}</span>}
+          </p>
+          <nav aria-label="Console">
+            {shown.map(({ id, name }) => (
+              <a key={id} href={`#${id}`} aria-current={id === page?.id ? 'page' : undefined}>
+                {name}
+              </a>
+            ))}
+          </nav>
+          <button type="button" class="plain" onClick={signOut}>
+            Sign out
+          </button>
+        </aside>
+        <main class="stack" key={page?.id}>
+          <h1>{page?.name}</h1>
+          {page?.view(session)}
+        </main>
+      </div>
+    </>
+  );
+}

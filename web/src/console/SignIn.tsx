@@ -1,0 +1,43 @@
+import type { SessionInfo } from '../../../src/http/route/console/api.ts';
+
+const problems: Readonly<Record<string, string>> = {
+  'provider-down': 'The provider cannot be reached. Try again in a moment. The API is not concerned.',
+  refused: 'The sign-in could not be completed. Try again from here.',
+  'too-many': 'There were too many failed sign-ins from this address. Try again in a minute.',
+};
+
+/** The ways in: providers, or the link that the server printed. */
+export function SignIn({
+  session,
+  trouble,
+}: {
+  readonly session: Extract<SessionInfo, { readonly signedIn: false }>;
+  readonly trouble: string;
+}) {
+  const problem = trouble || problems[new URLSearchParams(location.search).get('problem') ?? ''];
+  return (
+    <div class="card stack">
+      <h1>Sign in</h1>
+      {problem && (
+        <p class="notice error" role="alert">
+          {problem}
+        </p>
+      )}
+      {session.providers.map(({ id, name }) => (
+        <a key={id} class="button primary" href={`/sign-in/${id}`}>
+          Sign in with {name}
+        </a>
+      ))}
+      {session.link && (
+        <>
+          <p>
+            This installation has no sign-in provider. Its console opens through a link that works once: the
+            one that <code>cutout serve</code> printed when it started, or a new one from
+          </p>
+          <pre>npm run cutout -- console</pre>
+          <p class="soft small">Run it where the server runs, with the same settings.</p>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,148 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { EntryKind, Statement } from '../../../src/http/route/console/api.ts';
+import { get } from '../lib/console.ts';
+import { at, signed } from '../ui/format.ts';
+import { messageOf } from '../ui/useLoad.ts';
+
+const kinds: Readonly<Record<EntryKind, string>> = {
+  grant: 'Granted',
+  purchase: 'Bought',
+  reserve: 'Set aside for a call',
+  settle: 'Call charged',
+  release: 'Call failed, given back',
+  refund: 'Given back',
+  adjust: 'Corrected',
+};
+
+const payments = { free: 'free preview', preview: 'preview', full: 'full result' };
+
+type Entry = Statement['entries'][number];
+
+const queryOf = (kind: string, from: string, to: string) => {
+  const query = new URLSearchParams();
+  if (kind !== '') query.set('kind', kind);
+  if (from !== '') query.set('from', from);
+  // The last day counts whole.
+  if (to !== '') query.set('to', new Date(Date.parse(to) + 86_400_000).toISOString().slice(0, 10));
+  return query;
+};
+
+/** Every entry of the ledger, newest first. */
+export function StatementPage() {
+  const [kind, setKind] = useState('');
+  const [from, setFrom] = useState('');
+  const [to, setTo] = useState('');
+  const [entries, setEntries] = useState<readonly Entry[]>();
+  const [next, setNext] = useState<number | null>(null);
+  const [trouble, setTrouble] = useState('');
+  const query = queryOf(kind, from, to).toString();
+
+  const load = async (before: number | null, known: readonly Entry[]) => {
+    const page = await get<Statement>(
+      `statement?${query}${before === null ? '' : `&before=${before}`}&limit=50`,
+    );
+    return { entries: [...known, ...page.entries], next: page.next };
+  };
+  useEffect(() => {
+    let wanted = true;
+    load(null, []).then(
+      (page) => {
+        if (!wanted) return;
+        setTrouble('');
+        setEntries(page.entries);
+        setNext(page.next);
+      },
+      (error: unknown) => wanted && setTrouble(messageOf(error)),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [query]);
+  const more = () => {
+    load(next, entries ?? []).then(
+      (page) => {
+        setEntries(page.entries);
+        setNext(page.next);
+      },
+      (error: unknown) => setTrouble(messageOf(error)),
+    );
+  };
+
+  return (
+    <>
+      <div class="row filters">
+        <span class="field">
+          <label for="kind">Kind</label>
+          <select id="kind" value={kind} onChange={({ currentTarget }) => setKind(currentTarget.value)}>
+            <option value="">all</option>
+            {Object.entries(kinds).map(([id, name]) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </span>
+        <span class="field">
+          <label for="from">From (UTC)</label>
+          <input
+            id="from"
+            type="date"
+            value={from}
+            onInput={({ currentTarget }) => setFrom(currentTarget.value)}
+          />
+        </span>
+        <span class="field">
+          <label for="to">To</label>
+          <input id="to" type="date" value={to} onInput={({ currentTarget }) => setTo(currentTarget.value)} />
+        </span>
+        <a class="button low" href={`/console/api/statement.csv?${query}`} download>
+          Download CSV
+        </a>
+      </div>
+      {trouble !== '' && (
+        <p class="notice error" role="alert">
+          {trouble}
+        </p>
+      )}
+      {entries && (
+        <div class="wide">
+          <table data-testid="statement">
+            <thead>
+              <tr>
+                <th>Time</th>
+                <th>What</th>
+                <th class="number">Credits</th>
+                <th class="number">Balance</th>
+                <th>Note</th>
+              </tr>
+            </thead>
+            <tbody>
+              {entries.map((entry) => (
+                <tr key={entry.id}>
+                  <td class="nowrap">{at(entry.at)}</td>
+                  <td>
+                    {kinds[entry.kind]}
+                    {entry.payment !== null && <span class="soft"> ({payments[entry.payment]})</span>}
+                  </td>
+                  <td class="number">{signed(entry.amount)}</td>
+                  <td class="number">{entry.balance}</td>
+                  <td>
+                    {entry.note ?? (entry.request !== null && <code class="soft">{entry.request}</code>)}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {entries.length === 0 && <p class="soft">Nothing.</p>}
+        </div>
+      )}
+      {next !== null && (
+        <p>
+          <button type="button" onClick={more}>
+            Older entries
+          </button>
+        </p>
+      )}
+    </>
+  );
+}

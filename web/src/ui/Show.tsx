@@ -1,0 +1,20 @@
+import type { ComponentChildren } from 'preact';
+import type { Loaded } from './useLoad.ts';
+
+/** What was loaded, or that it is on its way, or why it is not there. */
+export function Show<T>({
+  loaded,
+  children,
+}: {
+  readonly loaded: Loaded<T>;
+  readonly children: (value: T) => ComponentChildren;
+}) {
+  if (loaded.state === 'loading') return <p class="soft">Loading…</p>;
+  if (loaded.state === 'failed')
+    return (
+      <p class="notice error" role="alert">
+        {loaded.message}
+      </p>
+    );
+  return <>{children(loaded.value)}</>;
+}
