@@ -8,6 +8,7 @@ import { booksCommands } from './books.ts';
 import { showConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
+import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
 import { billingOf, improveOf } from './parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './run.ts';
@@ -60,6 +61,11 @@ export function addCommands(
   const open = () =>
     openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: billingOf(config) });
   for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
+
+  program
+    .command('console')
+    .description('print a link that opens the console once, within the hour')
+    .action(() => printLink(config, open, stdout));
 
   const openImages = () => {
     const { database, close } = open();

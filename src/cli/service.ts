@@ -14,14 +14,17 @@ import { type HttpServer, listen } from '../http/server.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
+import { Attempts } from '../limits/attempts.ts';
 import { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { RateLimit } from '../limits/rate.ts';
 import type { Health } from '../ops/health.ts';
 import type { Logger } from '../ops/log.ts';
 import { Results } from '../results/results.ts';
+import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
 import type { Output } from './models_progress.ts';
+import { pagesFolder } from './pages.ts';
 import { billingOf, improveOf, purchasesOf } from './parts.ts';
 import { sqliteAddon } from './sqlite.ts';
 import { version } from './version.ts';
@@ -56,8 +59,14 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: stri
   ];
 }
 
-function banner(config: Config, server: HttpServer, opened: OpenEngine, local: LocalAccount): string {
-  const url = addressOf(config, server);
+function banner(
+  config: Config,
+  server: HttpServer,
+  opened: OpenEngine,
+  local: LocalAccount,
+  link: string | undefined,
+): string {
+  const url = config.publicUrl ?? addressOf(config, server);
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
   const { info, network, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
@@ -67,6 +76,10 @@ function banner(config: Config, server: HttpServer, opened: OpenEngine, local: L
     `Network   ${network.name} on ${config.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: type=auto is told as other'}`,
     `Threads   ${describeThreads(threads)}`,
+    `Pages     ${url}/ to try it, ${url}/docs to read about it`,
+    link === undefined
+      ? `Console   ${url}/console`
+      : `Console   ${url}/console#${link}  (opens once, within the hour; \`cutout console\` prints another)`,
     ...keyLines(local, config.dataDir, url),
     '',
     '',
@@ -123,6 +136,9 @@ export async function runService(
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
+    const purchases = selling && Purchases && new Purchases(selling, ledger);
+    const attempts = new Attempts({ failures: config.failedAttempts, windowSeconds: 60 }, Date.now);
+    const people = await openConsole(config, { books, improve, rate, attempts, purchases });
     // The port first: whether it can be had is known at once, and health answers while the network loads.
     let cutout: Cutout = async () => {
       throw fail('service_unavailable');
@@ -138,7 +154,11 @@ export async function runService(
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, download, limits }),
       ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger } }),
-      ...(selling && Purchases && { purchases: new Purchases(selling, ledger) }),
+      ...(purchases && { purchases }),
+      attempts,
+      proxies: config.proxies,
+      pages: pagesFolder,
+      console: people.parts,
     });
     server = await listen(app.callback(), { host, port, timeout });
 
@@ -167,7 +187,7 @@ export async function runService(
       timeout,
     });
     health.ready();
-    out.write(banner(config, server, opened, local));
+    out.write(banner(config, server, opened, local, people.link()));
     await new Promise<void>((resolve) => {
       if (stopping.aborted) resolve();
       stopping.addEventListener('abort', () => resolve(), { once: true });
