@@ -8,12 +8,15 @@ export type AuditAction =
   | 'key.create'
   | 'key.revoke'
   | 'credits.grant'
+  | 'credits.adjust'
+  | 'credits.purchase'
+  | 'credits.refund'
   | 'image.delete'
   | 'data.export';
 
 export interface Deed {
   readonly action: AuditAction;
-  /** Account that did it; undefined: who sits at the machine. */
+  /** Account that did it; undefined: an operator at the machine, or with the admin token where there is an address. */
   readonly actor?: string | undefined;
   /** Account or key it was done to. */
   readonly subject?: string | undefined;

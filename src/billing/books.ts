@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { Accounts } from '../accounts/accounts.ts';
+import { AuditLog } from '../accounts/audit.ts';
 import { AccountTable } from '../store/accountTable.ts';
+import { AuditTable } from '../store/auditTable.ts';
 import { type Database, type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
 import { Ledger } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
@@ -17,6 +19,7 @@ export interface BooksOptions {
 export interface Books {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
+  readonly audit: AuditLog;
   readonly database: Database;
   close(): void;
 }
@@ -37,6 +40,7 @@ export function openBooks(options: BooksOptions): Books {
   return {
     accounts,
     ledger,
+    audit: new AuditLog(new AuditTable(database), now),
     database,
     close: () => {
       accounts.flush();

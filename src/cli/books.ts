@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Books } from '../billing/books.ts';
+import { postDeed, refundDeed } from '../billing/deeds.ts';
 import type { PostRequest } from '../billing/ledger.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
 import { formatCredits, parseCredits, type QuarterCredits } from '../billing/price.ts';
@@ -44,9 +45,10 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     return accountRow(account, credits, freeCalls);
   };
   const post = (idOrName: string, request: PostRequest) =>
-    using(({ accounts, ledger }) => {
+    using(({ accounts, ledger, audit }) => {
       const { id } = accounts.resolve(idOrName);
       const { outcome, balance } = ledger.post(id, request);
+      if (outcome === 'posted') audit.write(postDeed(id, request));
       const rest = `the balance of ${id} is ${formatCredits(balance)}`;
       if (outcome === 'insufficient') {
         throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
@@ -74,7 +76,12 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
       using((books) => {
         const { id } = books.accounts.create(name);
         const { key } = books.accounts.createKey(id, 'first');
-        if (credits) books.ledger.post(id, { kind: 'grant', amount: credits, note: 'account created' });
+        books.audit.write({ action: 'account.create', subject: id });
+        if (credits) {
+          const grant = { kind: 'grant', amount: credits, note: 'account created' } as const;
+          books.ledger.post(id, grant);
+          books.audit.write(postDeed(id, grant));
+        }
         out.write(`account ${id}\nkey     ${key}\n`);
       }),
     );
@@ -99,6 +106,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .action((account: string, { label }: { label: string }) =>
       using((books) => {
         const { id, key } = books.accounts.createKey(books.accounts.resolve(account).id, label);
+        books.audit.write({ action: 'key.create', subject: id });
         out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
@@ -111,6 +119,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
         if (!books.accounts.revokeKey(id)) {
           throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
         }
+        books.audit.write({ action: 'key.revoke', subject: id });
         out.write(`Key ${id} is revoked.\n`);
       }),
     );
@@ -149,6 +158,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
       using(async (books) => {
         const { id } = books.accounts.resolve(account);
         const done = books.ledger.refund(id, reservation, note);
+        if (done) books.audit.write(refundDeed(id, reservation, note));
         const balance = formatCredits((await books.ledger.balance(id)).credits);
         out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
       }),

@@ -1,5 +1,4 @@
 import Keyv from 'keyv';
-import { AuditLog } from '../accounts/audit.ts';
 import { localAccountId } from '../accounts/local.ts';
 import type { Provider } from '../accounts/oidc.ts';
 import { type Session, Sessions } from '../accounts/sessions.ts';
@@ -13,7 +12,6 @@ import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { RateLimit } from '../limits/rate.ts';
-import { AuditTable } from '../store/auditTable.ts';
 import { SignInTable } from '../store/signInTable.ts';
 
 /** The providers as configured. Their library is loaded only where there is one. */
@@ -54,7 +52,7 @@ export async function openConsole(
   },
 ): Promise<OpenConsole> {
   const { books, improve, rate, attempts, purchases } = parts;
-  const { accounts, ledger, database } = books;
+  const { accounts, ledger, audit, database } = books;
   const secure = config.publicUrl?.startsWith('https:') ?? false;
   const signIns = new SignIns(new SignInTable(database), accounts, Date.now);
   const providers = await providersOf(config);
@@ -70,7 +68,7 @@ export async function openConsole(
       signIns,
       providers,
       secure,
-      audit: new AuditLog(new AuditTable(database), Date.now),
+      audit,
       sessions: new Sessions(new Keyv<Session>(), rules, Date.now),
       cookie: sessionCookie(secure),
       freePreviews: { perMonth: config.freePreviewsMonth, perDay: config.freePreviewsDay },

@@ -153,7 +153,7 @@ export async function runService(
       rate,
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, download, limits }),
-      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger } }),
+      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
       ...(purchases && { purchases }),
       attempts,
       proxies: config.proxies,

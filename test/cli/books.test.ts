@@ -185,3 +185,27 @@ test('verify says that the books are right, or what is wrong', async (t) => {
   books.close();
   await t.throwsAsync(run('credits', 'verify'), { message: /^The balance of account acc_\w+ is 41/ });
 });
+
+test('what is done on the command line is in the audit log', async (t) => {
+  const { run, open, id } = await withAda(t);
+  await run('credits', 'adjust', id, '--note', 'broken', '--', '-0.5');
+  const made = await run('keys', 'create', id);
+  const key = /^id {2}(\w+)/.exec(made)?.[1] ?? '';
+  await run('keys', 'revoke', key);
+  const books = open();
+  t.deepEqual(
+    books.audit
+      .list({ limit: 9 })
+      .map(({ actor, action, subject, detail }) => [actor, action, subject, detail]),
+    [
+      [null, 'key.revoke', key, null],
+      [null, 'key.create', key, null],
+      [null, 'credits.adjust', id, '-0.5: broken'],
+      [null, 'credits.grant', id, '10: account created'],
+      [null, 'account.create', id, null],
+    ],
+  );
+  t.throws(() => books.database.exec('DELETE FROM audit'), { message: /append-only/ });
+  t.throws(() => books.database.exec("UPDATE audit SET detail = 'x'"), { message: /append-only/ });
+  books.close();
+});

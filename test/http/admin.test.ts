@@ -128,3 +128,18 @@ test('an account or query that does not exist is 404 or 400', async (t) => {
     t.is((await get(`/accounts/${id}/statement?${query}`)).status, 400, query);
   }
 });
+
+test('what is done with the token is in the audit log, with the address it came from', async (t) => {
+  const { books, post } = await start(t);
+  const { id } = (await post('/accounts', { name: 'Ada' })).data as { id: string };
+  await post(`/accounts/${id}/credits`, { kind: 'grant', credits: '2', note: 'welcome' });
+  const [grant, created] = books.audit.list({ limit: 9 });
+  t.like(grant, {
+    actor: null,
+    action: 'credits.grant',
+    subject: id,
+    detail: '2: welcome',
+    address: '127.0.0.1',
+  });
+  t.like(created, { actor: null, action: 'account.create', subject: id });
+});

@@ -11,6 +11,7 @@ import type {
 import { Browser } from '../fixtures/browser.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { signedEvent, stripeLike } from '../support/stripe.ts';
 
 /** A service and a browser whose session a one-time link opened. */
 async function open(t: ExecutionContext, options: ServiceOptions = {}) {
@@ -285,4 +286,25 @@ test('unknown keys of one address have to wait; a key that was good passes', asy
   t.is((await account(fresh)).status, 429, 'not known to be good yet');
   now += 60_000;
   t.is((await account(fresh)).status, 200);
+});
+
+test('packs are bought through the payment page; without any there is nothing to buy', async (t) => {
+  const { options } = await stripeLike(t);
+  const { post, read, get, service } = await open(t, { purchases: options });
+  t.deepEqual(await read('packs'), [
+    { id: '50', credits: 50, price: 900, currency: 'eur' },
+    { id: '500', credits: 500, price: 4900, currency: 'eur' },
+  ]);
+  t.deepEqual(await (await post('checkout', { pack: '50' })).json(), { url: 'https://pay.example/cs_1' });
+  t.is((await post('checkout', { pack: '7' })).status, 404);
+  const session = await read<SessionInfo>('session');
+  t.true(session.signedIn && session.selling);
+  const event = signedEvent({ metadata: { account: service.accountId, quarter_credits: '200' } });
+  const headers = { 'Stripe-Signature': event.signature };
+  const body = new Uint8Array(event.body);
+  await fetch(`${service.url}/billing/stripe`, { method: 'POST', headers, body });
+  t.is((await read<Overview>('overview')).credits, 150);
+  const plain = await open(t);
+  t.is((await plain.get('packs')).status, 404);
+  t.is((await get('packs')).status, 200);
 });

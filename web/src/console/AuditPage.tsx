@@ -28,7 +28,15 @@ export function AuditPage() {
                 {entries.map((entry) => (
                   <tr key={entry.id}>
                     <td class="nowrap">{at(entry.at)}</td>
-                    <td>{entry.actor === null ? 'at the machine' : <code>{entry.actor}</code>}</td>
+                    <td>
+                      {entry.actor !== null ? (
+                        <code>{entry.actor}</code>
+                      ) : entry.address !== null ? (
+                        'admin token'
+                      ) : (
+                        'at the machine'
+                      )}
+                    </td>
                     <td>{entry.action}</td>
                     <td>{entry.subject !== null && <code>{entry.subject}</code>}</td>
                     <td>{entry.detail}</td>

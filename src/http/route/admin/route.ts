@@ -1,4 +1,6 @@
 import type { Accounts } from '../../../accounts/accounts.ts';
+import type { AuditLog, Deed } from '../../../accounts/audit.ts';
+import { postDeed, refundDeed } from '../../../billing/deeds.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { accountRow, entryRow, keyRow, type Row, usageRow } from '../../../billing/present.ts';
 import { formatCredits } from '../../../billing/price.ts';
@@ -11,6 +13,7 @@ import { newAccount, newKey, page, parse, posting, refunding, span } from './sch
 export interface AdminParts {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
+  readonly audit: AuditLog;
 }
 
 const answers: Partial<Record<StoreCode, ErrorId>> = {
@@ -44,7 +47,8 @@ const idIn = (ctx: Context) => inPath(ctx, 'id');
  * operators pass (guard.ts); bodies have any of the three types.
  */
 export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
-  const { accounts, ledger } = parts;
+  const { accounts, ledger, audit } = parts;
+  const write = (ctx: Context, deed: Deed) => audit.write({ ...deed, address: ctx.ip });
   const show = async (id: string): Promise<Row> => {
     const account = accounts.get(id);
     const { credits, freeCalls } = await ledger.balance(id);
@@ -76,15 +80,24 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
 
   return [
     get('/accounts', () => Promise.all(accounts.list().map(({ id }) => show(id)))),
-    post('/accounts', (ctx) => show(accounts.create(parse(newAccount, inBody(ctx)).name).id)),
+    post('/accounts', (ctx) => {
+      const { id } = accounts.create(parse(newAccount, inBody(ctx)).name);
+      write(ctx, { action: 'account.create', subject: id });
+      return show(id);
+    }),
     get('/accounts/:id', (ctx) => show(idIn(ctx))),
     get('/accounts/:id/keys', (ctx) => accounts.keys(accounts.get(idIn(ctx)).id).map(keyRow)),
     /** The only answer that ever holds a key. */
-    post('/accounts/:id/keys', (ctx) => accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label)),
+    post('/accounts/:id/keys', (ctx) => {
+      const created = accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label);
+      write(ctx, { action: 'key.create', subject: created.id });
+      return created;
+    }),
     post('/keys/:id/revoke', (ctx) => {
       if (!accounts.revokeKey(idIn(ctx))) {
         throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${idIn(ctx)} that is still in use.`);
       }
+      write(ctx, { action: 'key.revoke', subject: idIn(ctx) });
       return { id: idIn(ctx), revoked: true };
     }),
     post('/accounts/:id/credits', (ctx) => {
@@ -94,6 +107,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
       }
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
       const { outcome, balance } = ledger.post(idIn(ctx), request);
+      if (outcome === 'posted') write(ctx, postDeed(idIn(ctx), request));
       if (outcome === 'insufficient') {
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
       }
@@ -102,6 +116,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     post('/accounts/:id/refunds', async (ctx) => {
       const { reservation, note } = parse(refunding, inBody(ctx));
       const done = ledger.refund(idIn(ctx), reservation, note);
+      if (done) write(ctx, refundDeed(idIn(ctx), reservation, note));
       return { outcome: done ? 'posted' : 'duplicate', ...(await show(idIn(ctx))) };
     }),
     get('/accounts/:id/statement', (ctx) =>

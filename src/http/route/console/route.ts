@@ -3,7 +3,7 @@ import type { AuditLog, Deed } from '../../../accounts/audit.ts';
 import type { Provider } from '../../../accounts/oidc.ts';
 import type { Sessions } from '../../../accounts/sessions.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
-import { formatCredits } from '../../../billing/price.ts';
+import { postDeed } from '../../../billing/deeds.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
@@ -291,13 +291,8 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         await info(id);
         const { credits, note, reference } = parse(schema.grant, inBody(ctx));
         try {
-          const { outcome } = ledger.post(id, { kind: 'grant', amount: credits, note, reference });
-          if (outcome === 'posted')
-            write(ctx, {
-              action: 'credits.grant',
-              subject: id,
-              detail: `${formatCredits(credits)}: ${note}`,
-            });
+          const request = { kind: 'grant', amount: credits, note, reference } as const;
+          if (ledger.post(id, request).outcome === 'posted') write(ctx, postDeed(id, request));
         } catch (error) {
           if (!(error instanceof StoreError)) throw error;
           throw fail('malformed_request', { detail: excerpt(error.message, 300) });
