@@ -205,7 +205,7 @@ test('what is done on the command line is in the audit log', async (t) => {
       [null, 'account.create', id, null],
     ],
   );
-  t.throws(() => books.database.exec('DELETE FROM audit'), { message: /append-only/ });
-  t.throws(() => books.database.exec("UPDATE audit SET detail = 'x'"), { message: /append-only/ });
+  t.throws(() => books.database.exec('DELETE FROM audit'), { any: true, message: /append-only/ });
+  t.throws(() => books.database.exec("UPDATE audit SET detail = 'x'"), { any: true, message: /append-only/ });
   books.close();
 });
