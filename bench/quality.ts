@@ -10,7 +10,7 @@ import { openKernels } from './quality/kernels.js';
 import { openNetwork } from './quality/network.js';
 import { openScores } from './quality/pool.js';
 import { measureSimulated, reportSimulated } from './quality/simulated.js';
-import { openKnown } from './quality/sources.js';
+import { openKnown, within } from './quality/sources.js';
 import { measureWhole, PLAIN, reportWhole } from './quality/whole.js';
 
 const STAGES = ['whole', 'refine'] as const;
@@ -42,6 +42,7 @@ interface QualityOptions {
   readonly sigmas: readonly number[];
   readonly network?: string;
   readonly strips: number;
+  readonly seconds: number;
 }
 
 /** What a part of the measurement adds to the outcome. */
@@ -68,7 +69,7 @@ export const command: BenchCommand = {
   name: 'quality',
   title: 'Quality of mattes and colours',
   summary: 'cut-outs against exact truth, and against what others make of the same photos',
-  shared: { target: true },
+  shared: { seconds: 1800, target: true },
   options: (command: Command) =>
     command
       .option(
@@ -120,7 +121,7 @@ async function agreement(manifest: string, options: QualityOptions, context: Con
   try {
     const client = targets[0]?.client;
     const rows = await measureAgreement({
-      photos,
+      photos: within(options.seconds, photos, context),
       client,
       strips: options.strips,
       progress: context.progress,
@@ -131,14 +132,15 @@ async function agreement(manifest: string, options: QualityOptions, context: Con
   }
 }
 
-async function whole(options: QualityOptions, scores: object, { progress }: Context): Promise<Piece> {
+async function whole(options: QualityOptions, scores: object, context: Context): Promise<Piece> {
+  const { progress } = context;
   const file = options.network ?? preparedNetwork();
   const network = existsSync(file) ? await openNetwork({ file, threads: availableParallelism() }) : undefined;
   const targets = await openTargets(options);
   try {
     const { pictures } = openKnown(options);
     const rows = await measureWhole({
-      pictures,
+      pictures: within(options.seconds, pictures, context),
       targets: targets.map(({ name, client }) => ({ name, client })),
       network,
       scores,
@@ -155,7 +157,8 @@ async function whole(options: QualityOptions, scores: object, { progress }: Cont
   }
 }
 
-async function refine(options: QualityOptions, scores: object, { progress }: Context): Promise<Piece> {
+async function refine(options: QualityOptions, scores: object, context: Context): Promise<Piece> {
+  const { progress } = context;
   const kernels = openKernels(testAddon, availableParallelism());
   if (!kernels) {
     const note = 'Refinement alone was left out: it needs the test addon (`npm run setup -- --tests`).';
@@ -165,7 +168,15 @@ async function refine(options: QualityOptions, scores: object, { progress }: Con
   // One size is enough: the scales say how far apart picture and network are.
   const { pictures } = openKnown({ ...options, mp: options.mp.slice(0, 1) });
   return reportSimulated(
-    await measureSimulated({ pictures, kernels, scales, sigmas, scores, strips, progress }),
+    await measureSimulated({
+      pictures: within(options.seconds, pictures, context),
+      kernels,
+      scales,
+      sigmas,
+      scores,
+      strips,
+      progress,
+    }),
   ) as Piece;
 }
 

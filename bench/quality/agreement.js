@@ -105,7 +105,7 @@ const BLUE = [30, 96, 200];
 /** @returns rows: one a photo and peer */
 export async function measureAgreement({ photos, client, strips, progress }) {
   const rows = [];
-  for (const { name, file, peers } of photos) {
+  for await (const { name, file, peers } of photos) {
     progress(name);
     const picture = await readRgb(file);
     const result = await requestCutout(client, picture);

@@ -110,3 +110,17 @@ export function openKnown(options) {
   const label = cutouts ? `cut-outs of ${path.basename(cutouts)} over photos` : 'generated pictures';
   return { label, exact: true, pictures: fromGenerator(options) };
 }
+
+/** The pictures of a source until a time box closes: no new one begins after so many seconds. */
+export async function* within(seconds, pictures, { progress }) {
+  const begin = performance.now();
+  let count = 0;
+  for await (const picture of pictures) {
+    yield picture;
+    count++;
+    if (performance.now() - begin > seconds * 1000) {
+      progress(`time is up after ${count} pictures`);
+      return;
+    }
+  }
+}

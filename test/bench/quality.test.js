@@ -12,7 +12,7 @@ import { openKernels, split, withAlpha } from '../../bench/quality/kernels.js';
 import { cropped, requestCutout } from '../../bench/quality/methods.js';
 import { blur, enlarge, reduce, simulate } from '../../bench/quality/planes.js';
 import { openScores } from '../../bench/quality/pool.js';
-import { openKnown } from '../../bench/quality/sources.js';
+import { openKnown, within } from '../../bench/quality/sources.js';
 import { errorMap, over, worstPlace } from '../../bench/quality/strips.js';
 import { figureOf, isWrong, ratioOf, worseShare } from '../../bench/quality/summary.js';
 import { measureWhole, PLAIN, reportWhole } from '../../bench/quality/whole.js';
@@ -293,6 +293,20 @@ test('a server that finds no subject, or fails, is told apart', async (t) => {
   });
 });
 
+test('a time box ends after the picture that filled it', async (t) => {
+  const lines = [];
+  const taken = [];
+  const slow = (async function* () {
+    for (let i = 0; ; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      yield i;
+    }
+  })();
+  for await (const i of within(0.05, slow, { progress: (line) => lines.push(line) })) taken.push(i);
+  t.true(taken.length >= 1 && taken.length <= 4, `${taken}`);
+  t.deepEqual(lines, [`time is up after ${taken.length} pictures`]);
+});
+
 test('others’ mattes are read from a manifest and agreement is summed up by who made them', async (t) => {
   t.deepEqual(parseCsv('a,b\n1,"x, ""y"""\r\n2,\n'), [
     { a: '1', b: 'x, "y"' },
@@ -390,6 +404,7 @@ test('the whole bench against a running server: figures for programs, a page tha
     scales: [4],
     sigmas: [0.8],
     strips: 2,
+    seconds: 600,
     network: path.join(folder(), 'none.onnx'),
   };
   const report = await measure({ command, run }, options, { progress: quiet });
