@@ -115,7 +115,7 @@ export async function measureAgreement({ photos, client, strips, progress }) {
       // A peer that shows something else (three garments one below the other) has another shape.
       if (Math.abs(size.width / size.height / (picture.width / picture.height) - 1) > 0.03) continue;
       const ours = await matteAt(result.matte, picture, size);
-      const { mae } = errors(ours, peer, new Uint8Array(peer.length));
+      const { mae } = errors(ours, peer, new Uint8Array(peer.length), size);
       const { maxF } = regionScores(ours, peer);
       const scores = {
         correlation: correlation(ours, peer),

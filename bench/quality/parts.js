@@ -133,7 +133,7 @@ export function wrongParts(label, rows, methods, plain) {
       scores[plain].bandMse * 1000,
       scores[method].bandMse * 1000,
     ]),
-    note: 'Wrong: errors outside the band of edges add up to more than 5 % of the subject’s area. They are in the means above.',
+    note: 'Wrong: means over blocks of 1.2 % of the diagonal differ by more than 5 % of the subject’s area in all, which softness alone does not do. These pictures are in the means above.',
   };
   const rest =
     right.length > 0

@@ -56,7 +56,7 @@ export function worseShare(rows, method, other, key) {
   return { share: both.length ? worse.length / both.length : 0, names: worse.map(({ name }) => name) };
 }
 
-/** Where the network itself is wrong: more than 5 % of the subject's area lies outside what edges can explain. */
+/** Where the network itself is wrong: more than 5 % of the subject's area, which no softness explains (grossError). */
 export const GROSS = 0.05;
 export const isWrong = ({ scores }, method) => (scores[method]?.gross ?? 0) > GROSS;
 

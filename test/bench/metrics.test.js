@@ -6,7 +6,7 @@ import { boundaryIou } from '../../bench/quality/metrics/boundary.js';
 import { colourError, visibleError } from '../../bench/quality/metrics/colour.js';
 import { connectivityError } from '../../bench/quality/metrics/connectivity.js';
 import { nearestRows } from '../../bench/quality/metrics/distance.js';
-import { errors } from '../../bench/quality/metrics/errors.js';
+import { errors, grossError } from '../../bench/quality/metrics/errors.js';
 import { gradientError } from '../../bench/quality/metrics/gradient.js';
 import { score } from '../../bench/quality/metrics/index.js';
 import { regionScores } from '../../bench/quality/metrics/regions.js';
@@ -66,7 +66,7 @@ test('agrees with implementations in NumPy, SciPy and OpenCV on the same picture
     GOLD.truth,
     'the same truth',
   );
-  const { sad, mae, bandMse } = errors(matte, truth, band);
+  const { sad, mae, bandMse } = errors(matte, truth, band, size);
   close(t, sad, GOLD.sad);
   close(t, mae, GOLD.mae);
   close(t, bandMse, GOLD.bandMse);
@@ -95,14 +95,28 @@ test('errors by hand: four pixels', (t) => {
     Uint8Array.of(255, 0, 51, 102),
     Uint8Array.of(255, 51, 51, 255),
     Uint8Array.of(0, 1, 1, 0),
+    { width: 2, height: 2 },
   );
   close(t, found.sad, (0.2 + 0.6) / 1000);
   close(t, found.mae, 0.2);
   close(t, found.mse, (0.04 + 0.36) / 4);
   close(t, found.bandSad, 0.2 / 1000);
   close(t, found.bandMse, 0.02);
-  // 0.6 of an area of 1 + .2 + .2 + 1 is wrong outside the band.
-  close(t, found.gross, 0.6 / 2.4);
+  // One block: .8 too little of an area of 2.4.
+  close(t, found.gross, 0.8 / 2.4);
+});
+
+test('softness alone is no gross error, a filled gap is', (t) => {
+  const { width, height } = { width: 128, height: 96 };
+  const draw = (value) =>
+    Uint8Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
+  // Stripes two pixels wide in a square, and what a network that cannot see them may say.
+  const truth = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 && x % 4 < 2 ? 255 : 0));
+  const soft = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 ? 127 : 0));
+  const filled = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 ? 255 : 0));
+  t.true(grossError(soft, truth, { width, height }) < 0.01);
+  close(t, grossError(filled, truth, { width, height }), 1);
+  close(t, grossError(new Uint8Array(width * height), truth, { width, height }), 1);
 });
 
 test('the gradient is the 9 × 9 kernel of unit length, border replicated', (t) => {

@@ -238,7 +238,8 @@ test('a perfect server has no error, a plain one is set beside it, and a wrong n
   const network = {
     // Wrong on one picture: it takes everything for the subject.
     alphaOf: async ({ kind, alpha }) => (kind === 'glass' ? alpha.map(() => 255) : alpha),
-    bilinear: (alpha) => Uint8Array.from(alpha, (a, i) => (a + alpha[Math.max(0, i - 3)]) >> 1),
+    bilinear: (alpha) =>
+      Uint8Array.from(alpha, (a, i) => (2 * a + alpha[Math.max(0, i - 2)] + (alpha[i + 2] ?? 0)) >> 2),
   };
   const scores = openScores(2);
   t.teardown(() => scores.close());

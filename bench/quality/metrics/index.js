@@ -19,7 +19,7 @@ export function score({ matte, rgb, truth, foreground, band: given, width, heigh
   const { curve, maxF, adaptiveF, meanE } = regionScores(matte, truth);
   const known = foreground && { alpha: truth, foreground };
   return {
-    ...errors(matte, truth, band),
+    ...errors(matte, truth, band, size),
     grad: gradientError(matte, truth, band, size),
     conn: connectivityError(matte, truth, band, size),
     maxF,
