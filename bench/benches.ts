@@ -4,6 +4,7 @@ import * as load from './load.ts';
 import * as memory from './memory.ts';
 import * as peers from './peers.ts';
 import * as png from './png.ts';
+import * as precision from './precision.ts';
 import * as prepare from './prepare.ts';
 import * as quality from './quality.ts';
 import * as repeats from './repeats.ts';
@@ -23,5 +24,6 @@ export const benches: readonly BenchModule[] = [
   threads,
   repeats,
   prepare,
+  precision,
   start,
 ];

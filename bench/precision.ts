@@ -1,0 +1,251 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Command } from 'commander';
+import sharp, { type Sharp } from 'sharp';
+import { jsonLines } from './lib/child.ts';
+import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { type MatteDifference, matteDifference, worstSquare } from './lib/matte_difference.ts';
+import { computed, measured, type Outcome, type Strips, type Table } from './lib/outcome.ts';
+import { childScript, preparedNetwork } from './lib/paths.ts';
+import { openPictures } from './lib/pictures.ts';
+import { mean, median, sum } from './lib/stats.ts';
+
+export const command: BenchCommand = {
+  name: 'precision',
+  title: 'The network in 8 bits and in floats',
+  summary: 'time, memory and mattes of the default network in 8 bits against 32-bit floats',
+  shared: { rounds: 5, images: true },
+  options: (command: Command) =>
+    command
+      .option('--worst <n>', 'pictures to show', values.whole, 10)
+      .option('--runs <n>', 'runs before memory is read', values.whole, 50)
+      .option('--no-memory', 'leave memory out'),
+  unavailable: () =>
+    existsSync(eightFile()) ? undefined : 'run `cutout models prepare isnet --precision int8` first',
+  all: { full: { rounds: 3 } },
+};
+
+const eightFile = () => preparedNetwork().replace(/\.onnx$/, '.int8.onnx');
+
+interface Options extends Shared {
+  readonly worst: number;
+  readonly runs: number;
+  readonly memory: boolean;
+}
+
+interface EngineMemory {
+  readonly before: number;
+  readonly after: number;
+  readonly peak: number;
+  readonly runMs: number;
+}
+
+const SIDE = 1024;
+/** Side of the zoomed part of a matte. */
+const ZOOM = 128;
+const SHOWN = 320;
+
+async function plane(file: string): Promise<Float32Array> {
+  const bytes = await readFile(file);
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+}
+
+const gray = (values: ArrayLike<number>, of: (value: number) => number): Buffer =>
+  Buffer.from(Uint8Array.from(values, (value) => Math.max(0, Math.min(255, Math.round(255 * of(value))))));
+
+const dataUrl = (type: string, bytes: Buffer) => `data:image/${type};base64,${bytes.toString('base64')}`;
+
+/** Source, both mattes, their difference eight times as strong, and the worst part of each enlarged. */
+async function stripOf(
+  picture: string,
+  floats: Float32Array,
+  eight: Float32Array,
+): Promise<Strips['rows'][number]['images']> {
+  const raw = { raw: { width: SIDE, height: SIDE, channels: 1 as const } };
+  const difference = floats.map((value, i) => Math.abs(value - (eight[i] ?? 0)) * 8);
+  const square = { ...worstSquare(floats, eight, SIDE, ZOOM), width: ZOOM, height: ZOOM };
+  const small = async (pixels: Buffer) =>
+    dataUrl('png', await sharp(pixels, raw).resize(SHOWN, SHOWN).png().toBuffer());
+  const zoomed = async (pixels: Buffer) =>
+    dataUrl(
+      'png',
+      await sharp(pixels, raw).extract(square).resize(SHOWN, SHOWN, { kernel: 'nearest' }).png().toBuffer(),
+    );
+  const source = sharp(picture).rotate().flatten({ background: '#fff' }).resize(SIDE, SIDE, { fit: 'fill' });
+  const stretched = await source.png().toBuffer();
+  const jpeg = (image: Sharp) => image.resize(SHOWN, SHOWN).jpeg({ quality: 80 }).toBuffer();
+  const [a, b] = [gray(floats, (v) => v), gray(eight, (v) => v)];
+  return [
+    { caption: 'picture', src: dataUrl('jpeg', await jpeg(sharp(stretched))) },
+    { caption: 'floats', src: await small(a) },
+    { caption: '8 bits', src: await small(b) },
+    { caption: 'difference × 8', src: await small(gray(difference, (v) => v)) },
+    { caption: 'worst part', src: dataUrl('jpeg', await jpeg(sharp(stretched).extract(square))) },
+    { caption: 'of it, floats', src: await zoomed(a) },
+    { caption: 'of it, 8 bits', src: await zoomed(b) },
+  ];
+}
+
+interface Event {
+  readonly cat?: string;
+  readonly dur?: number;
+  readonly args?: { readonly op_name?: string };
+}
+
+/** Milliseconds that each operator took in a profile of ONNX Runtime, longest first. */
+export function byOperator(events: readonly Event[]): readonly (readonly [string, number])[] {
+  const times = new Map<string, number>();
+  for (const { cat, dur = 0, args } of events) {
+    if (cat !== 'Node' || args?.op_name === undefined) continue;
+    times.set(args.op_name, (times.get(args.op_name) ?? 0) + dur / 1000);
+  }
+  return [...times].sort((a, b) => b[1] - a[1]);
+}
+
+/** Pictures to run: those given, or the drawn one. */
+async function pictureFiles(images: readonly string[] | undefined, work: string): Promise<readonly string[]> {
+  if (!images) {
+    const file = path.join(work, 'drawn.jpg');
+    await writeFile(file, await openPictures().jpeg(1));
+    return [file];
+  }
+  const found = await Promise.all(
+    images.map(async (one) =>
+      /\.\w+$/.test(one) ? [one] : (await readdir(one)).sort().map((name) => path.join(one, name)),
+    ),
+  );
+  return found.flat().filter((file) => /\.(jpe?g|png|webp)$/i.test(file));
+}
+
+/**
+ * Both networks in one process on every picture, then against the clock in turn; then the engine with each in a
+ * process of its own, for its memory. The mattes are the network's own, before refinement.
+ */
+export async function run(
+  { rounds, images, worst, runs, memory }: Options,
+  { progress }: Context,
+): Promise<Outcome> {
+  const threads = availableParallelism();
+  const networks = { floats: preparedNetwork(), eight: eightFile() };
+  const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
+  try {
+    const pictures = await pictureFiles(images, work);
+    progress(`${pictures.length} pictures`);
+    const profile = path.join(work, 'profile');
+    const script = childScript('precision_run.js');
+    const [told] = await jsonLines(script, [
+      networks.floats,
+      networks.eight,
+      threads,
+      rounds,
+      profile,
+      work,
+      ...pictures,
+    ]);
+    const { times } = told as { times: Record<'floats' | 'eight', number[]> };
+    const both = async (at: number) =>
+      Promise.all([plane(path.join(work, `${at}.floats`)), plane(path.join(work, `${at}.eight`))]);
+    const rows: (MatteDifference & { readonly picture: string; readonly at: number })[] = [];
+    for (const [at, picture] of pictures.entries()) {
+      const [floats, eight] = await both(at);
+      rows.push({ picture, at, ...matteDifference(floats, eight) });
+    }
+    const sorted = [...rows].sort((a, b) => b.mean - a.mean);
+    const strips: Strips['rows'][number][] = [];
+    for (const { picture, at, mean: off, edge } of sorted.slice(0, worst)) {
+      const [floats, eight] = await both(at);
+      strips.push({
+        label: path.basename(picture),
+        note: `mean ${off.toFixed(4)}, where the matte is between ${edge.toFixed(4)}`,
+        images: await stripOf(picture, floats, eight),
+      });
+    }
+    const profileFile = (await readdir(work)).find((name) => name.startsWith('profile'));
+    const operators = byOperator(
+      profileFile ? (JSON.parse(await readFile(path.join(work, profileFile), 'utf8')) as Event[]) : [],
+    );
+    const total = sum(operators.map(([, ms]) => ms));
+    const integer = sum(operators.filter(([name]) => name === 'QLinearConv').map(([, ms]) => ms));
+    const engine: Partial<Record<'floats' | 'eight', EngineMemory>> = {};
+    for (const name of memory ? (['floats', 'eight'] as const) : []) {
+      progress(`memory after ${runs} runs, ${name}`);
+      const [result] = await jsonLines(childScript('engine_memory.js'), [networks[name], threads, runs]);
+      engine[name] = result as EngineMemory;
+    }
+    const used = (name: 'floats' | 'eight') =>
+      (engine[name]?.after ?? Number.NaN) - (engine[name]?.before ?? 0);
+    const table: Table = {
+      kind: 'table',
+      title: 'Picture by picture, the largest difference first',
+      columns: ['picture', 'mean', 'between', 'share between', 'largest', 'kept more'],
+      rows: sorted.map(({ picture, mean: off, edge, edgeShare, largest, bias }) => [
+        path.basename(picture),
+        off,
+        edge,
+        edgeShare,
+        largest,
+        bias,
+      ]),
+      note: 'Differences of the alpha 0 to 1; "between" where the float network gives 0.02 to 0.98.',
+    };
+    return {
+      settings: { rounds, pictures: pictures.length, threads, runs },
+      figures: [
+        measured('precision.floats.run', 'run, floats', 'ms', times.floats),
+        measured('precision.eight.run', 'run, 8 bits', 'ms', times.eight),
+        computed(
+          'precision.run',
+          'run, 8 bits against floats',
+          '×',
+          median(times.eight) / median(times.floats),
+          { atMost: 0.42 },
+        ),
+        computed('precision.mean', 'mean difference of alpha', '', mean(rows.map((row) => row.mean)), {
+          atMost: 0.003,
+        }),
+        computed(
+          'precision.worst',
+          'mean difference, worst picture',
+          '',
+          Math.max(...rows.map((row) => row.mean)),
+          { atMost: 0.012 },
+        ),
+        computed(
+          'precision.between',
+          'mean difference where 0.02 < alpha < 0.98',
+          '',
+          mean(rows.map((row) => row.edge)),
+          { atMost: 0.03 },
+        ),
+        computed('precision.integer', 'share of a run in integer convolutions', '', integer / total),
+        ...(memory
+          ? [
+              computed('precision.floats.memory', `memory after ${runs} runs, floats`, 'MB', used('floats')),
+              computed('precision.eight.memory', `memory after ${runs} runs, 8 bits`, 'MB', used('eight')),
+              computed(
+                'precision.memory',
+                'memory, 8 bits against floats',
+                '×',
+                used('eight') / used('floats'),
+                { atMost: 0.6 },
+              ),
+            ]
+          : []),
+      ],
+      parts: [
+        {
+          kind: 'bars',
+          title: 'One run in 8 bits, by operator',
+          unit: 'ms',
+          bars: operators.slice(0, 12).map(([label, value]) => ({ label, value })),
+        },
+        table,
+        { kind: 'strips', title: 'The largest differences', rows: strips },
+      ],
+    };
+  } finally {
+    await rm(work, { recursive: true });
+  }
+}

@@ -1,0 +1,105 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import ort from 'onnxruntime-node';
+import { inputOf, readNetwork, SIDE } from './network.ts';
+import { BINS, statisticsOf, type TensorStatistics } from './statistics.ts';
+
+interface Place {
+  readonly channels: number;
+  readonly count: number;
+  /** Byte where its arrays begin in the .bin file. */
+  readonly offset: number;
+}
+
+interface Header {
+  readonly photo: string;
+  readonly tensors: Readonly<Record<string, Place>>;
+}
+
+const filesOf = (folder: string, at: number) => {
+  const stem = path.join(folder, String(at).padStart(2, '0'));
+  return { header: `${stem}.json`, arrays: `${stem}.bin` };
+};
+
+/** Everything a range is chosen for: what convolutions and additions give, after their ReLU where they have one. */
+export function measuredTensors(source: string, features: string): string[] {
+  const { graph } = readNetwork(source, features);
+  const relu = new Set(graph.node.filter(({ opType }) => opType === 'Relu').map(({ input }) => input[0]));
+  return graph.node
+    .filter(
+      ({ opType, output }) =>
+        opType === 'Relu' || opType === 'Add' || (opType === 'Conv' && !relu.has(output[0] ?? '')),
+    )
+    .map(({ output }) => output[0] ?? '');
+}
+
+/**
+ * Runs the network in floats over the photos with every measured tensor as an output, and keeps a file of counts a
+ * photo in `folder`; photos that have theirs are not run again. About 4 seconds and 1.5 GB on two cores.
+ */
+export async function collect(
+  { source, features, data, folder }: { source: string; features: string; data: string; folder: string },
+  photos: readonly string[],
+): Promise<void> {
+  const open = [...photos.entries()].filter(([at]) => !existsSync(filesOf(folder, at).header));
+  if (open.length === 0) return;
+  const names = measuredTensors(source, features);
+  const work = mkdtempSync(path.join(tmpdir(), 'cutout-calibrate-'));
+  try {
+    const file = path.join(work, 'network.onnx');
+    readNetwork(source, features, names).save(file);
+    const session = await ort.InferenceSession.create(file);
+    const [input = ''] = session.inputNames;
+    for (const [at, photo] of open) {
+      const values = await inputOf(path.join(data, photo));
+      const results = await session.run({ [input]: new ort.Tensor('float32', values, [1, 3, SIDE, SIDE]) });
+      const tensors: Record<string, Place> = {};
+      const arrays: Buffer[] = [];
+      let offset = 0;
+      for (const name of names) {
+        const { data: found, dims } = results[name] ?? {};
+        if (!(found instanceof Float32Array) || !dims) throw new Error(`no values of ${name}`);
+        const made = statisticsOf(found, dims[1] ?? 0);
+        tensors[name] = { channels: made.channels, count: made.count, offset };
+        for (const each of [made.histogram, made.sum, made.squares, made.largest, made.smallest]) {
+          arrays.push(Buffer.from(each.buffer));
+          offset += each.byteLength;
+        }
+      }
+      const files = filesOf(folder, at);
+      writeFileSync(files.arrays, Buffer.concat(arrays));
+      writeFileSync(files.header, JSON.stringify({ photo, tensors } satisfies Header));
+      console.log(`${at + 1} of ${photos.length}: ${photo}`);
+    }
+  } finally {
+    rmSync(work, { recursive: true });
+  }
+}
+
+/** What `collect` counted for one photo. Throws when the file is another photo's. */
+export function readStatistics(folder: string, at: number, photo: string): Map<string, TensorStatistics> {
+  const files = filesOf(folder, at);
+  const header = JSON.parse(readFileSync(files.header, 'utf8')) as Header;
+  if (header.photo !== photo) throw new Error(`${files.header} is of ${header.photo}, not of ${photo}`);
+  const bytes = new Uint8Array(readFileSync(files.arrays)).buffer;
+  const found = new Map<string, TensorStatistics>();
+  for (const [name, { channels, count, offset }] of Object.entries(header.tensors)) {
+    let at = offset + channels * BINS * 4;
+    const next = () => {
+      const array = new Float64Array(bytes.slice(at, at + channels * 8));
+      at += channels * 8;
+      return array;
+    };
+    found.set(name, {
+      channels,
+      count,
+      histogram: new Uint32Array(bytes.slice(offset, at)),
+      sum: next(),
+      squares: next(),
+      largest: next(),
+      smallest: next(),
+    });
+  }
+  return found;
+}

@@ -1,0 +1,71 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { fromBinary } from '@bufbuild/protobuf';
+import sharp from 'sharp';
+import { freeBatch } from '../../../src/models/onnx/batch.ts';
+import { floatReader, halfWidener } from '../../../src/models/onnx/half.ts';
+import {
+  type GraphProto,
+  type ModelProto,
+  ModelProtoSchema,
+  type TensorProto,
+} from '../../../src/models/onnx/onnx_pb.ts';
+import { dropUnused, keepOutputs } from '../../../src/models/onnx/prune.ts';
+import { widen } from '../../../src/models/onnx/widen.ts';
+import { encodeModel } from '../../../src/models/onnx/write.ts';
+import { quantise } from '../../../src/models/quantise/graph.ts';
+import type { QuantisationTable } from '../../../src/models/quantise/table.ts';
+
+export const SIDE = 1024;
+const PLANE = SIDE * SIDE;
+
+/** The network in 32-bit floats, taken apart. */
+export interface Floats {
+  readonly graph: GraphProto;
+  readonly floats: (tensor: TensorProto) => Float32Array;
+  /** Writes it, or its 8-bit form; to be called once. */
+  readonly save: (file: string, table?: QuantisationTable) => void;
+}
+
+/** Reads the published file as preparation does, with `extra` tensors as further outputs. */
+export function readNetwork(source: string, features: string, extra: readonly string[] = []): Floats {
+  const model: ModelProto = fromBinary(ModelProtoSchema, readFileSync(source));
+  const { graph } = model;
+  const alpha = graph?.output[0]?.name;
+  if (!graph || alpha === undefined) throw new Error(`${source} has no output`);
+  const widenBytes = halfWidener();
+  keepOutputs(graph, [...new Set([alpha, features, ...extra])]);
+  const widened = widen(graph, widenBytes);
+  dropUnused(graph);
+  freeBatch(graph);
+  const floats = floatReader(widened, widenBytes);
+  return {
+    graph,
+    floats,
+    save(file, table) {
+      if (table) {
+        quantise(graph, table, floats);
+        dropUnused(graph);
+      }
+      const handle = openSync(file, 'w');
+      for (const piece of encodeModel(model, widened, widenBytes)) writeSync(handle, piece);
+      closeSync(handle);
+    },
+  };
+}
+
+/** Network input of a picture: stretched, on white where it is transparent, (v - 128) / 256, planes. */
+export async function inputOf(file: string): Promise<Float32Array> {
+  const pixels = await sharp(file)
+    .rotate()
+    .flatten({ background: '#fff' })
+    .toColourspace('srgb')
+    .removeAlpha()
+    .resize(SIDE, SIDE, { fit: 'fill' })
+    .raw()
+    .toBuffer();
+  const values = new Float32Array(3 * PLANE);
+  for (let i = 0; i < PLANE; i++) {
+    for (let c = 0; c < 3; c++) values[c * PLANE + i] = ((pixels[i * 3 + c] ?? 0) - 128) / 256;
+  }
+  return values;
+}

@@ -1,0 +1,359 @@
+import { quantiseConv } from '../../../src/models/quantise/arithmetic.ts';
+import {
+  BIAS_STEPS,
+  type QuantisationTable,
+  scalesOf,
+  type TensorEntry,
+} from '../../../src/models/quantise/table.ts';
+import type { Convolution, Layers } from './layers.ts';
+import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';
+
+const LEVELS = 255;
+/** Of a tensor with values of both signs around zero point 128. */
+const SIGNED_LEVELS = 127;
+
+/**
+ * Which photo's range counts, when each photo's best ranges of a channel are put in order. Photos whose subject
+ * fills the frame have activations fifty times as large as others, in places where the matte is settled anyway:
+ * clipping them costs nothing, holding them costs every other photo its fineness (docs/decisions/0110).
+ */
+const RANGE_QUANTILE = 0.4;
+
+/** How far channels of one tensor may go their own ways: 0 one step for all, 1 each its own. */
+const FREEDOMS = [0, 0.25, 0.5, 0.75, 1];
+
+/** What ONNX Runtime cuts off, in steps, where it enlarges 8-bit values: it rounds down. */
+const CUT_OFF = 0.47;
+
+/** The matte's logit: beyond ±8 the matte is 0 or 1 in 8 bits. */
+const LOGIT = { low: -8, high: 8, parts: 4 };
+
+/** All photos together. */
+interface Merged {
+  readonly channels: number;
+  count: number;
+  readonly histogram: Float64Array;
+  readonly sum: Float64Array;
+  readonly squares: Float64Array;
+  signed: boolean;
+  /** Best range of each channel, photo by photo. */
+  readonly ranges: Float64Array[];
+}
+
+export type Photos = Iterable<ReadonlyMap<string, TensorStatistics>>;
+
+function merge(photos: Photos): Map<string, Merged> {
+  const all = new Map<string, Merged>();
+  for (const photo of photos) {
+    for (const [name, one] of photo) {
+      const { channels } = one;
+      let merged = all.get(name);
+      if (!merged) {
+        merged = {
+          channels,
+          count: 0,
+          histogram: new Float64Array(channels * BINS),
+          sum: new Float64Array(channels),
+          squares: new Float64Array(channels),
+          signed: false,
+          ranges: [],
+        };
+        all.set(name, merged);
+      }
+      merged.count += one.count;
+      merged.signed ||= one.smallest.some((value) => value < 0);
+      for (const [i, value] of one.histogram.entries()) (merged.histogram[i] as number) += value;
+      for (const [c, value] of one.sum.entries()) (merged.sum[c] as number) += value;
+      for (const [c, value] of one.squares.entries()) (merged.squares[c] as number) += value;
+      const levels = one.smallest.some((value) => value < 0) ? SIGNED_LEVELS : LEVELS;
+      merged.ranges.push(Float64Array.from({ length: channels }, (_, c) => bestRange(one, c, levels)));
+    }
+  }
+  return all;
+}
+
+class Solver {
+  readonly #layers: Layers;
+  readonly #all: Map<string, Merged>;
+  readonly #tensors: Record<string, TensorEntry> = {};
+  readonly #readers = new Map<string, { convolution: Convolution; from: number }[]>();
+  /** Mean square of what a convolution gives. */
+  readonly #power = new Map<Convolution, number>();
+
+  constructor(layers: Layers, all: Map<string, Merged>) {
+    this.#layers = layers;
+    this.#all = all;
+    for (const convolution of layers.convolutions) {
+      const { squares, count, channels } = this.#merged(convolution.makes);
+      this.#power.set(convolution, squares.reduce((a, b) => a + b, 0) / count / channels);
+      let from = 0;
+      for (const { source, channels: width } of convolution.reads) {
+        const readers = this.#readers.get(source) ?? [];
+        readers.push({ convolution, from });
+        this.#readers.set(source, readers);
+        from += width;
+      }
+    }
+  }
+
+  #merged(name: string): Merged {
+    const merged = this.#all.get(name);
+    if (!merged) throw new Error(`no statistics of ${name}`);
+    return merged;
+  }
+
+  /** Range of a channel's magnitudes over the photos. */
+  #range({ ranges }: Merged, channel: number): number {
+    const sorted = ranges.map((each) => each[channel] ?? 0).sort((a, b) => a - b);
+    return sorted[Math.round((sorted.length - 1) * RANGE_QUANTILE)] ?? 0;
+  }
+
+  /** Mean squared error of a channel whose values are held in steps of `step`. */
+  #error({ histogram, count }: Merged, channel: number, step: number, levels: number): number {
+    const top = step * levels;
+    const end = step * (levels + 0.5);
+    let error = 0;
+    for (let bin = 0; bin < BINS; bin++) {
+      const times = histogram[channel * BINS + bin] as number;
+      if (times === 0) continue;
+      const value = CENTRES[bin] as number;
+      error +=
+        times * (value > end ? (value - top) ** 2 : value < step / 2 ? value * value : (step * step) / 12);
+    }
+    return error / count;
+  }
+
+  /** Noise that 8-bit weights add to what the readers give, against its power, if channels have these steps. */
+  #weightNoise(merged: Merged, convolution: Convolution, from: number, steps: Float64Array): number {
+    const { outputs, inputs, taps, weights } = convolution;
+    let total = 0;
+    for (let output = 0; output < outputs; output++) {
+      let largest = 0;
+      for (let c = 0; c < merged.channels; c++) {
+        const at = (output * inputs + from + c) * taps;
+        for (let tap = at; tap < at + taps; tap++) {
+          largest = Math.max(largest, Math.abs(weights[tap] as number) * (steps[c] as number));
+        }
+      }
+      for (let c = 0; c < merged.channels; c++) {
+        total += ((largest / 127 / (steps[c] as number)) ** 2 * (merged.squares[c] as number)) / merged.count;
+      }
+    }
+    return (total * taps) / 12 / outputs / (this.#power.get(convolution) ?? 1);
+  }
+
+  /** Noise that holding the channels in these steps adds, against the same power. */
+  #valueNoise(merged: Merged, convolution: Convolution, from: number, errors: Float64Array): number {
+    const { outputs, inputs, taps, weights } = convolution;
+    let total = 0;
+    for (let output = 0; output < outputs; output++) {
+      for (let c = 0; c < merged.channels; c++) {
+        const at = (output * inputs + from + c) * taps;
+        let squares = 0;
+        for (let tap = at; tap < at + taps; tap++) squares += (weights[tap] as number) ** 2;
+        total += squares * (errors[c] as number);
+      }
+    }
+    return total / outputs / (this.#power.get(convolution) ?? 1);
+  }
+
+  /**
+   * Steps of a tensor's channels. Each alone would like its own range; but steps that differ must be made up for by
+   * the weights that read them, which then differ more and are held less finely. The mixture with the least noise
+   * in what the readers give.
+   */
+  #choose(name: string): Float64Array {
+    const merged = this.#merged(name);
+    const levels = merged.signed ? SIGNED_LEVELS : LEVELS;
+    const own = Float64Array.from({ length: merged.channels }, (_, c) => this.#range(merged, c) / levels);
+    const widest = Math.max(...own);
+    let best = own;
+    let least = Number.POSITIVE_INFINITY;
+    for (const freedom of FREEDOMS) {
+      const steps = own.map((step) => (step > 0 ? step : widest * 1e-3) ** freedom * widest ** (1 - freedom));
+      const errors = steps.map((step, c) => this.#error(merged, c, step, levels));
+      let noise = 0;
+      for (const { convolution, from } of this.#readers.get(name) ?? []) {
+        noise += this.#valueNoise(merged, convolution, from, errors);
+        noise += this.#weightNoise(merged, convolution, from, steps);
+      }
+      if (noise < least) {
+        least = noise;
+        best = steps;
+      }
+    }
+    return best;
+  }
+
+  #enter(name: string, steps: Float64Array, zeroPoint: number): void {
+    const sorted = [...steps].filter((step) => step > 0).sort((a, b) => a - b);
+    const scale = Number((sorted[sorted.length >> 1] ?? 1).toPrecision(6));
+    const channels = [...steps].map((step) => (step > 0 ? Math.round(8 * Math.log2(step / scale)) : 0));
+    this.#tensors[name] = { scale, zeroPoint, ...(channels.some((each) => each !== 0) && { channels }) };
+  }
+
+  #steps(name: string): Float64Array {
+    const entry = this.#tensors[name];
+    if (!entry) throw new Error(`no steps of ${name} yet`);
+    return scalesOf(entry, this.#merged(name).channels);
+  }
+
+  /** Maps that are added have the steps of their sum, but for a common factor. */
+  #additions(): void {
+    for (const { left, right, makes } of this.#layers.additions) {
+      this.#enter(makes, this.#choose(makes), 0);
+      const steps = this.#steps(makes);
+      const entry = this.#tensors[makes] as TensorEntry;
+      for (const name of [left, right]) {
+        const merged = this.#merged(name);
+        const needed = steps.reduce(
+          (most, step, c) => Math.max(most, this.#range(merged, c) / LEVELS / step),
+          0,
+        );
+        this.#tensors[name] = { ...entry, scale: Number((entry.scale * Math.min(1, needed)).toPrecision(6)) };
+      }
+    }
+  }
+
+  /** What rounding the weights shifts each output by on average, made up for in the bias. */
+  #roundingShift({ reads, makes, outputs, inputs, taps, weights, bias }: Convolution): Float64Array {
+    const inputSteps = Float64Array.from(reads.flatMap(({ source }) => [...this.#steps(source)]));
+    const means = reads.flatMap(({ source }) => {
+      const { sum, count } = this.#merged(source);
+      return [...sum].map((value) => value / count);
+    });
+    const outputSteps = this.#steps(makes);
+    const inputScale = Math.max(...reads.map(({ source }) => this.#tensors[source]?.scale ?? 0));
+    const outputScale = this.#tensors[makes]?.scale ?? 1;
+    const made = quantiseConv(weights, bias, inputSteps, outputSteps, inputScale, outputScale);
+    return Float64Array.from({ length: outputs }, (_, output) => {
+      let shift = 0;
+      for (let c = 0; c < inputs; c++) {
+        const back =
+          (((made.weightScales[output] as number) * inputScale) / (inputSteps[c] as number)) *
+          ((outputSteps[output] as number) / outputScale);
+        let error = 0;
+        const at = (output * inputs + c) * taps;
+        for (let tap = at; tap < at + taps; tap++) {
+          error += (made.weights[tap] as number) * back - (weights[tap] as number);
+        }
+        shift += error * (means[c] as number);
+      }
+      return -shift;
+    });
+  }
+
+  /** Share of a channel's values that are above 0 in 8 bits. */
+  #active(name: string): Float64Array {
+    const { histogram, count } = this.#merged(name);
+    return this.#steps(name).map((step, c) => {
+      let times = 0;
+      for (let bin = 0; bin < BINS; bin++) {
+        if ((CENTRES[bin] as number) > step / 2) times += histogram[c * BINS + bin] as number;
+      }
+      return times / count;
+    });
+  }
+
+  /**
+   * Enlarging rounds down. What only it reads is rounded up when it is made: half a step more in the bias. Where
+   * that is not possible (a sum, a map that others read too), its readers' bias makes up for the mean.
+   */
+  #againstCutting(shifts: Map<Convolution, Float64Array>): void {
+    const lost = new Map<string, Float64Array>();
+    const enlarged = new Set(
+      this.#layers.convolutions.flatMap(({ reads }) =>
+        reads.filter((each) => each.enlarged > 0).map(({ source }) => source),
+      ),
+    );
+    const add = (makes: string, amounts: Float64Array) => {
+      const convolution = this.#layers.convolutions.find((each) => each.makes === makes);
+      const shift = convolution && shifts.get(convolution);
+      if (!shift) throw new Error(`nothing to shift makes ${makes}`);
+      for (const [c, amount] of amounts.entries()) (shift[c] as number) += amount;
+    };
+    for (const name of enlarged) {
+      const half = this.#steps(name).map((step) => step * CUT_OFF);
+      const active = this.#active(name);
+      if (!this.#layers.onlyEnlarged(name)) {
+        lost.set(
+          name,
+          half.map((amount, c) => amount * (active[c] as number)),
+        );
+        continue;
+      }
+      const addition = this.#layers.additions.find((each) => each.makes === name);
+      add(addition?.right ?? name, half);
+      if (!addition) continue;
+      const raised = this.#active(addition.right);
+      lost.set(
+        name,
+        half.map((amount, c) => amount * Math.max(0, (active[c] as number) - (raised[c] as number))),
+      );
+    }
+    for (const convolution of this.#layers.convolutions) {
+      const { reads, outputs, inputs, taps, weights } = convolution;
+      const shift = shifts.get(convolution);
+      let from = 0;
+      for (const { source, channels, enlarged: times } of reads) {
+        const amounts = times > 0 ? lost.get(source) : undefined;
+        for (let output = 0; amounts && shift && output < outputs; output++) {
+          for (let c = 0; c < channels; c++) {
+            let sum = 0;
+            const at = (output * inputs + from + c) * taps;
+            for (let tap = at; tap < at + taps; tap++) sum += weights[tap] as number;
+            (shift[output] as number) += sum * (amounts[c] as number);
+          }
+        }
+        from += channels;
+      }
+    }
+  }
+
+  solve(
+    input: { name: string; mean: number; std: number },
+    logit: string,
+  ): Omit<QuantisationTable, 'sourceSha256'> {
+    this.#additions();
+    for (const [name, { signed }] of this.#all) {
+      if (name === logit || this.#tensors[name]) continue;
+      this.#enter(name, this.#choose(name), signed ? 128 : 0);
+    }
+    const shifts = new Map<Convolution, Float64Array>();
+    for (const convolution of this.#layers.convolutions) {
+      // The picture's own values are exact, and the logit has no one step.
+      if (convolution.makes === logit) continue;
+      const own = convolution.reads.length === 0;
+      shifts.set(convolution, own ? new Float64Array(convolution.outputs) : this.#roundingShift(convolution));
+    }
+    this.#againstCutting(shifts);
+    // One 8-bit value is one step of the picture.
+    this.#tensors[input.name] = { scale: 1 / input.std, zeroPoint: input.mean };
+    const { low, high, parts } = LOGIT;
+    this.#tensors[logit] = {
+      scale: (high - low) / (LEVELS * parts),
+      zeroPoint: 0,
+      steps: { count: parts, low },
+    };
+    const bias: Record<string, number[]> = {};
+    for (const [{ name, makes }, shift] of shifts) {
+      const steps = this.#steps(makes);
+      const counted = [...shift].map((amount, c) => Math.round((BIAS_STEPS * amount) / (steps[c] as number)));
+      if (counted.some((each) => each !== 0)) bias[name] = counted;
+    }
+    return { float: [], tensors: this.#tensors, bias };
+  }
+}
+
+/**
+ * A table of 8-bit scales from what the photos showed. `logit`: the tensor before the last enlarging and the sigmoid.
+ * The same statistics give the same table.
+ */
+export function solve(
+  layers: Layers,
+  photos: Photos,
+  input: { name: string; mean: number; std: number },
+  logit: string,
+): Omit<QuantisationTable, 'sourceSha256'> {
+  return new Solver(layers, merge(photos)).solve(input, logit);
+}
