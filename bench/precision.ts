@@ -8,7 +8,7 @@ import { jsonLines } from './lib/child.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { type MatteDifference, matteDifference, worstSquare } from './lib/matte_difference.ts';
 import { computed, measured, type Outcome, type Strips, type Table } from './lib/outcome.ts';
-import { childScript, preparedNetwork } from './lib/paths.ts';
+import { childScript, eightBitNetwork, preparedNetwork } from './lib/paths.ts';
 import { openPictures } from './lib/pictures.ts';
 import { mean, median, sum } from './lib/stats.ts';
 
@@ -23,11 +23,11 @@ export const command: BenchCommand = {
       .option('--runs <n>', 'runs before memory is read', values.whole, 50)
       .option('--no-memory', 'leave memory out'),
   unavailable: () =>
-    existsSync(eightFile()) ? undefined : 'run `cutout models prepare isnet --precision int8` first',
+    [preparedNetwork(), eightBitNetwork()].every((file) => existsSync(file))
+      ? undefined
+      : 'run `cutout doctor` first, which prepares the network in both',
   all: { full: { rounds: 3 } },
 };
-
-const eightFile = () => preparedNetwork().replace(/\.onnx$/, '.int8.onnx');
 
 interface Options extends Shared {
   readonly worst: number;
@@ -128,7 +128,7 @@ export async function run(
   { progress }: Context,
 ): Promise<Outcome> {
   const threads = availableParallelism();
-  const networks = { floats: preparedNetwork(), eight: eightFile() };
+  const networks = { floats: preparedNetwork(), eight: eightBitNetwork() };
   const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
   try {
     const pictures = await pictureFiles(images, work);

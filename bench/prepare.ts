@@ -55,7 +55,8 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
     prepared: path.join(folder, 'prepared.onnx'),
   };
   for (const file of Object.values(files)) {
-    if (!existsSync(file)) throw new Error(`${file} is missing: run \`cutout models pull isnet\` first`);
+    if (!existsSync(file))
+      throw new Error(`${file} is missing: run \`cutout models prepare isnet --precision fp32\` first`);
   }
   const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
   const cores = availableParallelism();

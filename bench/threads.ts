@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { jsonLines } from './lib/child.ts';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
-import { childScript, preparedNetwork } from './lib/paths.ts';
+import { childScript, usedNetwork } from './lib/paths.ts';
 import { median } from './lib/stats.ts';
 
 export const command: BenchCommand = {
@@ -52,7 +52,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
     const name = `${setting.workers} x ${setting.intraOpThreads}`;
     progress(name);
     const [result] = await jsonLines(childScript('threads_run.js'), [
-      preparedNetwork(),
+      usedNetwork(),
       setting.workers,
       setting.intraOpThreads,
       rounds,

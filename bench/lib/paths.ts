@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { dotProductOf } from '../../src/models/precision.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -15,6 +17,13 @@ export const peersFolder = path.join(root, 'bench', 'peers');
 export const modelsFolder = (): string =>
   process.env['CUTOUT_MODELS_DIR'] ?? path.join(root, 'data', 'models');
 export const preparedNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.onnx');
+export const eightBitNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.int8.onnx');
+/** The file a server uses on this machine (src/models/precision.ts). */
+export const usedNetwork = (): string =>
+  process.env['CUTOUT_PRECISION'] !== 'fp32' &&
+  dotProductOf(loadAddon().versions().instructionSets) !== undefined
+    ? eightBitNetwork()
+    : preparedNetwork();
 
 /** A compiled script of this folder that runs in a process of its own. */
 export const childScript = (name: string): string => fileURLToPath(new URL(name, import.meta.url));

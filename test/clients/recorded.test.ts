@@ -255,7 +255,7 @@ const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'mod
 
 test('the default network finds the person of the recorded photo', async (t) => {
   if (!here) return skipped(t, folder);
-  if (!existsSync(path.join(models, 'isnet', 'prepared.onnx')))
+  if (!existsSync(path.join(models, 'isnet', 'source.onnx')))
     return skipped(t, `the network isnet in ${models}`);
   t.timeout(300_000);
   const data = temporaryFolder(t);

@@ -7,7 +7,7 @@ import { root, type Serving, startServing, temporaryFolder } from '../fixtures/c
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
 /** Whether the default network was pulled (`npm test` does it). */
-export const networkIsHere = existsSync(path.join(models, 'isnet', 'prepared.onnx'));
+export const networkIsHere = existsSync(path.join(models, 'isnet', 'source.onnx'));
 
 const key = 'test-key-of-the-local-account';
 

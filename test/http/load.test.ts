@@ -96,7 +96,7 @@ test.serial(
 );
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
-const present = existsSync(path.join(models, 'isnet', 'prepared.onnx'));
+const present = existsSync(path.join(models, 'isnet', 'source.onnx'));
 
 test.serial('mixed requests in parallel through the default network', async (t) => {
   if (!present) {
