@@ -273,6 +273,11 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   if (!from.Get("roi").IsUndefined()) {
     call.plan.roi = box_inside(from, "roi", call.plan.width, call.plan.height);
   }
+  if (const Napi::Value input = from.Get("input"); !input.IsUndefined()) {
+    const Napi::Object size = object(input, "input");
+    call.plan.input_width = integer(size, "width", 1, 8192);
+    call.plan.input_height = integer(size, "height", 1, 8192);
+  }
   if (const Napi::Value subject = from.Get("subject"); !subject.IsUndefined()) {
     if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
     call.plan.subject = subject.As<Napi::Boolean>().Value();
@@ -424,6 +429,7 @@ Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
   to.Set("box", from_box(env, result.summary.box));
   to.Set("foregroundPixels", static_cast<double>(result.summary.foreground_pixels));
   to.Set("opaque", result.summary.opaque);
+  to.Set("runs", result.runs);
   to.Set("queueMs", result.queue_ms);
   to.Set("prepareMs", result.prepare_ms);
   to.Set("inferMs", result.infer_ms);

@@ -3,6 +3,7 @@
 #include <onnxruntime_cxx_api.h>
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -97,7 +98,8 @@ struct Network::Session {
 
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
-  Shape input_shape;
+  Shape declared_shape;  // of the input; negative: free
+  Shape input_shape;     // the usual one
   std::vector<Slot> slots;
 
   Ort::Value tensor(std::vector<float>& buffer, const Shape& shape) const {
@@ -134,10 +136,10 @@ struct Network::Session {
       CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(i), options.path, which));
     }
     input_shape = {1, 3, options.height, options.width};
-    const Shape declared = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
-    if (!admits(declared, input_shape)) {
+    declared_shape = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
+    if (!admits(declared_shape, input_shape)) {
       return {Code::kModel, "The network '" + options.path + "' wants an input of shape " +
-                                describe(declared) + ", its manifest gives " +
+                                describe(declared_shape) + ", its manifest gives " +
                                 describe(input_shape) + "."};
     }
     return {};
@@ -167,6 +169,32 @@ struct Network::Session {
       if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
     });
     session.Run(options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
+  }
+
+  /// A run of another size than the usual one. ONNX Runtime makes the output, whose size is not
+  /// known before; it is copied into the slot's, so that no run leaves a block of its own behind.
+  Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
+                     const std::vector<std::string>& output_names, const CancelToken& token,
+                     Map& map) {
+    const Ort::Value input = Ort::Value::CreateTensor<float>(
+        memory, slot.input.data(), elements(shape), shape.data(), shape.size());
+    std::vector<Ort::Value> outputs;
+    outputs.emplace_back(nullptr);
+    run(input_name, input, output_names, outputs, token);
+    const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
+    std::vector<float>& room = slot.outputs.front();
+    if (!is_single_map(given) || elements(given) > room.size()) {
+      return {Code::kModel, "Output 0 of the network has the shape " + describe(given) +
+                                " for an input of " + describe(shape) + "."};
+    }
+    map = map_of(room, given);
+    std::copy_n(outputs.front().GetTensorData<float>(), map.values.size(), map.values.begin());
+    return {};
+  }
+
+  static Map map_of(std::vector<float>& values, const Shape& shape) {
+    return {std::span(values).first(elements(shape)), static_cast<int>(shape.back()),
+            static_cast<int>(shape[shape.size() - 2])};
   }
 
   /// Gives every slot its buffers. The sizes of the outputs are only known from the first run.
@@ -247,6 +275,33 @@ Status Network::run(int slot, const CancelToken& token) {
     return {};
   });
   // The reason comes first: a run that was ended early reports itself as failed.
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  return status;
+}
+
+bool Network::takes(int width, int height) const {
+  const Shape shape{1, 3, height, width};
+  return width > 0 && height > 0 && admits(session_->declared_shape, shape) &&
+         elements(shape) <= elements(session_->input_shape);
+}
+
+Status Network::run(int slot, int width, int height, const CancelToken& token, Map& map) {
+  const Shape shape{1, 3, height, width};
+  if (!takes(width, height)) {
+    return {Code::kModel, "The network cannot run a picture of shape " + describe(shape) +
+                              ": its input is " + describe(session_->declared_shape) +
+                              ", at most " + describe(session_->input_shape) + "."};
+  }
+  Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+  if (shape == session_->input_shape) {
+    CUTOUT_RETURN_IF_ERROR(run(slot, token));
+    map = Session::map_of(buffers.outputs.front(), output_shape(0));
+    return {};
+  }
+  const Status status = guarded(Code::kInternal, "The network's run failed", [&]() -> Status {
+    return session_->run_smaller(buffers, shape, input_names_.front().c_str(), output_names_, token,
+                                 map);
+  });
   CUTOUT_RETURN_IF_ERROR(token.check());
   return status;
 }

@@ -28,12 +28,20 @@ struct NetworkOptions {
   int outputs = 1;           // the first so many are fetched; output 0 of a single one is a map
 };
 
+/// Output 0 of a run as one map, row by row; owned by its slot, valid until the slot's next run.
+struct Map {
+  std::span<float> values;
+  int width = 0;
+  int height = 0;
+};
+
 /// One ONNX network and the memory of its runs. The session (weights, thread pool) is shared by all
 /// slots; a slot owns one input buffer and one for each output that are allocated once.
 ///
 /// | what   | layout                                                                              |
 /// |--------|-------------------------------------------------------------------------------------|
-/// | input  | float32 [1, 3, height, width], exactly one                                          |
+/// | input  | float32 [1, 3, height, width], exactly one; a file that leaves height and width     |
+/// |        | free also takes smaller ones, in the same buffers                                   |
 /// | output | float32; fetched alone, output 0 is [1, 1, h, w] or the same with fewer leading     |
 /// |        | ones, and h, w may differ from the input's; several are [1, n, h, w]                |
 /// | threads| different slots at the same time; one slot by one thread                             |
@@ -47,13 +55,22 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// 3 * height * width values, planes in the order R, G, B.
+  /// Whether a picture of this size can be run: the size of the options, or one of at most its area
+  /// where the file leaves it free. What its sides must be multiples of is for the caller to know.
+  [[nodiscard]] bool takes(int width, int height) const;
+
+  /// Room for 3 * height * width values, planes in the order R, G, B; a smaller picture fills the
+  /// front of it.
   [[nodiscard]] std::span<float> input(int slot);
   /// The values of an output, the last dimension fastest, as the network gave them.
   [[nodiscard]] std::span<float> output(int slot, int index = 0);
 
   /// Runs the slot's input to its output. Stopping the token ends the run early with its reason.
   Status run(int slot, const CancelToken& token);
+
+  /// Likewise for a picture of this size and output 0 alone, which has to be one map. kModel for a
+  /// size it does not take.
+  Status run(int slot, int width, int height, const CancelToken& token, Map& map);
 
   /// Every dimension of an output, at least two.
   [[nodiscard]] const std::vector<std::int64_t>& output_shape(int index) const {

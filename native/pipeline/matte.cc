@@ -7,6 +7,7 @@
 
 #include "image/resample.h"
 #include "matte/clean.h"
+#include "matte/decided.h"
 #include "pipeline/edges.h"
 
 namespace cutout {
@@ -40,6 +41,20 @@ Status tell_type(SubjectJob& job, const SubjectTypes& types, std::span<const flo
   return {};
 }
 
+/// What the slot's input holds of a picture of this size.
+std::span<const float> values_of(ort::Network& network, int slot, const NetworkInput& input) {
+  return network.input(slot).first(3 * static_cast<std::size_t>(input.width) *
+                                   static_cast<std::size_t>(input.height));
+}
+
+/// Step 2 for the picture in the slot's input.
+Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
+                   const CancelToken& token, ThreadPool& pool, ort::Map& alpha) {
+  CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
+  CUTOUT_RETURN_IF_ERROR(to_probability(alpha.values, loaded.spec.output, pool));
+  return token.check();
+}
+
 }  // namespace
 
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool) {
@@ -63,31 +78,48 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   ort::Network& network = *loaded.network;
   const Clock::time_point start = Clock::now();
 
-  fill_network_input(pixels, loaded.spec.input, network.input(slot).data(), pool);
+  NetworkInput input = loaded.spec.input;
+  if (plan.input_width > 0) input.width = plan.input_width;
+  if (plan.input_height > 0) input.height = plan.input_height;
+  if (!network.takes(input.width, input.height)) {
+    return {Code::kModel, "The network '" + loaded.spec.name + "' cannot run at " +
+                              std::to_string(input.width) + " x " + std::to_string(input.height) +
+                              "."};
+  }
+  fill_network_input(pixels, input, network.input(slot).data(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point prepared = Clock::now();
 
   std::optional<SubjectJob> subject;
   if (plan.subject) {
-    subject.emplace(*types, slot, pixels, Planes{network.input(slot), loaded.spec.input}, token,
+    subject.emplace(*types, slot, pixels, Planes{values_of(network, slot, input), input}, token,
                     pool);
   }
-  CUTOUT_RETURN_IF_ERROR(network.run(slot, token));
-  const std::span<float> alpha = network.output(slot);
-  CUTOUT_RETURN_IF_ERROR(to_probability(alpha, loaded.spec.output, pool));
-  CUTOUT_RETURN_IF_ERROR(token.check());
+  ort::Map alpha;
+  CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
+  const auto cells = [&] {
+    return cells_of(plan.roi, plan.width, plan.height, alpha.width, alpha.height);
+  };
+  result.runs = 1;
+  const NetworkInput& usual = loaded.spec.input;
+  const bool smaller = input.width != usual.width || input.height != usual.height;
+  if (smaller && !is_decided(alpha.values, alpha.width, cells(), pool)) {
+    if (subject) subject->settle();  // it reads what is written now
+    input = usual;
+    fill_network_input(pixels, input, network.input(slot).data(), pool);
+    CUTOUT_RETURN_IF_ERROR(token.check());
+    CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
+    result.runs = 2;
+  }
   const Clock::time_point inferred = Clock::now();
 
-  const int p_width = network.output_width();
-  const int p_height = network.output_height();
-  const Box cells = cells_of(plan.roi, plan.width, plan.height, p_width, p_height);
-  clean_alpha(alpha, p_width, cells, pool);
+  clean_alpha(alpha.values, alpha.width, cells(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point cleaned = Clock::now();
 
   if (subject) {
-    CUTOUT_RETURN_IF_ERROR(
-        tell_type(*subject, *types, alpha, p_width, p_height, cells, result.subject.emplace()));
+    CUTOUT_RETURN_IF_ERROR(tell_type(*subject, *types, alpha.values, alpha.width, alpha.height,
+                                     cells(), result.subject.emplace()));
     CUTOUT_RETURN_IF_ERROR(token.check());
   }
   const Clock::time_point told = Clock::now();
@@ -100,7 +132,8 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
 
-  const NetworkAnswer answer{network.input(slot), loaded.spec.input, alpha, p_width, p_height};
+  const NetworkAnswer answer{values_of(network, slot, input), input, alpha.values, alpha.width,
+                             alpha.height};
   result.summary = write_edges(reduced, answer, plan, pool);
   result.width = plan.width;
   result.height = plan.height;

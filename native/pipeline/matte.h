@@ -45,6 +45,10 @@ struct MattePlan {
   Box roi;  // in pixels of the result, inside it
   Refinement refinement = Refinement::kOn;
   bool subject = false;  // find out its type; needs types with a head
+  // Of the network's input instead of its usual one, where its file leaves the size free; 0: usual.
+  // When the answer is not decided (matte/decided.h), the network runs again at its usual size.
+  int input_width = 0;
+  int input_height = 0;
 };
 
 struct MatteResult {
@@ -52,6 +56,7 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
+  int runs = 0;  // of the network: 2 when the first was not decided
   double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;

@@ -107,12 +107,16 @@ SubjectJob::~SubjectJob() {
   if (!state_->claim()) state_->wait();
 }
 
-Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
+void SubjectJob::settle() {
   if (state_->claim()) {
     state_->run();
   } else {
     state_->wait();
   }
+}
+
+Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
+  settle();
   CUTOUT_RETURN_IF_ERROR(state_->status);
   const SubjectTypes& types = state_->types;
   features.resize(feature_count(types.shape));

@@ -51,6 +51,9 @@ class SubjectJob {
   SubjectJob(const SubjectJob&) = delete;
   SubjectJob& operator=(const SubjectJob&) = delete;
 
+  /// Waits for the detector or does its work: nothing reads source and planes afterwards.
+  void settle();
+
   /// Waits for the detector, or does its work, and joins what it found with the matte.
   Status finish(const Matte& matte, std::vector<float>& features);
 

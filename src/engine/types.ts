@@ -191,6 +191,12 @@ export interface MattePlan {
   readonly refine?: 'on' | 'off';
   /** Finds out the subject's type, beside the network. Needs subject types with a head. */
   readonly subject?: boolean;
+  /**
+   * Size of the network's input instead of the spec's, of at most its area, for a network whose file leaves the size
+   * free (`sizeStep` of its record); ENGINE_MODEL for any other. Where the answer is not decided, the network runs again
+   * at the spec's size.
+   */
+  readonly input?: { readonly width: number; readonly height: number };
   /** Milliseconds from now; checked when the job starts and between its steps. */
   readonly deadlineMs?: number;
 }
@@ -204,6 +210,8 @@ export interface MatteResult {
   readonly foregroundPixels: number;
   /** True when every pixel has alpha 255. */
   readonly opaque: boolean;
+  /** Of the network; 2 when the answer at a smaller `input` was not decided. */
+  readonly runs: number;
   readonly queueMs: number;
   readonly prepareMs: number;
   readonly inferMs: number;

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
 import { ModelError } from './error.ts';
@@ -49,4 +51,22 @@ export async function locateNetwork(name: string, options: Place): Promise<Netwo
   const { manifest } = await findFor(name, options);
   const precision = options.precision ?? precisionFor(manifest, device);
   return specOf(manifest, name, networkFiles(modelsDir, manifest, precision).prepared);
+}
+
+/** Of PreparedRecord (prepare.ts), read without the rest of preparation, which takes long to import. */
+const sizeSchema = z.object({ sizeStep: z.number().int().min(0) });
+
+/**
+ * What the sides of a picture must be multiples of for the prepared network to run at other sizes than its usual one;
+ * 0 when it has one size or its record says nothing. Rejects with ModelError for a network that is not in the catalogue.
+ */
+export async function sizeStepOf(name: string, options: Place): Promise<number> {
+  const { modelsDir, device } = options;
+  const { manifest } = await findFor(name, options);
+  const { record } = networkFiles(modelsDir, manifest, options.precision ?? precisionFor(manifest, device));
+  try {
+    return sizeSchema.parse(JSON.parse(await readFile(record, 'utf8'))).sizeStep;
+  } catch {
+    return 0;
+  }
 }

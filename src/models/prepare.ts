@@ -12,6 +12,7 @@ import { allTensors } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
 import { dropUnused, keepOutputs } from './onnx/prune.ts';
+import { freeSize } from './onnx/size.ts';
 import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
 import { quantise } from './quantise/graph.ts';
@@ -19,7 +20,7 @@ import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Raised whenever preparation makes other files than before: older ones are then made again. */
-export const PREPARER_VERSION = 1;
+export const PREPARER_VERSION = 2;
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -31,6 +32,8 @@ export const preparedRecordSchema = z.strictObject({
   outputs: z.array(z.string()),
   /** Whether any number of pictures can be run at once. */
   freeBatch: z.boolean(),
+  /** What the sides of a picture must be multiples of; 0 when the network has one size. */
+  sizeStep: z.number().int().min(0),
   /** Sum of the table of scales an 8-bit network was made with. */
   tableSha256: z.string().optional(),
 });
@@ -43,6 +46,7 @@ export interface Rewritten {
   readonly precision: Precision;
   readonly outputs: readonly string[];
   readonly freeBatch: boolean;
+  readonly sizeStep: number;
 }
 
 function refuseExternalData(model: ModelProto): void {
@@ -57,8 +61,9 @@ function refuseExternalData(model: ModelProto): void {
 /**
  * Rewrites a published ONNX file for the engine: only output 0 and `features` are kept, what they do not
  * need is dropped, 16-bit floats become 32-bit ones unless `precision` is fp16, input and outputs are of
- * 32-bit floats, and the batch dimension is freed where that is certain to be right (onnx/batch.ts). `int8`
- * makes the convolutions of 8-bit integers with the scales of `table` (quantise/graph.ts).
+ * 32-bit floats, and batch dimension and size are freed where that is certain to be right (onnx/batch.ts,
+ * onnx/size.ts). The size stays fixed with 16-bit floats, which are for GPUs: TensorRT builds an engine for every size.
+ * `int8` makes the convolutions of 8-bit integers with the scales of `table` (quantise/graph.ts).
  * `file` is borrowed until the pieces are read. Throws a RangeError for a file it cannot take, an Error of
  * the protobuf reader for bytes that are no ONNX file.
  */
@@ -81,6 +86,7 @@ export function rewrite(
   if (half && precision !== 'fp16') widened = widen(graph, widenBytes);
   else if (half) floatBorders(graph);
   dropUnused(graph);
+  const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
   const free = freeBatch(graph);
   if (precision === 'int8') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
@@ -94,6 +100,7 @@ export function rewrite(
     precision: half || precision === 'int8' ? precision : 'fp32',
     outputs,
     freeBatch: free,
+    sizeStep,
   };
 }
 
@@ -148,6 +155,7 @@ export async function prepareNetwork(
     precision,
     outputs: [...rewritten.outputs],
     freeBatch: rewritten.freeBatch,
+    sizeStep: rewritten.sizeStep,
     ...(read && { tableSha256: read.sha256 }),
   };
   await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);

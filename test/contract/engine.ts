@@ -214,6 +214,51 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.deepEqual(inRegion.box, { left: 57, top: 50, width: 3, height: 3 });
   });
 
+  test('matte: a network of a free size runs at smaller sizes too, in any order, and at no other', async (t) => {
+    const engine = start(t, { workers: 2 });
+    const free = networks.spec(name(), { free: true });
+    const half = networks.spec(name(), { width: 32, height: 48 });
+    for (const spec of [free, half]) await engine.load(spec);
+    const input = { width: 32, height: 48 };
+    const large = halves(64, 64);
+    await engine.matte(1, large, planFor(free.name, large));
+    const wanted = halves(64, 64);
+    await engine.matte(2, wanted, planFor(half.name, wanted));
+    const jobs = Array.from({ length: 6 }, (_, i) => {
+      const picture = halves(64, 64);
+      const plan = planFor(free.name, picture, i % 2 === 0 ? { input } : {});
+      return { picture, done: engine.matte(3 + i, picture, plan), small: i % 2 === 0 };
+    });
+    for (const { picture, done, small } of jobs) {
+      t.is((await done).runs, 1);
+      t.is(digest(picture.data), digest((small ? wanted : large).data));
+    }
+    t.not(digest(wanted.data), digest(large.data));
+    const picture = halves(64, 64);
+    for (const [spec, size] of [
+      [half, { width: 16, height: 16 }],
+      [free, { width: 128, height: 64 }],
+    ] as const) {
+      await t.throwsAsync(engine.matte(20, picture, planFor(spec.name, picture, { input: size })), {
+        code: 'ENGINE_MODEL',
+        message: new RegExp(`cannot run at ${size.width} x ${size.height}`),
+      });
+    }
+    t.deepEqual(picture, halves(64, 64));
+  });
+
+  test('matte: an answer at a smaller size that is not decided is asked for again at the usual one', async (t) => {
+    const engine = start(t);
+    const doubtful = networks.spec(name(), { free: true, gain: 1 });
+    await engine.load(doubtful);
+    const usual = halves(64, 64);
+    t.is((await engine.matte(1, usual, planFor(doubtful.name, usual))).runs, 1);
+    const picture = halves(64, 64);
+    const input = { width: 32, height: 32 };
+    t.is((await engine.matte(2, picture, planFor(doubtful.name, picture, { input }))).runs, 2);
+    t.is(digest(picture.data), digest(usual.data));
+  });
+
   test('matte: a smaller plan leaves the reduced result at the front of the same memory', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());

@@ -30,7 +30,7 @@ async function run(t: ExecutionContext, file: Uint8Array, inputs: Float32Array):
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const network = path.join(folder, 'network.onnx');
   await writeFile(network, file);
-  return runNetwork(network, inputs, 1);
+  return runNetwork(network, inputs, 1, { height: SIDE, width: SIDE });
 }
 
 const PICTURES = 4;
@@ -161,7 +161,10 @@ test('an 8-bit network gives what the float one gives, within its steps', async 
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const network = path.join(folder, 'network.onnx');
   await writeFile(network, file);
-  t.true(largestDifference(await runNetwork(network, inputs, PICTURES), found) < 1e-6);
+  t.true(
+    largestDifference(await runNetwork(network, inputs, PICTURES, { height: SIDE, width: SIDE }), found) <
+      1e-6,
+  );
 });
 
 const without = ({ tensors }: QuantisationTable, name: string) =>

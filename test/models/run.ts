@@ -17,12 +17,14 @@ const reportSchema = z.object({
 /**
  * Runs a network in another process, `batch` pictures at a time.
  * @param inputs float32 values of [n,3,H,W]
+ * @param size of the pictures, for a network whose file leaves it free
  * @returns the values of output 0 for all of them
  */
 export async function runNetwork(
   network: string,
   inputs: Float32Array,
   batch: number,
+  size?: { readonly height: number; readonly width: number },
 ): Promise<Float32Array> {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-run-'));
   try {
@@ -34,6 +36,7 @@ export async function runNetwork(
       input,
       output,
       String(batch),
+      ...(size ? ['first', String(size.height), String(size.width)] : []),
     ]);
     reportSchema.parse(JSON.parse(stdout));
     const bytes = await readFile(output);

@@ -1,13 +1,14 @@
 /**
  * Runs a network in a process of its own, because the server's process must never load onnxruntime-node.
- * usage: node run_onnx.js NETWORK INPUTS OUTPUT BATCH [all]
+ * usage: node run_onnx.js NETWORK INPUTS OUTPUT BATCH [all | first [HEIGHT WIDTH]]
  * INPUTS holds float32 values of [n,3,H,W], OUTPUT gets those of output 0 of every run, BATCH pictures a
- * run. With `all`, every output is fetched. Prints one JSON line.
+ * run. With `all`, every output is fetched. HEIGHT and WIDTH of the pictures are 1024 where neither they nor the file
+ * say otherwise. Prints one JSON line.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as ort from 'onnxruntime-node';
 
-const [network = '', inputs = '', output = '', batchText = '1', fetched] = process.argv.slice(2);
+const [network = '', inputs = '', output = '', batchText = '1', fetched, ...given] = process.argv.slice(2);
 const batch = Number(batchText);
 const started = performance.now();
 const session = await ort.InferenceSession.create(network, { intraOpNumThreads: 2 });
@@ -16,8 +17,8 @@ const loadMs = performance.now() - started;
 const [metadata] = session.inputMetadata;
 const [input, first] = [session.inputNames[0], session.outputNames[0]];
 if (!metadata?.isTensor || input === undefined || first === undefined) throw new Error('no tensor input');
-const [height, width] = metadata.shape.slice(2).map(Number);
-if (height === undefined || width === undefined) throw new Error('the input has no fixed size');
+const declared = metadata.shape.slice(2).map((dim) => (typeof dim === 'number' && dim > 0 ? dim : 1024));
+const [height = 0, width = 0] = given.length === 2 ? given.map(Number) : declared;
 
 const bytes = readFileSync(inputs);
 const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "images.h"
+#include "matte/decided.h"
 #include "matte/regions.h"
 #include "registry.h"
 
@@ -74,6 +75,19 @@ Napi::Value find_regions_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// isDecided(p, width, area, threads), threads -1 for the scalar version.
+Napi::Value is_decided_js(const Napi::CallbackInfo& info) {
+  const auto p = to_floats(info[0]);
+  const int width = info[1].ToNumber().Int32Value();
+  const Box area = to_box(info[2]);
+  const int threads = info[3].ToNumber().Int32Value();
+  if (threads < 0) {
+    return Napi::Boolean::New(info.Env(), is_decided_scalar(p, width, area));
+  }
+  ThreadPool pool(threads);
+  return Napi::Boolean::New(info.Env(), is_decided(p, width, area, pool));
+}
+
 /// cellsOf(roi, width, height, pWidth, pHeight): box.
 Napi::Value cells_of_js(const Napi::CallbackInfo& info) {
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
@@ -85,6 +99,7 @@ Napi::Value cells_of_js(const Napi::CallbackInfo& info) {
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("cleanAlpha", Napi::Function::New(env, clean_alpha_js));
   exports.Set("findRegions", Napi::Function::New(env, find_regions_js));
+  exports.Set("isDecided", Napi::Function::New(env, is_decided_js));
   exports.Set("cellsOf", Napi::Function::New(env, cells_of_js));
 });
 

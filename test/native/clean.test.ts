@@ -276,3 +276,29 @@ test('the cells of a roi hold every sample its pixels need', (t) => {
     ),
   );
 });
+
+test('whether a map is decided: bit-equal to the scalar version, and by the rule', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCall(150), ({ alpha: { p, width }, area }) => {
+        const scalar = kernels.isDecided(p, width, area, SCALAR);
+        return [0, 3].every((threads) => kernels.isDecided(p, width, area, threads) === scalar);
+      }),
+      { numRuns: 60 },
+    ),
+  );
+  const decided = (values: readonly number[]) =>
+    kernels.isDecided(
+      Float32Array.from(values),
+      values.length,
+      whole({ width: values.length, height: 1 }),
+      1,
+    );
+  t.false(decided([0]));
+  t.false(decided([0.49, 0.2]));
+  t.false(decided([0.6]));
+  t.true(decided([1]));
+  t.true(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0, 0]));
+  t.false(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
+  t.true(decided([0.6, 1, 1, 1, 1, 0.7, 0.95, 0.05]));
+});

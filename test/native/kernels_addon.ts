@@ -94,6 +94,7 @@ export interface KernelAddon {
     neighbours: 4 | 8,
     threads: number,
   ): { readonly regions: readonly Region[]; readonly runs: readonly (readonly number[])[] };
+  isDecided(p: Float32Array, width: number, area: Box, threads: number): boolean;
   cellsOf(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes image.data. */
   refineMatte(

@@ -1,0 +1,219 @@
+import { attribute, constants, FLOAT, floatTensor, int64Values } from './graph.ts';
+import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
+import { dropUnused } from './prune.ts';
+
+/** Height and width of a map. */
+type Side = readonly [number, number];
+
+/** Operators that keep the sides of their first input. */
+const KEEP = new Set([
+  ...[
+    'BatchNormalization',
+    'Relu',
+    'LeakyRelu',
+    'PRelu',
+    'Sigmoid',
+    'HardSigmoid',
+    'HardSwish',
+    'Tanh',
+    'Erf',
+  ],
+  ...['Clip', 'Exp', 'Sqrt', 'Cast', 'Identity'],
+]);
+const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div']);
+const POOLS = new Set(['MaxPool', 'AveragePool']);
+/** What published files compute the sizes of a Resize with. */
+const ARITHMETIC = new Set(['Shape', 'Slice', 'Gather', 'Unsqueeze', 'Squeeze', 'Concat', 'Cast']);
+
+const equal = (a: Side, b: Side) => a[0] === b[0] && a[1] === b[1];
+
+const numbers = (node: NodeProto, name: string): number[] | undefined => {
+  const found = attribute(node, name)?.ints.map(Number);
+  return found?.length ? found : undefined;
+};
+
+/** Sides after a convolution or pooling, by the formulas of the ONNX standard; undefined for automatic padding. */
+function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Side | undefined {
+  const padding = attribute(node, 'auto_pad')?.s;
+  if (padding && padding.length > 0 && Buffer.from(padding).toString() !== 'NOTSET') return undefined;
+  const kernel = numbers(node, 'kernel_shape') ?? weights?.dims.slice(2).map(Number);
+  if (kernel?.length !== 2) return undefined;
+  const strides = numbers(node, 'strides') ?? [1, 1];
+  const pads = numbers(node, 'pads') ?? [0, 0, 0, 0];
+  const dilations = numbers(node, 'dilations') ?? [1, 1];
+  const up = attribute(node, 'ceil_mode')?.i === 1n;
+  const along = (axis: 0 | 1): number => {
+    const reach = (dilations[axis] ?? 1) * ((kernel[axis] ?? 1) - 1) + 1;
+    const steps = (side[axis] + (pads[axis] ?? 0) + (pads[axis + 2] ?? 0) - reach) / (strides[axis] ?? 1);
+    return (up ? Math.ceil(steps) : Math.floor(steps)) + 1;
+  };
+  return [along(0), along(1)];
+}
+
+/** Numbers of a small float tensor, whichever way it is stored. */
+function floats(tensor: TensorProto | undefined): number[] | undefined {
+  if (tensor?.dataType !== FLOAT) return undefined;
+  if (tensor.rawData.length === 0) return tensor.floatData;
+  const { buffer, byteOffset, byteLength } = tensor.rawData;
+  const view = new DataView(buffer, byteOffset, byteLength);
+  return Array.from({ length: byteLength / 4 }, (_, at) => view.getFloat32(at * 4, true));
+}
+
+const wholeFactors = (from: Side, to: Side): Side | undefined => {
+  const factors: Side = [to[0] / from[0], to[1] / from[1]];
+  return factors.every((factor) => Number.isInteger(factor) && factor >= 1) ? factors : undefined;
+};
+
+/**
+ * By how much each Resize enlarges, in whole numbers, for an input of this size; undefined when one does anything
+ * else. Sizes may be constant, or begin with computed parts and end with constant ones.
+ */
+class Enlargements {
+  readonly #known: ReadonlyMap<string, TensorProto>;
+  readonly #producers: ReadonlyMap<string, NodeProto>;
+
+  constructor(graph: GraphProto) {
+    this.#known = constants(graph);
+    this.#producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  }
+
+  #ends(sizes: string): Side | undefined {
+    const tensor = this.#known.get(sizes);
+    const join = this.#producers.get(sizes);
+    const last = join?.opType === 'Concat' ? this.#known.get(join.input.at(-1) ?? '') : undefined;
+    const values = (tensor && int64Values(tensor)) ?? (last && int64Values(last));
+    const [height, width] = values?.slice(-2).map(Number) ?? [];
+    return height === undefined || width === undefined ? undefined : [height, width];
+  }
+
+  of(node: NodeProto, side: Side): Side | undefined {
+    if (attribute(node, 'axes')) return undefined;
+    const [, , scales = '', sizes = ''] = node.input;
+    if (sizes !== '') {
+      const to = this.#ends(sizes);
+      return to && wholeFactors(side, to);
+    }
+    const [batch, channels, height, width] = floats(this.#known.get(scales)) ?? [];
+    if (batch !== 1 || channels !== 1 || height === undefined || width === undefined) return undefined;
+    return wholeFactors([1, 1], [height, width]);
+  }
+}
+
+type Factors = ReadonlyMap<NodeProto, Side>;
+
+/**
+ * Sides of every map for an input of `input`, where `factors` are those of the Resize nodes; undefined when a node is met
+ * that is not certain to work at any size, or maps that must be equal are not.
+ */
+function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, Side> | undefined {
+  const known = constants(graph);
+  const maps = new Map<string, Side>([[graph.input[0]?.name ?? '', input]]);
+  const computed = new Set<string>();
+  const broadcasts = (name: string) => {
+    const sides = known.get(name)?.dims.slice(-2);
+    return sides?.every((side) => side === 1n) ?? false;
+  };
+  const after = (node: NodeProto, side: Side): Side | undefined => {
+    const rest = node.input.slice(1);
+    if (KEEP.has(node.opType)) return side;
+    if (node.opType === 'Conv') return slid(node, side, known.get(node.input[1] ?? ''));
+    if (POOLS.has(node.opType)) return slid(node, side, undefined);
+    const alike = (name: string) => {
+      const other = maps.get(name);
+      return other !== undefined && equal(other, side);
+    };
+    if (ELEMENTWISE.has(node.opType))
+      return rest.every((name) => alike(name) || broadcasts(name)) ? side : undefined;
+    if (node.opType === 'Concat')
+      return Number(attribute(node, 'axis')?.i) === 1 && rest.every(alike) ? side : undefined;
+    const factor = node.opType === 'Resize' ? factors.get(node) : undefined;
+    return factor && [side[0] * factor[0], side[1] * factor[1]];
+  };
+  for (const node of graph.node) {
+    const map = node.input.find((name) => maps.has(name));
+    if (map === undefined) {
+      if (!node.input.some((name) => computed.has(name))) continue;
+      if (!ARITHMETIC.has(node.opType)) return undefined;
+      for (const name of node.output) computed.add(name);
+    } else if (node.opType === 'Shape') {
+      for (const name of node.output) computed.add(name);
+    } else {
+      // The picture's size is in a computed value: only that of a Resize is understood.
+      if (node.opType !== 'Resize' && node.input.some((name) => computed.has(name))) return undefined;
+      const first = maps.get(node.input[0] ?? '') ?? maps.get(map);
+      const side = first && after(node, first);
+      if (!side) return undefined;
+      for (const name of node.output) maps.set(name, side);
+    }
+  }
+  return graph.output.every(({ name }) => maps.has(name)) ? maps : undefined;
+}
+
+/** Factors of every Resize for the size the file was published for. */
+function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
+  const enlargements = new Enlargements(graph);
+  const factors = new Map<NodeProto, Side>();
+  // A Resize decides the sides of what follows it: found one after another.
+  for (const node of graph.node.filter(({ opType }) => opType === 'Resize')) {
+    const before = graph.node.slice(0, graph.node.indexOf(node));
+    const part = { ...graph, node: before, output: [] };
+    const side = sidesOf(part, input, factors)?.get(node.input[0] ?? '');
+    const factor = side && enlargements.of(node, side);
+    if (!factor) return undefined;
+    factors.set(node, factor);
+  }
+  return factors;
+}
+
+const shapeOf = (value: ValueInfoProto) =>
+  value.type?.value.case === 'tensorType' ? value.type.value.value.shape?.dim : undefined;
+
+function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
+  const [, , height, width, more] = (value && shapeOf(value)) ?? [];
+  if (more || height?.value.case !== 'dimValue' || width?.value.case !== 'dimValue') return undefined;
+  return [Number(height.value.value), Number(width.value.value)];
+}
+
+/**
+ * Lets a network that was published for one size of picture run at others: a Resize to constant sides becomes one by
+ * whole factors. Done only when every operator the picture passes through is known to work at any size, and every
+ * map keeps its proportion to the picture exactly; otherwise nothing is changed.
+ * @returns the number that the sides of a picture must be multiples of; undefined when the size stays fixed
+ */
+export function freeSize(graph: GraphProto): number | undefined {
+  const input = declaredSide(graph.input[0]);
+  const factors = input && factorsAt(graph, input);
+  const maps = factors && sidesOf(graph, input, factors);
+  if (!maps) return undefined;
+  const parts = [...maps.values()].flatMap((side) => [input[0] / side[0], input[1] / side[1]]);
+  const step = Math.max(...parts);
+  if (!parts.every((part) => Number.isInteger(part) && step % part === 0)) return undefined;
+  // The same proportions at another size, of other proportions: nothing was rounded by luck.
+  const other: Side = [5 * step, 3 * step];
+  const again = sidesOf(graph, other, factors);
+  for (const [name, side] of maps) {
+    const proportional: Side = [(other[0] * side[0]) / input[0], (other[1] * side[1]) / input[1]];
+    const found = again?.get(name);
+    if (!found || !equal(found, proportional)) return undefined;
+  }
+
+  for (const [node, [height, width]] of factors) {
+    const name = `${node.output[0]}/scales`;
+    graph.initializer.push(floatTensor(name, [4], Float32Array.of(1, 1, height, width)));
+    node.input = [node.input[0] ?? '', '', name];
+  }
+  for (const value of [graph.input[0], ...graph.output]) {
+    const dims = (value && shapeOf(value)) ?? [];
+    const side = maps.get(value?.name ?? '');
+    const whole = side !== undefined && equal(side, input);
+    for (const [at, axis] of [
+      [2, 'height'],
+      [3, 'width'],
+    ] as const) {
+      const dim = dims[at];
+      if (dim) dim.value = { case: 'dimParam', value: whole ? axis : `${value?.name} ${axis}` };
+    }
+  }
+  dropUnused(graph);
+  return step;
+}
