@@ -190,6 +190,12 @@ const settings = {
     'Numbers the network computes with on a CPU: int8 is faster where the processor has 8-bit dot products, which auto finds out (cutout doctor).',
   ),
   deviceId: setting('CUTOUT_DEVICE_ID', '0', integer(0, 63), 'Number of the GPU.'),
+  profile: setting(
+    'CUTOUT_PROFILE',
+    'balanced',
+    oneOf('fast', 'balanced', 'best'),
+    'What is traded for time: fast, balanced or best.',
+  ),
   runtime: setting(
     'CUTOUT_RUNTIME',
     '',

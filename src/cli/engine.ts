@@ -1,10 +1,11 @@
 import type { Config } from '../config.ts';
+import type { NetworkSize } from '../cutout/profile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
 import type { Precision } from '../models/layout.ts';
-import { findFor, locateNetwork } from '../models/locate.ts';
+import { findFor, locateNetwork, sizeStepOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
@@ -12,7 +13,7 @@ import { openSubjectTypes } from './subject.ts';
 
 export interface OpenEngine {
   readonly engine: Engine;
-  readonly network: NetworkSpec;
+  readonly network: NetworkSpec & NetworkSize;
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
@@ -126,7 +127,9 @@ export async function openEngine(
       }));
     const { found, notice } = await types;
     if (notice) observer.notice(notice);
-    return { engine, network: located, info, threads, precision: choice, subjectTypes: found };
+    const sizeStep = await sizeStepOf(model, { modelsDir, device, precision });
+    const network = { ...located, sizeStep };
+    return { engine, network, info, threads, precision: choice, subjectTypes: found };
   } catch (error) {
     await engine.close(0);
     throw signal.aborted ? signal.reason : error;

@@ -5,6 +5,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { Config } from '../config.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../cutout/cutout.ts';
 import { withoutBooks } from '../cutout/free.ts';
+import { PROFILES } from '../cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
@@ -206,6 +207,7 @@ export async function run(
     const cutout: Cutout = createCutout({
       engine,
       network,
+      profile: PROFILES[config.profile],
       // Nothing it writes depends on the kind of subject.
       subjectTypes: false,
       ...withoutBooks(jobs),

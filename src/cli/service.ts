@@ -6,6 +6,7 @@ import { credits, formatCredits } from '../billing/price.ts';
 import type { Config } from '../config.ts';
 import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
 import { createGates } from '../cutout/gates.ts';
+import { PROFILES } from '../cutout/profile.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail } from '../errors.ts';
@@ -179,6 +180,7 @@ export async function runService(
     cutout = createCutout({
       engine,
       network,
+      profile: PROFILES[config.profile],
       subjectTypes,
       gates,
       results,

@@ -7,13 +7,16 @@ import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacity, type Subject } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions } from '../image/types.ts';
+import { type NetworkSize, networkInput, type Profile } from './profile.ts';
 import type { Background, CutoutRequest, TypeLevel } from './request.ts';
 
 /** Every size and choice of one piece of work, settled before the first pixel is decoded. */
 export interface Plan {
   /** Of the picture before crop, scale and position. */
   readonly result: Dimensions;
-  /** At least the result's and, where the source has it, the network's input size. */
+  /** At which the network is run. */
+  readonly input: Dimensions;
+  /** At least the result's and, where the source has it, the size of the network's input. */
   readonly decode: Dimensions;
   /** RGB under alpha 0: a ZIP shows the original background there (CONTRACT section 7.4). */
   readonly hiddenColour: 'clear' | 'keep';
@@ -57,15 +60,24 @@ function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpac
   return typeLevel !== 'none' || new Set(Object.values(opacity)).size > 1 ? 'ask' : 'untold';
 }
 
-export function makePlan(request: CutoutRequest, tier: Tier, source: Dimensions, network: Dimensions): Plan {
+export function makePlan(
+  request: CutoutRequest,
+  tier: Tier,
+  source: Dimensions,
+  network: NetworkSize,
+  profile: Profile,
+): Plan {
   const size: SizeName = request.size === 'auto' ? tier : request.size;
   const result = resultSize(source, SIZE_LIMITS[size]);
+  const input = networkInput(profile, size, network);
   const { roi, crop, cropMargin, scale, position, shadow, format, channels, background } = request;
   // The matte of the subject has no shadow and no background; a ZIP is the same with and without `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
   const shadowOpacity = forEachSubject((subject) => (matteOnly ? 0 : dropShadowOpacity(shadow, subject)));
   return Object.freeze({
     result,
+    input,
+    // For the usual size: it is run where the smaller one leaves doubt.
     decode: decodeSize(source, result, network),
     hiddenColour: format === 'zip' ? 'keep' : 'clear',
     ...(roi !== WHOLE_IMAGE && { roi: roiBox(roi, source, result) }),

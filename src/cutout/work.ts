@@ -11,12 +11,14 @@ import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode
 import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, Patience, Probe, Raster } from '../image/types.ts';
 import { lacksSubject, makePlan, type Plan } from './plan.ts';
+import type { NetworkSize, Profile } from './profile.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface WorkParts {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
-  readonly network: Dimensions & { readonly name: string };
+  readonly network: NetworkSize & { readonly name: string };
+  readonly profile: Profile;
   /** Whether the engine can find subject types out; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
   /** Seconds after which libvips gives up on a picture; 0 = never. */
@@ -44,8 +46,6 @@ export interface Done extends Dimensions {
   readonly subject: Subject;
   readonly stages: Stages;
 }
-
-const pngEffort = 3;
 
 /** A picture as it was sent, and what its header says. */
 export interface Input {
@@ -96,7 +96,7 @@ async function behind(
 }
 
 export const createWork =
-  ({ engine, network, subjectTypes, timeout }: WorkParts): Work =>
+  ({ engine, network, profile, subjectTypes, timeout }: WorkParts): Work =>
   async (request, inputs, tier, { signal, note }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
@@ -108,8 +108,9 @@ export const createWork =
     // 1. Plan: every size but that of a crop is known before a pixel is decoded. A small enough subject fits any
     // format with the widest margins, so of a crop nothing can be refused before its subject is known.
     const { bytes, probe: source } = inputs.picture;
-    const plan = makePlan(request, tier, source, network);
-    const { result, hiddenColour, roi } = plan;
+    const plan = makePlan(request, tier, source, network, profile);
+    const { result, hiddenColour, input, roi } = plan;
+    const { pngEffort, refine } = profile;
     if (!request.crop) assertFits(request.format, result);
     const patience = { signal, timeoutSeconds: timeout };
 
@@ -122,7 +123,15 @@ export const createWork =
     const ask = plan.subject === 'ask' && subjectTypes;
     const matte = await engine.matte(
       decoded,
-      { network: network.name, ...result, hiddenColour, ...(roi && { roi }), ...(ask && { subject: true }) },
+      {
+        network: network.name,
+        ...result,
+        hiddenColour,
+        input,
+        refine,
+        ...(roi && { roi }),
+        ...(ask && { subject: true }),
+      },
       { signal },
     );
     const { queueMs, prepareMs, inferMs, subjectMs, matteMs } = matte;

@@ -11,6 +11,7 @@ import {
   keptBytes,
 } from '../../src/cutout/cutout.ts';
 import { createGates } from '../../src/cutout/gates.ts';
+import { PROFILES } from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import type { WorkParts } from '../../src/cutout/work.ts';
 import { fail } from '../../src/errors.ts';
@@ -72,7 +73,7 @@ function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
           run.kept = true;
           data.set([number & 255, number >> 8]);
           const box = { left: 0, top: 0, width, height };
-          const times = { queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
+          const times = { runs: 1, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
           resolve({ width, height, box, foregroundPixels: width * height, opaque: true, ...times });
         };
         const state = signal?.aborted ? 'cancelled' : 'running';
@@ -108,6 +109,7 @@ function startWorld(t: ExecutionContext, dataDir: string, clock: TestClock, faul
     subjectTypes: false,
     engine: scripted(runs, faults),
     network: { name: 'scripted', width: 8, height: 8 },
+    profile: PROFILES.balanced,
     gates: createGates({
       rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
       concurrency: new ConcurrencyLimit(0),

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { checkRoi, lacksSubject, makePlan, reserveRequest, typeWord } from '../../src/cutout/plan.ts';
+import { type NetworkSize, networkInput, PROFILES, type ProfileName } from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import { errorOfCall } from '../fixtures/thrown.ts';
 
@@ -13,19 +14,42 @@ const network = { width: 1024, height: 1024 };
 const percent = (value: number) => ({ value, unit: '%' as const });
 
 test('a preview decodes no more than the network sees, a full result decodes everything', (t) => {
-  const preview = makePlan(request(), 'preview', source, network);
+  const preview = makePlan(request(), 'preview', source, network, PROFILES.balanced);
   t.deepEqual(preview.result, { width: 577, height: 433 });
   t.deepEqual(preview.decode, { width: 1366, height: 1024 });
-  const full = makePlan(request({ size: 'full' }), 'full', source, network);
+  const full = makePlan(request({ size: 'full' }), 'full', source, network, PROFILES.balanced);
   t.deepEqual(full.result, source);
   t.deepEqual(full.decode, source);
+});
+
+test('a network of a free size runs smaller for a preview, one of a fixed size does not', (t) => {
+  const free = { ...network, sizeStep: 64 };
+  const plan = (size: 'preview' | 'full', profile: ProfileName, of: NetworkSize = free) =>
+    makePlan(request({ size }), size, source, of, PROFILES[profile]);
+  t.deepEqual(plan('preview', 'balanced', network).input, { width: 1024, height: 1024 });
+  for (const profile of ['fast', 'balanced', 'best'] as const) {
+    const [preview, full] = [plan('preview', profile), plan('full', profile)];
+    t.is(preview.input.width % 64, 0);
+    t.true(preview.input.width <= full.input.width && full.input.width <= 1024);
+    // Enough is decoded for a second run at the usual size.
+    t.deepEqual(preview.decode, { width: 1366, height: 1024 });
+  }
+  t.deepEqual(plan('preview', 'balanced').input, { width: 640, height: 640 });
+  t.deepEqual(plan('full', 'balanced').input, { width: 1024, height: 1024 });
+  const wide = networkInput(PROFILES.balanced, 'preview', { width: 1024, height: 96, sizeStep: 32 });
+  t.deepEqual(wide, { width: 640, height: 64 });
+  const coarse = networkInput(PROFILES.fast, 'preview', { width: 320, height: 320, sizeStep: 256 });
+  t.deepEqual(coarse, { width: 256, height: 256 });
 });
 
 test('auto is what the books made of it', (t) => {
   const auto = request({ size: 'auto' });
   t.deepEqual(reserveRequest('r', auto, source), { requestId: 'r', size: 'auto', pixels: 12_000_000 });
-  t.deepEqual(makePlan(auto, 'full', source, network).result, source);
-  t.deepEqual(makePlan(auto, 'preview', source, network).result, { width: 577, height: 433 });
+  t.deepEqual(makePlan(auto, 'full', source, network, PROFILES.balanced).result, source);
+  t.deepEqual(makePlan(auto, 'preview', source, network, PROFILES.balanced).result, {
+    width: 577,
+    height: 433,
+  });
 });
 
 test('only a preview is asked for as one', (t) => {
@@ -35,9 +59,9 @@ test('only a preview is asked for as one', (t) => {
 });
 
 test('only a ZIP keeps the colours under alpha 0', (t) => {
-  t.is(makePlan(request({ format: 'zip' }), 'full', source, network).hiddenColour, 'keep');
+  t.is(makePlan(request({ format: 'zip' }), 'full', source, network, PROFILES.balanced).hiddenColour, 'keep');
   for (const format of ['auto', 'png', 'jpg', 'webp'] as const)
-    t.is(makePlan(request({ format }), 'full', source, network).hiddenColour, 'clear');
+    t.is(makePlan(request({ format }), 'full', source, network, PROFILES.balanced).hiddenColour, 'clear');
 });
 
 test('the matte alone has neither shadow nor background, except in a ZIP', (t) => {
@@ -46,10 +70,10 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
     shadow: { addShadow: true, shadowType: {}, shadowOpacity: {} },
     background: { kind: 'colour', colour: [255, 0, 0, 255] },
   } as const;
-  const alone = makePlan(request(changes), 'full', source, network);
+  const alone = makePlan(request(changes), 'full', source, network, PROFILES.balanced);
   t.is(alone.background, 'none');
   t.is(alone.shadowOpacity.product, 0);
-  const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network);
+  const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network, PROFILES.balanced);
   t.is(zip.background, 'colour');
   t.is(zip.shadowOpacity.product, 0.5);
 });
@@ -76,7 +100,7 @@ test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (
 
 test('the kind is asked for only where it is told or a shadow depends on it', (t) => {
   const subject = (changes: Partial<CutoutRequest>) =>
-    makePlan(request(changes), 'full', source, network).subject;
+    makePlan(request(changes), 'full', source, network, PROFILES.balanced).subject;
   const shadow = (shadowType: CutoutRequest['shadow']['shadowType']) => ({
     addShadow: false,
     shadowType,
