@@ -3,7 +3,7 @@
 // the folder CACHE: one file a photo, written once, so that a run that is ended goes on where it was.
 // MATTES: a folder of <type>__<file>.u16, 1024 x 1024 mattes of 16 bits the network made; without one for a photo
 // its own alpha counts, else a rough one.
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
 import {
@@ -12,6 +12,7 @@ import {
   gray,
   load,
   mirrored,
+  networkMatte,
   over,
   ownMatte,
   roughMatte,
@@ -23,15 +24,6 @@ import {
 const [photos, cache, seconds = '1e9', mattes] = process.argv.slice(2);
 const until = Date.now() + Number(seconds) * 1000;
 mkdirSync(cache, { recursive: true });
-
-function networkMatte(name) {
-  const file = mattes && path.join(mattes, `${name.replaceAll('/', '__')}.u16`);
-  if (!file || !existsSync(file)) return undefined;
-  const bytes = readFileSync(file);
-  const side = Math.sqrt(bytes.length / 2);
-  const data = Float32Array.from({ length: side * side }, (_, at) => bytes.readUInt16LE(at * 2) / 65535);
-  return { data, width: side, height: side };
-}
 
 /** What is made of one photo: [picture, matte] each. */
 function variants(picture, matte, random) {
@@ -55,7 +47,7 @@ for (const { name, file } of all) {
   if (existsSync(to)) continue;
   if (Date.now() > until) break;
   const picture = await load(file);
-  const matte = ownMatte(picture) ?? networkMatte(name);
+  const matte = ownMatte(picture) ?? networkMatte(mattes, name);
   const rows = [];
   for (const [each, under] of variants(picture, matte, seeded(name))) rows.push(await describe(each, under));
   writeFileSync(`${to}.part`, Buffer.concat(rows.map((row) => Buffer.from(row.buffer))));

@@ -1,26 +1,33 @@
 // Pictures for training, and what is done to them: the kind of subject must not be told by the source's habits.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
 
 /** Photos of one type from one set beyond these are left out: a hundred more of the same say little. */
 const MOST_OF_A_SET = 120;
 
+/** Photos in all: their features take a few minutes, and more of the same sets add little. */
+const MOST = 800;
+
 /** At most MOST_OF_A_SET photos of each type and set, in an order that mixes them and is always the same. */
 export function trainingPhotos(folder) {
   const [, ...rows] = readFileSync(path.join(folder, 'manifest.csv'), 'utf8').trim().split('\n');
   const photos = rows.map((row) => {
-    const [name, type, set] = row.split(',');
-    return { name, file: path.join(folder, name), type, set, order: seeded(name)() };
+    // Quotes stand in the last column only.
+    const columns = row.split(',');
+    const [name, type, set] = columns;
+    const [kind] = columns.slice(13);
+    return { name, file: path.join(folder, name), type, set, kind, order: seeded(name)() };
   });
   photos.sort((a, b) => a.order - b.order);
   const taken = new Map();
-  return photos.filter(({ type, set }) => {
+  const kept = photos.filter(({ type, set }) => {
     const key = `${type} ${set}`;
     taken.set(key, (taken.get(key) ?? 0) + 1);
     return taken.get(key) <= MOST_OF_A_SET;
   });
+  return kept.slice(0, MOST);
 }
 
 /** Numbers in 0..1 that are the same in every run for the same text. */
@@ -33,14 +40,14 @@ export function seeded(text) {
 }
 
 /** Largest side a picture is worked on with: the detector reads 512. */
-const MOST = 512;
+const LARGEST_SIDE = 512;
 
 export async function load(file) {
   const { data, info } = await sharp(file, { failOn: 'none' })
     .autoOrient()
     .toColourspace('srgb')
     .ensureAlpha()
-    .resize(MOST, MOST, { fit: 'inside', withoutEnlargement: true })
+    .resize(LARGEST_SIDE, LARGEST_SIDE, { fit: 'inside', withoutEnlargement: true })
     .raw()
     .toBuffer({ resolveWithObject: true });
   return {
@@ -54,6 +61,16 @@ export async function load(file) {
 export function ownMatte({ data, width, height }) {
   const alpha = Float32Array.from({ length: width * height }, (_, at) => data[at * 4 + 3] / 255);
   return alpha.some((value) => value < 0.5) ? { data: alpha, width, height } : undefined;
+}
+
+/** A matte the network made, kept as <folder>/<name>.u16: a square of 16-bit values. Undefined without one. */
+export function networkMatte(folder, name) {
+  const file = folder && path.join(folder, `${name.replaceAll('/', '__')}.u16`);
+  if (!file || !existsSync(file)) return undefined;
+  const bytes = readFileSync(file);
+  const side = Math.sqrt(bytes.length / 2);
+  const data = Float32Array.from({ length: side * side }, (_, at) => bytes.readUInt16LE(at * 2) / 65535);
+  return { data, width: side, height: side };
 }
 
 const SIDE = 64;

@@ -1,0 +1,93 @@
+// Multinomial logistic regression in double precision, full batches, always the same number of steps.
+const STEPS = 80;
+const RATE = 0.05;
+/** As native/classify/head.cc clamps. */
+const MOST_SCALES = 8;
+
+/** Mean and 1 / standard deviation of every feature; `apply` brings a vector to that scale. */
+export function standardise(vectors) {
+  const n = vectors[0].length;
+  const mean = new Float64Array(n);
+  const square = new Float64Array(n);
+  for (const vector of vectors) {
+    for (let i = 0; i < n; i++) {
+      mean[i] += vector[i] / vectors.length;
+      square[i] += (vector[i] * vector[i]) / vectors.length;
+    }
+  }
+  const scale = Float64Array.from(mean, (m, i) => 1 / Math.sqrt(Math.max(square[i] - m * m, 1e-6)));
+  const apply = (vector) =>
+    Float64Array.from(vector, (value, i) =>
+      Math.min(MOST_SCALES, Math.max(-MOST_SCALES, (value - mean[i]) * scale[i])),
+    );
+  return { mean, scale, apply };
+}
+
+export function logitsOf({ weights, bias }, values) {
+  return weights.map((row, type) => {
+    let sum = bias[type];
+    for (let i = 0; i < values.length; i++) sum += row[i] * values[i];
+    return sum;
+  });
+}
+
+export function probabilities(logits, temperature = 1) {
+  const most = Math.max(...logits);
+  const raised = logits.map((logit) => Math.exp((logit - most) / temperature));
+  const sum = raised.reduce((a, b) => a + b, 0);
+  return raised.map((each) => each / sum);
+}
+
+/**
+ * Weights that make the labels likely, held back to `prior` by `penalty` (half the squared distance). `rows` are
+ * { values, label, weight }, the weights summing to 1.
+ */
+export function fit(rows, { types, prior, penalty }) {
+  const n = rows[0].values.length;
+  const start = Float64Array.from(prior.flatMap((row) => [...row, 0]));
+  const values = new Float64Array(rows.length * (n + 1)).fill(1);
+  for (const [at, row] of rows.entries()) values.set(row.values, at * (n + 1));
+  const labels = Int32Array.from(rows, ({ label }) => label);
+  const shares = Float64Array.from(rows, ({ weight }) => weight);
+  const weights = Float64Array.from(start);
+  const slopes = new Float64Array(weights.length);
+  const first = new Float64Array(weights.length);
+  const second = new Float64Array(weights.length);
+  for (let step = 1; step <= STEPS; step++) {
+    for (let i = 0; i < slopes.length; i++)
+      slopes[i] = (i + 1) % (n + 1) === 0 ? 0 : penalty * (weights[i] - start[i]);
+    addSlopes({ values, labels, shares, weights, types, width: n + 1 }, slopes);
+    const rate = RATE * (1 - step / (STEPS + 1));
+    for (let i = 0; i < weights.length; i++) {
+      first[i] = 0.9 * first[i] + 0.1 * slopes[i];
+      second[i] = 0.99 * second[i] + 0.01 * slopes[i] * slopes[i];
+      const root = Math.sqrt(second[i] / (1 - 0.99 ** step)) + 1e-8;
+      weights[i] -= (rate * (first[i] / (1 - 0.9 ** step))) / root;
+    }
+  }
+  const row = (type) => weights.subarray(type * (n + 1), (type + 1) * (n + 1));
+  return {
+    weights: prior.map((_, type) => row(type).slice(0, n)),
+    bias: Float64Array.from(prior, (_, type) => row(type)[n]),
+  };
+}
+
+/** Adds the slope of the loss in every weight; the last of each row is the bias, its value 1. */
+function addSlopes({ values, labels, shares, weights, types, width }, slopes) {
+  const logits = new Array(types).fill(0);
+  for (let at = 0; at < labels.length; at++) {
+    const from = at * width;
+    for (let type = 0; type < types; type++) {
+      let sum = 0;
+      const row = type * width;
+      for (let i = 0; i < width; i++) sum += weights[row + i] * values[from + i];
+      logits[type] = sum;
+    }
+    const found = probabilities(logits);
+    for (let type = 0; type < types; type++) {
+      const error = shares[at] * (found[type] - (type === labels[at] ? 1 : 0));
+      const row = type * width;
+      for (let i = 0; i < width; i++) slopes[row + i] += error * values[from + i];
+    }
+  }
+}

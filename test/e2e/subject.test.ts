@@ -1,0 +1,107 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import anyTest, { type TestFn } from 'ava';
+import sharp from 'sharp';
+import { openSubjectTypes } from '../../src/cli/subject.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
+import { readSubjectHead } from '../../src/models/subjectHead.ts';
+import { engineOptions } from '../fixtures/engine_setup.ts';
+
+const test = anyTest as TestFn<{ engine: Engine; found: boolean; notices: string[] }>;
+
+const root = fileURLToPath(new URL('../../../../', import.meta.url));
+const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
+const photos = path.join(root, '..', 'shared', 'data');
+
+const everywhere: MatteMap = { data: Float32Array.of(1), width: 1, height: 1 };
+
+async function pixelsOf(image: sharp.Sharp): Promise<Pixels> {
+  const { data, info } = await image.ensureAlpha().raw().toBuffer({ resolveWithObject: true });
+  return {
+    data: new Uint8Array(data.buffer, data.byteOffset, data.length),
+    width: info.width,
+    height: info.height,
+  };
+}
+
+test.before(async (t) => {
+  const engine = createEngine(loadAddon(), engineOptions({ pixelThreads: 1, idleReleaseMs: 0 }));
+  const { signal } = new AbortController();
+  const notices: string[] = [];
+  const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
+  const { found, notice } = await openSubjectTypes(
+    engine,
+    { subjectTypes: 'on', modelsDir },
+    { pull: false, observer, signal },
+  );
+  if (notice) notices.push(notice);
+  t.context = { engine, found, notices };
+});
+test.after.always((t) => t.context.engine.close(0));
+
+test('the head as committed is valid and below 300 kB', async (t) => {
+  const head = await readSubjectHead();
+  t.is(head.firstBias.length, head.hidden || SUBJECT_TYPES.length);
+  t.true(head.threshold >= 0 && head.threshold < 1);
+  t.true(readFileSync(path.join(root, 'models', 'types', 'head.json')).length < 300_000);
+});
+
+test('without the detector types are off and the operator is told what to do', async (t) => {
+  const { signal } = new AbortController();
+  const observer = { notice: () => {}, progress: () => {} };
+  const engine = { loadSubjectTypes: () => Promise.reject(new Error('nothing to load')) };
+  const options = { pull: false, observer, signal };
+  const missing = await openSubjectTypes(engine, { subjectTypes: 'on', modelsDir: '/nowhere' }, options);
+  t.false(missing.found);
+  t.regex(missing.notice ?? '', /type=auto is told as other.*cutout models pull centernet/);
+  t.deepEqual(await openSubjectTypes(engine, { subjectTypes: 'off', modelsDir: '/nowhere' }, options), {
+    found: false,
+  });
+});
+
+test('a drawing is a graphic, on transparency and on white', async (t) => {
+  if (!t.context.found) {
+    t.log(`skipped: ${t.context.notices.join(' ')}`);
+    t.pass();
+    return;
+  }
+  const drawing = Buffer.from(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400"><circle cx="200" cy="200" r="150" fill="#e33"/>' +
+      '<path d="M120 220 L180 280 L290 140" stroke="#fff" stroke-width="36" fill="none"/></svg>',
+  );
+  for (const image of [sharp(drawing), sharp(drawing).flatten({ background: '#fff' })]) {
+    const { subject } = await t.context.engine.describe(await pixelsOf(image), { matte: everywhere });
+    t.is(subject?.type, 'graphic');
+  }
+});
+
+test('photos are what they show, whatever their colours', async (t) => {
+  const known = [
+    ['rembg/examples/car-2.jpg', 'car'],
+    ['rembg/examples/car-3.jpg', 'car'],
+    ['rembg/examples/animal-2.jpg', 'animal'],
+    ['rembg/examples/girl-1.jpg', 'person'],
+    ['u2net/test_images/horse.jpg', 'animal'],
+    ['u2net/test_images/sailboat3.jpg', 'transportation'],
+  ] as const;
+  if (!t.context.found || !existsSync(photos)) {
+    t.log(`skipped: ${t.context.notices.join(' ') || 'the photos of ../shared/data are not here'}`);
+    t.pass();
+    return;
+  }
+  for (const [file, type] of known) {
+    for (const gray of [false, true]) {
+      const image = sharp(path.join(photos, file)).autoOrient().resize(512, 512, { fit: 'inside' });
+      const pixels = await pixelsOf(gray ? image.grayscale().toColourspace('srgb') : image);
+      const { subject } = await t.context.engine.describe(pixels, { matte: everywhere });
+      t.is(
+        subject?.type,
+        type,
+        `${file}${gray ? ' in gray' : ''}: ${JSON.stringify(subject?.probabilities)}`,
+      );
+    }
+  }
+});
