@@ -42,7 +42,7 @@ export function probabilities(logits, temperature = 1) {
  * Weights that make the labels likely, held back to `prior` by `penalty` (half the squared distance). `rows` are
  * { values, label, weight }, the weights summing to 1.
  */
-export function fit(rows, { types, prior, penalty }) {
+export function learnWeights(rows, { types, prior, penalty }) {
   const n = rows[0].values.length;
   const start = Float64Array.from(prior.flatMap((row) => [...row, 0]));
   const values = new Float64Array(rows.length * (n + 1)).fill(1);

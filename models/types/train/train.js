@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { typeOfKind } from './kinds.js';
-import { fit, logitsOf, probabilities, standardise } from './logistic.js';
+import { learnWeights, logitsOf, probabilities, standardise } from './logistic.js';
 import { seeded, trainingPhotos } from './pictures.js';
 import { confusion, report } from './report.js';
 
@@ -70,7 +70,7 @@ function learn(chosen) {
       at < KINDS && typeOfKind[at] === type ? PRIOR / scaling.scale[at] : 0,
     ),
   );
-  const model = fit(
+  const model = learnWeights(
     rows.map(({ values, label, weight }) => ({ values: scaling.apply(values), label, weight })),
     { types: SUBJECT_TYPES.length, prior, penalty: PENALTY },
   );
