@@ -167,4 +167,12 @@ const head = {
   secondScale: '',
   secondBias: '',
 };
-writeFileSync(out, `${JSON.stringify(head, null, 2)}\n`);
+// The list on one line, as the formatter has it.
+const text = JSON.stringify(head, null, 2).replace(
+  /\[[^\]]*\]/,
+  (list) =>
+    `[${JSON.parse(list)
+      .map((type) => JSON.stringify(type))
+      .join(', ')}]`,
+);
+writeFileSync(out, `${text}\n`);
