@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { enlarge, reduce } from './planes.js';
 
 /** What native/matte/grid.h takes a network's blur for, in its pixels, unless told otherwise. */
-const BLUR = 1.2;
+const BLUR = 1.3;
 
 /**
  * The product's own steps by themselves, through the test addon (`npm run setup -- --tests`): the only part of this

@@ -10,6 +10,14 @@
 #define CUTOUT_SIMD
 #endif
 
+/// For what a hot loop calls: a function that is not inlined would be the baseline's and keep the
+/// loop from being vectorised.
+#if defined(__GNUC__)
+#define CUTOUT_INLINE inline __attribute__((always_inline))
+#else
+#define CUTOUT_INLINE inline
+#endif
+
 namespace cutout {
 
 /// The version of the hot loops this processor gets: "x86-64-v4", "x86-64-v3" or "baseline".

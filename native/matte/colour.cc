@@ -35,7 +35,7 @@ struct Level {
   }
 };
 
-inline float power8(float v) {
+CUTOUT_INLINE float power8(float v) {
   const float v2 = v * v;
   const float v4 = v2 * v2;
   return v4 * v4;
@@ -206,9 +206,9 @@ struct Pull {
   float over;           // 1 / determinant
 };
 
-inline float clamp01(float v) { return v < 0.0F ? 0.0F : (v > 1.0F ? 1.0F : v); }
+CUTOUT_INLINE float clamp01(float v) { return v < 0.0F ? 0.0F : (v > 1.0F ? 1.0F : v); }
 
-inline float weight_between(float a, float b) {
+CUTOUT_INLINE float weight_between(float a, float b) {
   const float d = a - b;
   return kSmooth + (d < 0.0F ? -d : d);
 }
@@ -217,7 +217,7 @@ struct Neighbours {
   float left, right, up, down;
 };
 
-inline Pull pull_of(float alpha, const Neighbours& w) {
+CUTOUT_INLINE Pull pull_of(float alpha, const Neighbours& w) {
   const float sum = (w.left + w.right) + (w.up + w.down);
   const float rest = 1.0F - alpha;
   Pull pull{alpha * alpha + sum, alpha * rest, rest * rest + sum, 0.0F};
@@ -225,15 +225,15 @@ inline Pull pull_of(float alpha, const Neighbours& w) {
   return pull;
 }
 
-inline float pulled(float own, const Neighbours& w, const Neighbours& v) {
+CUTOUT_INLINE float pulled(float own, const Neighbours& w, const Neighbours& v) {
   return own + ((w.left * v.left + w.right * v.right) + (w.up * v.up + w.down * v.down));
 }
 
-inline float solve_fore(const Pull& m, float b0, float b1) {
+CUTOUT_INLINE float solve_fore(const Pull& m, float b0, float b1) {
   return clamp01(m.over * (m.a11 * b0 - m.a01 * b1));
 }
 
-inline float solve_back(const Pull& m, float b0, float b1) {
+CUTOUT_INLINE float solve_back(const Pull& m, float b0, float b1) {
   return clamp01(m.over * (m.a00 * b1 - m.a01 * b0));
 }
 

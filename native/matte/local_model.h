@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "core/simd.h"
 #include "matte/grid.h"
 
 namespace cutout {
@@ -20,17 +21,19 @@ inline constexpr float kLinePrior = 0.2F;  // weight of the plane's answer on th
 
 /// alpha by the plane, then moved onto the line: where the two colours are far apart the line
 /// decides, where they are alike the plane does. All colours in 0..1.
-inline float model_alpha(const float* colour, const float* plane, const float* fore,
-                         const float* back) {
+CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const float* fore,
+                                const float* back) {
   float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];
-  g = g < 0.0F ? 0.0F : (g > 1.0F ? 1.0F : g);
+  g = g > 0.0F ? g : 0.0F;
+  g = g < 1.0F ? g : 1.0F;
   const float d0 = fore[0] - back[0];
   const float d1 = fore[1] - back[1];
   const float d2 = fore[2] - back[2];
   const float along =
       (colour[0] - back[0]) * d0 + (colour[1] - back[1]) * d1 + (colour[2] - back[2]) * d2;
-  const float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
-  return line < 0.0F ? 0.0F : (line > 1.0F ? 1.0F : line);
+  float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
+  line = line > 0.0F ? line : 0.0F;
+  return line < 1.0F ? line : 1.0F;
 }
 
 /// The models of a strip of cells, row by row, rows in any order (downwards is fast: the sums of

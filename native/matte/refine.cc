@@ -51,21 +51,23 @@ std::vector<Linear> linear_positions(int in, int out) {
   return positions;
 }
 
-inline float blend(float a, float b, float t) { return a + t * (b - a); }
+CUTOUT_INLINE float blend(float a, float b, float t) { return a + t * (b - a); }
 
-inline float clamp01(float v) { return v < 0.0F ? 0.0F : (v > 1.0F ? 1.0F : v); }
+CUTOUT_INLINE float clamp01(float v) {
+  const float above = v > 0.0F ? v : 0.0F;
+  return above < 1.0F ? above : 1.0F;
+}
 
-inline std::uint32_t to_byte(float v) {
-  return static_cast<std::uint32_t>(static_cast<std::int32_t>(clamp01(v) * 255.0F + 0.5F));
+CUTOUT_INLINE std::uint32_t to_byte(float v) {
+  return static_cast<std::uint32_t>(static_cast<std::int32_t>(v * 255.0F + 0.5F));
 }
 
 /// The numbers of one pixel: `value(channel)` interpolated, `q` the upsampled alpha -> the pixel.
 template <typename Value>
-inline std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
-                                   std::uint32_t hidden_mask) {
+CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
+                                          std::uint32_t hidden_mask) {
   const std::uint32_t own = pixel >> 24;
-  const float cover =
-      own == 255 ? 1.0F : static_cast<float>(static_cast<std::int32_t>(own)) * (1.0F / 255.0F);
+  const float cover = static_cast<float>(static_cast<std::int32_t>(own)) * (1.0F / 255.0F);
   const float gray = kGray * (1.0F - cover);
   const auto colour_of = [&](int shift) {
     const auto byte = static_cast<std::int32_t>((pixel >> shift) & 255U);
@@ -80,12 +82,15 @@ inline std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& va
   const float rest = 1.0F - alpha;
   const float share = alpha / (alpha * alpha + rest * rest);
   const auto own_colour = [&](int c) {
-    return to_byte(fore[c] + share * (colour[c] - alpha * fore[c] - rest * back[c]));
+    return to_byte(clamp01(fore[c] + share * (colour[c] - alpha * fore[c] - rest * back[c])));
   };
   const std::uint32_t clean = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
   const std::uint32_t m = to_byte(alpha);
-  const bool mixed = own == 255 && m != 255 && m != 0;
-  const std::uint32_t rgb = mixed ? clean : (pixel & 0x00FFFFFFU);
+  // All bits where the pixel is mixed: arithmetic, not a branch, so that the loop is vectorised.
+  const std::uint32_t mixed =
+      0U - (static_cast<std::uint32_t>(own == 255) & static_cast<std::uint32_t>(m != 255) &
+            static_cast<std::uint32_t>(m != 0));
+  const std::uint32_t rgb = (clean & mixed) | (pixel & ~mixed & 0x00FFFFFFU);
   return with_alpha(rgb, multiply_255(own, m), hidden_mask);
 }
 

@@ -17,8 +17,10 @@ namespace {
 constexpr int kRounds = 3;
 constexpr int kBlurRadius = 4;
 constexpr int kErrorRadius = 2;
-constexpr float kModelError = 0.3F;    // how heavily the model's error counts beside the network's
-constexpr float kErrorFloor = 2e-5F;   // alpha^2; what rounding to 8 bit and noise may leave
+constexpr float kModelError = 0.3F;  // how heavily the model's error counts beside the network's
+// Blurring once more changes the answer by this much (a mean square of alpha) before it is taken
+// for anything but soft in truth: rounding to 8 bit, noise and wide gentle slopes stay below.
+constexpr float kSoft = 2e-4F;
 constexpr std::size_t kRowGrain = 32;  // rows of cells
 
 using BlurWeights = std::array<float, kBlurRadius + 1>;
@@ -37,7 +39,7 @@ BlurWeights blur_weights(float sigma) {
 }
 
 /// The one order in which every version adds the nine taps.
-inline float blur9(const float* at, std::ptrdiff_t step, const float* w) {
+CUTOUT_INLINE float blur9(const float* at, std::ptrdiff_t step, const float* w) {
   return ((w[0] * at[0] + w[1] * (at[-step] + at[step])) + w[2] * (at[-2 * step] + at[2 * step])) +
          (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
 }
@@ -47,7 +49,7 @@ inline float sum5(const float* at, std::ptrdiff_t step) {
 }
 
 inline float trust_of(float network, float model) {
-  return network / (network + kModelError * model + kErrorFloor);
+  return network * network / (network * (network + kModelError * model) + kSoft * kSoft);
 }
 
 inline float clamp01(float v) { return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F; }  // NaN: 0
@@ -67,15 +69,51 @@ inline bool is_unsure(std::span<const float> p, int width, int height, int x, in
   return !background && !foreground;
 }
 
-/// What a cell starts from: p where it is unsure, 0 or 1 elsewhere.
-void begin_row(SharpMatte& matte, std::span<const float> p, int y) {
-  for (int x = 0; x < matte.width; ++x) {
-    const std::size_t cell = static_cast<std::size_t>(y) * static_cast<std::size_t>(matte.width) +
-                             static_cast<std::size_t>(x);
-    const bool unsure = is_unsure(p, matte.width, matte.height, x, y);
-    matte.unsure[cell] = unsure ? 1 : 0;
-    matte.alpha[cell] = unsure ? clamp01(p[cell]) : snap(p[cell]);
+/// Least and greatest of three rows' snapped values.
+CUTOUT_SIMD void range_across(const float* __restrict a, const float* __restrict b,
+                              const float* __restrict c, int n, float* __restrict low,
+                              float* __restrict high) {
+  for (int i = 0; i < n; ++i) {
+    const float u = snap(a[i]);
+    const float v = snap(b[i]);
+    const float w = snap(c[i]);
+    const float least = u < v ? u : v;
+    const float most = u < v ? v : u;
+    low[i] = least < w ? least : w;
+    high[i] = most < w ? w : most;
   }
+}
+
+/// `low` and `high` have one more value on either side.
+CUTOUT_SIMD void begin_cells(const float* __restrict p, const float* __restrict low,
+                             const float* __restrict high, int n, std::uint8_t* __restrict unsure,
+                             float* __restrict alpha) {
+  for (int i = 0; i < n; ++i) {
+    const bool background = high[i] <= 0.0F && high[i + 1] <= 0.0F && high[i + 2] <= 0.0F;
+    const bool foreground = low[i] >= 1.0F && low[i + 1] >= 1.0F && low[i + 2] >= 1.0F;
+    const bool open = !background & !foreground;
+    unsure[i] = open ? 1 : 0;
+    alpha[i] = open ? clamp01(p[i]) : snap(p[i]);
+  }
+}
+
+/// What the cells of a row start from: p where they are unsure, 0 or 1 elsewhere.
+void begin_row(SharpMatte& matte, std::span<const float> p, int y, std::vector<float>& scratch) {
+  const auto width = static_cast<std::size_t>(matte.width);
+  const auto row = [&](int j) {
+    return p.data() + static_cast<std::size_t>(std::clamp(j, 0, matte.height - 1)) * width;
+  };
+  scratch.resize(2 * (width + 2));
+  float* low = scratch.data();
+  float* high = low + width + 2;
+  range_across(row(y - 1), row(y), row(y + 1), matte.width, low + 1, high + 1);
+  low[0] = low[1];
+  high[0] = high[1];
+  low[width + 1] = low[width];
+  high[width + 1] = high[width];
+  const std::size_t cell = static_cast<std::size_t>(y) * width;
+  begin_cells(row(y), low, high, matte.width, matte.unsure.data() + cell,
+              matte.alpha.data() + cell);
 }
 
 SharpMatte empty_matte(const Guide& guide) {
@@ -87,7 +125,7 @@ SharpMatte empty_matte(const Guide& guide) {
 }
 
 /// Alpha of a cell by its models.
-inline float alpha_by(const float* model, std::ptrdiff_t stride, float r, float g, float b) {
+CUTOUT_INLINE float alpha_by(const float* model, std::ptrdiff_t stride, float r, float g, float b) {
   const float colour[3] = {r, g, b};
   const float plane[4] = {model[kA0 * stride], model[kA1 * stride], model[kA2 * stride],
                           model[kB * stride]};
@@ -224,8 +262,9 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
   SharpMatte matte = empty_matte(guide);
   pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {
+                      std::vector<float> scratch;
                       for (std::size_t y = begin; y < end; ++y) {
-                        begin_row(matte, p, static_cast<int>(y));
+                        begin_row(matte, p, static_cast<int>(y), scratch);
                       }
                     });
   const std::vector<Tile> tiles = tiles_near(matte.unsure, guide.width, guide.height, 0);
@@ -308,7 +347,14 @@ Wide error_scalar(const Guide& grid, Wide& p, Wide& plane, const BlurWeights& we
 
 SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
   SharpMatte matte = empty_matte(guide);
-  for (int y = 0; y < guide.height; ++y) begin_row(matte, p, y);
+  for (int y = 0; y < guide.height; ++y) {
+    for (int x = 0; x < guide.width; ++x) {
+      const std::size_t cell = guide.at(x, y);
+      const bool unsure = is_unsure(p, guide.width, guide.height, x, y);
+      matte.unsure[cell] = unsure ? 1 : 0;
+      matte.alpha[cell] = unsure ? clamp01(p[cell]) : snap(p[cell]);
+    }
+  }
   const std::vector<float> start = matte.alpha;
   const BlurWeights weights = blur_weights(guide.blur);
   Wide network(guide, start);

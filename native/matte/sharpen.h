@@ -24,7 +24,8 @@ struct SharpMatte {
 /// L, blurred by guide.blur, is the network's answer again, it is trusted; where the answer
 /// blurred once more hardly changes, the edge is soft in truth (glass, motion, out of focus) and
 /// the answer is kept:
-///   trust = e(p) / (e(p) + 0.3 e(L) + floor), e(x) = mean over 5 x 5 of (p - blur(x))^2.
+///   trust = e(p)^2 / (e(p) (e(p) + 0.3 e(L)) + (2e-4)^2),
+///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2.
 /// What the blend of L and p still lacks of p after blurring is added back.
 ///
 /// `p` holds guide.width * guide.height values; clamped to 0..1, NaN counts as 0.
