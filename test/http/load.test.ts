@@ -72,6 +72,8 @@ const serverEnv = (data: string, models: string) => ({
   // Every request is worked on: no kept results, no limits of an account.
   CUTOUT_KEEP_SECONDS: '0',
   CUTOUT_RATE_LIMIT: '0',
+  // One request in eight brings a wrong key, all from one address.
+  CUTOUT_FAILED_ATTEMPTS: '0',
   CUTOUT_ACCOUNT_CONCURRENCY: '0',
   MALLOC_ARENA_MAX: '2',
 });
