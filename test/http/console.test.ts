@@ -233,6 +233,13 @@ test('the data of an account can be taken along, whole', async (t) => {
 
 test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
   const { post, service, read } = await open(t, { credits: 3 });
+  const elsewhere = new Browser();
+  const link = await elsewhere.fetch(`${service.url}/console/api/link`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ token: service.signIns.createLink(service.accountId) }),
+  });
+  t.is(link.status, 200);
   await fetch(`${service.url}/v1.0/improve`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
@@ -242,6 +249,11 @@ test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
   t.is((await post('delete', { name: 'Test' })).status, 200);
   t.is((await call(service, service.key, { image_file: await scene() })).status, 403);
   t.false((await read<SessionInfo>('session')).signedIn);
+  t.is(
+    (await elsewhere.fetch(`${service.url}/console/api/keys`)).status,
+    401,
+    'a session of another browser',
+  );
   t.is(service.improve.list().length, 0);
   const account = service.books.accounts.get(service.accountId);
   t.is(account.name, 'deleted account');

@@ -1,7 +1,7 @@
 import type { Account } from '../../../accounts/accounts.ts';
 import type { AuditLog, Deed } from '../../../accounts/audit.ts';
 import type { Provider } from '../../../accounts/oidc.ts';
-import type { Sessions } from '../../../accounts/sessions.ts';
+import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
 import { postDeed } from '../../../billing/deeds.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
@@ -71,7 +71,9 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     attempts,
     purchases,
   } = parts;
-  const guard = signedIn(sessions, cookie);
+  /** Its owner may have deleted it from another browser, whose session alone was ended. */
+  const isGone = ({ accountId }: Session) => accounts.get(accountId).deletedAt !== null;
+  const guard = signedIn(sessions, cookie, isGone);
   const account = (ctx: Context): Account => accounts.get(sessionOf(ctx).accountId);
   const write = (ctx: Context, deed: Omit<Deed, 'actor' | 'address'>) =>
     audit.write({ ...deed, actor: sessionOf(ctx).accountId, address: ctx.ip });
@@ -94,7 +96,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
 
   const describe = async (ctx: Context, token = cookie.get(ctx)): Promise<SessionInfo> => {
     const session = token === undefined ? undefined : await sessions.find(token);
-    if (!session) {
+    if (!session || isGone(session)) {
       return {
         signedIn: false,
         providers: providers.map(({ options: { id, name } }) => ({ id, name })),
