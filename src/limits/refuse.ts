@@ -14,3 +14,10 @@ export const tooMany = (state: RateState, detail: string, retryAfter = state.ret
     detail,
     headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
   });
+
+/** 429 for who has to wait after failed tries; `what` failed, `wait` in whole seconds. */
+export const slowedDown = (what: string, wait: number): AppError =>
+  fail('rate_limit_exceeded', {
+    detail: `Too many ${what} from this address. Try again in ${wait} seconds.`,
+    headers: { 'Retry-After': String(wait) },
+  });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, sourceOf } from '../../limits/attempts.ts';
+import { slowedDown } from '../../limits/refuse.ts';
 import type { Context, Middleware } from '../context.ts';
 
 /** The account a key belongs to; undefined when the key is unknown or revoked. */
@@ -45,12 +46,7 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     if (key === '') throw fail('auth_missing');
     const source = sourceOf(ctx.ip);
     const wait = attempts.wait(source);
-    if (wait > 0 && !good.has(key)) {
-      throw fail('rate_limit_exceeded', {
-        detail: `Too many unknown keys from this address. Try again in ${wait} seconds.`,
-        headers: { 'Retry-After': String(wait) },
-      });
-    }
+    if (wait > 0 && !good.has(key)) throw slowedDown('unknown keys', wait);
     const account = await authenticate(key);
     if (!account) {
       attempts.failed(source);

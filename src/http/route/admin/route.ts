@@ -7,8 +7,9 @@ import { formatCredits } from '../../../billing/price.ts';
 import { type ErrorId, excerpt, fail } from '../../../errors.ts';
 import { type StoreCode, StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
+import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
-import { newAccount, newKey, page, parse, posting, refunding, span } from './schema.ts';
+import { newAccount, newKey, page, posting, refunding, span } from './schema.ts';
 
 export interface AdminParts {
   readonly accounts: Accounts;
@@ -33,12 +34,6 @@ const refusals: Middleware = async (_ctx, next) => {
     throw id && error instanceof StoreError ? fail(id, { detail: excerpt(error.message, 300) }) : error;
   }
 };
-
-/** The router puts the parts of the path there. */
-const inPath = (ctx: Context, name: string): string =>
-  String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
-
-const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 

@@ -8,11 +8,12 @@ import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
 import type { RateLimit } from '../../../limits/rate.ts';
+import { slowedDown } from '../../../limits/refuse.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
+import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
-import { parse } from '../admin/schema.ts';
 import type { AccountInfo, Audit, Overview, SessionInfo, SignedOut, Statement } from './api.ts';
 import { type ExportParts, exportArchive, statementCsv } from './export.ts';
 import {
@@ -49,10 +50,6 @@ export interface ConsoleParts extends ExportParts {
 const prefix = '/console/api';
 const usageDaysShown = 30;
 const dayMs = 86_400_000;
-
-const inPath = (ctx: Context, name: string): string =>
-  String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
-const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
 
 const noKey = (id: string) => fail('not_found', { detail: `There is no key ${excerpt(id)} in use.` });
 
@@ -153,12 +150,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   const openLink: Middleware = async (ctx) => {
     const source = sourceOf(ctx.ip);
     const wait = attempts.wait(source);
-    if (wait > 0) {
-      throw fail('rate_limit_exceeded', {
-        detail: `Too many failed sign-ins from this address. Try again in ${wait} seconds.`,
-        headers: { 'Retry-After': String(wait) },
-      });
-    }
+    if (wait > 0) throw slowedDown('failed sign-ins', wait);
     const found = signIns.takeLink(parse(schema.link, inBody(ctx)).token);
     if (!found) {
       attempts.failed(source);

@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import { quarters } from '../../../billing/price.ts';
+import { text, time, whole } from '../../parameters.ts';
 
-const text = (length: number) => z.string().min(1).max(length);
-const whole = z
-  .string()
-  .regex(/^\d{1,15}$/, 'expected a whole number')
-  .transform(Number);
-/** A UTC day or an instant, as Unix milliseconds. */
-const time = z.union([z.iso.date(), z.iso.datetime()]).transform((value) => Date.parse(value));
 const amount = z
   .string()
   .regex(/^\d{1,12}(\.(?:0|00|25|5|50|75))?$/, 'expected credits in steps of 0.25, more than 0')

@@ -10,6 +10,7 @@ import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
+import { inPath } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 
 export interface SignInParts {
@@ -62,7 +63,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
   const pending = createCookie('cutout-sign-in', secure);
 
   const providerOf = (ctx: Context): Provider => {
-    const { provider: id = '' } = (ctx as Context & { params: Readonly<Record<string, string>> }).params;
+    const id = inPath(ctx, 'provider');
     const provider = providers.find(({ options }) => options.id === id);
     if (!provider) throw fail('not_found', { detail: `No such path: ${excerpt(ctx.path)}` });
     return provider;

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { excerpt, fail } from '../errors.ts';
+import type { Context } from './context.ts';
+
+/** What requests to operators' API and console carry in path, body and query, and the pieces of its description. */
+
+/** The router puts the parts of the path there. */
+export const inPath = (ctx: Context, name: string): string =>
+  String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
+
+/** Text fields of the body that was read. */
+export const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
+
+export const text = (length: number) => z.string().min(1).max(length);
+
+/** A UTC day or an instant, as Unix milliseconds. */
+export const time = z.union([z.iso.date(), z.iso.datetime()]).transform((value) => Date.parse(value));
+
+export const whole = z
+  .string()
+  .regex(/^\d{1,15}$/, 'expected a whole number')
+  .transform(Number);
+
+/** The parsed fields, or 400 with every field that is wrong. Unknown fields are ignored. */
+export function parse<T>(schema: z.ZodType<T>, fields: object): T {
+  const result = schema.safeParse(fields);
+  if (result.success) return result.data;
+  const reasons = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw fail('malformed_request', { detail: excerpt(`${reasons.join('; ')}.`, 500) });
+}
