@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
+import { freePort } from './lib/free_port.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
 import { main, modelsFolder, root } from './lib/paths.ts';
-import { freePort } from './lib/server.ts';
 import { quantile } from './lib/stats.ts';
 
 /** From the outside in: what one has more than the next is what that layer costs. */

@@ -2,23 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { freePort } from './free_port.ts';
 import { main, modelsFolder, root } from './paths.ts';
 
 const KEY = 'bench-key-0123456789abcdef0123456789';
-
-/** A port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
 
 /** Resident memory of a process in MB (10^6): now, and the highest since the last `resetPeak`. */
 export async function memory(pid: number): Promise<{ readonly now: number; readonly peak: number }> {

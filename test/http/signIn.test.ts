@@ -1,8 +1,8 @@
 import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
-import { freePort } from '../fixtures/net.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
 import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 

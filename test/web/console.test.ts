@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { Provider } from '../../src/accounts/oidc.ts';
 import {
   accessibility,
@@ -9,7 +10,6 @@ import {
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
-import { freePort } from '../fixtures/net.ts';
 import { startOidc } from '../fixtures/oidc.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
