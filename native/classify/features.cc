@@ -4,15 +4,16 @@
 #include <cmath>
 
 #include "classify/pool.h"
+#include "image/plane.h"
 
 namespace cutout {
 
 namespace {
 
-std::vector<float> weights_of(const Matte& matte, int side) {
+std::vector<float> weights_of(const Matte& matte, int side, ThreadPool& pool) {
   const auto n = static_cast<std::size_t>(side);
   std::vector<float> weights(n * n);
-  reduce_map(matte.alpha, matte.width, matte.height, side, side, weights);
+  resize_plane(matte.alpha, matte.width, matte.height, side, side, weights, pool);
   return weights;
 }
 
@@ -25,12 +26,12 @@ std::size_t feature_count(const DetectorShape& shape) {
 
 void join_features(const DetectorShape& shape, std::span<const float> heat,
                    std::span<const float> deep, const Statistics& statistics, const Matte& matte,
-                   std::span<float> features) {
+                   ThreadPool& pool, std::span<float> features) {
   auto next = features.begin();
-  const std::vector<Pooled> kinds = pool_maps(heat, weights_of(matte, shape.heat_side));
+  const std::vector<Pooled> kinds = pool_maps(heat, weights_of(matte, shape.heat_side, pool));
   for (const Pooled& kind : kinds) *next++ = std::sqrt(std::max(kind.weighted_max, 0.0F));
   for (const Pooled& kind : kinds) *next++ = std::sqrt(std::max(kind.max, 0.0F));
-  const std::vector<Pooled> maps = pool_maps(deep, weights_of(matte, shape.deep_side));
+  const std::vector<Pooled> maps = pool_maps(deep, weights_of(matte, shape.deep_side, pool));
   for (const Pooled& map : maps) *next++ = map.weighted_mean;
   for (const Pooled& map : maps) *next++ = map.mean;
   std::copy(statistics.begin(), statistics.end(), next);

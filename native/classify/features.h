@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "classify/statistics.h"
-#include "core/image_view.h"
+#include "core/thread_pool.h"
 
 namespace cutout {
 
@@ -38,9 +38,9 @@ std::size_t feature_count(const DetectorShape& shape);
 /// | limit   |                                                                   |
 /// |---------|-------------------------------------------------------------------|
 /// | values  | heat 0..1; deep finite; sizes as `shape` says                     |
-/// | threads | the calling one; the same bits on every processor                 |
+/// | threads | the matte's size over the pool, else the calling one; same bits   |
 void join_features(const DetectorShape& shape, std::span<const float> heat,
                    std::span<const float> deep, const Statistics& statistics, const Matte& matte,
-                   std::span<float> features);
+                   ThreadPool& pool, std::span<float> features);
 
 }  // namespace cutout

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/simd.h"
-#include "image/taps.h"
 
 namespace cutout {
 
@@ -80,62 +79,7 @@ double sum_of(std::span<const float> weights) {
   return sum;
 }
 
-/// Share of sample `j` in cell `i` of one axis.
-double share(int i, int j, int in, int out) {
-  const double scale = static_cast<double>(in) / out;
-  if (out <= in) {
-    return std::max(0.0, std::min((i + 1) * scale, j + 1.0) - std::max(i * scale, 1.0 * j)) / scale;
-  }
-  const double centre = std::clamp((i + 0.5) * scale - 0.5, 0.0, in - 1.0);
-  return std::max(0.0, 1 - std::abs(centre - j));
-}
-
 }  // namespace
-
-void reduce_map(std::span<const float> map, int width, int height, int out_width, int out_height,
-                std::span<float> out) {
-  const Taps rows = area_taps(height, out_height);
-  const Taps columns = area_taps(width, out_width);
-  const auto stride = static_cast<std::size_t>(width);
-  std::vector<float> row(stride);
-  for (int y = 0; y < out_height; ++y) {
-    std::fill(row.begin(), row.end(), 0.0F);
-    const auto i = static_cast<std::size_t>(y);
-    for (int k = 0; k < rows.count[i]; ++k) {
-      const float weight = rows.of(y)[k];
-      const float* const from = map.data() + static_cast<std::size_t>(rows.first[i] + k) * stride;
-      for (std::size_t x = 0; x < stride; ++x) row[x] += weight * from[x];
-    }
-    float* const to = out.data() + i * static_cast<std::size_t>(out_width);
-    for (int x = 0; x < out_width; ++x) {
-      const auto j = static_cast<std::size_t>(x);
-      const float* const from = row.data() + columns.first[j];
-      float sum = 0;
-      for (int k = 0; k < columns.count[j]; ++k) sum += columns.of(x)[k] * from[k];
-      to[x] = sum;
-    }
-  }
-}
-
-void reduce_map_scalar(std::span<const float> map, int width, int height, int out_width,
-                       int out_height, std::span<float> out) {
-  for (int oy = 0; oy < out_height; ++oy) {
-    for (int ox = 0; ox < out_width; ++ox) {
-      double sum = 0;
-      for (int y = 0; y < height; ++y) {
-        const double row = share(oy, y, height, out_height);
-        if (row == 0) continue;
-        for (int x = 0; x < width; ++x) {
-          const auto at = static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-                          static_cast<std::size_t>(x);
-          sum += row * share(ox, x, width, out_width) * static_cast<double>(map[at]);
-        }
-      }
-      out[static_cast<std::size_t>(oy) * static_cast<std::size_t>(out_width) +
-          static_cast<std::size_t>(ox)] = static_cast<float>(sum);
-    }
-  }
-}
 
 std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights) {
   const std::size_t n = weights.size();

@@ -6,22 +6,6 @@
 
 namespace cutout {
 
-/// Mean of a map (`width` x `height`, dense) over the area of every cell of a grid of `out_width` x
-/// `out_height`; linear between sample centres in a direction that enlarges. `out` is dense.
-///
-/// | limit     |                                                                            |
-/// |-----------|----------------------------------------------------------------------------|
-/// | size      | map and grid of any size from 1 x 1                                        |
-/// | in == out | no                                                                         |
-/// | threads   | the calling one                                                            |
-/// | agreement | within 1e-5 of the largest value of the scalar version (float against double) |
-void reduce_map(std::span<const float> map, int width, int height, int out_width, int out_height,
-                std::span<float> out);
-
-/// The definition, in double precision.
-void reduce_map_scalar(std::span<const float> map, int width, int height, int out_width,
-                       int out_height, std::span<float> out);
-
 /// What is known of one map under weights.
 struct Pooled {
   float weighted_mean = 0;  // sum(weight * value) / sum(weight); the plain mean without any weight

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "core/simd.h"
 #include "image/taps.h"
@@ -29,13 +30,12 @@ double weight_of(int i, int j, int in, int out) {
 
 }  // namespace
 
-std::vector<float> resize_plane(std::span<const float> plane, int in_width, int in_height,
-                                int width, int height, ThreadPool& pool) {
+void resize_plane(std::span<const float> plane, int in_width, int in_height, int width, int height,
+                  std::span<float> out, ThreadPool& pool) {
   const Taps rows = area_taps(in_height, height);
   const Taps columns = area_taps(in_width, width);
   const auto in = static_cast<std::size_t>(in_width);
   const auto across = static_cast<std::size_t>(width);
-  std::vector<float> out(across * static_cast<std::size_t>(height));
   const auto body = [&](std::size_t begin, std::size_t end) {
     std::vector<float> line(in);
     for (std::size_t y = begin; y < end; ++y) {
@@ -55,12 +55,11 @@ std::vector<float> resize_plane(std::span<const float> plane, int in_width, int 
     }
   };
   pool.parallel_for(static_cast<std::size_t>(height), kGrain, body);
-  return out;
 }
 
-std::vector<float> resize_plane_scalar(std::span<const float> plane, int in_width, int in_height,
-                                       int width, int height) {
-  std::vector<float> out;
+void resize_plane_scalar(std::span<const float> plane, int in_width, int in_height, int width,
+                         int height, std::span<float> out) {
+  auto next = out.begin();
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       double sum = 0;
@@ -74,10 +73,9 @@ std::vector<float> resize_plane_scalar(std::span<const float> plane, int in_widt
                            static_cast<std::size_t>(i)]);
         }
       }
-      out.push_back(static_cast<float>(sum));
+      *next++ = static_cast<float>(sum);
     }
   }
-  return out;
 }
 
 }  // namespace cutout

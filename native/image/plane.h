@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/thread_pool.h"
 
@@ -12,16 +11,17 @@ namespace cutout {
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | layout    | rows without padding, in: in_width * in_height, out: width * height numbers            |
+/// | layout    | rows without padding, in: in_width * in_height, `out`: width * height numbers          |
+/// | in == out | no                                                                                     |
 /// | size      | from 1 x 1, both ways                                                                  |
 /// | threads   | rows over the pool; same bits for any number of threads                                |
 /// | scratch   | a row for each running range                                                           |
 /// | agreement | within 1e-5 of the scalar version for values in 0..1 (float against double sums)       |
-std::vector<float> resize_plane(std::span<const float> plane, int in_width, int in_height,
-                                int width, int height, ThreadPool& pool);
+void resize_plane(std::span<const float> plane, int in_width, int in_height, int width, int height,
+                  std::span<float> out, ThreadPool& pool);
 
 /// The definition, in double precision and two dimensions at once.
-std::vector<float> resize_plane_scalar(std::span<const float> plane, int in_width, int in_height,
-                                       int width, int height);
+void resize_plane_scalar(std::span<const float> plane, int in_width, int in_height, int width,
+                         int height, std::span<float> out);
 
 }  // namespace cutout

@@ -35,8 +35,8 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
   guide.blur *= std::sqrt(static_cast<float>(guide.width) / static_cast<float>(answer.width) *
                           static_cast<float>(guide.height) / static_cast<float>(answer.height));
-  const std::vector<float> alpha =
-      resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, pool);
+  std::vector<float> alpha(guide.cells());
+  resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, alpha, pool);
   return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);
 }
 

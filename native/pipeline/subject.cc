@@ -5,7 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "classify/pool.h"
+#include "image/plane.h"
 
 namespace cutout {
 
@@ -65,8 +65,8 @@ struct SubjectJob::State {
     const std::size_t plane_out = out.size() / 3;
     for (std::size_t c = 0; c < 3; ++c) {
       const std::span<float> plane = out.subspan(c * plane_out, plane_out);
-      reduce_map(planes.values.subspan(c * plane_in, plane_in), from.width, from.height, to.width,
-                 to.height, plane);
+      resize_plane(planes.values.subspan(c * plane_in, plane_in), from.width, from.height, to.width,
+                   to.height, plane, pool);
       for (float& value : plane) value = value * from.std[c] + from.mean[c];
     }
   }
@@ -121,7 +121,8 @@ Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
   const SubjectTypes& types = state_->types;
   features.resize(feature_count(types.shape));
   join_features(types.shape, types.detector->output(state_->slot, 0),
-                types.detector->output(state_->slot, 1), state_->statistics, matte, features);
+                types.detector->output(state_->slot, 1), state_->statistics, matte, state_->pool,
+                features);
   return {};
 }
 

@@ -8,15 +8,6 @@ namespace cutout::test {
 
 namespace {
 
-/// reduceMap(map, width, height, outWidth, outHeight, scalar)
-Napi::Value reduce_map_js(const Napi::CallbackInfo& info) {
-  const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
-  std::vector<float> out(static_cast<std::size_t>(whole(3)) * static_cast<std::size_t>(whole(4)));
-  (info[5].ToBoolean().Value() ? reduce_map_scalar : reduce_map)(to_floats(info[0]), whole(1),
-                                                                 whole(2), whole(3), whole(4), out);
-  return from_floats(info.Env(), out);
-}
-
 /// poolMaps(maps, weights, scalar): four numbers a map.
 Napi::Value pool_maps_js(const Napi::CallbackInfo& info) {
   std::vector<float> out;
@@ -37,7 +28,6 @@ Napi::Value statistics_js(const Napi::CallbackInfo& info) {
 }
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
-  exports.Set("reduceMap", Napi::Function::New(env, reduce_map_js));
   exports.Set("poolMaps", Napi::Function::New(env, pool_maps_js));
   exports.Set("statistics", Napi::Function::New(env, statistics_js));
 });

@@ -4,14 +4,6 @@ import type { Image } from './kernels_addon.ts';
 
 /** native/classify as test/native/classify.cc opens it; `scalar` asks for the definition. */
 interface ClassifyAddon {
-  reduceMap(
-    map: Float32Array,
-    width: number,
-    height: number,
-    outWidth: number,
-    outHeight: number,
-    scalar: boolean,
-  ): Float32Array;
   /** Weighted mean, mean, weighted maximum and maximum of each map. */
   poolMaps(maps: Float32Array, weights: Float32Array, scalar: boolean): Float32Array;
   statistics(image: Image, planes: Float32Array, side: number, scalar: boolean): Float32Array;
@@ -29,29 +21,6 @@ function randoms(seed: number): () => number {
 
 const floats = (count: number, value: (at: number) => number) =>
   Float32Array.from({ length: count }, (_, at) => value(at));
-
-const largest = (a: Float32Array, b: Float32Array) =>
-  a.reduce((worst, value, at) => Math.max(worst, Math.abs(value - (b[at] ?? Number.NaN))), 0);
-
-test('a map is reduced by area and enlarged linearly, like its definition, at any size', (t) => {
-  const random = randoms(1);
-  const sizes = [
-    [1, 1, 1, 1],
-    [1, 7, 3, 2],
-    [64, 64, 16, 16],
-    [37, 53, 16, 16],
-    [5, 9, 16, 16],
-    [100, 3, 7, 7],
-  ] as const;
-  for (const [width, height, outWidth, outHeight] of sizes) {
-    const map = floats(width * height, random);
-    const fast = addon.reduceMap(map, width, height, outWidth, outHeight, false);
-    const scalar = addon.reduceMap(map, width, height, outWidth, outHeight, true);
-    t.true(largest(fast, scalar) < 1e-5, `${width}x${height} to ${outWidth}x${outHeight}`);
-  }
-  const steps = addon.reduceMap(Float32Array.of(0, 1, 0.5, 0.5), 2, 2, 1, 1, false);
-  t.deepEqual([...steps], [0.5]);
-});
 
 test('maps are pooled like their definition, whatever their length', (t) => {
   const random = randoms(2);

@@ -120,9 +120,13 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
   const auto plane = to_floats(info[0]);
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
   ThreadPool pool(std::max(whole(5), 0));
-  return from_floats(
-      info.Env(), whole(5) < 0 ? resize_plane_scalar(plane, whole(1), whole(2), whole(3), whole(4))
-                               : resize_plane(plane, whole(1), whole(2), whole(3), whole(4), pool));
+  std::vector<float> out(static_cast<std::size_t>(whole(3)) * static_cast<std::size_t>(whole(4)));
+  if (whole(5) < 0) {
+    resize_plane_scalar(plane, whole(1), whole(2), whole(3), whole(4), out);
+  } else {
+    resize_plane(plane, whole(1), whole(2), whole(3), whole(4), out, pool);
+  }
+  return from_floats(info.Env(), out);
 }
 
 }  // namespace

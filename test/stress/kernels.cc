@@ -7,8 +7,11 @@
 #include <random>
 #include <vector>
 
+#include "classify/features.h"
+#include "classify/pool.h"
 #include "core/cancel.h"
 #include "image/network_input.h"
+#include "image/plane.h"
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
@@ -168,6 +171,81 @@ void check_refinement(ThreadPool& pool, int round) {
          "refinement", round);
 }
 
+std::vector<float> floats(std::size_t count, int low, int high) {
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(pick(low * 100, high * 100)) / 100;
+  return values;
+}
+
+bool close(std::span<const float> a, std::span<const float> b, float bound) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [bound](float x, float y) { return std::abs(x - y) <= bound; });
+}
+
+void check_plane(ThreadPool& pool, int round) {
+  const int width = pick(1, 300);
+  const int height = pick(1, 90);
+  const int to_width = pick(1, 90);
+  const int to_height = pick(1, 90);
+  const auto cells = static_cast<std::size_t>(to_width) * static_cast<std::size_t>(to_height);
+  const std::vector<float> plane =
+      floats(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0, 1);
+  std::vector<float> fast(cells);
+  std::vector<float> scalar(cells);
+  resize_plane(plane, width, height, to_width, to_height, fast, pool);
+  resize_plane_scalar(plane, width, height, to_width, to_height, scalar);
+  expect(close(fast, scalar, 1e-5F), "plane", round);
+}
+
+void check_pooling(int round) {
+  const auto size = static_cast<std::size_t>(pick(1, 300));
+  const std::vector<float> maps = floats(size * static_cast<std::size_t>(pick(1, 9)), -4, 4);
+  const std::vector<float> weights = floats(size, 0, pick(0, 1));
+  const std::vector<Pooled> fast = pool_maps(maps, weights);
+  const std::vector<Pooled> scalar = pool_maps_scalar(maps, weights);
+  const auto same = [](const Pooled& a, const Pooled& b) {
+    return a.max == b.max && a.weighted_max == b.weighted_max &&
+           std::abs(a.mean - b.mean) <= 4e-5F &&
+           std::abs(a.weighted_mean - b.weighted_mean) <= 4e-5F;
+  };
+  expect(std::equal(fast.begin(), fast.end(), scalar.begin(), scalar.end(), same), "pooling",
+         round);
+}
+
+void check_statistics(int round) {
+  Picture picture(pick(1, 700), pick(1, 60), pick(0, 9));
+  const int side = pick(8, 90);
+  const std::vector<float> planes = floats(
+      3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side), -5, pick(0, 1) * 265);
+  Statistics fast{};
+  alpha_statistics(picture.view(), fast);
+  Statistics scalar = fast;
+  colour_statistics(planes, side, fast);
+  colour_statistics_scalar(planes, side, scalar);
+  expect(close(fast, scalar, 1e-5F), "statistics", round);
+}
+
+void check_features(ThreadPool& pool, int round) {
+  const DetectorShape shape{pick(1, 9), pick(1, 40), pick(1, 9), pick(1, 20)};
+  const auto maps = [](int count, int side, int high) {
+    return floats(
+        static_cast<std::size_t>(count) * static_cast<std::size_t>(side) *
+            static_cast<std::size_t>(side),
+        0, high);
+  };
+  const std::vector<float> heat = maps(shape.kinds, shape.heat_side, 1);
+  const std::vector<float> deep = maps(shape.channels, shape.deep_side, 9);
+  const int width = pick(1, 100);
+  const int height = pick(1, 100);
+  const std::vector<float> alpha =
+      floats(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0, pick(0, 1));
+  std::vector<float> features(feature_count(shape), -1);
+  join_features(shape, heat, deep, Statistics{}, {alpha, width, height}, pool, features);
+  const bool good =
+      std::all_of(features.begin(), features.end(), [](float v) { return v >= 0 && v <= 9.001F; });
+  expect(good, "features", round);
+}
+
 void check_composition(ThreadPool& pool, int round) {
   Picture picture(pick(1, 400), pick(1, 120), 0);
   ComposePlan plan;
@@ -215,6 +293,10 @@ int main(int argc, char** argv) {
     check_matte(pool, round);
     check_cleaning(pool, round);
     check_refinement(pool, round);
+    check_plane(pool, round);
+    check_pooling(round);
+    check_statistics(round);
+    check_features(pool, round);
     check_composition(pool, round);
   }
   std::printf("%d rounds\n", rounds);
