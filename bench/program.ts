@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { all } from './all.ts';
+import { generateCommand } from './generate.ts';
 import { addShared, type BenchModule } from './lib/command.ts';
 import { type Destinations, deliver, measure, type Output, progressOn } from './lib/frame.ts';
 
@@ -23,11 +24,11 @@ function commandOf(bench: BenchModule, output: Output): Command {
     });
 }
 
-/** The command line: one command a bench, and `all`. */
+/** The command line: one command a bench, `all`, and `generate`. */
 export function createProgram(benches: readonly BenchModule[], output: Output): Command {
   const program = new Command('npm run bench --')
     .description('Measures Cutout: this checkout on this machine, or a running server.')
     .showHelpAfterError();
   for (const bench of benches) program.addCommand(commandOf(bench, output));
-  return program.addCommand(all(benches, output));
+  return program.addCommand(all(benches, output)).addCommand(generateCommand(output.out));
 }

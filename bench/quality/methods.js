@@ -2,13 +2,27 @@ import sharp from 'sharp';
 import { png } from './generate/write.js';
 import { split } from './kernels.js';
 
+/** Largest upload of the interface, in bytes. */
+const LARGEST_UPLOAD = 22 * 2 ** 20;
+
 /**
- * A cut-out over HTTP, at the size of the upload. The upload is a PNG, so that what is measured is the product and not
- * a JPEG's noise.
+ * A PNG, so that what is measured is the product and not a JPEG's noise; what is too large for the interface as a PNG
+ * (12 MP of strands over grain) goes as a JPEG of quality 100 without chroma subsampling, at most two levels off.
+ */
+async function uploadOf(rgb, size) {
+  const lossless = await png(rgb, size, 3);
+  if (lossless.length <= LARGEST_UPLOAD) return lossless;
+  return await sharp(rgb, { raw: { ...size, channels: 3 } })
+    .jpeg({ quality: 100, chromaSubsampling: '4:4:4' })
+    .toBuffer();
+}
+
+/**
+ * A cut-out over HTTP, at the size of the upload.
  * @param {import('../lib/client.ts').Client} client
  */
 export async function requestCutout(client, { rgb, width, height }, fields = {}) {
-  const answer = await client.cutout(await png(rgb, { width, height }, 3), {
+  const answer = await client.cutout(await uploadOf(rgb, { width, height }), {
     size: '50MP',
     format: 'png',
     ...fields,

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
-import { generated } from './generate/command.js';
 import { picturesIn } from './generate/cutouts.js';
 import { KINDS } from './generate/index.js';
+import { generated } from './generate/pictures.js';
 
 /**
  * A picture with its truth. `foreground`: true colours, where known; `band`: where edges count, where a trimap says it.
