@@ -448,13 +448,14 @@ Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result) {
   return to;
 }
 
-Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats) {
+Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, std::size_t kept_bytes) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("queued", static_cast<double>(stats.queued));
   result.Set("running", static_cast<double>(stats.running));
   result.Set("done", static_cast<double>(stats.done));
   result.Set("failed", static_cast<double>(stats.failed));
   result.Set("cancelled", static_cast<double>(stats.cancelled));
+  result.Set("keptBytes", static_cast<double>(kept_bytes));
   return result;
 }
 

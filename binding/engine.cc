@@ -25,6 +25,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
       env, "Engine",
       {InstanceMethod<&EngineObject::load>("load"), InstanceMethod<&EngineObject::matte>("matte"),
        InstanceMethod<&EngineObject::load_subject_types>("loadSubjectTypes"),
+       InstanceMethod<&EngineObject::unload>("unload"),
        InstanceMethod<&EngineObject::describe>("describe"),
        InstanceMethod<&EngineObject::compose>("compose"),
        InstanceMethod<&EngineObject::encode_png>("encodePng"),
@@ -84,6 +85,14 @@ Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
                                                   Status status, SubjectTypesInfo result) {
     completion.post(number, std::move(status),
                     [result](Napi::Env env) { return from_subject_types_info(env, result); });
+  });
+  return pending.promise;
+}
+
+Napi::Value EngineObject::unload(const Napi::CallbackInfo& info) {
+  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
+  running_->engine().unload([&completion = completion_, number = pending.number](Status status) {
+    completion.post(number, std::move(status), [](Napi::Env env) { return env.Undefined(); });
   });
   return pending.promise;
 }
@@ -158,7 +167,7 @@ Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
-  return from_stats(info.Env(), running_->engine().stats());
+  return from_stats(info.Env(), running_->engine().stats(), Engine::kept_bytes());
 }
 
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {

@@ -22,6 +22,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  private:
   Napi::Value load(const Napi::CallbackInfo& info);                // [async]
   Napi::Value load_subject_types(const Napi::CallbackInfo& info);  // [async]
+  Napi::Value unload(const Napi::CallbackInfo& info);              // [async]
   Napi::Value describe(const Napi::CallbackInfo& info);            // [async]
   Napi::Value matte(const Napi::CallbackInfo& info);               // [async]
   Napi::Value compose(const Napi::CallbackInfo& info);             // [async]

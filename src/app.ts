@@ -5,12 +5,13 @@ import type { Cutout } from './cutout/cutout.ts';
 import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
-import { body } from './http/middleware/body.ts';
+import { body as readBody } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { host } from './http/middleware/host.ts';
 import { log } from './http/middleware/log.ts';
+import { overload } from './http/middleware/overload.ts';
 import { rateWindow } from './http/middleware/rateWindow.ts';
 import { requestId } from './http/middleware/requestId.ts';
 import { accountRoute } from './http/route/account/route.ts';
@@ -26,7 +27,9 @@ import { pagesRoutes } from './http/route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './http/route/signin/route.ts';
 import { createRouter } from './http/router.ts';
 import type { TakeImage } from './improve/takeImage.ts';
+import type { Admission } from './limits/admission.ts';
 import type { Attempts } from './limits/attempts.ts';
+import type { MemoryBudget } from './limits/memory.ts';
 import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
@@ -40,6 +43,10 @@ export interface AppParts {
   readonly authenticate: Authenticate;
   readonly balances: Balances;
   readonly rate: RateLimit;
+  /** The gate that the use case passes, for refusals before an upload. */
+  readonly admission: Pick<Admission, 'refusal'>;
+  /** What bodies and answers are counted against. */
+  readonly memory: MemoryBudget;
   readonly cutout: Cutout;
   readonly takeImage: TakeImage;
   /** The books for operators' programs; only with a token. */
@@ -79,8 +86,9 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(deadline(timeout));
   app.use(host);
   const key = auth(authenticate, parts.attempts);
+  const body = readBody(parts.memory);
   const routes = [
-    cutoutRoute([key, rateWindow(rate), available(health), body], cutout, logger),
+    cutoutRoute([key, rateWindow(rate), available(health), overload(parts.admission), body], cutout, logger),
     accountRoute([key], balances),
     improveRoute([key, available(health), body], takeImage),
     ...(admin ? adminRoutes([adminGuard(admin.token)], body, admin) : []),

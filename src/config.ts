@@ -47,6 +47,14 @@ const auto =
     }
   };
 
+/** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
+const bytes = (text: string): number => {
+  const [, number, unit] = /^(\d{1,9})(m|g)i?b?$/i.exec(text) ?? [];
+  const value = Number(number) * (unit?.toLowerCase() === 'g' ? 2 ** 30 : 2 ** 20);
+  if (!(value > 0)) throw new Error('an amount of memory like 4G or 1500M');
+  return value;
+};
+
 const oneOf =
   <T extends string>(...words: readonly T[]) =>
   (text: string): T => {
@@ -209,12 +217,21 @@ const settings = {
     'Pictures whose network runs at the same time.',
   ),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
-  queueLimit: setting(
-    'CUTOUT_QUEUE_LIMIT',
-    '64',
-    integer(0, 10_000),
-    'Requests that may be worked on or wait; one more is answered with 503 at once. 0 lets all wait.',
+  queueSeconds: setting(
+    'CUTOUT_QUEUE_SECONDS',
+    '30',
+    integer(0, 3600),
+    'Seconds that a request may have to wait for its turn; one that would wait longer is answered with 503 at once. 0 lets all wait.',
   ),
+  memoryLimit: {
+    ...setting(
+      'CUTOUT_MEMORY_LIMIT',
+      'auto',
+      auto(bytes),
+      'Memory that the process may take, for example 4G or 1500M; requests beyond are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
+    ),
+    show: (value: number | 'auto') => (value === 'auto' ? value : `${Math.round(value / 2 ** 20)}M`),
+  },
   accountConcurrency: setting(
     'CUTOUT_ACCOUNT_CONCURRENCY',
     '0',
@@ -555,4 +572,14 @@ export function describeConfig(config: Config): ConfigLine[] {
       help,
     };
   });
+}
+
+/**
+ * What bounds the memory that the C++ heap keeps, as the process was started (scripts/setup/process.js): a library, or
+ * glibc with few arenas; undefined: nothing does.
+ */
+export function describeAllocator(env: Environment = process.env): string | undefined {
+  const library = /[^\s:]*(jemalloc|tcmalloc|mimalloc)[^\s:]*/.exec(env['LD_PRELOAD'] ?? '')?.[1];
+  const arenas = env['MALLOC_ARENA_MAX'];
+  return library ?? (arenas && `glibc, ${arenas} arenas`);
 }

@@ -116,7 +116,7 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
   const names = [
     'CUTOUT_RATE_LIMIT',
     'CUTOUT_ACCOUNT_CONCURRENCY',
-    'CUTOUT_QUEUE_LIMIT',
+    'CUTOUT_QUEUE_SECONDS',
     'CUTOUT_KEEP_SECONDS',
     'CUTOUT_FREE_PREVIEWS_MONTH',
     'CUTOUT_FREE_PREVIEWS_DAY',

@@ -87,6 +87,8 @@ void release_memory() {
   trim_heap();
 }
 
+std::size_t kept_bytes() { return network_memory().cached_bytes(); }
+
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {
     auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);

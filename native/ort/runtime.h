@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "core/status.h"
@@ -22,5 +23,8 @@ void trim_heap();
 /// Gives memory that no network needs at the moment back to the system; the next run fetches it
 /// again. Any thread, also beside runs.
 void release_memory();
+
+/// What release_memory() would give back, without the heap: at most these.
+std::size_t kept_bytes();
 
 }  // namespace cutout::ort

@@ -1,6 +1,7 @@
 #include "pipeline/engine.h"
 
 #include <utility>
+#include <variant>
 
 #include "ort/runtime.h"
 
@@ -91,6 +92,29 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
   };
   push<SubjectTypesInfo>({}, Lane::kPixels, {}, work, std::move(done));
 }
+
+void Engine::unload(std::function<void(Status)> done) {
+  struct Loaded {
+    std::map<std::string, std::shared_ptr<LoadedNetwork>> networks;
+    std::shared_ptr<const SubjectTypes> subject_types;
+  };
+  const auto loaded = std::make_shared<Loaded>();
+  {
+    const std::lock_guard lock(mutex_);
+    loaded->networks.swap(networks_);
+    loaded->subject_types.swap(subject_types_);
+  }
+  // Not on the caller's thread: closing a session and unmapping takes tens of milliseconds.
+  const auto work = [loaded](int, const CancelToken&, std::monostate&) -> Status {
+    *loaded = {};
+    ort::release_memory();
+    return {};
+  };
+  push<std::monostate>({}, Lane::kPixels, {}, work,
+                       [done = std::move(done)](Status status, std::monostate) { done(status); });
+}
+
+std::size_t Engine::kept_bytes() { return ort::kept_bytes(); }
 
 std::shared_ptr<const SubjectTypes> Engine::subject_types() {
   const std::lock_guard lock(mutex_);

@@ -103,6 +103,10 @@ class Engine {
   /// As load(), for what tells subject types apart; replaces what was loaded before.
   void load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done);
 
+  /// Drops what load() and load_subject_types() brought and gives its memory back to the system, on
+  /// the pixel lane. Jobs that were given before keep it until they are done.
+  void unload(std::function<void(Status)> done);
+
   /// Subject type and features of a picture under a given matte, without the network.
   void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
                 Done<Description> done);
@@ -118,6 +122,8 @@ class Engine {
 
   bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
+  /// Memory of networks that is not in use and kept for their next run: of all engines, at most.
+  [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
   /// Scheduler::close, then frees the networks.
   void close(std::chrono::milliseconds grace);

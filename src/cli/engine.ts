@@ -93,7 +93,7 @@ export async function openEngine(
   config: Config,
   { pull, observer, signal }: { pull: boolean; observer: Observer; signal: AbortSignal },
 ): Promise<OpenEngine> {
-  const { modelsDir, device, deviceId, model, runtime, queueLimit } = config;
+  const { modelsDir, device, deviceId, model, runtime } = config;
   const native = loadAddon();
   const choice = await precisionOf(config, native.versions().instructionSets);
   const { precision } = choice;
@@ -104,8 +104,8 @@ export async function openEngine(
     runtimePath: runtime ?? defaultRuntimePath(),
     provider: device,
     deviceId,
-    // The gate before it (Admission) lets far fewer in; 0 there means that all may wait.
-    queueLimit: queueLimit || 10_000,
+    // The gate before it (Admission) lets far fewer in.
+    queueLimit: 10_000,
     idleReleaseMs: config.idleRelease * 1000,
   });
   const giveUp = () => void engine.close(0);

@@ -3,23 +3,28 @@ import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits } from '../billing/price.ts';
-import type { Config } from '../config.ts';
+import { type Config, describeAllocator } from '../config.ts';
 import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
+import { largestWork, previewSize } from '../cutout/demand.ts';
 import { createGates } from '../cutout/gates.ts';
 import { PROFILES } from '../cutout/profile.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
-import { fail } from '../errors.ts';
+import { fail, UserError } from '../errors.ts';
 import { createDownload, downloadRules } from '../fetch/download.ts';
 import { type HttpServer, listen } from '../http/server.ts';
+import type { ProbeLimits } from '../image/types.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
 import { Attempts } from '../limits/attempts.ts';
 import { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { WorkEstimate } from '../limits/estimate.ts';
+import { leastRoom, MemoryBudget } from '../limits/memory.ts';
 import { RateLimit } from '../limits/rate.ts';
 import type { Health } from '../ops/health.ts';
 import type { Logger } from '../ops/log.ts';
+import { countedShare, memoryLimit, ownMemory } from '../ops/memory.ts';
 import { Results } from '../results/results.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
@@ -87,6 +92,40 @@ function banner(
   ].join('\n');
 }
 
+/** Sets the memory of requests: what the limit leaves beside the process as it is now, with its network warm. */
+function boundMemory(
+  config: Config,
+  memory: MemoryBudget,
+  { limits, opened, logger }: { limits: ProbeLimits; opened: OpenEngine; logger: Logger },
+): void {
+  const limit = memoryLimit(config.memoryLimit);
+  const kept = config.keepSeconds > 0 ? config.keepMegabytes * 1e6 : 0;
+  // Every run of a network at the same time takes what the warm-up took.
+  const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
+  const base = ownMemory() + more + kept;
+  const room = Math.round(countedShare * limit.bytes - base);
+  const mb = (bytes: number) => Math.round(bytes / 1e6);
+  const facts = {
+    limitMb: mb(limit.bytes),
+    from: limit.from,
+    baseMb: mb(base),
+    requestsMb: mb(room),
+    allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
+  };
+  if (room < leastRoom)
+    throw new UserError(
+      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 4 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+    );
+  memory.bound({ room, largestWork: largestWork(limits) });
+  logger.info(facts, 'memory');
+  const most = memory.mostWork;
+  if (most < largestWork(limits))
+    logger.warn(
+      { ...facts, largestMegapixels: Math.floor(most / largestWork({ maxPixels: 1e6 })) },
+      'memory: larger pictures may be refused with 503',
+    );
+}
+
 export interface ServiceParts {
   readonly logger: Logger;
   readonly health: Health;
@@ -140,6 +179,16 @@ export async function runService(
     const purchases = selling && Purchases && new Purchases(selling, ledger);
     const attempts = new Attempts({ failures: config.failedAttempts, windowSeconds: 60 }, Date.now);
     const people = await openConsole(config, { books, improve, rate, attempts, purchases });
+    const memory = new MemoryBudget();
+    const admission = new Admission(
+      {
+        // Two more than run networks: one is decoded and one encoded meanwhile.
+        running: threadsOf(config).workers + 2,
+        waitMs: config.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
+        memory,
+      },
+      () => performance.now(),
+    );
     // The port first: whether it can be had is known at once, and health answers while the network loads.
     let cutout: Cutout = async () => {
       throw fail('service_unavailable');
@@ -152,6 +201,8 @@ export async function runService(
       authenticate: (key) => accounts.authenticate(key),
       balances: ledger,
       rate,
+      admission,
+      memory,
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, download, limits }),
       ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
@@ -168,19 +219,21 @@ export async function runService(
     const { engine, network, precision, subjectTypes } = opened;
     logger.info({ network: network.name, device: config.device, ...precision }, 'network');
     if (precision.warning) out.write(`${precision.warning}\n`);
-    // Two more than run networks: one is decoded and one encoded meanwhile.
-    const places = config.queueLimit || Number.POSITIVE_INFINITY;
-    const running = Math.min(places, threadsOf(config).workers + 2);
+    const profile = PROFILES[config.profile];
+    boundMemory(config, memory, { limits, opened, logger });
     const gates = createGates({
       rate,
       concurrency: new ConcurrencyLimit(config.accountConcurrency),
       reservations: ledger,
-      admission: new Admission({ running, waiting: places - running }, () => performance.now()),
+      admission,
+      estimate: new WorkEstimate(previewSize(profile, network), {
+        network: opened.info.warmUpMs / ((network.width * network.height) / 1e6),
+      }),
     });
     cutout = createCutout({
       engine,
       network,
-      profile: PROFILES[config.profile],
+      profile,
       subjectTypes,
       gates,
       results,

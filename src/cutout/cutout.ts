@@ -1,4 +1,4 @@
-import { credits, formatCredits, type QuarterCredits } from '../billing/price.ts';
+import { credits, formatCredits, type QuarterCredits, type Tier } from '../billing/price.ts';
 import type { Reservation } from '../billing/reservation.ts';
 import type { Box } from '../engine/types.ts';
 import type { Download } from '../fetch/download.ts';
@@ -8,8 +8,9 @@ import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
 import { createContentName } from '../results/hash.ts';
 import type { Results } from '../results/results.ts';
+import { demandOf } from './demand.ts';
 import type { Gates } from './gates.ts';
-import { checkRoi, fullSize, reserveRequest, typeWord } from './plan.ts';
+import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 import { loadSource } from './source.ts';
@@ -28,6 +29,8 @@ export interface CutoutCall extends WorkCall {
   readonly idempotencyKey?: string | undefined;
   /** Aborted with an AppError: the client went away, or time is up. */
   readonly signal: AbortSignal;
+  /** `performance.now()` at which time is up; absent: never. */
+  readonly deadline?: number;
 }
 
 /** What a first call makes and a repeated one gets again. Shared, never changed. */
@@ -82,7 +85,7 @@ export const keptBytes = ({ bytes }: Kept): number => bytes.buffer.byteLength;
 
 /** The use case: a picture in, its subject out. Knows nothing of HTTP. */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { gates, results, download, limits } = parts;
+  const { gates, results, download, limits, network, profile } = parts;
   const work = createWork(parts);
   const contentName = createContentName();
 
@@ -106,7 +109,7 @@ export function createCutout(parts: CutoutParts): Cutout {
 
   /** Steps 3 to 6, for all who wait for this result. */
   async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Kept> {
-    const { accountId, requestId, signal, note } = call;
+    const { accountId, requestId, signal, deadline, note } = call;
     // 3. Probe types and headers; nothing is decoded yet.
     const { picture, background } = loaded;
     const source = loaded.probed ?? (await look(request, picture));
@@ -118,7 +121,10 @@ export function createCutout(parts: CutoutParts): Cutout {
     // 4. Gates: rate, credits, a turn. From here on every way out settles or gives back.
     const reserve = reserveRequest(requestId, request, source);
     const pixels = source.width * source.height;
-    return gates.pass({ accountId, pixels, reserve, signal }, async (reservation) => {
+    const demand = (tier: Tier) =>
+      demandOf(request, makePlan(request, tier, source, network, profile), source, inputs.background?.probe);
+    const gated = { accountId, pixels, reserve, demand, deadline, signal };
+    return gates.pass(gated, async (reservation) => {
       // 5. Work.
       const done = await work(request, inputs, reservation.tier, call);
       const { encoded, width, height, foreground, subject, stages } = done;

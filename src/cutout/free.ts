@@ -2,6 +2,8 @@ import { credits } from '../billing/price.ts';
 import type { Reservations } from '../billing/reservation.ts';
 import { Admission } from '../limits/admission.ts';
 import { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { WorkEstimate } from '../limits/estimate.ts';
+import { MemoryBudget } from '../limits/memory.ts';
 import { RateLimit } from '../limits/rate.ts';
 import { Results } from '../results/results.ts';
 import type { CutoutParts, Kept } from './cutout.ts';
@@ -33,7 +35,10 @@ export function withoutBooks(running: number): Pick<CutoutParts, 'gates' | 'resu
     rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, Date.now),
     concurrency: new ConcurrencyLimit(0),
     reservations: freeReservations,
-    admission: new Admission({ running, waiting: 0 }, () => performance.now()),
+    admission: new Admission({ running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() }, () =>
+      performance.now(),
+    ),
+    estimate: new WorkEstimate(),
   });
   const results = new Results<Kept>({ keepSeconds: 0, maxBytes: 0, bytesOf: () => 0, onError: () => {} });
   return { gates, results };

@@ -1,16 +1,22 @@
+import type { Tier } from '../billing/price.ts';
 import { formatCredits } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
 import { fail } from '../errors.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import type { WorkEstimate } from '../limits/estimate.ts';
 import type { RateLimit, RateState, RateTicket } from '../limits/rate.ts';
-import { tooMany } from '../limits/refuse.ts';
+import { overloaded, tooMany } from '../limits/refuse.ts';
+import type { Demand } from './demand.ts';
+import type { Stages } from './work.ts';
 
 export interface GateParts {
   readonly rate: RateLimit;
   readonly concurrency: ConcurrencyLimit;
   readonly reservations: Reservations;
   readonly admission: Admission;
+  /** How long work takes; learns from what passes. */
+  readonly estimate: WorkEstimate;
 }
 
 export interface GateCall {
@@ -18,7 +24,16 @@ export interface GateCall {
   /** Of the upright input. */
   readonly pixels: number;
   readonly reserve: ReserveRequest;
+  /** What the work takes of the machine, when the books have told what it is. */
+  readonly demand: (tier: Tier) => Demand;
+  /** `performance.now()` at which it is too late; absent: never. */
+  readonly deadline?: number | undefined;
   readonly signal: AbortSignal;
+}
+
+/** Where the work's time went. */
+interface Timed {
+  readonly stages: Stages;
 }
 
 /** What lies between a picture whose header is known and the work on it. */
@@ -28,11 +43,24 @@ export interface Gates {
    * (503). Whatever fails, in a gate or in the work, gives back all that was taken. `work` settles the
    * reservation as its last step.
    */
-  pass<T>(call: GateCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
+  pass<T extends Timed>(call: GateCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
   rate(accountId: string): RateState;
 }
 
-export function createGates({ rate, concurrency, reservations, admission }: GateParts): Gates {
+/** What of the stages belongs to which part of an estimate. */
+function timesOf({
+  decode = 0,
+  prepare = 0,
+  infer = 0,
+  subject = 0,
+  matte = 0,
+  compose = 0,
+  encode = 0,
+}: Stages) {
+  return { source: decode + prepare, network: infer + subject, result: matte + compose + encode };
+}
+
+export function createGates({ rate, concurrency, reservations, admission, estimate }: GateParts): Gates {
   function enter({ accountId }: GateCall): () => void {
     const leave = concurrency.enter(accountId);
     if (leave) return leave;
@@ -63,13 +91,28 @@ export function createGates({ rate, concurrency, reservations, admission }: Gate
     });
   }
 
-  async function admit({ signal }: GateCall): Promise<() => void> {
-    const entered = await admission.enter(signal);
-    if (entered.outcome === 'admitted') return entered.leave;
-    throw fail('service_unavailable', {
-      detail: 'Too many requests are waiting. Try again.',
-      headers: { 'Retry-After': String(entered.retryAfter) },
-    });
+  /** Waits for a turn, then works; what it took is what later estimates are made of. */
+  async function inTurn<T extends Timed>(call: GateCall, tier: Tier, work: () => Promise<T>): Promise<T> {
+    const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal } = call;
+    const demand = call.demand(tier);
+    const ms = estimate.milliseconds(demand);
+    const heavy = estimate.isHeavy(ms);
+    const entered = await admission.enter({ account, ms, bytes: demand.bytes, heavy, deadline }, signal);
+    if (entered.outcome === 'busy') throw overloaded(entered.retryAfter);
+    if (entered.outcome === 'large')
+      throw fail('service_unavailable', {
+        detail: 'This picture needs more memory than the server may take. Send a smaller one.',
+        headers: { 'Retry-After': '60' },
+      });
+    let done = false;
+    try {
+      const result = await work();
+      estimate.learn(demand, timesOf(result.stages));
+      done = true;
+      return result;
+    } finally {
+      entered.leave(done);
+    }
   }
 
   return {
@@ -81,8 +124,7 @@ export function createGates({ rate, concurrency, reservations, admission }: Gate
         try {
           const reservation = await reserve(call);
           try {
-            const leave = await admit(call);
-            return await work(reservation).finally(leave);
+            return await inTurn(call, reservation.tier, () => work(reservation));
           } catch (error) {
             await reservation.release();
             throw error;

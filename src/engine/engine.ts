@@ -34,6 +34,8 @@ export interface Engine {
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /** Opens what tells subject types apart; a matte may ask for the type from then on. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /** Drops networks and detector, and frees their memory; what is running on them ends first. */
+  unload(): Promise<void>;
   /** NativeEngine.describe: reads `pixels.data`, which must not change until the promise settles. */
   describe(pixels: Pixels, plan: DescribePlan, control?: JobControl): Promise<Description>;
   /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
@@ -79,6 +81,10 @@ class NativeFace implements Engine {
 
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo> {
     return settle(this.#native.loadSubjectTypes(spec), new Error());
+  }
+
+  unload(): Promise<void> {
+    return settle(this.#native.unload(), new Error());
   }
 
   async describe(pixels: Pixels, plan: DescribePlan, control: JobControl = {}): Promise<Description> {

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller bugs (wrong type, wrong length) throw synchronously
  * as TypeError or RangeError; everything else rejects with an Error that has one of `EngineCode` as `code`.
  */
-export const ABI = 3;
+export const ABI = 4;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -281,6 +281,8 @@ export interface EngineStats {
   readonly failed: number;
   /** By `cancel` and by `close`. */
   readonly cancelled: number;
+  /** Memory that networks on the CPU do not use now and keep for their next run. */
+  readonly keptBytes: number;
 }
 
 /**
@@ -299,6 +301,11 @@ export interface NativeEngine {
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /** As load, for what tells subject types apart; jobs that use an older one finish on it. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /**
+   * Drops every network and what tells subject types, and gives their memory back to the system. Jobs that were given
+   * before finish on them and keep them so long; jobs that come before the next load reject with ENGINE_MODEL.
+   */
+  unload(): Promise<void>;
   /**
    * The type of a subject and the numbers it is told by, under a matte that is already known. Does not change
    * `pixels`. Rejects with ENGINE_MODEL before loadSubjectTypes.

@@ -1,6 +1,7 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
 import { fail } from '../errors.ts';
+import type { Hold } from '../limits/memory.ts';
 import type { Form } from './form.ts';
 
 /** What the middlewares of one request leave for each other. Each field names who writes it. */
@@ -13,6 +14,8 @@ export interface State {
   deadline: number;
   /** auth */
   account?: Account;
+  /** body: what the request holds of the memory, until its answer is out. */
+  hold?: Hold;
   /** body */
   form?: Form;
   /** Facts for the one log line of the request. Anybody adds; no image data, no keys. */

@@ -22,6 +22,16 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   return image.toColourspace('srgb').ensureAlpha().raw();
 }
 
+/** Bytes that decoding takes beside the file, at most, the raster included. */
+export function decodeBytes(probe: Probe, target: Dimensions): number {
+  const { format, progressive, orientation, hasAlpha, width, height } = probe;
+  const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0 } as const;
+  const whole = { jpeg: 0, png: 0, webp: 7, avif: 8, tiff: 8, gif: 8 } as const;
+  const turned = orientation === 1 ? 0 : hasAlpha ? 4 : 3;
+  const source = whole[format] + (progressive ? several[format] : 0) + turned;
+  return width * height * source + target.width * target.height * 4.6;
+}
+
 /**
  * Decodes to an upright straight RGBA8 raster of its own ArrayBuffer. RGB values stay as they are stored (16 bit:
  * the high byte) and belong to `probe.icc`; CMYK and gray become sRGB, through the embedded profile where there is

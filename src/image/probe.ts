@@ -78,6 +78,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
     depth: metadata.depth === 'uchar' ? 8 : 16,
     hasAlpha: metadata.hasAlpha,
     convertsProfile: becomesSrgb && metadata.hasProfile,
+    ...(metadata.isProgressive && { progressive: true as const }),
     ...(icc && { icc }),
     ...(density && { density }),
   };

@@ -25,6 +25,8 @@ export interface Probe extends Dimensions {
   /** Bits per sample as stored, 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;
+  /** Coded in several passes over the picture (progressive JPEG, interlaced PNG). Absent: in one. */
+  readonly progressive?: true;
   /** True where decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
   /** RGB profile of the source, to be written into the result. Absent where the colours become sRGB. */

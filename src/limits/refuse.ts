@@ -15,6 +15,13 @@ export const tooMany = (state: RateState, detail: string, retryAfter = state.ret
     headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
   });
 
+/** 503 past saturation. `retryAfter` in whole seconds. */
+export const overloaded = (retryAfter: number): AppError =>
+  fail('service_unavailable', {
+    detail: 'Too many requests are waiting. Try again.',
+    headers: { 'Retry-After': String(retryAfter) },
+  });
+
 /** 429 for who has to wait after failed tries; `what` failed, `wait` in whole seconds. */
 export const slowedDown = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {

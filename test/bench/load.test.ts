@@ -133,7 +133,7 @@ test('the search goes between the last rate held and the first missed, and ends'
 });
 
 test('load measures a running server and counts what it refuses', async (t) => {
-  const service = await startService(t, { credits: 1000, running: 1, waiting: 2, rate: 0 });
+  const service = await startService(t, { credits: 1000, running: 1, workMs: 100, waitMs: 200, rate: 0 });
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene({ width: 200, height: 150 }));
   const { figures, parts } = await run(

@@ -18,6 +18,8 @@ import { fail } from '../../src/errors.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import { Admission } from '../../src/limits/admission.ts';
 import { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
+import { WorkEstimate } from '../../src/limits/estimate.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
 import { RateLimit } from '../../src/limits/rate.ts';
 import { Results } from '../../src/results/results.ts';
 import { random } from '../fixtures/random.ts';
@@ -114,7 +116,8 @@ function startWorld(t: ExecutionContext, dataDir: string, clock: TestClock, faul
       rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
       concurrency: new ConcurrencyLimit(0),
       reservations: books.ledger,
-      admission: new Admission({ running: 100, waiting: 0 }, clock.now),
+      admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
+      estimate: new WorkEstimate(),
     }),
     results,
     download: () => Promise.reject(new Error('nothing is downloaded')),

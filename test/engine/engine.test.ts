@@ -20,7 +20,7 @@ test('loads, cuts out, encodes and closes', async (t) => {
   t.is((await engine.matte(picture, planFor('simple', picture))).height, 50);
   t.true((await engine.encodePng(picture, { channels: 'rgba', effort: 1 })).length > 60);
   await engine.close(1000);
-  t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 3, failed: 0, cancelled: 0 });
+  t.like(engine.stats(), { queued: 0, running: 0, done: 3, failed: 0, cancelled: 0 });
 });
 
 test('errors are EngineError with code, cause and the stack of the caller', async (t) => {

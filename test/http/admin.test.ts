@@ -2,6 +2,7 @@ import test from 'ava';
 import { body } from '../../src/http/middleware/body.ts';
 import { adminGuard } from '../../src/http/route/admin/guard.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 
@@ -9,7 +10,7 @@ const token = 'operator-token-of-this-test';
 
 async function start(t: Cleanup) {
   const books = testBooks(t);
-  const server = await serveRoutes(t, adminRoutes([adminGuard(token)], body, books));
+  const server = await serveRoutes(t, adminRoutes([adminGuard(token)], body(new MemoryBudget()), books));
   const call = async (method: string, path: string, fields?: object, authorization = `Bearer ${token}`) => {
     const answer = await fetch(`${server.url}/admin/v1${path}`, {
       method,

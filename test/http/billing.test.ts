@@ -4,6 +4,7 @@ import { auth } from '../../src/http/middleware/auth.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { Attempts } from '../../src/limits/attempts.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
@@ -20,7 +21,7 @@ async function start(t: Cleanup) {
         new Attempts({ failures: 0, windowSeconds: 60 }, Date.now),
       ),
     ],
-    body,
+    body: body(new MemoryBudget()),
   };
   const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books.ledger)));
   const balance = async () => (await books.ledger.balance(account)).credits as number;

@@ -67,7 +67,7 @@ async function round(t: ExecutionContext, server: Serving, key: string, count: n
 const serverEnv = (data: string, models: string) => ({
   CUTOUT_DATA_DIR: data,
   CUTOUT_MODELS_DIR: models,
-  CUTOUT_QUEUE_LIMIT: '1000',
+  CUTOUT_QUEUE_SECONDS: '0',
   CUTOUT_TIMEOUT: '600',
   // Every request is worked on: no kept results, no limits of an account.
   CUTOUT_KEEP_SECONDS: '0',

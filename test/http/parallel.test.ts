@@ -23,7 +23,6 @@ for (const { size, freePreviews, results, charged } of cases) {
       credits: 10,
       freePreviews,
       rate: 0,
-      waiting: 200,
       keepSeconds: 600,
     });
     const bodies = await Promise.all(

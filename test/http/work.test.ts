@@ -74,7 +74,13 @@ test('work that takes longer than it may is 504 and not charged', async (t) => {
 });
 
 test('when too many wait, the next is refused at once with Retry-After', async (t) => {
-  const service = await startService(t, { running: 2, waiting: 3, credits: 5, freePreviews: 0 });
+  const service = await startService(t, {
+    running: 2,
+    workMs: 1000,
+    waitMs: 3000,
+    credits: 5,
+    freePreviews: 0,
+  });
   const release = hold(service);
   const picture = await scene();
   const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: picture })));

@@ -1,69 +1,320 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { Admission, type AdmissionOutcome } from '../../src/limits/admission.ts';
-import { TestClock } from '../support/books.ts';
+import {
+  Admission,
+  type AdmissionOptions,
+  type AdmissionOutcome,
+  type Work,
+} from '../../src/limits/admission.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
+import { random } from '../fixtures/random.ts';
 
 const forever = () => new AbortController().signal;
+const never = Number.POSITIVE_INFINITY;
 
-function leave(outcome: AdmissionOutcome): void {
-  if (outcome.outcome !== 'admitted') throw new Error('full');
-  outcome.leave();
+class Clock {
+  at = 0;
+  readonly now = () => this.at;
 }
 
-test('so many work, so many wait, the next is refused at once', async (t) => {
-  const admission = new Admission({ running: 2, waiting: 1 }, () => 0);
-  const first = await admission.enter(forever());
-  await admission.enter(forever());
-  const waiting = admission.enter(forever());
-  t.deepEqual(admission.stats, { running: 2, waiting: 1 });
-  t.deepEqual(await admission.enter(forever()), { outcome: 'full', retryAfter: 2 });
+function open(options: Partial<AdmissionOptions> = {}) {
+  const clock = new Clock();
+  const memory = new MemoryBudget();
+  return {
+    clock,
+    memory,
+    admission: new Admission({ running: 1, waitMs: never, memory, ...options }, clock.now),
+  };
+}
+
+const work = (more: Partial<Work> = {}): Work => ({
+  account: 'a',
+  ms: 1000,
+  bytes: 0,
+  heavy: false,
+  deadline: never,
+  ...more,
+});
+
+function leave(outcome: AdmissionOutcome): void {
+  if (outcome.outcome !== 'admitted') throw new Error(outcome.outcome);
+  outcome.leave(true);
+}
+
+/** Asks for turns of this work, one after another, and notes in which order they come. */
+async function orderOf(admission: Admission, works: readonly (Work & { readonly name: string })[]) {
+  const order: string[] = [];
+  const first = await admission.enter(work({ account: 'first', ms: 1 }), forever());
+  const all = works.map(async (one) => {
+    const outcome = await admission.enter(one, forever());
+    order.push(one.name);
+    leave(outcome);
+  });
+  leave(first);
+  await Promise.all(all);
+  return order.join(' ');
+}
+
+test('so many work, as much waits as can be worked off in the time allowed, the next is refused', async (t) => {
+  const { admission } = open({ running: 2, waitMs: 3000 });
+  const first = await admission.enter(work(), forever());
+  await admission.enter(work(), forever());
+  // Half of the two under way is ahead of the first that waits: 1, 2 and 3 seconds.
+  const waiting = [1, 2, 3].map(() => admission.enter(work(), forever()));
+  t.like(admission.stats, { running: 2, waiting: 3, waitingMs: 3000 });
+  t.deepEqual(await admission.enter(work(), forever()), { outcome: 'busy', why: 'queue', retryAfter: 4 });
+  t.is(admission.stats.refused.queue, 1);
   leave(first);
   leave(first);
-  t.is((await waiting).outcome, 'admitted');
-  t.deepEqual(admission.stats, { running: 2, waiting: 0 });
+  t.is((await waiting[0])?.outcome, 'admitted');
+  t.like(admission.stats, { running: 2, waiting: 2 });
 });
 
 test('who waits enters in the order it came', async (t) => {
-  const admission = new Admission({ running: 1, waiting: 10 }, () => 0);
-  const order: number[] = [];
-  const work = async (n: number) => {
-    const outcome = await admission.enter(forever());
-    order.push(n);
+  const { admission } = open();
+  const names = ['1', '2', '3', '4', '5'];
+  t.is(
+    await orderOf(
+      admission,
+      names.map((name) => ({ name, ...work() })),
+    ),
+    '1 2 3 4 5',
+  );
+  t.like(admission.stats, { running: 0, waiting: 0, waitingMs: 0 });
+});
+
+test('short work goes before long work that came a little earlier, and not before what waits for long', async (t) => {
+  const { admission, clock } = open();
+  const first = await admission.enter(work(), forever());
+  const order: string[] = [];
+  const ask = async (name: string, ms: number) => {
+    const outcome = await admission.enter(work({ ms }), forever());
+    order.push(name);
     leave(outcome);
   };
-  await Promise.all([1, 2, 3, 4, 5].map(work));
-  t.deepEqual(order, [1, 2, 3, 4, 5]);
-  t.deepEqual(admission.stats, { running: 0, waiting: 0 });
+  const all = [ask('long', 4000)];
+  clock.at = 1000;
+  all.push(ask('short', 400));
+  clock.at = 60_000;
+  all.push(ask('late', 400));
+  leave(first);
+  await Promise.all(all);
+  t.deepEqual(order, ['short', 'long', 'late']);
+});
+
+test('accounts take turns by the work they are given, however much one of them asks for', async (t) => {
+  const { admission } = open();
+  const many = Array.from({ length: 6 }, (_, i) => ({ name: `a${i}`, ...work({ account: 'a' }) }));
+  const few = [0, 1].map((i) => ({ name: `b${i}`, ...work({ account: 'b' }) }));
+  t.is(await orderOf(admission, [...many, ...few]), 'a0 b0 a1 b1 a2 a3 a4 a5');
+  // One of three times the length counts three times.
+  const long = [0, 1].map((i) => ({ name: `c${i}`, ...work({ account: 'c', ms: 3000 }) }));
+  const short = [0, 1, 2, 3, 4].map((i) => ({ name: `d${i}`, ...work({ account: 'd' }) }));
+  t.is(await orderOf(admission, [...long, ...short]), 'c0 d0 d1 d2 c1 d3 d4');
+});
+
+test('an account that asks for little is let in while another has filled its part of the queue', async (t) => {
+  const { admission } = open({ waitMs: 5000 });
+  await admission.enter(work({ account: 'greedy' }), forever());
+  const waiting: Promise<AdmissionOutcome>[] = [];
+  for (let i = 0; i < 5; i++) waiting.push(admission.enter(work({ account: 'greedy' }), forever()));
+  t.is((await admission.enter(work({ account: 'greedy' }), forever())).outcome, 'busy');
+  t.truthy(admission.refusal('greedy', never));
+  t.is(admission.refusal('modest', never), undefined);
+  const modest = admission.enter(work({ account: 'modest' }), forever());
+  t.is(admission.stats.waiting, 6);
+  t.is(admission.stats.refused.early, 1);
+  void modest;
+});
+
+test('heavy work leaves one place to the rest', async (t) => {
+  const { admission } = open({ running: 3 });
+  const heavy = () => admission.enter(work({ heavy: true, ms: 5000 }), forever());
+  await Promise.all([heavy(), heavy()]);
+  const third = heavy();
+  t.like(admission.stats, { running: 2, waiting: 1 });
+  const light = await admission.enter(work({ ms: 300 }), forever());
+  t.like(admission.stats, { running: 3, waiting: 1 });
+  leave(light);
+  t.like(admission.stats, { running: 2, waiting: 1 });
+  void third;
+  // A single place takes turns.
+  const { admission: one } = open();
+  t.is((await one.enter(work({ heavy: true }), forever())).outcome, 'admitted');
+});
+
+test('what cannot be done before its deadline is refused at once', async (t) => {
+  const { admission, clock } = open();
+  const first = await admission.enter(work(), forever());
+  t.like(await admission.enter(work({ deadline: 1200 }), forever()), { outcome: 'busy', why: 'deadline' });
+  t.truthy(admission.refusal('a', 400));
+  const inTime = admission.enter(work({ deadline: 2000 }), forever());
+  // Nothing else is under way then, and an idle machine tries.
+  clock.at = 1500;
+  leave(first);
+  t.is((await inTime).outcome, 'admitted');
+});
+
+test('work whose time ran out while it waited is dropped, not begun', async (t) => {
+  const { admission, clock } = open({ running: 2 });
+  const first = await admission.enter(work(), forever());
+  await admission.enter(work(), forever());
+  const late = admission.enter(work({ deadline: 3000 }), forever());
+  clock.at = 2500;
+  leave(first);
+  t.like(await late, { outcome: 'busy', why: 'deadline' });
+  t.like(admission.stats, { running: 1, waiting: 0 });
+});
+
+test('an idle machine tries what seems to take too long: only so does it learn better', async (t) => {
+  const { admission } = open();
+  t.is((await admission.enter(work({ ms: 60_000, deadline: 1000 }), forever())).outcome, 'admitted');
 });
 
 test('who goes away while waiting frees the place in the queue', async (t) => {
-  const admission = new Admission({ running: 1, waiting: 1 }, () => 0);
-  const first = await admission.enter(forever());
+  const { admission } = open({ waitMs: 600 });
+  const first = await admission.enter(work(), forever());
   const leaving = new AbortController();
-  const gone = admission.enter(leaving.signal);
+  const gone = admission.enter(work(), leaving.signal);
+  t.is((await admission.enter(work(), forever())).outcome, 'busy');
   leaving.abort(new Error('gone'));
   await t.throwsAsync(gone, { message: 'gone' });
-  const next = admission.enter(forever());
+  const next = admission.enter(work(), forever());
   leave(first);
   leave(await next);
-  t.deepEqual(admission.stats, { running: 0, waiting: 0 });
-  await t.throwsAsync(admission.enter(leaving.signal), { message: 'gone' });
+  t.like(admission.stats, { running: 0, waiting: 0 });
+  await t.throwsAsync(admission.enter(work(), leaving.signal), { message: 'gone' });
 });
 
-test('Retry-After grows with how long work takes, from 1 to 60', async (t) => {
-  const clock = new TestClock();
-  const admission = new Admission({ running: 1, waiting: 0 }, clock.now);
+test('work waits for its memory, goes on when some is freed, and is refused when there never is as much', async (t) => {
+  const { admission, memory } = open({ running: 3 });
+  memory.bound({ room: 1000e6, largestWork: 600e6 });
+  t.is(memory.mostWork, 600e6);
+  t.deepEqual(await admission.enter(work({ bytes: 601e6 }), forever()), { outcome: 'large' });
+  const first = await admission.enter(work({ bytes: 600e6 }), forever());
+  const second = admission.enter(work({ bytes: 600e6 }), forever());
+  t.like(admission.stats, { running: 1, waiting: 1 });
+  leave(first);
+  leave(await second);
+
+  const body = memory.hold(400e6);
+  t.is(memory.hold(1), undefined, 'bodies leave the largest work its room');
+  const third = await admission.enter(work({ bytes: 500e6 }), forever());
+  const fourth = admission.enter(work({ bytes: 200e6 }), forever());
+  t.is(admission.stats.waiting, 1);
+  body?.release();
+  leave(await fourth);
+  leave(third);
+  t.like(memory.stats, { held: 0, working: 0, refused: 1 });
+});
+
+test('Retry-After is when what waits now is worked off, by the speed that was measured; from 1 to 60', async (t) => {
+  const { admission } = open({ waitMs: 0 });
+  let place = await admission.enter(work({ ms: 100 }), forever());
   const retryAfter = async () => {
-    const outcome = await admission.enter(forever());
-    return outcome.outcome === 'full' ? outcome.retryAfter : 0;
+    const outcome = await admission.enter(work({ account: 'b', ms: 20_000 }), forever());
+    return outcome.outcome === 'busy' ? outcome.retryAfter : 0;
   };
-  const seen: number[] = [];
-  for (const milliseconds of [1, 20_000, 20_000, 900_000]) {
-    const place = await admission.enter(forever());
-    seen.push(await retryAfter());
-    clock.forward(milliseconds);
-    leave(place);
+  t.is(await retryAfter(), 1);
+  leave(place);
+  place = await admission.enter(work({ ms: 300_000 }), forever());
+  t.is(await retryAfter(), 60);
+  leave(place);
+
+  // Work of a second takes four.
+  const slow = open();
+  for (let i = 0; i < 200; i++) {
+    const first = await slow.admission.enter(work(), forever());
+    const second = slow.admission.enter(work(), forever());
+    slow.clock.at += 4000;
+    leave(first);
+    leave(await second);
   }
-  await admission.enter(forever());
-  seen.push(await retryAfter());
-  t.deepEqual(seen, [1, 1, 4, 6, 60]);
+  t.true(Math.abs(slow.admission.stats.speed - 0.25) < 0.02, String(slow.admission.stats.speed));
+});
+
+/**
+ * A machine that does one millisecond of work in a millisecond, for everything under way together, with arrivals of a
+ * Poisson process; time is simulated. What a picture takes is not what was estimated.
+ */
+async function simulate({
+  load,
+  waitMs,
+  kinds,
+  seconds = 600,
+}: {
+  readonly load: number;
+  readonly waitMs: number;
+  readonly kinds: readonly { readonly account: string; readonly ms: number; readonly share: number }[];
+  readonly seconds?: number;
+}) {
+  const { clock, admission } = open({ running: 3, waitMs });
+  const next = random(7);
+  const mean = kinds.reduce((sum, { ms, share }) => sum + ms * share, 0);
+  const working = new Map<{ kind: number; at: number }, { left: number; leave: () => void }>();
+  const latencies: number[][] = kinds.map(() => []);
+  let useful = 0;
+  let arrival = 0;
+  while (clock.at < seconds * 1000) {
+    const least = Math.min(...[...working.values()].map(({ left }) => left * working.size), never);
+    const step = Math.min(least, arrival - clock.at);
+    clock.at += step;
+    for (const one of working.values()) one.left -= step / working.size;
+    for (const [request, one] of working) {
+      if (one.left > 1e-6) continue;
+      working.delete(request);
+      latencies[request.kind]?.push(clock.at - request.at);
+      useful += kinds[request.kind]?.ms ?? 0;
+      one.leave();
+    }
+    if (clock.at >= arrival) {
+      arrival = clock.at - (Math.log(1 - next()) * mean) / load;
+      const kind = kinds.length > 1 && next() < (kinds[1]?.share ?? 0) ? 1 : 0;
+      const { account = '', ms = 0 } = kinds[kind] ?? {};
+      const request = { kind, at: clock.at };
+      const deadline = clock.at + 120_000;
+      const heavy = ms > 1600;
+      if (admission.refusal(account, deadline) === undefined)
+        void admission.enter(work({ account, ms, heavy, deadline }), forever()).then((outcome) => {
+          if (outcome.outcome !== 'admitted') return;
+          const left = ms * (0.7 + 0.6 * next());
+          working.set(request, { left, leave: () => outcome.leave(true) });
+        });
+    }
+    await turn();
+  }
+  const quantile = (kind: number, q: number) => {
+    const sorted = (latencies[kind] ?? []).toSorted((a, b) => a - b);
+    return sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN;
+  };
+  return { goodput: useful / (seconds * 1000), quantile, counts: latencies.map(({ length }) => length) };
+}
+
+test('three times the load: as much is done as the machine can, and who is let in waits alike', async (t) => {
+  const kinds = [{ account: 'a', ms: 900, share: 1 }];
+  const { goodput, quantile } = await simulate({ load: 3, waitMs: 30_000, kinds });
+  t.true(goodput > 0.97, `${goodput}`);
+  t.true(quantile(0, 0.99) < 3 * quantile(0, 0.5), `${quantile(0, 0.5)} ${quantile(0, 0.99)}`);
+  t.true(quantile(0, 0.99) < 40_000, `${quantile(0, 0.99)}`);
+});
+
+test('three times the load of one account: others are served as if it were not there', async (t) => {
+  const kinds = [
+    { account: 'flood', ms: 900, share: 0.95 },
+    { account: 'modest', ms: 900, share: 0.05 },
+  ];
+  const { goodput, quantile } = await simulate({ load: 3, waitMs: 30_000, kinds });
+  t.true(goodput > 0.97, `${goodput}`);
+  t.true(quantile(1, 0.95) < 6000, `${quantile(1, 0.95)}`);
+});
+
+test('previews among large pictures of the same account: quick, and the large ones come through', async (t) => {
+  const kinds = [
+    { account: 'a', ms: 350, share: 0.8 },
+    { account: 'a', ms: 5000, share: 0.2 },
+  ];
+  const { quantile, counts } = await simulate({ load: 0.9, waitMs: 60_000, kinds });
+  t.true(quantile(0, 0.5) < 3000, `${quantile(0, 0.5)}`);
+  t.true(quantile(0, 0.95) < 12_000, `${quantile(0, 0.95)}`);
+  t.true((counts[1] ?? 0) > 60, `${counts}`);
 });

@@ -1,13 +1,18 @@
 import { Writable } from 'node:stream';
 import { koaBody } from 'koa-body';
 import { AppError, fail } from '../../errors.ts';
+import type { Hold, MemoryBudget } from '../../limits/memory.ts';
 import type { Context, Middleware } from '../context.ts';
+import { onceEnded } from '../ended.ts';
 import { continueUpload } from '../expect.ts';
 import { emptyForm, type Form, fileFields, textFields, type UploadedFile } from '../form.ts';
 
 const mebibyte = 1024 * 1024;
 /** CONTRACT section 3. A legal file in base64 and percent-encoding fits. */
 const limits = { file: 22 * mebibyte, json: 32 * mebibyte, urlencoded: 48 * mebibyte, text: 32 * mebibyte };
+
+/** When another upload may have made room. */
+const retrySeconds = 2;
 
 type FormidableOptions = NonNullable<NonNullable<Parameters<typeof koaBody>[0]>['formidable']>;
 type Part = Parameters<NonNullable<FormidableOptions['onPart']>>[0];
@@ -149,9 +154,38 @@ function checkType(ctx: Context): 'none' | 'multipart' | 'text' {
   return type === 'multipart/form-data' ? 'multipart' : 'text';
 }
 
-async function readForm(ctx: Context): Promise<Form> {
+/**
+ * Memory that a body takes while it is read, as many times its length: its pieces, and they put together; of text, what
+ * is parsed of it as well.
+ */
+const whileRead = { multipart: 2, text: 3 } as const;
+/** A character of a form: itself, and the byte of a file that it may stand for in base64. */
+const bytesOfCharacter = 1.75;
+
+/** Bytes that are announced; of a body without a length, as many as it may have. */
+function announced(ctx: Context, kind: 'multipart' | 'text'): number {
+  const most = kind === 'multipart' ? limits.file : limits.json;
+  const length = Number(ctx.get('Content-Length') || most);
+  return Math.min(length, 3 * limits.file);
+}
+
+/** Sets the memory of the request aside until its answer is out. */
+function holdMemory(ctx: Context, memory: MemoryBudget, bytes: number): Hold {
+  const hold = memory.hold(bytes);
+  if (!hold)
+    throw fail('service_unavailable', {
+      detail: 'The memory of the server is taken by other requests. Try again.',
+      headers: { 'Retry-After': String(retrySeconds) },
+    });
+  ctx.state.hold = hold;
+  onceEnded(ctx, hold.release);
+  return hold;
+}
+
+async function readForm(ctx: Context, memory: MemoryBudget): Promise<Form> {
   const kind = checkType(ctx);
   if (kind === 'none') return emptyForm;
+  const hold = holdMemory(ctx, memory, whileRead[kind] * announced(ctx, kind));
   continueUpload(ctx.req, ctx.res);
   const { parse, chunks } = createParser();
   try {
@@ -166,15 +200,20 @@ async function readForm(ctx: Context): Promise<Form> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
   const form = { text: textFields(Object.entries(body)), files: uploads(files ?? {}, chunks) };
+  const characters = [...form.text.values()].reduce((sum, text) => sum + text.length, 0);
+  const bytes = [...form.files.values()].reduce((sum, { data }) => sum + data.length, 0);
+  hold.resize(bytesOfCharacter * characters + bytes);
   // The parsed body can be many megabytes of base64: from here on only the form holds them.
   ctx.request.body = null;
   return form;
 }
 
-/** Reads the body, whichever of the three types it has, into `ctx.state.form`. */
-export const body: Middleware = async (ctx, next) => {
-  const started = performance.now();
-  ctx.state.form = await readForm(ctx);
-  ctx.state.facts['uploadMs'] = Math.round(performance.now() - started);
-  await next();
-};
+/** Reads the body, whichever of the three types it has, into `ctx.state.form`; 503 where memory has no room for it. */
+export const body =
+  (memory: MemoryBudget): Middleware =>
+  async (ctx, next) => {
+    const started = performance.now();
+    ctx.state.form = await readForm(ctx, memory);
+    ctx.state.facts['uploadMs'] = Math.round(performance.now() - started);
+    await next();
+  };

@@ -17,6 +17,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       requestId,
       idempotencyKey: ctx.get('Idempotency-Key') || undefined,
       signal,
+      deadline: ctx.state.deadline,
       note: (more) => Object.assign(facts, more),
     });
     const ended = (delivered: boolean) =>
@@ -25,6 +26,8 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
     onceEnded(ctx, ended);
     present(ctx, result);
+    // The upload is done with; what is sent now stays until the client has it.
+    ctx.state.hold?.resize(ctx.length ?? 0);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
 }

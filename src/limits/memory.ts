@@ -1,0 +1,97 @@
+export interface MemoryBounds {
+  /** Bytes for everything that comes and goes with requests. */
+  readonly room: number;
+  /** Bytes that the largest piece of work may need: bodies and answers leave them free where they can. */
+  readonly largestWork: number;
+}
+
+/** Bytes that one request holds: its body, later its answer. */
+export interface Hold {
+  /** It has become so many; those are there already, so they count whether there is room or not. */
+  resize(bytes: number): void;
+  /** Any number of times. */
+  release(): void;
+}
+
+export interface MemoryStats {
+  readonly room: number;
+  /** Bodies being read or waiting, and answers being sent. */
+  readonly held: number;
+  /** Set aside for work under way. */
+  readonly working: number;
+  /** Bodies that were refused for want of room. */
+  readonly refused: number;
+}
+
+/** Bodies may take this much at least, so that a small server works at all. */
+const leastHeld = 32e6;
+/** With less room than this nothing sensible can be done. */
+export const leastRoom = 2 * leastHeld;
+
+/**
+ * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and
+ * answers leave room for the largest piece of work, and half of all in any case: work can always go on, and frees what
+ * waits.
+ */
+export class MemoryBudget {
+  #room = Number.POSITIVE_INFINITY;
+  #mostHeld = Number.POSITIVE_INFINITY;
+  readonly #listeners: (() => void)[] = [];
+  #held = 0;
+  #working = 0;
+  #refused = 0;
+
+  /** Until then there is no bound. */
+  bound({ room, largestWork }: MemoryBounds): void {
+    this.#room = room;
+    this.#mostHeld = Math.max(leastHeld, Math.min(room / 2, room - largestWork));
+  }
+
+  get stats(): MemoryStats {
+    return { room: this.#room, held: this.#held, working: this.#working, refused: this.#refused };
+  }
+
+  /** Most bytes that a piece of work can count on. */
+  get mostWork(): number {
+    return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#mostHeld);
+  }
+
+  /** For a body that is about to be read; undefined when there is no room now. */
+  hold(bytes: number): Hold | undefined {
+    const held = this.#held + bytes;
+    if (held > this.#mostHeld || held + this.#working > this.#room) {
+      this.#refused++;
+      return undefined;
+    }
+    let own = 0;
+    const resize = (next: number) => {
+      const more = next - own;
+      own = next;
+      this.#held += more;
+      if (more < 0) this.#tell();
+    };
+    resize(bytes);
+    return { resize, release: () => resize(0) };
+  }
+
+  /** For a piece of work; undefined when there is no room now. What it gives frees them, any number of times. */
+  work(bytes: number): (() => void) | undefined {
+    if (this.#held + this.#working + bytes > this.#room) return undefined;
+    this.#working += bytes;
+    let own = bytes;
+    return () => {
+      this.#working -= own;
+      if (own > 0) this.#tell();
+      own = 0;
+    };
+  }
+
+  /** Calls `listener` whenever bytes are freed. */
+  onFreed(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,103 @@
+import test from 'ava';
+import { scene } from '../fixtures/pictures.ts';
+import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
+
+function hold(service: Service): () => void {
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  return release;
+}
+
+test('past saturation a request is refused before its body is read', async (t) => {
+  const service = await startService(t, { running: 1, workMs: 1000, waitMs: 500 });
+  const release = hold(service);
+  const picture = form({ image_file: await scene() });
+  const accepted = [service.post(picture)];
+  await eventually(() => service.engine.running === 1);
+  accepted.push(service.post(picture));
+  await eventually(() => service.admission.stats.waiting === 1);
+
+  // Never sent to its end: whoever answers did not wait for it.
+  const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
+  const refused = await fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key, 'Content-Type': 'multipart/form-data; boundary=x' },
+    body: upload,
+    duplex: 'half',
+  } as RequestInit);
+  t.is(refused.status, 503);
+  t.is(refused.headers.get('retry-after'), '2');
+  t.is((await errorOf(t, refused)).code, 'service_unavailable');
+  t.is(service.calls(), 2);
+  t.is(service.admission.stats.refused.early, 1);
+  release();
+  for (const one of accepted) t.is((await one).status, 200);
+});
+
+test('bodies, work and answers are counted, and nothing stays counted', async (t) => {
+  const service = await startService(t, { memory: { room: 300e6, largestWork: 200e6 } });
+  const release = hold(service);
+  const picture = await scene({ width: 1000, height: 800 });
+  const answers = [0, 1, 2].map(() => service.post(form({ image_file: picture, size: 'full' })));
+  await eventually(() => service.engine.running === 3);
+  const { held, working } = service.memory.stats;
+  t.is(held, 3 * picture.length + 3 * 1.75 * 'full'.length);
+  t.true(working > 3 * 4 * 1000 * 800);
+  release();
+  for (const answer of answers) await (await answer).arrayBuffer();
+  await eventually(() => service.memory.stats.held === 0);
+  t.is(service.memory.stats.working, 0);
+
+  t.is((await service.post(form({ image_file: Buffer.from('no picture') }))).status, 400);
+  t.is((await service.post('{"', { 'Content-Type': 'application/json' })).status, 400);
+  await eventually(() => service.memory.stats.held === 0);
+});
+
+test('an upload that memory has no room for is refused before it is read; a small one still goes', async (t) => {
+  const service = await startService(t, { memory: { room: 100e6, largestWork: 60e6 } });
+  const release = hold(service);
+  const large = service.post(form({ image_file: Buffer.concat([await scene(), Buffer.alloc(19e6)]) }));
+  await eventually(() => service.memory.stats.held > 0);
+  const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
+  const refused = await fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key, 'Content-Type': 'multipart/form-data; boundary=x' },
+    body: upload,
+    duplex: 'half',
+  } as RequestInit);
+  t.is(refused.status, 503);
+  t.is(refused.headers.get('retry-after'), '2');
+  t.regex((await errorOf(t, refused)).detail, /memory/);
+  t.is(service.memory.stats.refused, 1);
+  const small = service.post(form({ image_file: await scene() }));
+  await eventually(() => service.engine.running === 2);
+  release();
+  t.is((await large).status, 200);
+  t.is((await small).status, 200);
+});
+
+test('work that there is never memory for is 503 and free', async (t) => {
+  const service = await startService(t, { credits: 1, memory: { room: 64e6, largestWork: 600e6 } });
+  const picture = await scene({ width: 4000, height: 3000 });
+  const refused = await service.post(form({ image_file: picture, size: 'full' }));
+  t.is(refused.status, 503);
+  t.regex((await errorOf(t, refused)).detail, /smaller/);
+  t.is((await service.balance()).credits, 1);
+  t.is((await service.post(form({ image_file: await scene() }))).status, 200);
+});
+
+test('health answers at once while everything is taken', async (t) => {
+  const service = await startService(t, { running: 1, workMs: 1000, waitMs: 100 });
+  const release = hold(service);
+  const picture = form({ image_file: await scene() });
+  const first = service.post(picture);
+  await eventually(() => service.engine.running === 1);
+  const flood = Array.from({ length: 100 }, () => service.post(picture));
+  const answer = await fetch(`${service.url}/health/ready`);
+  t.is(answer.status, 200);
+  for (const one of flood) t.is((await one).status, 503);
+  release();
+  t.is((await first).status, 200);
+});
