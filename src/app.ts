@@ -10,12 +10,12 @@ import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { host } from './http/middleware/host.ts';
-import { log } from './http/middleware/log.ts';
 import { overload } from './http/middleware/overload.ts';
 import { rateWindow } from './http/middleware/rateWindow.ts';
+import { record } from './http/middleware/record.ts';
 import { requestId } from './http/middleware/requestId.ts';
+import { tokenGuard } from './http/middleware/token.ts';
 import { accountRoute } from './http/route/account/route.ts';
-import { adminGuard } from './http/route/admin/guard.ts';
 import { type AdminParts, adminRoutes } from './http/route/admin/route.ts';
 import { billingRoutes } from './http/route/billing/route.ts';
 import { type ConsoleParts, consoleRoutes } from './http/route/console/route.ts';
@@ -23,6 +23,7 @@ import { cutoutRoute } from './http/route/cutout/route.ts';
 import { docsRoutes } from './http/route/docs/route.ts';
 import { healthRoutes } from './http/route/health/route.ts';
 import { improveRoute } from './http/route/improve/route.ts';
+import { metricsRoute } from './http/route/metrics/route.ts';
 import { pagesRoutes } from './http/route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './http/route/signin/route.ts';
 import { createRouter } from './http/router.ts';
@@ -33,11 +34,16 @@ import type { MemoryBudget } from './limits/memory.ts';
 import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
 import type { Logger } from './ops/log.ts';
+import type { Metrics } from './ops/metrics.ts';
+import type { Recorder } from './ops/record.ts';
+import { requestLog } from './ops/requestLog.ts';
 
 export interface AppParts {
   readonly version: string;
   readonly logger: Logger;
   readonly health: Health;
+  /** Told of every request beside the log. */
+  readonly recorders?: readonly Recorder[];
   /** Seconds a request may take. */
   readonly timeout: number;
   readonly authenticate: Authenticate;
@@ -51,6 +57,8 @@ export interface AppParts {
   readonly takeImage: TakeImage;
   /** The books for operators' programs; only with a token. */
   readonly admin?: AdminParts & { readonly token: string };
+  /** For Prometheus on this port; only with a token. */
+  readonly metrics?: { readonly metrics: Metrics; readonly token: string };
   /** Credits for sale. */
   readonly purchases?: Purchases;
   /** Unknown keys, by address. */
@@ -79,7 +87,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(requestId);
-  app.use(log(logger));
+  app.use(record([...(parts.recorders ?? []), requestLog(logger)]));
   app.use(cors);
   app.use(closeWhenStopping(health));
   app.use(errors(logger));
@@ -91,9 +99,10 @@ export function createApp(parts: AppParts): Koa<State, object> {
     cutoutRoute([key, rateWindow(rate), available(health), overload(parts.admission), body], cutout, logger),
     accountRoute([key], balances),
     improveRoute([key, available(health), body], takeImage),
-    ...(admin ? adminRoutes([adminGuard(admin.token)], body, admin) : []),
+    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator')], body, admin) : []),
     ...(purchases ? billingRoutes({ key: [key], body }, purchases) : []),
     ...healthRoutes(health),
+    ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token)] : []),
     ...docsRoutes(parts.version),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
     ...(parts.console ? consoleRoutes(parts.console, body) : []),

@@ -207,6 +207,20 @@ export type ErrorId = keyof typeof catalogue;
 /** Options of a request whose invalid value has an error of its own. */
 export type InvalidOption = Extract<ErrorId, `invalid_${string}`>;
 
+/** Why work was refused that could have been done at another time. A label of metrics: few and fixed. */
+export type Reason =
+  | 'credits'
+  | 'rate'
+  | 'concurrency'
+  | 'attempts'
+  /** Too much work waits. */
+  | 'queue'
+  /** It could not be done before its deadline. */
+  | 'deadline'
+  | 'memory'
+  | 'starting'
+  | 'stopping';
+
 export interface ErrorParts {
   readonly detail?: string;
   /** Values for the placeholders of the title. */
@@ -215,6 +229,8 @@ export interface ErrorParts {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only. */
   readonly cause?: unknown;
+  /** Why somebody is asked to come again, for log and metrics. */
+  readonly reason?: Reason;
   /** Overrides the table: a 503 for lack of memory is reported, one for a full queue is not. */
   readonly reported?: boolean;
 }
@@ -230,6 +246,7 @@ export class AppError extends Error {
   readonly title: string;
   readonly detail: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly reason: Reason | undefined;
   readonly reported: boolean;
 
   constructor(id: ErrorId, parts: ErrorParts = {}) {
@@ -244,6 +261,7 @@ export class AppError extends Error {
     const retry: Record<string, string> =
       status === 429 || status === 503 ? { 'Retry-After': String(retryAfterSeconds) } : {};
     this.headers = Object.freeze({ ...retry, ...parts.headers });
+    this.reason = parts.reason;
     this.reported = parts.reported ?? reported;
   }
 
@@ -278,13 +296,17 @@ export const resolutionTooHigh = (width: number, height: number, limitMegapixels
 /** Codes of the native engine to public errors (STYLE section 4.4). */
 const engineErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
-  ENGINE_QUEUE_FULL: ['service_unavailable', {}],
+  ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],
   ENGINE_DEADLINE: ['timeout', {}],
   ENGINE_CANCELLED: ['client_closed', {}],
-  ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reported: true }],
+  ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_CLOSED: [
     'service_unavailable',
-    { detail: 'The service is shutting down. Try again.', headers: { Connection: 'close' } },
+    {
+      reason: 'stopping',
+      detail: 'The service is shutting down. Try again.',
+      headers: { Connection: 'close' },
+    },
   ],
 };
 

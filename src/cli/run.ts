@@ -9,6 +9,7 @@ import { PROFILES } from '../cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
+import { Notes } from '../ops/notes.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { openEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
@@ -224,7 +225,7 @@ export async function run(
           format: options.format,
           typeLevel: 'none',
         },
-        { accountId: 'local', requestId: 'run', signal, note: () => {} },
+        { accountId: 'local', requestId: 'run', signal, notes: new Notes() },
       );
     if (!standardInput) return await cutFiles(inputs, { ...options, jobs }, cut, err, signal);
     try {

@@ -8,6 +8,7 @@ import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutou
 import { largestWork, previewSize } from '../cutout/demand.ts';
 import { createGates } from '../cutout/gates.ts';
 import { PROFILES } from '../cutout/profile.ts';
+import { loadAddon } from '../engine/addon.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail, UserError } from '../errors.ts';
@@ -30,6 +31,7 @@ import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
 import type { Output } from './models_progress.ts';
+import { type Observers, openObservers } from './observe.ts';
 import { pagesFolder } from './pages.ts';
 import { billingOf, improveOf, purchasesOf } from './parts.ts';
 import { sqliteAddon } from './sqlite.ts';
@@ -71,6 +73,7 @@ function banner(
   opened: OpenEngine,
   local: LocalAccount,
   link: string | undefined,
+  metricsUrl: string | undefined,
 ): string {
   const url = config.publicUrl ?? addressOf(config, server);
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
@@ -83,6 +86,7 @@ function banner(
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: type=auto is told as other'}`,
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ to try it, ${url}/docs to read about it`,
+    ...(metricsUrl ? [`Metrics   ${metricsUrl}`] : []),
     link === undefined
       ? `Console   ${url}/console`
       : `Console   ${url}/console#${link}  (opens once, within the hour; \`cutout console\` prints another)`,
@@ -163,7 +167,15 @@ export async function runService(
   const stopSweeping = keepSwept(improve, (error) => logger.error({ err: error }, 'improve'));
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
+  let observers: Observers | undefined;
   try {
+    observers = await openObservers(config, logger);
+    const { metrics } = observers;
+    metrics?.watch({
+      ready: () => health.phase === 'ready',
+      results: () => results.stats,
+      reservations: () => ledger.openReservations(),
+    });
     const local = ensureLocalAccount({
       accounts,
       ledger,
@@ -197,6 +209,7 @@ export async function runService(
       version: version(),
       logger,
       health,
+      recorders: observers.recorders,
       timeout,
       authenticate: (key) => accounts.authenticate(key),
       balances: ledger,
@@ -206,6 +219,7 @@ export async function runService(
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, download, limits }),
       ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
+      ...(metrics && config.metricsToken && { metrics: { metrics, token: config.metricsToken } }),
       ...(purchases && { purchases }),
       attempts,
       proxies: config.proxies,
@@ -216,11 +230,26 @@ export async function runService(
 
     opened = await opening;
     stopping.throwIfAborted();
-    const { engine, network, precision, subjectTypes } = opened;
+    const { engine, network, info, precision, subjectTypes } = opened;
     logger.info({ network: network.name, device: config.device, ...precision }, 'network');
     if (precision.warning) out.write(`${precision.warning}\n`);
     const profile = PROFILES[config.profile];
     boundMemory(config, memory, { limits, opened, logger });
+    metrics?.networkLoaded(info.loadMs + info.warmUpMs);
+    metrics?.install({
+      version: version(),
+      node: process.versions.node,
+      network: network.name,
+      device: config.device,
+      precision: precision.precision,
+      profile: config.profile,
+      onnxruntime: loadAddon().versions().onnxruntime,
+    });
+    metrics?.watch({
+      admission: () => admission.stats,
+      memory: () => memory.stats,
+      engine: () => engine.stats(),
+    });
     const gates = createGates({
       rate,
       concurrency: new ConcurrencyLimit(config.accountConcurrency),
@@ -242,7 +271,7 @@ export async function runService(
       timeout,
     });
     health.ready();
-    out.write(banner(config, server, opened, local, people.link()));
+    out.write(banner(config, server, opened, local, people.link(), observers.metricsUrl));
     await new Promise<void>((resolve) => {
       if (stopping.aborted) resolve();
       stopping.addEventListener('abort', () => resolve(), { once: true });
@@ -254,6 +283,7 @@ export async function runService(
     health.stopping();
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
     await opened?.engine.close(0);
+    await observers?.close();
     results.clear();
     stopSweeping();
     books.close();

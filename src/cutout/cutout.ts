@@ -6,6 +6,7 @@ import type { Encoded } from '../image/encode.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
+import type { Notes, Stages } from '../ops/notes.ts';
 import { createContentName } from '../results/hash.ts';
 import type { Results } from '../results/results.ts';
 import { demandOf } from './demand.ts';
@@ -14,7 +15,7 @@ import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.t
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 import { loadSource } from './source.ts';
-import { createWork, type Stages, type WorkCall, type WorkParts } from './work.ts';
+import { createWork, type WorkCall, type WorkParts } from './work.ts';
 
 export interface CutoutParts extends WorkParts {
   readonly gates: Gates;
@@ -96,9 +97,10 @@ export function createCutout(parts: CutoutParts): Cutout {
     return probed;
   }
 
-  async function load(request: CutoutRequest, signal: AbortSignal): Promise<Loaded> {
+  async function load(request: CutoutRequest, notes: Notes, signal: AbortSignal): Promise<Loaded> {
     const { source, background } = request;
-    const from = { download, maxBytes: limits.maxBytes, signal };
+    const fetching: Download = (url, until) => notes.timed('fetch', () => download(url, until));
+    const from = { download: fetching, maxBytes: limits.maxBytes, signal };
     const picture = await loadSource(source, from);
     if (background.kind !== 'picture') return { picture, background: undefined };
     if (background.source.kind === 'bytes') return { picture, background: background.source.bytes };
@@ -109,11 +111,15 @@ export function createCutout(parts: CutoutParts): Cutout {
 
   /** Steps 3 to 6, for all who wait for this result. */
   async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Kept> {
-    const { accountId, requestId, signal, deadline, note } = call;
+    const { accountId, requestId, signal, deadline, notes } = call;
     // 3. Probe types and headers; nothing is decoded yet.
     const { picture, background } = loaded;
     const source = loaded.probed ?? (await look(request, picture));
-    note({ input: `${source.width}x${source.height} ${source.format}`, bytes: picture.length });
+    notes.add({
+      input: `${source.width}x${source.height} ${source.format}`,
+      inputPixels: source.width * source.height,
+      inputBytes: picture.length,
+    });
     const inputs = {
       picture: { bytes: picture, probe: source },
       background: background && { bytes: background, probe: await probe(background, limits) },
@@ -123,14 +129,16 @@ export function createCutout(parts: CutoutParts): Cutout {
     const pixels = source.width * source.height;
     const demand = (tier: Tier) =>
       demandOf(request, makePlan(request, tier, source, network, profile), source, inputs.background?.probe);
-    const gated = { accountId, pixels, reserve, demand, deadline, signal };
+    const gated = { accountId, pixels, reserve, demand, deadline, signal, notes };
     return gates.pass(gated, async (reservation) => {
       // 5. Work.
       const done = await work(request, inputs, reservation.tier, call);
       const { encoded, width, height, foreground, subject, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
-      const charged = await reservation.settle('pending');
+      const charged = await notes.timed('settle', () => reservation.settle('pending'));
+      // Here and not where the charge is told: each is made once.
+      notes.add({ payment: reservation.payment });
       const type = typeWord(subject, request.typeLevel);
       const conclude = concludeOnce(reservation);
       return {
@@ -148,7 +156,7 @@ export function createCutout(parts: CutoutParts): Cutout {
   }
 
   return async (request, call) => {
-    const { accountId, idempotencyKey, signal, note } = call;
+    const { accountId, idempotencyKey, signal, notes } = call;
     let loaded: Loaded = { picture: new Uint8Array(), background: undefined };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
@@ -158,13 +166,13 @@ export function createCutout(parts: CutoutParts): Cutout {
         signal,
         content: async (everyone) => {
           // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
-          loaded = await load(request, everyone);
+          loaded = await load(request, notes, everyone);
           return contentName(loaded.picture, settingsOf(request), loaded.background);
         },
         work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });
       const charged = replayed ? nothing : value.charged;
-      note({ charged: formatCredits(charged), ...(replayed && { replayed }) });
+      notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
       const { conclude, ...kept } = value;
       const ended = (delivered: boolean) => {
         if (!delivered) notDelivered();

@@ -7,8 +7,8 @@ import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { WorkEstimate } from '../limits/estimate.ts';
 import type { RateLimit, RateState, RateTicket } from '../limits/rate.ts';
 import { overloaded, tooMany } from '../limits/refuse.ts';
+import type { Notes, Stages } from '../ops/notes.ts';
 import type { Demand } from './demand.ts';
-import type { Stages } from './work.ts';
 
 export interface GateParts {
   readonly rate: RateLimit;
@@ -29,6 +29,7 @@ export interface GateCall {
   /** `performance.now()` at which it is too late; absent: never. */
   readonly deadline?: number | undefined;
   readonly signal: AbortSignal;
+  readonly notes: Notes;
 }
 
 /** Where the work's time went. */
@@ -67,7 +68,7 @@ export function createGates({ rate, concurrency, reservations, admission, estima
     throw tooMany(
       rate.state(accountId),
       'Too many requests of this account are under way. Try again when one is answered.',
-      1,
+      { reason: 'concurrency', retryAfter: 1 },
     );
   }
 
@@ -82,25 +83,28 @@ export function createGates({ rate, concurrency, reservations, admission, estima
     );
   }
 
-  async function reserve({ accountId, reserve: request }: GateCall): Promise<Reservation> {
-    const asked = await reservations.reserve(accountId, request);
+  async function reserve({ accountId, reserve: request, notes }: GateCall): Promise<Reservation> {
+    const asked = await notes.timed('reserve', () => reservations.reserve(accountId, request));
     if (asked.outcome === 'reserved') return asked.reservation;
     const needed = formatCredits(asked.needed);
     throw fail('insufficient_credits', {
+      reason: 'credits',
       detail: `This request needs ${needed} ${needed === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(asked.balance)}.`,
     });
   }
 
   /** Waits for a turn, then works; what it took is what later estimates are made of. */
   async function inTurn<T extends Timed>(call: GateCall, tier: Tier, work: () => Promise<T>): Promise<T> {
-    const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal } = call;
+    const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, notes } = call;
     const demand = call.demand(tier);
     const ms = estimate.milliseconds(demand);
     const heavy = estimate.isHeavy(ms);
-    const entered = await admission.enter({ account, ms, bytes: demand.bytes, heavy, deadline }, signal);
-    if (entered.outcome === 'busy') throw overloaded(entered.retryAfter);
+    const asked = { account, ms, bytes: demand.bytes, heavy, deadline };
+    const entered = await notes.timed('admission', () => admission.enter(asked, signal));
+    if (entered.outcome === 'busy') throw overloaded(entered);
     if (entered.outcome === 'large')
       throw fail('service_unavailable', {
+        reason: 'memory',
         detail: 'This picture needs more memory than the server may take. Send a smaller one.',
         headers: { 'Retry-After': '60' },
       });

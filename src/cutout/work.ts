@@ -10,6 +10,7 @@ import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
 import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, Patience, Probe, Raster } from '../image/types.ts';
+import type { Notes, Stages } from '../ops/notes.ts';
 import { lacksSubject, makePlan, type Plan } from './plan.ts';
 import type { NetworkSize, Profile } from './profile.ts';
 import type { CutoutRequest } from './request.ts';
@@ -25,17 +26,10 @@ export interface WorkParts {
   readonly timeout: number;
 }
 
-/** Milliseconds of each stage, in the order of the stages. */
-export type Stages = Readonly<
-  Partial<
-    Record<'decode' | 'queue' | 'prepare' | 'infer' | 'subject' | 'matte' | 'compose' | 'encode', number>
-  >
->;
-
 export interface WorkCall {
   readonly signal: AbortSignal;
-  /** Takes what the request's line in the log should say; also called when the work fails later. */
-  readonly note: (facts: Readonly<Record<string, unknown>>) => void;
+  /** Hears of the work while it goes on, so also of work that fails later. */
+  readonly notes: Notes;
 }
 
 export interface Done extends Dimensions {
@@ -97,12 +91,11 @@ async function behind(
 
 export const createWork =
   ({ engine, network, profile, subjectTypes, timeout }: WorkParts): Work =>
-  async (request, inputs, tier, { signal, note }) => {
+  async (request, inputs, tier, { signal, notes }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
-      const rounded = Object.entries(more).map(([stage, ms]) => [`${stage}Ms`, Math.round(ms)]);
-      note(Object.fromEntries(rounded));
+      notes.ended(more);
     };
 
     // 1. Plan: every size but that of a crop is known before a pixel is decoded. A small enough subject fits any
@@ -144,7 +137,7 @@ export const createWork =
     });
     const named = plan.subject === 'ask' || plan.subject === 'untold' ? undefined : plan.subject;
     const subject = named ?? matte.subject?.type ?? 'other';
-    if (matte.subject) note({ type: subject });
+    notes.add({ runs: matte.runs, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
     if (lacksSubject(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
 
@@ -175,7 +168,11 @@ export const createWork =
       (pixels, options) => engine.encodePng(pixels, options, { signal }),
     );
     add({ encode: performance.now() - started });
-    note({ result: `${width}x${height} ${format}` });
+    notes.add({
+      result: `${width}x${height} ${format}`,
+      resultPixels: width * height,
+      resultBytes: encoded.bytes.length,
+    });
     return { encoded, width, height, foreground: box, subject, stages };
   };
 

@@ -2,6 +2,7 @@ import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
 import { fail } from '../errors.ts';
 import type { Hold } from '../limits/memory.ts';
+import type { Notes } from '../ops/notes.ts';
 import type { Form } from './form.ts';
 
 /** What the middlewares of one request leave for each other. Each field names who writes it. */
@@ -18,8 +19,10 @@ export interface State {
   hold?: Hold;
   /** body */
   form?: Form;
-  /** Facts for the one log line of the request. Anybody adds; no image data, no keys. */
-  facts: Record<string, unknown>;
+  /** router: pattern of the route that takes the request; absent where there is none. */
+  route?: string;
+  /** requestId makes it, anybody adds: what log, metrics and traces tell of the request. */
+  notes: Notes;
 }
 
 export type Context = ParameterizedContext<State, object>;

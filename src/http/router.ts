@@ -10,13 +10,21 @@ export interface Route {
   readonly handlers: readonly Middleware[];
 }
 
+/** Names the route for those who tell of the request. */
+const named =
+  (path: string): Middleware =>
+  async (ctx, next) => {
+    ctx.state.route = path;
+    await next();
+  };
+
 /** All routes, preflights on each, and the answers to paths and methods that do not exist. */
 export function createRouter(routes: readonly Route[]): Middleware[] {
   const router = new Router<State, object>();
   for (const { method, paths, handlers } of routes) {
     for (const path of paths) {
-      router.register(path, method === 'GET' ? ['GET', 'HEAD'] : [method], [...handlers]);
-      router.register(path, ['OPTIONS'], preflight);
+      router.register(path, method === 'GET' ? ['GET', 'HEAD'] : [method], [named(path), ...handlers]);
+      router.register(path, ['OPTIONS'], [named(path), preflight]);
     }
   }
   const unmatched: Middleware = (ctx) => {

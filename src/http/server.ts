@@ -27,20 +27,28 @@ function refusal(code: string | undefined): AppError {
   });
 }
 
-function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+/** Which settings said where to listen, for the messages of what went wrong. */
+interface Settings {
+  readonly host: string;
+  readonly port: string;
+}
+
+function listening(server: Server, host: string, port: number, settings: Settings): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: Error & { code?: string }) => {
       const at = `${host} port ${port}`;
       if (error.code === 'EADDRINUSE')
         return reject(
           new UserError(
-            `Something else listens on ${at} already. Stop it, or set CUTOUT_PORT to another port.`,
+            `Something else listens on ${at} already. Stop it, or set ${settings.port} to another port.`,
           ),
         );
       if (error.code === 'EACCES')
-        return reject(new UserError(`This user may not listen on ${at}. Set CUTOUT_PORT to 1024 or above.`));
+        return reject(
+          new UserError(`This user may not listen on ${at}. Set ${settings.port} to 1024 or above.`),
+        );
       if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
-        return reject(new UserError(`CUTOUT_HOST must be an address of this machine, not "${host}".`));
+        return reject(new UserError(`${settings.host} must be an address of this machine, not "${host}".`));
       reject(error);
     });
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
@@ -66,7 +74,12 @@ function closed(server: Server, graceMs: number): Promise<boolean> {
 /** Opens the port. `timeout` is that of a request in seconds. Throws UserError when the port cannot be had. */
 export async function listen(
   application: Handler,
-  { host, port, timeout }: { host: string; port: number; timeout: number },
+  {
+    host,
+    port,
+    timeout,
+    settings = { host: 'CUTOUT_HOST', port: 'CUTOUT_PORT' },
+  }: { host: string; port: number; timeout: number; settings?: Settings },
 ): Promise<HttpServer> {
   // A request whose connection was cut off still has books to close.
   const working = new Set<Promise<unknown>>();
@@ -113,7 +126,7 @@ export async function listen(
   // A client that has ended its side gets its answer all the same. Not in the documentation of node:http, but there
   // since its beginning; `Connection` tells such a client from one that is gone.
   Object.assign(server, { httpAllowHalfOpen: true });
-  const address = await listening(server, host, port);
+  const address = await listening(server, host, port, settings);
   return {
     server,
     address,

@@ -1,4 +1,5 @@
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, fail, type Reason } from '../errors.ts';
+import type { Busy } from './admission.ts';
 import type { RateState } from './rate.ts';
 
 /** The three headers of CONTRACT section 11. */
@@ -9,15 +10,21 @@ export const rateHeaders = ({ limit, remaining, reset }: RateState): Readonly<Re
 });
 
 /** 429. `retryAfter` in whole seconds; that of the window where none is given. */
-export const tooMany = (state: RateState, detail: string, retryAfter = state.retryAfter): AppError =>
+export const tooMany = (
+  state: RateState,
+  detail: string,
+  { reason = 'rate', retryAfter = state.retryAfter }: { reason?: Reason; retryAfter?: number } = {},
+): AppError =>
   fail('rate_limit_exceeded', {
+    reason,
     detail,
     headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
   });
 
-/** 503 past saturation. `retryAfter` in whole seconds. */
-export const overloaded = (retryAfter: number): AppError =>
+/** 503 past saturation. */
+export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   fail('service_unavailable', {
+    reason: why,
     detail: 'Too many requests are waiting. Try again.',
     headers: { 'Retry-After': String(retryAfter) },
   });
@@ -25,6 +32,7 @@ export const overloaded = (retryAfter: number): AppError =>
 /** 429 for who has to wait after failed tries; `what` failed, `wait` in whole seconds. */
 export const slowedDown = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {
+    reason: 'attempts',
     detail: `Too many ${what} from this address. Try again in ${wait} seconds.`,
     headers: { 'Retry-After': String(wait) },
   });

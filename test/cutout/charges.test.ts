@@ -21,6 +21,7 @@ import { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { WorkEstimate } from '../../src/limits/estimate.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { RateLimit } from '../../src/limits/rate.ts';
+import { Notes } from '../../src/ops/notes.ts';
 import { Results } from '../../src/results/results.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
@@ -180,7 +181,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       requestId: `r${step}`,
       idempotencyKey: caller.key,
       signal: caller.leave.signal,
-      note: () => {},
+      notes: new Notes(),
     };
     inWorld.cutout(request, call).then(
       (result) => {

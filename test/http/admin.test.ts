@@ -1,6 +1,6 @@
 import test from 'ava';
 import { body } from '../../src/http/middleware/body.ts';
-import { adminGuard } from '../../src/http/route/admin/guard.ts';
+import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
@@ -10,7 +10,10 @@ const token = 'operator-token-of-this-test';
 
 async function start(t: Cleanup) {
   const books = testBooks(t);
-  const server = await serveRoutes(t, adminRoutes([adminGuard(token)], body(new MemoryBudget()), books));
+  const server = await serveRoutes(
+    t,
+    adminRoutes([tokenGuard(token, 'operator')], body(new MemoryBudget()), books),
+  );
   const call = async (method: string, path: string, fields?: object, authorization = `Bearer ${token}`) => {
     const answer = await fetch(`${server.url}/admin/v1${path}`, {
       method,

@@ -17,6 +17,7 @@ test('no key, token, signature, address with a password or byte of a picture rea
     'wrong-key-of-somebody',
     'order-number-4711',
     'pass-word-in-address',
+    'signature-in-address',
     'card-number',
   ];
   const json = { 'Content-Type': 'application/json' };
@@ -28,6 +29,11 @@ test('no key, token, signature, address with a password or byte of a picture rea
   await post({ image_file_b64: base64, size: `${base64.slice(0, 40)}` });
   await post({ image_file_b64: `${base64}!` });
   await post({ image_url: 'http://user:pass-word-in-address@a.public.test/' });
+  await post({ image_url: 'http://nowhere.public.test/?signature=signature-in-address' });
+  await post({
+    image_file_b64: base64,
+    bg_image_url: 'http://a.public.test/?signature=signature-in-address',
+  });
   await post({ image_file_b64: base64 }, { 'X-Api-Key': 'wrong-key-of-somebody' });
   await post({ image_file_b64: base64 }, { Authorization: `Bearer ${service.key}` });
   await service.post(`{"image_file_b64":"${base64}`, json);
@@ -52,7 +58,7 @@ test('no key, token, signature, address with a password or byte of a picture rea
       body: new Uint8Array(body),
     });
 
-  await eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length === 15);
+  await eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length === 17);
   const log = service.text();
   const statuses = new Set(service.lines().map(({ status }) => status));
   for (const status of [200, 400, 403, 500]) t.true(statuses.has(status), String(status));

@@ -4,10 +4,11 @@ import Koa from 'koa';
 import type { State } from '../../src/http/context.ts';
 import { deadline } from '../../src/http/middleware/deadline.ts';
 import { errors } from '../../src/http/middleware/errors.ts';
-import { log } from '../../src/http/middleware/log.ts';
+import { record } from '../../src/http/middleware/record.ts';
 import { requestId } from '../../src/http/middleware/requestId.ts';
 import { createRouter, type Route } from '../../src/http/router.ts';
 import { createLogger } from '../../src/ops/log.ts';
+import { requestLog } from '../../src/ops/requestLog.ts';
 import type { Cleanup } from './books.ts';
 
 export interface Served {
@@ -21,7 +22,13 @@ export async function serveRoutes(t: Cleanup, routes: readonly Route[]): Promise
   let logged = '';
   const logger = createLogger('debug', { write: (line: string) => (logged += line) });
   const app = new Koa<State, object>();
-  for (const middleware of [requestId, log(logger), errors(logger), deadline(30), ...createRouter(routes)])
+  for (const middleware of [
+    requestId,
+    record([requestLog(logger)]),
+    errors(logger),
+    deadline(30),
+    ...createRouter(routes),
+  ])
     app.use(middleware);
   const handle = app.callback();
   const server = createServer((req, res) => void handle(req, res));

@@ -8,11 +8,13 @@ export const available =
   async (_ctx, next) => {
     if (health.phase === 'starting')
       throw fail('service_unavailable', {
+        reason: 'starting',
         detail: 'The service is starting up. Try again.',
         headers: { 'Retry-After': '5' },
       });
     if (health.phase === 'stopping')
       throw fail('service_unavailable', {
+        reason: 'stopping',
         detail: 'The service is shutting down. Try again.',
         headers: { Connection: 'close' },
       });

@@ -174,6 +174,7 @@ function holdMemory(ctx: Context, memory: MemoryBudget, bytes: number): Hold {
   const hold = memory.hold(bytes);
   if (!hold)
     throw fail('service_unavailable', {
+      reason: 'memory',
       detail: 'The memory of the server is taken by other requests. Try again.',
       headers: { 'Retry-After': String(retrySeconds) },
     });
@@ -212,8 +213,6 @@ async function readForm(ctx: Context, memory: MemoryBudget): Promise<Form> {
 export const body =
   (memory: MemoryBudget): Middleware =>
   async (ctx, next) => {
-    const started = performance.now();
-    ctx.state.form = await readForm(ctx, memory);
-    ctx.state.facts['uploadMs'] = Math.round(performance.now() - started);
+    ctx.state.form = await ctx.state.notes.timed('upload', () => readForm(ctx, memory));
     await next();
   };

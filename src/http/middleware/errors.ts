@@ -1,8 +1,8 @@
 import { AppError, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
+import type { Facts } from '../../ops/notes.ts';
 import type { Context, Middleware } from '../context.ts';
 import { answerAndLinger, isUploading } from '../linger.ts';
-import { logError } from './log.ts';
 
 export function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;
@@ -11,7 +11,17 @@ export function answerError(ctx: Context, error: AppError): void {
   ctx.set(error.headers);
 }
 
-/** Outermost but for id, log and CORS: whatever is thrown inside becomes the envelope of the contract. */
+const factsOf = (error: AppError): Facts => ({
+  error: error.code,
+  ...(error.reason && { reason: error.reason }),
+  // The detail of a fault of ours is in the line of its cause.
+  ...((error.status < 500 || error.cause === undefined) && { detail: error.detail }),
+});
+
+/**
+ * Outermost but for id, record and CORS: whatever is thrown inside becomes the envelope of the contract. Faults of our
+ * own are logged with their cause, beside the line of the request.
+ */
 export const errors =
   (logger: Logger): Middleware =>
   async (ctx, next) => {
@@ -19,12 +29,13 @@ export const errors =
       await next();
     } catch (thrown) {
       const error = toAppError(thrown);
-
-      logError(logger, ctx.state.requestId, ctx.state.facts, error);
+      const { requestId, notes } = ctx.state;
+      notes.add(factsOf(error));
+      if (error.reported) logger.error({ request: requestId, err: error.cause ?? error }, error.code);
       // A fault of ours is told by the request's number alone.
       const shown =
         error.id === 'internal_error'
-          ? new AppError('internal_error', { detail: `Request id: ${ctx.state.requestId}` })
+          ? new AppError('internal_error', { detail: `Request id: ${requestId}` })
           : error;
       answerError(ctx, shown);
       if (isUploading(ctx)) answerAndLinger(ctx);

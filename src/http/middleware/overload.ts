@@ -7,6 +7,6 @@ export const overload =
   (admission: Pick<Admission, 'refusal'>): Middleware =>
   async (ctx, next) => {
     const busy = admission.refusal(accountOf(ctx).id, ctx.state.deadline);
-    if (busy) throw overloaded(busy.retryAfter);
+    if (busy) throw overloaded(busy);
     await next();
   };

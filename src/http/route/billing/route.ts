@@ -39,7 +39,7 @@ export function billingRoutes(
   };
   const webhook: Middleware = async (ctx) => {
     const outcome = purchases.receive(await readAll(ctx), ctx.get('Stripe-Signature'));
-    ctx.state.facts['purchase'] = outcome.outcome;
+    ctx.state.notes.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'refused') {
       throw fail('malformed_request', { detail: 'The signature of the event is missing, wrong or too old.' });
     }

@@ -53,7 +53,7 @@ export const signedIn =
     if (!session || isGone(session)) throw fail('not_signed_in');
     if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf)) throw fail('forged_request');
     sessions.set(ctx.req, session);
-    ctx.state.facts['account'] = session.accountId;
+    ctx.state.notes.add({ account: session.accountId });
     await next();
   };
 

@@ -1,7 +1,7 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/cutout.ts';
-import type { Stages } from '../../../cutout/work.ts';
 import { rateHeaders } from '../../../limits/refuse.ts';
+import type { Stages } from '../../../ops/notes.ts';
 import type { Context } from '../../context.ts';
 
 /** JSON when Accept names it; a wildcard means the picture (CONTRACT section 2). */

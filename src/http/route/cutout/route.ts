@@ -9,16 +9,16 @@ import { parseCutout } from './schema.ts';
 /** `POST /v1.0/cutout` and the name that all clients of the published API use. */
 export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logger: Logger): Route {
   const handler: Middleware = async (ctx) => {
-    const { requestId, signal, facts } = ctx.state;
+    const { requestId, signal, notes } = ctx.state;
     const request = parseCutout(formOf(ctx));
-    facts['size'] = request.size;
+    notes.add({ size: request.size });
     const result = await cutout(request, {
       accountId: accountOf(ctx).id,
       requestId,
       idempotencyKey: ctx.get('Idempotency-Key') || undefined,
       signal,
       deadline: ctx.state.deadline,
-      note: (more) => Object.assign(facts, more),
+      notes,
     });
     const ended = (delivered: boolean) =>
       void result

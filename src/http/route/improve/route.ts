@@ -29,7 +29,7 @@ export function improveRoute(before: readonly Middleware[], takeImage: TakeImage
   const handler: Middleware = async (ctx) => {
     const { id: accountId } = accountOf(ctx);
     const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal: ctx.state.signal });
-    ctx.state.facts['image'] = id;
+    ctx.state.notes.add({ image: id });
     ctx.body = { id };
   };
   return { method: 'POST', paths: ['/v1.0/improve'], handlers: [...before, handler] };

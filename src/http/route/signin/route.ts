@@ -74,15 +74,15 @@ export function signInRoutes(parts: SignInParts): Route[] {
     ctx.redirect(to);
   };
   const problem = (ctx: Context, error: unknown) => {
-    const { requestId, facts } = ctx.state;
+    const { requestId, notes } = ctx.state;
     if (error instanceof ProviderDown) {
       logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
-      facts['problem'] = 'provider-down';
+      notes.add({ problem: 'provider-down' });
       return go(ctx, '/console?problem=provider-down');
     }
     if (!(error instanceof SignInRefused)) throw error;
     logger.info({ request: requestId, err: error }, 'sign-in refused');
-    facts['problem'] = 'refused';
+    notes.add({ problem: 'refused' });
     attempts.failed(sourceOf(ctx.ip));
     go(ctx, '/console?problem=refused');
   };
@@ -127,7 +127,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
         { accountId: account.id, operator, provider: { id: provider.options.id, idToken } },
         cookie.get(ctx),
       );
-      ctx.state.facts['account'] = account.id;
+      ctx.state.notes.add({ account: account.id });
       cookie.set(ctx, token);
       go(ctx, '/console');
     } catch (error) {

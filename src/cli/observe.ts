@@ -1,0 +1,48 @@
+import type { Config } from '../config.ts';
+import { listen } from '../http/server.ts';
+import type { Logger } from '../ops/log.ts';
+import type { Metrics } from '../ops/metrics.ts';
+import type { Recorder } from '../ops/record.ts';
+import { version } from './version.ts';
+
+export interface Observers {
+  /** Told of every request, before the log is. */
+  readonly recorders: readonly Recorder[];
+  readonly metrics: Metrics | undefined;
+  /** Where the metrics have a port of their own; undefined when they do not. */
+  readonly metricsUrl: string | undefined;
+  close(): Promise<void>;
+}
+
+/** Metrics and traces as configured. What is off is not even loaded. Throws UserError when the port cannot be had. */
+export async function openObservers(config: Config, logger: Logger): Promise<Observers> {
+  const { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders } = config;
+  const metrics =
+    port === undefined && token === undefined ? undefined : new (await import('../ops/metrics.ts')).Metrics();
+  const server =
+    metrics && port !== undefined
+      ? await listen((await import('../http/route/metrics/route.ts')).metricsApp(metrics, token, logger), {
+          host,
+          port,
+          timeout: 10,
+          settings: { host: 'CUTOUT_METRICS_HOST', port: 'CUTOUT_METRICS_PORT' },
+        })
+      : undefined;
+  const tracing = url
+    ? (await import('../ops/tracing.ts')).openTracing({
+        url,
+        headers: otlpHeaders,
+        version: version(),
+        logger,
+      })
+    : undefined;
+  return {
+    recorders: [...(tracing ? [tracing.record] : []), ...(metrics ? [metrics.record] : [])],
+    metrics,
+    metricsUrl: server && `http://${host.includes(':') ? `[${host}]` : host}:${server.address.port}/metrics`,
+    close: async () => {
+      await server?.close(0);
+      await tracing?.close().catch((error: unknown) => logger.warn({ err: error }, 'tracing'));
+    },
+  };
+}

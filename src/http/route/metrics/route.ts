@@ -1,0 +1,33 @@
+import Koa from 'koa';
+import type { Logger } from '../../../ops/log.ts';
+import type { Metrics } from '../../../ops/metrics.ts';
+import { requestLog } from '../../../ops/requestLog.ts';
+import type { Middleware, State } from '../../context.ts';
+import { errors } from '../../middleware/errors.ts';
+import { record } from '../../middleware/record.ts';
+import { requestId } from '../../middleware/requestId.ts';
+import { tokenGuard } from '../../middleware/token.ts';
+import { createRouter, type Route } from '../../router.ts';
+import type { Handler } from '../../server.ts';
+
+type Shown = Pick<Metrics, 'contentType' | 'text'>;
+
+/** `GET /metrics` for Prometheus; with a token for nobody else. */
+export function metricsRoute(metrics: Shown, token: string | undefined): Route {
+  const handler: Middleware = async (ctx) => {
+    ctx.body = await metrics.text();
+    ctx.set('Content-Type', metrics.contentType);
+  };
+  const before = token === undefined ? [] : [tokenGuard(token, 'metrics')];
+  return { method: 'GET', paths: ['/metrics'], handlers: [...before, handler] };
+}
+
+/** A port of their own for them, which does nothing else. */
+export function metricsApp(metrics: Shown, token: string | undefined, logger: Logger): Handler {
+  const app = new Koa<State, object>();
+  app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
+  const routes = createRouter([metricsRoute(metrics, token)]);
+  for (const middleware of [requestId, record([requestLog(logger)]), errors(logger), ...routes])
+    app.use(middleware);
+  return app.callback();
+}

@@ -1,0 +1,239 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Recorder, RequestRecord } from './record.ts';
+
+/** Facts of an install that do not change while it runs; one label each. */
+export interface Install {
+  readonly version: string;
+  readonly node: string;
+  readonly network: string;
+  readonly device: string;
+  readonly precision: string;
+  readonly profile: string;
+  readonly onnxruntime: string;
+}
+
+/** What is read at every scrape. Parts that are opened later, or not at all, are told of by `watch`. */
+export interface Sources {
+  readonly ready: () => boolean;
+  readonly admission: () => {
+    readonly running: number;
+    readonly waiting: number;
+    readonly waitingMs: number;
+    readonly speed: number;
+  };
+  readonly memory: () => { readonly room: number; readonly held: number; readonly working: number };
+  readonly engine: () => {
+    readonly queued: number;
+    readonly running: number;
+    readonly done: number;
+    readonly failed: number;
+    readonly cancelled: number;
+    readonly keptBytes: number;
+  };
+  readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
+  readonly reservations: () => number | Promise<number>;
+}
+
+/** Seconds. From what a repeat takes to what a client waits for at most. */
+const requestSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 8, 13, 30, 60, 120];
+const stageSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128];
+/** The sizes of the contract among them. */
+const pixels = [0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 4e6, 8e6, 12e6, 16e6, 25e6, 36e6, 50e6];
+
+/**
+ * What Prometheus scrapes (docs/operations.md). A registry of its own, so that several services in one process do not
+ * mix. Labels have few and fixed values: patterns of routes, never paths; no accounts, no keys.
+ */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #sources: Partial<Sources> = {};
+  readonly #requests: Counter<'route' | 'method' | 'status' | 'size'>;
+  readonly #errors: Counter<'code'>;
+  readonly #refusals: Counter<'reason'>;
+  readonly #requestSeconds: Histogram<'route'>;
+  readonly #stageSeconds: Histogram<'stage'>;
+  readonly #inputPixels: Histogram;
+  readonly #resultPixels: Histogram;
+  readonly #inputBytes: Counter;
+  readonly #resultBytes: Counter;
+  readonly #runs: Counter;
+  readonly #types: Counter<'type'>;
+  readonly #replays: Counter;
+  readonly #charges: Counter<'payment'>;
+  readonly #credits: Counter<'payment'>;
+  readonly #loads: Counter;
+  readonly #loadSeconds: Gauge;
+  readonly #info: Gauge;
+
+  constructor() {
+    const registers = [this.#registry];
+    const counter = <L extends string = never>(
+      name: string,
+      help: string,
+      labelNames: readonly L[] = [],
+    ): Counter<L> => new Counter({ name: `cutout_${name}`, help, labelNames: [...labelNames], registers });
+    const histogram = <L extends string = never>(
+      name: string,
+      help: string,
+      buckets: number[],
+      labelNames: readonly L[] = [],
+    ): Histogram<L> =>
+      new Histogram({ name: `cutout_${name}`, help, buckets, labelNames: [...labelNames], registers });
+
+    this.#requests = counter('requests_total', 'Requests that are worked off. size: asked for, or none.', [
+      'route',
+      'method',
+      'status',
+      'size',
+    ]);
+    this.#errors = counter('errors_total', 'Answers with an error, by its code.', ['code']);
+    this.#refusals = counter('refusals_total', 'Requests that were asked to come again, by why.', ['reason']);
+    this.#requestSeconds = histogram(
+      'request_duration_seconds',
+      'From the headers of a request to the end of its answer.',
+      requestSeconds,
+      ['route'],
+    );
+    this.#stageSeconds = histogram(
+      'stage_duration_seconds',
+      'Stages of requests, as Server-Timing names them.',
+      stageSeconds,
+      ['stage'],
+    );
+    this.#inputPixels = histogram('input_pixels', 'Pixels of pictures that were sent.', pixels);
+    this.#resultPixels = histogram('result_pixels', 'Pixels of results that were made.', pixels);
+    this.#inputBytes = counter('input_bytes_total', 'Bytes of pictures that were sent.');
+    this.#resultBytes = counter('result_bytes_total', 'Bytes of results that were made.');
+    this.#runs = counter('network_runs_total', 'Runs of the network, each on one picture.');
+    this.#types = counter('subjects_total', 'Subjects that were found, by kind.', ['type']);
+    this.#replays = counter('replays_total', 'Requests answered with the result of an earlier one.');
+    this.#charges = counter('charges_total', 'Results that were charged, by what they were paid with.', [
+      'payment',
+    ]);
+    this.#credits = counter('charged_credits_total', 'Credits charged, by what they were paid with.', [
+      'payment',
+    ]);
+    this.#loads = counter('network_loads_total', 'How often the network was opened.');
+    this.#loadSeconds = new Gauge({
+      name: 'cutout_network_load_seconds',
+      help: 'How long opening and warming the network took the last time.',
+      registers,
+    });
+    this.#info = new Gauge({
+      name: 'cutout_info',
+      help: 'Always 1; its labels say what runs.',
+      labelNames: ['version', 'node', 'network', 'device', 'precision', 'profile', 'onnxruntime'],
+      registers,
+    });
+    this.#read();
+    collectDefaultMetrics({ register: this.#registry });
+    // Gauges, named like counters; the same numbers are there by kind.
+    for (const name of ['handles', 'requests', 'resources'])
+      this.#registry.removeSingleMetric(`nodejs_active_${name}_total`);
+  }
+
+  /** A part of the service that can be read from now on. */
+  watch(sources: Partial<Sources>): void {
+    Object.assign(this.#sources, sources);
+  }
+
+  install(facts: Install): void {
+    this.#info.set({ ...facts }, 1);
+  }
+
+  /** `ms` to open the network and for its first run. */
+  networkLoaded(ms: number): void {
+    this.#loads.inc();
+    this.#loadSeconds.set(ms / 1000);
+  }
+
+  readonly record: Recorder = (request) => {
+    const { facts, route, method, status } = request;
+    this.#requests.inc({ route, method: methodLabel(method), status, size: facts.size ?? 'none' });
+    this.#requestSeconds.observe({ route }, request.ms / 1000);
+    if (facts.error !== undefined) this.#errors.inc({ code: facts.error });
+    if (facts.reason !== undefined) this.#refusals.inc({ reason: facts.reason });
+    for (const { stage, ms } of request.spans) this.#stageSeconds.observe({ stage }, ms / 1000);
+    this.#pictures(request);
+  };
+
+  #pictures({ facts }: RequestRecord): void {
+    if (facts.inputPixels !== undefined) this.#inputPixels.observe(facts.inputPixels);
+    if (facts.inputBytes !== undefined) this.#inputBytes.inc(facts.inputBytes);
+    if (facts.resultPixels !== undefined) this.#resultPixels.observe(facts.resultPixels);
+    if (facts.resultBytes !== undefined) this.#resultBytes.inc(facts.resultBytes);
+    if (facts.runs !== undefined) this.#runs.inc(facts.runs);
+    if (facts.type !== undefined) this.#types.inc({ type: facts.type });
+    if (facts.replayed) this.#replays.inc();
+    if (facts.payment === undefined) return;
+    this.#charges.inc({ payment: facts.payment });
+    this.#credits.inc({ payment: facts.payment }, Number(facts.charged ?? 0));
+  }
+
+  readonly contentType: string = this.#registry.contentType;
+
+  /** Everything, in Prometheus' text format. */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** What is read when it is asked for. A source that is not there leaves its metric without a value. */
+  #read(): void {
+    const registers = [this.#registry];
+    const gauge = (name: string, help: string, value: () => number | undefined | Promise<number>) =>
+      new Gauge({
+        name: `cutout_${name}`,
+        help,
+        registers,
+        async collect() {
+          this.reset();
+          const now = await value();
+          if (now === undefined) this.remove();
+          else this.set(now);
+        },
+      });
+    const sources = this.#sources;
+    gauge('ready', '1 while the service takes work.', () => Number(sources.ready?.() ?? false));
+    gauge('admission_running', 'Requests under way.', () => sources.admission?.().running);
+    gauge('admission_waiting', 'Requests that wait for a turn.', () => sources.admission?.().waiting);
+    gauge('admission_wait_seconds', 'How long the work that waits will take.', () => {
+      const stats = sources.admission?.();
+      return stats && stats.waitingMs / stats.speed / 1000;
+    });
+    gauge('memory_room_bytes', 'Memory that requests may take together.', () =>
+      finite(sources.memory?.().room),
+    );
+    gauge('memory_held_bytes', 'Memory of bodies and answers.', () => sources.memory?.().held);
+    gauge('memory_working_bytes', 'Memory set aside for work under way.', () => sources.memory?.().working);
+    gauge(
+      'engine_kept_bytes',
+      'Memory that networks do not use now and keep for their next run.',
+      () => sources.engine?.().keptBytes,
+    );
+    gauge('engine_queued', "Jobs that wait in the engine's queues.", () => sources.engine?.().queued);
+    gauge('engine_running', 'Jobs the engine works at.', () => sources.engine?.().running);
+    gauge('kept_results', 'Results kept for repeated requests.', () => sources.results?.().results);
+    gauge('kept_results_bytes', 'Memory of kept results.', () => sources.results?.().bytes);
+    gauge('open_reservations', 'Credits set aside for work under way.', () => sources.reservations?.());
+    new Counter({
+      name: 'cutout_engine_jobs_total',
+      help: 'Jobs of the engine that ended, by how.',
+      labelNames: ['outcome'],
+      registers,
+      collect() {
+        const stats = sources.engine?.();
+        this.reset();
+        if (!stats) return;
+        for (const outcome of ['done', 'failed', 'cancelled'] as const) this.inc({ outcome }, stats[outcome]);
+      },
+    });
+  }
+}
+
+/** Without a bound there is nothing to tell. */
+const finite = (value: number | undefined) =>
+  value === undefined || Number.isFinite(value) ? value : undefined;
+
+const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'OPTIONS']);
+/** A client may send any word. */
+const methodLabel = (method: string) => (methods.has(method) ? method : 'other');

@@ -1,0 +1,127 @@
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Logger } from './log.ts';
+import type { Recorder, RequestRecord } from './record.ts';
+
+export interface TracingOptions {
+  /** OTLP over HTTP: address of the collector, `/v1/traces` is added to one without a path. */
+  readonly url: string;
+  /** Sent with every export, for example an authorization. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly version: string;
+  readonly logger: Logger;
+}
+
+export interface Tracing {
+  readonly record: Recorder;
+  /** Sends what is not sent yet, within a few seconds. */
+  close(): Promise<void>;
+}
+
+/** https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields. */
+const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
+
+/** The caller's span, which ours belongs to; none where the header is missing or malformed. */
+function parentOf(header: string): Context {
+  const [, traceId, spanId, flags] = traceparent.exec(header) ?? [];
+  if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
+  const traceFlags = Number.parseInt(flags, 16) & TraceFlags.SAMPLED;
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+}
+
+const endpoint = (text: string): string => {
+  const url = new URL(text);
+  if (url.pathname === '/') url.pathname = '/v1/traces';
+  return url.href;
+};
+
+/** Names of the conventions of OpenTelemetry where there are some, else ours. */
+function attributesOf({ requestId, method, route, status, account, facts }: RequestRecord) {
+  const own = {
+    request_id: requestId,
+    account: account ?? facts.account,
+    size: facts.size,
+    input: facts.input,
+    input_pixels: facts.inputPixels,
+    input_bytes: facts.inputBytes,
+    result: facts.result,
+    result_pixels: facts.resultPixels,
+    result_bytes: facts.resultBytes,
+    charged: facts.charged,
+    payment: facts.payment,
+    replayed: facts.replayed,
+    reason: facts.reason,
+  };
+  return {
+    'http.request.method': method,
+    'http.route': route,
+    'http.response.status_code': status,
+    ...(facts.error !== undefined && { 'error.type': facts.error }),
+    ...Object.fromEntries(
+      Object.entries(own).flatMap(([name, value]) =>
+        value === undefined ? [] : [[`cutout.${name}`, value]],
+      ),
+    ),
+  };
+}
+
+/** Probes and scrapes say nothing that a trace would explain. */
+const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
+
+/**
+ * One span a request and one a stage within it, sent to a collector. They are made when the request is over, from what
+ * was noted of it: nothing is carried through the program meanwhile, and where nothing listens nothing is loaded.
+ */
+export function openTracing({ url, headers, version, logger }: TracingOptions): Tracing {
+  // The library tells of exports that failed here and nowhere else.
+  const tell = (message: string) => logger.warn({ tracing: message }, 'tracing');
+  const quiet = () => {};
+  diag.setLogger(
+    { error: tell, warn: tell, info: quiet, debug: quiet, verbose: quiet },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'cutout', 'service.version': version }),
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ url: endpoint(url), headers: { ...headers }, timeoutMillis: 5000 }),
+        scheduledDelayMillis: 2000,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer('cutout', version);
+
+  const record: Recorder = (request) => {
+    if (isWatching(request.route)) return;
+    // Wall clocks are set now and then; that of a span is the one of its end.
+    const epoch = Date.now() - performance.now();
+    const startTime = epoch + request.start;
+    const name = `${request.method} ${request.route}`;
+    const options = { startTime, kind: SpanKind.SERVER, attributes: attributesOf(request) };
+    const span = tracer.startSpan(name, options, parentOf(request.traceparent));
+    if (span.isRecording()) request.facts.trace = span.spanContext().traceId;
+    const inside = trace.setSpan(ROOT_CONTEXT, span);
+    for (const { stage, start, ms } of request.spans)
+      tracer.startSpan(stage, { startTime: epoch + start }, inside).end(epoch + start + ms);
+    if (request.outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end(startTime + request.ms);
+  };
+  return { record, close: () => provider.shutdown() };
+}

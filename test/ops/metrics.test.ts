@@ -1,0 +1,273 @@
+import test, { type ExecutionContext } from 'ava';
+import { openObservers } from '../../src/cli/observe.ts';
+import { loadConfig } from '../../src/config.ts';
+import { UserError } from '../../src/errors.ts';
+import { createHealth } from '../../src/ops/health.ts';
+import { createLogger } from '../../src/ops/log.ts';
+import { Metrics } from '../../src/ops/metrics.ts';
+import { Notes, STAGES } from '../../src/ops/notes.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { random } from '../fixtures/random.ts';
+import { eventually, form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { hasPromtool, promtool, samplesOf } from '../support/prometheus.ts';
+
+async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) {
+  const metrics = new Metrics();
+  const service = await startService(t, { metrics, ...options });
+  return { service, metrics, samples: async () => samplesOf(await metrics.text()) };
+}
+
+/** The line of a request is written after its metrics. */
+const worked = (service: Service, requests: number) =>
+  eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length >= requests);
+
+test('requests are counted by route, status and size, their stages and pictures measured', async (t) => {
+  const { service, samples } = await startMeasured(t, { keepSeconds: 60, credits: 1, freePreviews: 1 });
+  const picture = await scene({ width: 600, height: 500, format: 'png' });
+  const image = { image_file: picture };
+  for (const [fields, status] of [
+    [{ ...image }, 200],
+    [{ ...image, size: 'full' }, 200],
+    // Kept: nobody pays again.
+    [{ ...image, size: 'full' }, 200],
+    [{ ...image, size: 'hd' }, 402],
+    [{ ...image, size: 'huge' }, 400],
+  ] as const)
+    t.is((await service.post(form(fields))).status, status);
+  await fetch(`${service.url}/nowhere`);
+  await worked(service, 6);
+
+  const seen = await samples();
+  const requests = (status: number, size: string) =>
+    seen.get(`cutout_requests_total{route="/v1.0/cutout",method="POST",status="${status}",size="${size}"}`);
+  t.is(requests(200, 'preview'), 1);
+  t.is(requests(200, 'full'), 2);
+  t.is(requests(402, 'hd'), 1);
+  t.is(requests(400, 'none'), 1, 'what is no size is no label');
+  t.is(seen.get('cutout_requests_total{route="none",method="GET",status="404",size="none"}'), 1);
+  t.is(seen.get('cutout_request_duration_seconds_count{route="/v1.0/cutout"}'), 5);
+  t.is(seen.get('cutout_errors_total{code="insufficient_credits"}'), 1);
+  t.is(seen.get('cutout_errors_total{code="invalid_size"}'), 1);
+  t.is(seen.get('cutout_refusals_total{reason="credits"}'), 1);
+  t.is(seen.get('cutout_replays_total'), 1);
+  t.is(seen.get('cutout_charges_total{payment="free"}'), 1);
+  t.is(seen.get('cutout_charges_total{payment="full"}'), 1);
+  t.is(seen.get('cutout_charged_credits_total{payment="full"}'), 1);
+  t.is(seen.get('cutout_charged_credits_total{payment="free"}'), 0);
+  // The one that was refused for want of credits had been looked at.
+  t.is(seen.get('cutout_input_pixels_count'), 3);
+  t.is(seen.get('cutout_input_pixels_sum'), 3 * 600 * 500);
+  t.is(seen.get('cutout_input_bytes_total'), 3 * picture.length);
+  t.is(seen.get('cutout_result_pixels_count'), 2);
+  t.is(seen.get('cutout_network_runs_total'), 2);
+  for (const stage of [
+    'upload',
+    'reserve',
+    'admission',
+    'decode',
+    'queue',
+    'infer',
+    'matte',
+    'encode',
+    'settle',
+  ])
+    t.true((seen.get(`cutout_stage_duration_seconds_count{stage="${stage}"}`) ?? 0) >= 2, stage);
+  t.is(seen.get('cutout_ready'), 1);
+  t.is(seen.get('cutout_admission_running'), 0);
+  t.is(seen.get('cutout_kept_results'), 2);
+  t.true((seen.get('cutout_kept_results_bytes') ?? 0) > 500);
+  t.is(seen.get('cutout_open_reservations'), 0);
+  t.true((seen.get('process_resident_memory_bytes') ?? 0) > 1e6);
+});
+
+test('who is refused is counted by why', async (t) => {
+  const health = createHealth();
+  health.ready();
+  const { service, samples } = await startMeasured(t, {
+    running: 1,
+    rate: 1,
+    attempts: 1,
+    health,
+  });
+  const picture = await scene({ format: 'png' });
+  const send = (headers = {}) => service.post(form({ image_file: picture }), headers);
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  const first = send();
+  await eventually(() => service.engine.running === 1);
+  const queued = await samples();
+  t.is(queued.get('cutout_admission_running'), 1);
+  t.is(queued.get('cutout_open_reservations'), 1);
+  t.is((await send()).status, 429, 'all megapixels of the minute are taken');
+  release();
+  t.is((await first).status, 200);
+  for (const _ of [1, 2]) await send({ 'X-Api-Key': 'wrong-key-0123456789' });
+  health.stopping();
+  await worked(service, 4);
+  const seen = await samples();
+  t.is(seen.get('cutout_refusals_total{reason="rate"}'), 1);
+  t.is(seen.get('cutout_refusals_total{reason="attempts"}'), 1);
+  t.is(seen.get('cutout_ready'), 0);
+});
+
+test('a full queue counts as one', async (t) => {
+  const { service, samples } = await startMeasured(t, { running: 1, waitMs: 0, workMs: 1000 });
+  const send = async () => service.post(form({ image_file: await scene({ format: 'png' }) }));
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  const first = send();
+  await eventually(() => service.engine.running === 1);
+  t.is((await send()).status, 503);
+  release();
+  await first;
+  await worked(service, 2);
+  t.is((await samples()).get('cutout_refusals_total{reason="queue"}'), 1);
+});
+
+test('strangers cannot make up labels', async (t) => {
+  const { service, samples } = await startMeasured(t, { adminToken: 'operator-token-of-this-test' });
+  const count = async () => (await samples()).size;
+  const round = async (word: string) => {
+    await fetch(`${service.url}/${word}`);
+    await fetch(`${service.url}/assets/${word}`);
+    await fetch(`${service.url}/admin/v1/accounts/${word}?${word}`);
+    await fetch(`${service.url}/v1.0/cutout`, { method: 'PROPFIND' });
+    await fetch(`${service.url}/v1.0/cutout`, { method: 'MKCOL' });
+    await fetch(`${service.url}/v1.0/cutout`, { method: 'OPTIONS', headers: { Origin: word } });
+    await service.post(JSON.stringify({ size: word, image_file_b64: word }), {
+      'Content-Type': 'application/json',
+      'X-Api-Key': word,
+      traceparent: word,
+    });
+    await service.post(JSON.stringify({ size: word, image_file_b64: 'AAAA' }), {
+      'Content-Type': 'application/json',
+      traceparent: word,
+    });
+  };
+  await round('first');
+  const before = await count();
+  const dice = random(7);
+  for (let n = 0; n < 20; n++) await round(`w${Math.floor(dice() * 1e9)}`);
+  await worked(service, 8 * 21);
+  // What differs from scrape to scrape is the process: kinds of garbage collections, of open resources.
+  const ours = [...(await samples()).keys()].filter((name) => name.startsWith('cutout_'));
+  t.true((await count()) <= before + 30, `${before} → ${await count()}`);
+  t.false(ours.some((name) => /w\d{3,}|PROPFIND|MKCOL/.test(name)));
+});
+
+test('on the port of the service they are there with a token, for whoever sends it', async (t) => {
+  const closed = await startMeasured(t);
+  t.is((await fetch(`${closed.service.url}/metrics`)).status, 404);
+
+  const token = 'metrics-token-of-this-test';
+  const { service } = await startMeasured(t, { metricsToken: token });
+  const ask = (headers: Record<string, string> = {}) => fetch(`${service.url}/metrics`, { headers });
+  t.is((await ask()).status, 403);
+  t.is((await ask({ Authorization: 'Bearer something-else-entirely' })).status, 403);
+  t.is((await ask({ 'X-Api-Key': service.key })).status, 403);
+  const answer = await ask({ Authorization: `Bearer ${token}` });
+  t.is(answer.status, 200);
+  t.regex(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  t.regex(await answer.text(), /^cutout_ready 1$/m);
+  t.false(service.text().includes(token));
+});
+
+const silent = createLogger('silent');
+
+test('a port of their own is opened when it is asked for, on this machine only', async (t) => {
+  const off = await openObservers(loadConfig({}), silent);
+  t.is(off.metrics, undefined);
+  t.is(off.metricsUrl, undefined);
+  t.deepEqual(off.recorders, []);
+  await off.close();
+
+  const open = await openObservers(loadConfig({ CUTOUT_METRICS_PORT: '0' }), silent);
+  t.teardown(() => open.close());
+  const url = open.metricsUrl ?? '';
+  t.regex(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
+  const answer = await fetch(url);
+  t.is(answer.status, 200);
+  t.regex(await answer.text(), /^# TYPE cutout_requests_total counter$/m);
+  t.is((await fetch(url.replace('/metrics', '/'))).status, 404);
+
+  const taken = { CUTOUT_METRICS_PORT: new URL(url).port };
+  const error = await t.throwsAsync(openObservers(loadConfig(taken), silent), { instanceOf: UserError });
+  t.regex(error?.message ?? '', /CUTOUT_METRICS_PORT/);
+});
+
+test('a token counts on their own port as well', async (t) => {
+  const token = 'metrics-token-of-this-test';
+  const env = { CUTOUT_METRICS_PORT: '0', CUTOUT_METRICS_TOKEN: token };
+  const open = await openObservers(loadConfig(env), silent);
+  t.teardown(() => open.close());
+  t.is((await fetch(open.metricsUrl ?? '')).status, 403);
+  const headers = { Authorization: `Bearer ${token}` };
+  t.is((await fetch(open.metricsUrl ?? '', { headers })).status, 200);
+});
+
+/** Everything that can be there, once. */
+function full(): Metrics {
+  const metrics = new Metrics();
+  metrics.watch({
+    ready: () => true,
+    admission: () => ({ running: 1, waiting: 2, waitingMs: 3000, speed: 0.5 }),
+    memory: () => ({ room: 4e9, held: 1e6, working: 2e6 }),
+    engine: () => ({ queued: 0, running: 1, done: 5, failed: 1, cancelled: 2, keptBytes: 6e8 }),
+    results: () => ({ results: 1, bytes: 2, inFlight: 0 }),
+    reservations: async () => 3,
+  });
+  metrics.install({
+    version: '1',
+    node: '20',
+    network: 'isnet',
+    device: 'cpu',
+    precision: 'int8',
+    profile: 'balanced',
+    onnxruntime: '1',
+  });
+  metrics.networkLoaded(1500);
+  const notes = new Notes();
+  notes.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
+  notes.add({ size: 'full', error: 'rate_limit_exceeded', reason: 'rate', payment: 'full', charged: '1' });
+  notes.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
+  metrics.record({
+    requestId: '',
+    method: 'POST',
+    route: '/v1.0/cutout',
+    path: '/v1.0/cutout',
+    status: 200,
+    outcome: 'ok',
+    start: 0,
+    ms: 12,
+    account: 'local',
+    facts: notes.facts,
+    spans: notes.spans,
+    traceparent: '',
+  });
+  return metrics;
+}
+
+test('what is read at a scrape is told; what is not there has no value', async (t) => {
+  const seen = samplesOf(await full().text());
+  t.is(seen.get('cutout_engine_jobs_total{outcome="done"}'), 5);
+  t.is(seen.get('cutout_open_reservations'), 3);
+  t.is(seen.get('cutout_admission_wait_seconds'), 6);
+  t.is(seen.get('cutout_engine_kept_bytes'), 6e8);
+  t.is(seen.get('cutout_memory_room_bytes'), 4e9);
+  t.is(seen.get('cutout_network_loads_total'), 1);
+  t.is(seen.get('cutout_network_load_seconds'), 1.5);
+  t.true([...seen.keys()].some((name) => /^cutout_info\{.*precision="int8"/.test(name)));
+  const empty = samplesOf(await new Metrics().text());
+  t.false(empty.has('cutout_admission_running'));
+  t.false(empty.has('cutout_open_reservations'));
+});
+
+(hasPromtool ? test : test.skip)('promtool finds nothing to complain about', async (t) => {
+  const { status, said } = promtool(['check', 'metrics'], await full().text());
+  t.is(status, 0, said);
+  t.is(said.trim(), '');
+});

@@ -1,0 +1,20 @@
+import { spawnSync } from 'node:child_process';
+
+/** Whether Prometheus' own checker is installed. */
+export const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+/** What promtool says of its input or files; `status` 0: nothing is wrong. */
+export function promtool(args: readonly string[], input = ''): { status: number | null; said: string } {
+  const { status, stdout, stderr } = spawnSync('promtool', [...args], { input, encoding: 'utf8' });
+  return { status, said: stdout + stderr };
+}
+
+/** Samples of the text format: `name{a="b"}` to value. */
+export function samplesOf(text: string): Map<string, number> {
+  const samples = new Map<string, number>();
+  for (const line of text.split('\n')) {
+    const [, name, value] = /^([^#].*) (\S+)$/.exec(line) ?? [];
+    if (name && value) samples.set(name, Number(value));
+  }
+  return samples;
+}
