@@ -2,6 +2,7 @@ import * as kernels from './kernels.ts';
 import type { BenchModule } from './lib/command.ts';
 import * as load from './load.ts';
 import * as memory from './memory.ts';
+import * as overload from './overload.ts';
 import * as peers from './peers.ts';
 import * as png from './png.ts';
 import * as precision from './precision.ts';
@@ -16,6 +17,7 @@ import * as threads from './threads.ts';
 export const benches: readonly BenchModule[] = [
   speed,
   load,
+  overload,
   memory,
   quality,
   peers,

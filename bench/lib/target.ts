@@ -5,6 +5,7 @@ export interface Target {
   readonly client: Client;
   /** For the report: where the figures are of. */
   readonly server: string;
+  readonly address: string;
   /** Of a server that was started here. */
   readonly pid?: number;
   close(): Promise<void>;
@@ -19,13 +20,14 @@ export async function openTarget(
     const known = key ?? process.env['CUTOUT_API_KEY'];
     if (known === undefined) throw new Error('--url needs --key (or CUTOUT_API_KEY)');
     const client = openClient({ url, key: known });
-    return { client, server: url, close: () => client.close() };
+    return { client, server: url, address: url, close: () => client.close() };
   }
   const own = await startServer(env);
   const client = openClient(own);
   return {
     client,
     server: 'started here',
+    address: own.url,
     pid: own.pid,
     close: async () => {
       await client.close();
