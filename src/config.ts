@@ -309,6 +309,12 @@ const settings = {
     integer(0, 86_400),
     'Seconds without a request after which the memory of a network run (about 0.6 GB) goes back to the system; the next request takes about half a second longer. 0 keeps it.',
   ),
+  idleUnload: setting(
+    'CUTOUT_IDLE_UNLOAD',
+    '0',
+    integer(0, 2_000_000),
+    'Seconds without a request after which the network itself is dropped and its memory goes back to the system; the next request waits until it is loaded again. 0 keeps it.',
+  ),
   timeout: setting(
     'CUTOUT_TIMEOUT',
     '120',

@@ -118,6 +118,7 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
     'CUTOUT_ACCOUNT_CONCURRENCY',
     'CUTOUT_QUEUE_SECONDS',
     'CUTOUT_KEEP_SECONDS',
+    'CUTOUT_IDLE_UNLOAD',
     'CUTOUT_FREE_PREVIEWS_MONTH',
     'CUTOUT_FREE_PREVIEWS_DAY',
     'CUTOUT_PRICE_PREVIEW',

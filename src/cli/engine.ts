@@ -19,6 +19,8 @@ export interface OpenEngine {
   readonly precision: PrecisionChoice;
   /** Whether subject types can be found out. */
   readonly subjectTypes: boolean;
+  /** Opens into the engine what `unload` dropped, as at the start but without fetching anything. */
+  readonly reload: () => Promise<void>;
 }
 
 const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
@@ -116,20 +118,24 @@ export async function openEngine(
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
     const opening = { engine, located, precision, maker, signal };
-    // Small, beside the network's opening; what is wrong with it is told after what is wrong with the network.
-    const types = openSubjectTypes(engine, config, { pull, observer, signal });
-    types.catch(() => {});
-    const info =
-      (await openCopy(opening, config)) ??
-      (await openPrepared(opening, async () => {
-        const { ensureNetwork } = await import('../models/ensure.ts');
-        return ensureNetwork(model, { modelsDir, pull, device, precision, observer, signal });
-      }));
-    const { found, notice } = await types;
-    if (notice) observer.notice(notice);
+    const open = async (pull: boolean) => {
+      // Small, beside the network's opening; what is wrong with it is told after what is wrong with the network.
+      const types = openSubjectTypes(engine, config, { pull, observer, signal });
+      types.catch(() => {});
+      const info =
+        (await openCopy(opening, config)) ??
+        (await openPrepared(opening, async () => {
+          const { ensureNetwork } = await import('../models/ensure.ts');
+          return ensureNetwork(model, { modelsDir, pull, device, precision, observer, signal });
+        }));
+      return { info, types: await types };
+    };
+    const { info, types } = await open(pull);
+    if (types.notice) observer.notice(types.notice);
     const sizeStep = await sizeStepOf(model, { modelsDir, device, precision });
     const network = { ...located, sizeStep };
-    return { engine, network, info, threads, precision: choice, subjectTypes: found };
+    const reload = async () => void (await open(false));
+    return { engine, network, info, threads, precision: choice, subjectTypes: types.found, reload };
   } catch (error) {
     await engine.close(0);
     throw signal.aborted ? signal.reason : error;

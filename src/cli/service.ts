@@ -8,7 +8,11 @@ import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutou
 import { largestWork, previewSize } from '../cutout/demand.ts';
 import { createGates } from '../cutout/gates.ts';
 import { PROFILES } from '../cutout/profile.ts';
+
 import { loadAddon } from '../engine/addon.ts';
+
+import { RestingEngine } from '../engine/resting.ts';
+
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail, UserError } from '../errors.ts';
@@ -168,6 +172,7 @@ export async function runService(
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
   let observers: Observers | undefined;
+  let resting: RestingEngine | undefined;
   try {
     observers = await openObservers(config, logger);
     const { metrics } = observers;
@@ -259,8 +264,18 @@ export async function runService(
         network: opened.info.warmUpMs / ((network.width * network.height) / 1e6),
       }),
     });
+    const networkRests = (what: 'unloaded' | 'loaded', ms: number) =>
+      logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
+    resting =
+      config.idleUnload > 0
+        ? new RestingEngine(engine, {
+            afterMs: config.idleUnload * 1000,
+            load: opened.reload,
+            told: networkRests,
+          })
+        : undefined;
     cutout = createCutout({
-      engine,
+      engine: resting ?? engine,
       network,
       profile,
       subjectTypes,
@@ -282,6 +297,7 @@ export async function runService(
   } finally {
     health.stopping();
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
+    resting?.stop();
     await opened?.engine.close(0);
     await observers?.close();
     results.clear();

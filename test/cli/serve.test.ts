@@ -271,3 +271,22 @@ test.serial('a second server on the same data folder is refused', async (t) => {
   t.is(code, 1);
   t.is(stderr.trim().split('\n').length, 1, stderr);
 });
+
+test.serial(
+  'CUTOUT_IDLE_UNLOAD drops the network; readiness stays, and all who come then share one load',
+  async (t) => {
+    const { env, key } = setUp(t);
+    const server = await startServing(t, { ...env, CUTOUT_IDLE_UNLOAD: '1', CUTOUT_KEEP_SECONDS: '0' });
+    const said = (text: string) => server.stdout().split(`"${text}"`).length - 1;
+    t.is((await post(server, key())).status, 200);
+    await eventually(() => said('network unloaded') === 1, 10_000);
+    t.is((await fetch(`${server.url}/health/ready`)).status, 200);
+    const answers = await Promise.all([1, 2, 3, 4].map(() => post(server, key())));
+    for (const answer of answers) t.is(answer.status, 200);
+    t.is(said('network loaded'), 1);
+    // Also in its sleep it ends as it should.
+    await eventually(() => said('network unloaded') === 2, 10_000);
+    server.child.kill('SIGTERM');
+    t.is((await server.ended).code, 0);
+  },
+);

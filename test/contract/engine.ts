@@ -115,6 +115,27 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(alphaAt(picture.data, 64, 60, 60), 255);
   });
 
+  test('unload: running jobs finish, later ones are ENGINE_MODEL, and a load brings it back', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    const first = halves(64, 32);
+    const running = engine.matte(1, first, planFor(spec.name, first));
+    const unloaded = engine.unload();
+    const picture = halves(64, 32);
+    await t.throwsAsync(engine.matte(2, picture, planFor(spec.name, picture)), { code: 'ENGINE_MODEL' });
+    t.is((await running).width, 64);
+    await unloaded;
+    await engine.load(spec);
+    t.is((await engine.matte(3, picture, planFor(spec.name, picture))).width, 64);
+    t.true(engine.stats().keptBytes >= 0);
+    // Twice is nothing, and a closed engine has nothing left.
+    await engine.unload();
+    await engine.unload();
+    await engine.close(0);
+    await t.throwsAsync(engine.unload(), { code: 'ENGINE_CLOSED' });
+  });
+
   test('matte: writes alpha, clears hidden colour, leaves the subject, finds its box', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());
