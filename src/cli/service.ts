@@ -264,8 +264,10 @@ export async function runService(
         network: opened.info.warmUpMs / ((network.width * network.height) / 1e6),
       }),
     });
-    const networkRests = (what: 'unloaded' | 'loaded', ms: number) =>
+    const networkRests = (what: 'unloaded' | 'loaded', ms: number) => {
       logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
+      if (what === 'loaded') metrics?.networkLoaded(ms);
+    };
     resting =
       config.idleUnload > 0
         ? new RestingEngine(engine, {
