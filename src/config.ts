@@ -130,6 +130,13 @@ const headers = (text: string): Readonly<Record<string, string>> =>
     ),
   );
 
+const postgresAddress = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.pathname.length < 2)
+    throw new Error('an address like postgres://user:password@host:5432/database');
+  return text;
+};
+
 /** Scheme, host and port, as browsers write it. */
 const origin = (text: string): string => {
   const url = URL.parse(text);
@@ -185,6 +192,15 @@ const settings = {
     folder,
     'Folder of the accounts and, unless moved, networks.',
   ),
+  databaseUrl: {
+    ...setting(
+      'CUTOUT_DATABASE_URL',
+      '',
+      optional(postgresAddress),
+      'PostgreSQL database of the accounts, which several nodes may share: postgres://… (default: SQLite in the data folder).',
+    ),
+    secret: true,
+  },
   modelsDir: setting(
     'CUTOUT_MODELS_DIR',
     '',

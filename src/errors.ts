@@ -293,8 +293,8 @@ export const resolutionTooHigh = (width: number, height: number, limitMegapixels
     detail: `Input image has ${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${limitMegapixels} megapixels`,
   });
 
-/** Codes of the native engine to public errors (STYLE section 4.4). */
-const engineErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
+/** Codes of the native engine (STYLE section 4.4) and of the books' database to public errors. */
+const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
   ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],
   ENGINE_DEADLINE: ['timeout', {}],
@@ -308,13 +308,14 @@ const engineErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
       headers: { Connection: 'close' },
     },
   ],
+  STORE_UNAVAILABLE: ['service_unavailable', {}],
 };
 
 /** Whatever was thrown, as something that can be answered. An AppError stays itself. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
   const code: unknown = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-  const known = typeof code === 'string' ? engineErrors[code] : undefined;
+  const known = typeof code === 'string' ? knownErrors[code] : undefined;
   if (known) return fail(known[0], { ...known[1], cause: thrown });
   return fail('internal_error', { cause: thrown });
 }

@@ -29,39 +29,40 @@ export class Accounts {
   }
 
   /** With an `id` that exists, the account that is there, unchanged. */
-  create(name: string, id = `acc_${randomText(16)}`, email: string | null = null): Account {
-    this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
+  async create(name: string, id = `acc_${randomText(16)}`, email: string | null = null): Promise<Account> {
+    await this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
     return this.get(id);
   }
 
   /** Throws STORE_UNKNOWN_ACCOUNT. */
-  get(id: string): Account {
-    const account = this.#table.account(id);
+  async get(id: string): Promise<Account> {
+    const account = await this.#table.account(id);
     if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
     return account;
   }
 
-  find(id: string): Account | undefined {
+  find(id: string): Promise<Account | undefined> {
     return this.#table.account(id);
   }
 
   /** By id, or by name where only one has it. Throws STORE_UNKNOWN_ACCOUNT. */
-  resolve(idOrName: string): Account {
-    const named = this.#table.accountsNamed(idOrName);
-    if (named.length > 1 && !this.find(idOrName)) {
+  async resolve(idOrName: string): Promise<Account> {
+    const named = await this.#table.accountsNamed(idOrName);
+    const found = await this.find(idOrName);
+    if (named.length > 1 && !found) {
       const message = `${named.length} accounts are named ${idOrName}: give the id of one.`;
       throw new StoreError('STORE_UNKNOWN_ACCOUNT', message);
     }
-    return this.find(idOrName) ?? named[0] ?? this.get(idOrName);
+    return found ?? named[0] ?? this.get(idOrName);
   }
 
-  list(): Account[] {
+  list(): Promise<Account[]> {
     return this.#table.accounts();
   }
 
   /** Adds a key; undefined when the given one exists already. Throws STORE_UNKNOWN_ACCOUNT. */
-  addKey(accountId: string, label: string, key: string): CreatedKey | undefined {
-    this.get(accountId);
+  async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
+    await this.get(accountId);
     const hash = hashKey(key);
     const row = {
       id: `key_${randomText(12)}`,
@@ -70,66 +71,73 @@ export class Accounts {
       label,
       createdAt: this.#now(),
     };
-    if (!this.#table.insertKey(row, bucketOf(hash), hash)) return undefined;
+    if (!(await this.#table.insertKey(row, bucketOf(hash), hash))) return undefined;
     return { id: row.id, key, prefix: row.prefix };
   }
 
   /** Adds a new random key. Throws STORE_UNKNOWN_ACCOUNT. */
-  createKey(accountId: string, label = ''): CreatedKey {
-    const created = this.addKey(accountId, label, newKey());
+  async createKey(accountId: string, label = ''): Promise<CreatedKey> {
+    const created = await this.addKey(accountId, label, newKey());
     if (!created) throw new Error('Two random keys of 160 bits were equal: the random source is broken.');
     return created;
   }
 
-  keys(accountId: string): ApiKey[] {
-    this.flush();
+  async keys(accountId: string): Promise<ApiKey[]> {
+    await this.flush();
     return this.#table.keys(accountId);
   }
 
   /** False when there is no such key or it was revoked before. Counts from the next call on. */
-  revokeKey(id: string): boolean {
+  revokeKey(id: string): Promise<boolean> {
     return this.#table.revokeKey(id, this.#now());
   }
 
   /** Name and e-mail as the provider of the sign-in says them now. */
-  rename(id: string, name: string, email: string | null): void {
-    this.#table.updatePerson(id, name, email);
+  rename(id: string, name: string, email: string | null): Promise<void> {
+    return this.#table.updatePerson(id, name, email);
   }
 
   /** Revokes every key and forgets name, e-mail, keys' names and sign-ins. The ledger stays as it is. */
-  erase(id: string): void {
-    this.#table.erase(id, 'deleted account', this.#now());
+  erase(id: string): Promise<void> {
+    return this.#table.erase(id, 'deleted account', this.#now());
   }
 
   /**
    * The account a key belongs to; undefined when it is unknown or revoked. Asks the database each time
-   * (a few microseconds), so a revocation by another process counts at once.
+   * (a few microseconds with SQLite, one way there and back with PostgreSQL), so a revocation by another process
+   * or node counts at once.
    */
-  owner(key: string): Account | undefined {
-    return this.#match(key)?.account;
+  async owner(key: string): Promise<Account | undefined> {
+    return (await this.#match(key))?.account;
   }
 
   /** `owner`, and remembers that the key was used now. */
-  authenticate(key: string): Account | undefined {
-    const match = this.#match(key);
+  async authenticate(key: string): Promise<Account | undefined> {
+    const match = await this.#match(key);
     if (!match) return undefined;
     this.#used.set(match.keyId, this.#now());
     return match.account;
   }
 
   /** Writes the last uses of keys; the owner of the books calls it now and then, and at the end. */
-  flush(): void {
+  async flush(): Promise<void> {
     if (this.#used.size === 0) return;
-    this.#table.writeUse(this.#used);
+    const uses = new Map(this.#used);
     this.#used.clear();
+    try {
+      await this.#table.writeUse(uses);
+    } catch (error) {
+      for (const [key, at] of uses) this.#used.set(key, Math.max(at, this.#used.get(key) ?? 0));
+      throw error;
+    }
   }
 
   /** No early exit: every candidate is compared whole, and there is always at least one comparison. */
-  #match(key: string): { keyId: string; account: Account } | undefined {
+  async #match(key: string): Promise<{ keyId: string; account: Account } | undefined> {
     const hash = hashKey(key);
     let found: KeyCandidate | undefined;
     timingSafeEqual(hash, nobody);
-    for (const candidate of this.#table.candidates(bucketOf(hash))) {
+    for (const candidate of await this.#table.candidates(bucketOf(hash))) {
       if (timingSafeEqual(hash, candidate.hash)) found = candidate;
     }
     if (!found || found.revokedAt !== null) return undefined;

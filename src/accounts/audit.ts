@@ -35,8 +35,8 @@ export class AuditLog {
     this.#now = now;
   }
 
-  write({ action, actor, subject, detail, address }: Deed): void {
-    this.#table.insert({
+  write({ action, actor, subject, detail, address }: Deed): Promise<void> {
+    return this.#table.insert({
       at: this.#now(),
       action,
       actor: actor ?? null,
@@ -47,7 +47,7 @@ export class AuditLog {
   }
 
   /** Newest first. `before` is the id of the oldest entry already known. */
-  list(page: { readonly before?: number | undefined; readonly limit: number }): AuditRow[] {
+  list(page: { readonly before?: number | undefined; readonly limit: number }): Promise<AuditRow[]> {
     return this.#table.list(page.before ?? Number.MAX_SAFE_INTEGER, page.limit);
   }
 }

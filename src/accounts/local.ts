@@ -32,19 +32,19 @@ export const localAccountId = 'local';
  * when it is done, so a start that was cut off is completed by the next. The key is kept in
  * `<dataDir>/local-key`, readable by its owner only. Throws StoreError.
  */
-export function ensureLocalAccount(options: LocalAccountOptions): LocalAccount {
+export async function ensureLocalAccount(options: LocalAccountOptions): Promise<LocalAccount> {
   const { accounts, ledger, dataDir, givenKey, grant } = options;
   const file = path.join(dataDir, 'local-key');
   const kept = readKey(file);
-  const created = accounts.find(localAccountId) === undefined;
+  const created = (await accounts.find(localAccountId)) === undefined;
 
   let key = created ? (givenKey ?? kept ?? newKey()) : (kept ?? newKey());
   // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
   if (key !== kept) writeKey(file, key);
-  const account = accounts.create('Local account', localAccountId);
-  accounts.addKey(localAccountId, 'local', key);
-  if (grant > 0 && !ledger.hasReference(localAccountId, 'grant', 'first-start')) {
-    ledger.post(localAccountId, {
+  const account = await accounts.create('Local account', localAccountId);
+  await accounts.addKey(localAccountId, 'local', key);
+  if (grant > 0 && !(await ledger.hasReference(localAccountId, 'grant', 'first-start'))) {
+    await ledger.post(localAccountId, {
       kind: 'grant',
       amount: grant,
       reference: 'first-start',
@@ -52,16 +52,16 @@ export function ensureLocalAccount(options: LocalAccountOptions): LocalAccount {
     });
   }
 
-  if (givenKey !== undefined && belongs(accounts, givenKey)) key = givenKey;
+  if (givenKey !== undefined && (await belongs(accounts, givenKey))) key = givenKey;
   return {
     account,
-    key: belongs(accounts, key) ? key : undefined,
+    key: (await belongs(accounts, key)) ? key : undefined,
     created,
     givenKeyIgnored: givenKey !== undefined && givenKey !== key,
   };
 }
 
-const belongs = (accounts: Accounts, key: string) => accounts.owner(key)?.id === localAccountId;
+const belongs = async (accounts: Accounts, key: string) => (await accounts.owner(key))?.id === localAccountId;
 
 function readKey(file: string): string | undefined {
   try {

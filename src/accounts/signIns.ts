@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { SignInTable } from '../store/signInTable.ts';
-import type { Account, Accounts } from './accounts.ts';
+import { AccountTable } from '../store/accountTable.ts';
+import type { Sql } from '../store/database.ts';
+import { SignInTable } from '../store/signInTable.ts';
+import { type Account, Accounts } from './accounts.ts';
 import { randomText } from './keys.ts';
 
 /** A person as an identity provider vouches for them. */
@@ -19,41 +21,43 @@ const hashOf = (token: string) => createHash('sha256').update(token).digest();
 
 /** How people come to their account: through a provider, or a one-time link where there is none. */
 export class SignIns {
-  readonly #table: SignInTable;
-  readonly #accounts: Accounts;
+  readonly #sql: Sql;
   readonly #now: () => number;
 
   /** `now` gives Unix milliseconds. */
-  constructor(table: SignInTable, accounts: Accounts, now: () => number) {
-    this.#table = table;
-    this.#accounts = accounts;
+  constructor(sql: Sql, now: () => number) {
+    this.#sql = sql;
     this.#now = now;
   }
 
   /** The person's account, made at the first sign-in. Issuer and subject alone decide, never the e-mail. */
-  accountOf({ issuer, subject, name, email }: Person): { account: Account; created: boolean } {
-    return this.#table.transaction(() => {
-      const known = this.#table.accountOf(issuer, subject);
+  accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
+    // Where two nodes meet the same person for the first time, the second finds the account of the first.
+    return this.#sql.transaction(async (sql) => {
+      const table = new SignInTable(sql);
+      const accounts = new Accounts(new AccountTable(sql), this.#now);
+      const known = await table.accountOf(issuer, subject);
       if (known !== undefined) {
-        this.#accounts.rename(known, name, email);
-        return { account: this.#accounts.get(known), created: false };
+        await accounts.rename(known, name, email);
+        return { account: await accounts.get(known), created: false };
       }
-      const account = this.#accounts.create(name, undefined, email);
-      this.#table.insertIdentity(issuer, subject, account.id, this.#now());
+      const account = await accounts.create(name, undefined, email);
+      await table.insertIdentity(issuer, subject, account.id, this.#now());
       return { account, created: true };
     });
   }
 
   /** A token that opens the account's console once, within the hour. Only its hash is kept. */
-  createLink(accountId: string): string {
+  async createLink(accountId: string): Promise<string> {
     const token = randomText(32);
-    this.#table.insertLink(hashOf(token), accountId, this.#now() + linkMinutes * 60_000);
+    const expiresAt = this.#now() + linkMinutes * 60_000;
+    await new SignInTable(this.#sql).insertLink(hashOf(token), accountId, expiresAt);
     return token;
   }
 
   /** The account of a link that was never used; undefined when it is unknown, used or too old. */
-  takeLink(token: string): Account | undefined {
-    const id = this.#table.takeLink(hashOf(token), this.#now());
-    return id === undefined ? undefined : this.#accounts.find(id);
+  async takeLink(token: string): Promise<Account | undefined> {
+    const id = await new SignInTable(this.#sql).takeLink(hashOf(token), this.#now());
+    return id === undefined ? undefined : new AccountTable(this.#sql).account(id);
   }
 }

@@ -1,19 +1,27 @@
-import path from 'node:path';
+import { randomUUID } from 'node:crypto';
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
 import { AccountTable } from '../store/accountTable.ts';
 import { AuditTable } from '../store/auditTable.ts';
-import { type Database, type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
+import type { Database } from '../store/database.ts';
+import { NodeTable } from '../store/nodeTable.ts';
+import { openStore, type StoreOptions } from '../store/open.ts';
+import { type FolderLock, lockFolder } from '../store/sqlite.ts';
+import { Lease } from './lease.ts';
 import { Ledger } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 
-export interface BooksOptions {
-  readonly dataDir: string;
-  /** The compiled better_sqlite3.node. */
-  readonly nativeBinding: string;
+export interface BooksOptions extends StoreOptions {
   readonly billing: BillingOptions;
   /** Unix milliseconds. */
   readonly now?: () => number;
+}
+
+export interface ServeBooksOptions extends BooksOptions {
+  /** Hears of a sweep that failed; the next one tries again. */
+  readonly onError: (error: unknown) => void;
+  /** How long after its last sign of life a server counts as dead. */
+  readonly leaseMs?: number;
 }
 
 export interface Books {
@@ -21,7 +29,7 @@ export interface Books {
   readonly ledger: Ledger;
   readonly audit: AuditLog;
   readonly database: Database;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface ServedBooks extends Books {
@@ -29,59 +37,85 @@ export interface ServedBooks extends Books {
   readonly recovered: number;
 }
 
-const sweepMilliseconds = 30_000;
+/** With a sign of life every quarter of it, what a dead node left is free again within 25 s. */
+const standardLeaseMs = 20_000;
 
-/** Opens accounts and ledger for one command, beside a running server or without one. Throws StoreError. */
-export function openBooks(options: BooksOptions): Books {
-  const { dataDir, nativeBinding, billing, now = Date.now } = options;
-  const database = openSqlite({ file: path.join(dataDir, 'books.db'), nativeBinding });
+function booksOn(database: Database, { billing, now = Date.now }: BooksOptions, node?: string): Books {
   const accounts = new Accounts(new AccountTable(database), now);
-  const ledger = new Ledger(database, billing, now);
   return {
     accounts,
-    ledger,
+    ledger: new Ledger(database, billing, now, node),
     audit: new AuditLog(new AuditTable(database), now),
     database,
-    close: () => {
-      accounts.flush();
-      database.close();
+    close: async () => {
+      try {
+        await accounts.flush();
+      } finally {
+        await database.close();
+      }
     },
   };
 }
 
+/** Opens accounts and ledger for one command, beside a running server or without one. Rejects with StoreError. */
+export async function openBooks(options: BooksOptions): Promise<Books> {
+  return booksOn(await openStore(options), options);
+}
+
 /**
- * Opens the books as the one server of the folder: gives back what a server that died left open, then sweeps
- * on a timer that does not keep the process alive. `onError` hears of a sweep that failed; the next one tries
- * again. Throws StoreError, STORE_IN_USE when another server runs on this folder.
+ * Opens the books for a server, and until `close` sweeps them on a timer that does not keep the process alive: gives
+ * back what servers left open that died, and what ran out. SQLite has one server a folder (STORE_IN_USE); on PostgreSQL
+ * any number, which know of each other by their leases. Rejects with StoreError.
  */
-export function serveBooks(options: BooksOptions & { onError: (error: unknown) => void }): ServedBooks {
-  const lock: FolderLock = lockFolder(options.dataDir, options.nativeBinding);
-  let books: Books | undefined;
+export async function serveBooks(options: ServeBooksOptions): Promise<ServedBooks> {
+  const { dataDir, nativeBinding, databaseUrl, leaseMs = standardLeaseMs, onError } = options;
+  const lock: FolderLock | undefined =
+    databaseUrl === undefined ? lockFolder(dataDir, nativeBinding) : undefined;
+  let database: Database | undefined;
   try {
-    books = openBooks(options);
-    const { accounts, ledger, close } = books;
-    const recovered = ledger.recover();
-    const timer = setInterval(() => {
+    database = await openStore(options);
+    const nodes = new NodeTable(database);
+    // Nobody else can be alive on a folder that is ours.
+    if (lock) await nodes.removeAll();
+    const node = randomUUID();
+    const books = booksOn(database, options, node);
+    const { accounts, ledger } = books;
+    const lease = new Lease(nodes, node, leaseMs);
+    await lease.renew();
+    const recovered = await ledger.recover();
+
+    let sweeping: Promise<void> | undefined;
+    const sweep = async () => {
       try {
-        ledger.sweep();
-        accounts.flush();
+        await lease.renew();
+        await ledger.sweep();
+        await ledger.recover();
+        await accounts.flush();
       } catch (error) {
-        options.onError(error);
+        onError(error);
       }
-    }, sweepMilliseconds);
+    };
+    const timer = setInterval(() => {
+      sweeping ??= sweep().finally(() => {
+        sweeping = undefined;
+      });
+    }, leaseMs / 4);
     timer.unref();
     return {
       ...books,
       recovered,
-      close: () => {
+      close: async () => {
         clearInterval(timer);
-        close();
-        lock.release();
+        await sweeping;
+        // What is still open now is ended by another node's next sweep or by the next start.
+        await lease.end().catch(onError);
+        await books.close().catch(onError);
+        lock?.release();
       },
     };
   } catch (error) {
-    books?.close();
-    lock.release();
+    await database?.close();
+    lock?.release();
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import type { Account, ApiKey } from '../accounts/accounts.ts';
-import type { Entry, UsageRow } from './ledger.ts';
+import type { Entry, UsageRow } from './entries.ts';
 import { formatCredits, type QuarterCredits } from './price.ts';
 
 /** What operators get to see of the books, on the command line and over HTTP alike. Times are ISO 8601, UTC. */

@@ -66,10 +66,10 @@ export class Purchases {
   }
 
   /**
-   * `body`: the bytes as they came. Throws when money was paid that cannot be booked, so that Stripe says it
+   * `body`: the bytes as they came. Rejects when money was paid that cannot be booked, so that Stripe says it
    * again and the operator learns of it.
    */
-  receive(body: Buffer, signature: string): WebhookOutcome {
+  async receive(body: Buffer, signature: string): Promise<WebhookOutcome> {
     const event = this.#verify(body, signature);
     if (!event) return { outcome: 'refused' };
     if (
@@ -87,7 +87,7 @@ export class Purchases {
     const amount = Number(quarter_credits);
     if (!isQuarterCredits(amount))
       throw new Error(`Session ${session.id} sold ${quarter_credits} quarter credits.`);
-    const { outcome } = this.#ledger.post(account, {
+    const { outcome } = await this.#ledger.post(account, {
       kind: 'purchase',
       amount,
       reference: `stripe ${session.id}`,

@@ -9,7 +9,7 @@ import { dayArgument, type Form, formOption, render } from './options.ts';
 
 export interface BooksCommandDependencies {
   /** Opens the books for one command; it is closed when the command ends. */
-  readonly open: () => Books;
+  readonly open: () => Promise<Books>;
   readonly out: { write(text: string): unknown };
 }
 
@@ -32,23 +32,23 @@ function wholeArgument(text: string): number {
  */
 export function booksCommands({ open, out }: BooksCommandDependencies): Command[] {
   const using = async <T>(work: (books: Books) => T | Promise<T>): Promise<T> => {
-    const books = open();
+    const books = await open();
     try {
       return await work(books);
     } finally {
-      books.close();
+      await books.close();
     }
   };
   const accountRowOf = async ({ accounts, ledger }: Books, idOrName: string) => {
-    const account = accounts.resolve(idOrName);
+    const account = await accounts.resolve(idOrName);
     const { credits, freeCalls } = await ledger.balance(account.id);
     return accountRow(account, credits, freeCalls);
   };
   const post = (idOrName: string, request: PostRequest) =>
-    using(({ accounts, ledger, audit }) => {
-      const { id } = accounts.resolve(idOrName);
-      const { outcome, balance } = ledger.post(id, request);
-      if (outcome === 'posted') audit.write(postDeed(id, request));
+    using(async ({ accounts, ledger, audit }) => {
+      const { id } = await accounts.resolve(idOrName);
+      const { outcome, balance } = await ledger.post(id, request);
+      if (outcome === 'posted') await audit.write(postDeed(id, request));
       const rest = `the balance of ${id} is ${formatCredits(balance)}`;
       if (outcome === 'insufficient') {
         throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
@@ -63,7 +63,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .addOption(formOption())
     .action(({ format }: { format: Form }) =>
       using(async (books) => {
-        const rows = books.accounts.list().map(({ id }) => accountRowOf(books, id));
+        const rows = (await books.accounts.list()).map(({ id }) => accountRowOf(books, id));
         out.write(render(await Promise.all(rows), format));
       }),
     );
@@ -73,14 +73,14 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .argument('<name>', 'for people; need not be unique')
     .option('--credits <amount>', 'credits to begin with', amountArgument)
     .action((name: string, { credits }: { credits?: QuarterCredits }) =>
-      using((books) => {
-        const { id } = books.accounts.create(name);
-        const { key } = books.accounts.createKey(id, 'first');
-        books.audit.write({ action: 'account.create', subject: id });
+      using(async (books) => {
+        const { id } = await books.accounts.create(name);
+        const { key } = await books.accounts.createKey(id, 'first');
+        await books.audit.write({ action: 'account.create', subject: id });
         if (credits) {
           const grant = { kind: 'grant', amount: credits, note: 'account created' } as const;
-          books.ledger.post(id, grant);
-          books.audit.write(postDeed(id, grant));
+          await books.ledger.post(id, grant);
+          await books.audit.write(postDeed(id, grant));
         }
         out.write(`account ${id}\nkey     ${key}\n`);
       }),
@@ -93,9 +93,9 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .argument('<account>')
     .addOption(formOption())
     .action((account: string, { format }: { format: Form }) =>
-      using((books) => {
-        const rows = books.accounts.keys(books.accounts.resolve(account).id).map(keyRow);
-        out.write(render(rows, format));
+      using(async (books) => {
+        const { id } = await books.accounts.resolve(account);
+        out.write(render((await books.accounts.keys(id)).map(keyRow), format));
       }),
     );
   keys
@@ -104,9 +104,10 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .argument('<account>')
     .option('--label <text>', 'what it is for', '')
     .action((account: string, { label }: { label: string }) =>
-      using((books) => {
-        const { id, key } = books.accounts.createKey(books.accounts.resolve(account).id, label);
-        books.audit.write({ action: 'key.create', subject: id });
+      using(async (books) => {
+        const owner = await books.accounts.resolve(account);
+        const { id, key } = await books.accounts.createKey(owner.id, label);
+        await books.audit.write({ action: 'key.create', subject: id });
         out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
@@ -115,11 +116,11 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .description('stop a key from working; a running server knows at once')
     .argument('<key-id>', 'from `cutout keys list`')
     .action((id: string) =>
-      using((books) => {
-        if (!books.accounts.revokeKey(id)) {
+      using(async (books) => {
+        if (!(await books.accounts.revokeKey(id))) {
           throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
         }
-        books.audit.write({ action: 'key.revoke', subject: id });
+        await books.audit.write({ action: 'key.revoke', subject: id });
         out.write(`Key ${id} is revoked.\n`);
       }),
     );
@@ -156,9 +157,9 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .option('--note <text>', 'why')
     .action((account: string, reservation: number, { note }: { note?: string }) =>
       using(async (books) => {
-        const { id } = books.accounts.resolve(account);
-        const done = books.ledger.refund(id, reservation, note);
-        if (done) books.audit.write(refundDeed(id, reservation, note));
+        const { id } = await books.accounts.resolve(account);
+        const done = await books.ledger.refund(id, reservation, note);
+        if (done) await books.audit.write(refundDeed(id, reservation, note));
         const balance = formatCredits((await books.ledger.balance(id)).credits);
         out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
       }),
@@ -171,8 +172,9 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .option('--to <day>', 'UTC day before which it ends', dayArgument)
     .addOption(formOption())
     .action((account: string, options: { from?: number; to?: number; format: Form }) =>
-      using((books) => {
-        const entries = books.ledger.statement(books.accounts.resolve(account).id, options);
+      using(async (books) => {
+        const { id } = await books.accounts.resolve(account);
+        const entries = await books.ledger.statement(id, options);
         out.write(render(entries.map(entryRow), options.format));
       }),
     );
@@ -180,8 +182,8 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .command('verify')
     .description('recompute every balance from its entries')
     .action(() =>
-      using(({ ledger }) => {
-        const wrong = ledger.verify();
+      using(async ({ ledger }) => {
+        const wrong = await ledger.verify();
         if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
         out.write('The books agree with themselves.\n');
       }),
@@ -194,9 +196,10 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .option('--to <day>', 'UTC day before which it ends', dayArgument)
     .addOption(formOption())
     .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
-      using((books) => {
-        const id = account === undefined ? undefined : books.accounts.resolve(account).id;
-        out.write(render(books.ledger.usage(options, id).map(usageRow), options.format));
+      using(async (books) => {
+        const owner = account === undefined ? undefined : await books.accounts.resolve(account);
+        const rows = await books.ledger.usage(options, owner?.id);
+        out.write(render(rows.map(usageRow), options.format));
       }),
     );
 

@@ -10,9 +10,8 @@ import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
 import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
-import { billingOf, improveOf } from './parts.ts';
+import { billingOf, improveOf, storeOf } from './parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './run.ts';
-import { sqliteAddon } from './sqlite.ts';
 
 const { stdin, stdout, stderr } = process;
 
@@ -58,8 +57,7 @@ export function addCommands(
     }),
   );
 
-  const open = () =>
-    openBooks({ dataDir: config.dataDir, nativeBinding: sqliteAddon, billing: billingOf(config) });
+  const open = () => openBooks({ ...storeOf(config), billing: billingOf(config) });
   for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
 
   program
@@ -67,8 +65,8 @@ export function addCommands(
     .description('print a link that opens the console once, within the hour')
     .action(() => printLink(config, open, stdout));
 
-  const openImages = () => {
-    const { database, close } = open();
+  const openImages = async () => {
+    const { database, close } = await open();
     return { improve: openImprove(improveOf(config, database)), close };
   };
   program.addCommand(improveCommand({ open: openImages, out: stdout }));

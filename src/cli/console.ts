@@ -12,7 +12,6 @@ import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { RateLimit } from '../limits/rate.ts';
-import { SignInTable } from '../store/signInTable.ts';
 
 /** The providers as configured. Their library is loaded only where there is one. */
 async function providersOf(config: Config): Promise<Provider[]> {
@@ -37,7 +36,7 @@ async function providersOf(config: Config): Promise<Provider[]> {
 export interface OpenConsole {
   readonly parts: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
   /** A one-time link's token for the local account; undefined where people sign in with a provider. */
-  readonly link: () => string | undefined;
+  readonly link: () => Promise<string | undefined>;
 }
 
 /** What the console needs, from the parts of the server. */
@@ -54,7 +53,7 @@ export async function openConsole(
   const { books, improve, rate, attempts, purchases } = parts;
   const { accounts, ledger, audit, database } = books;
   const secure = config.publicUrl?.startsWith('https:') ?? false;
-  const signIns = new SignIns(new SignInTable(database), accounts, Date.now);
+  const signIns = new SignIns(database, Date.now);
   const providers = await providersOf(config);
   const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
   return {
@@ -76,6 +75,6 @@ export async function openConsole(
       origin: config.publicUrl,
       returnUrl: `${config.publicUrl ?? ''}/console`,
     },
-    link: () => (providers.length > 0 ? undefined : signIns.createLink(localAccountId)),
+    link: async () => (providers.length > 0 ? undefined : signIns.createLink(localAccountId)),
   };
 }

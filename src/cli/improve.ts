@@ -8,7 +8,7 @@ import { dayArgument, type Form, formOption, render } from './options.ts';
 
 export interface ImproveCommandDependencies {
   /** Opens the images for one command. */
-  readonly open: () => { readonly improve: Improve; close(): void };
+  readonly open: () => Promise<{ readonly improve: Improve; close(): Promise<void> }>;
   readonly out: { write(text: string): unknown };
 }
 
@@ -35,11 +35,11 @@ const imageRow = (image: HandedIn): Row => ({
 /** `cutout improve list | export | delete`: the images customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
   const using = async (work: (improve: Improve) => Promise<void>): Promise<void> => {
-    const opened = open();
+    const opened = await open();
     try {
       await work(opened.improve);
     } finally {
-      opened.close();
+      await opened.close();
     }
   };
   const filtered = (command: Command) =>
@@ -54,7 +54,7 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
   filtered(command.command('list').description('the images, oldest first').addOption(formOption())).action(
     ({ format, ...filter }: Filter & { format: Form }) =>
       using(async (improve) => {
-        out.write(render(improve.list(query(filter)).map(imageRow), format));
+        out.write(render((await improve.list(query(filter))).map(imageRow), format));
       }),
   );
   filtered(
@@ -67,7 +67,7 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
       await mkdir(folder, { recursive: true });
       const facts: string[] = [];
       const lost: string[] = [];
-      for (const image of improve.list(query(filter))) {
+      for (const image of await improve.list(query(filter))) {
         const bytes = await improve.bytes(image);
         if (!bytes) {
           lost.push(image.id);

@@ -3,20 +3,19 @@ import { linkMinutes, SignIns } from '../accounts/signIns.ts';
 import type { Books } from '../billing/books.ts';
 import type { Config } from '../config.ts';
 import { UserError } from '../errors.ts';
-import { SignInTable } from '../store/signInTable.ts';
 import type { Output } from './models_progress.ts';
 
 /** `cutout console`: a one-time link to the console of the local account, for a server that runs on these books. */
-export function printLink(config: Config, open: () => Books, out: Output): void {
-  const books = open();
+export async function printLink(config: Config, open: () => Promise<Books>, out: Output): Promise<void> {
+  const books = await open();
   try {
     const { accounts, database } = books;
-    if (!accounts.find(localAccountId))
+    if (!(await accounts.find(localAccountId)))
       throw new UserError('There is no local account yet: `cutout serve` makes it on its first start.');
-    const token = new SignIns(new SignInTable(database), accounts, Date.now).createLink(localAccountId);
+    const token = await new SignIns(database, Date.now).createLink(localAccountId);
     const url = config.publicUrl ?? `http://127.0.0.1:${config.port}`;
     out.write(`${url}/console#${token}\nIt opens once, within ${linkMinutes} minutes.\n`);
   } finally {
-    books.close();
+    await books.close();
   }
 }

@@ -2,13 +2,22 @@ import { type BillingOptions, standardBilling } from '../billing/price.ts';
 import type { PurchaseOptions } from '../billing/purchases.ts';
 import type { Config } from '../config.ts';
 import type { OpenImproveOptions } from '../improve/open.ts';
-import type { Database } from '../store/sqlite.ts';
+import type { Sql } from '../store/database.ts';
+import type { StoreOptions } from '../store/open.ts';
+import { sqliteAddon } from './sqlite.ts';
 
 /** Prices and free previews as configured. A reservation outlives every request. */
 export const billingOf = (config: Config): BillingOptions => ({
   prices: { preview: config.pricePreview, full: config.priceFull },
   freePreviews: { perMonth: config.freePreviewsMonth, perDay: config.freePreviewsDay },
   reservationSeconds: Math.max(standardBilling.reservationSeconds, 2 * config.timeout),
+});
+
+/** Where the books lie. */
+export const storeOf = ({ dataDir, databaseUrl }: Config): StoreOptions => ({
+  dataDir,
+  databaseUrl,
+  nativeBinding: sqliteAddon,
 });
 
 /** Undefined when nothing is sold. */
@@ -19,7 +28,7 @@ export function purchasesOf(config: Config): PurchaseOptions | undefined {
   return { packs, secretKey, webhookSecret, successUrl, cancelUrl };
 }
 
-export function improveOf(config: Config, database: Database): OpenImproveOptions {
+export function improveOf(config: Config, database: Sql): OpenImproveOptions {
   const { improvePerDay: perDay, improveDir: folder, s3Region: region } = config;
   const { s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = config;
   const complete = endpoint && accessKeyId && secretAccessKey;

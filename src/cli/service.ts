@@ -37,8 +37,7 @@ import { configureImages } from './images.ts';
 import type { Output } from './models_progress.ts';
 import { type Observers, openObservers } from './observe.ts';
 import { pagesFolder } from './pages.ts';
-import { billingOf, improveOf, purchasesOf } from './parts.ts';
-import { sqliteAddon } from './sqlite.ts';
+import { billingOf, improveOf, purchasesOf, storeOf } from './parts.ts';
 import { version } from './version.ts';
 
 /** Credits of the local account: enough for a private install never to run out. */
@@ -153,9 +152,8 @@ export async function runService(
   { logger, health, stopping, opening, out }: ServiceParts,
 ): Promise<void> {
   const { dataDir, timeout, host, port } = config;
-  const books = serveBooks({
-    dataDir,
-    nativeBinding: sqliteAddon,
+  const books = await serveBooks({
+    ...storeOf(config),
     billing: billingOf(config),
     onError: (error) => logger.error({ err: error }, 'books'),
   });
@@ -181,7 +179,7 @@ export async function runService(
       results: () => results.stats,
       reservations: () => ledger.openReservations(),
     });
-    const local = ensureLocalAccount({
+    const local = await ensureLocalAccount({
       accounts,
       ledger,
       dataDir,
@@ -288,7 +286,7 @@ export async function runService(
       timeout,
     });
     health.ready();
-    out.write(banner(config, server, opened, local, people.link(), observers.metricsUrl));
+    out.write(banner(config, server, opened, local, await people.link(), observers.metricsUrl));
     await new Promise<void>((resolve) => {
       if (stopping.aborted) resolve();
       stopping.addEventListener('abort', () => resolve(), { once: true });
@@ -304,7 +302,7 @@ export async function runService(
     await observers?.close();
     results.clear();
     stopSweeping();
-    books.close();
+    await books.close();
     if (stopping.aborted) logger.info({ inTime }, 'stopped');
   }
 }

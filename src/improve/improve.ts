@@ -64,24 +64,24 @@ export class Improve {
       tag: label(image.tag),
     };
     // The row first: it takes the place in the day's count, also against calls at the same time.
-    if (!table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay)) {
+    if (!(await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay))) {
       return { outcome: 'refused', retryAfter: Math.max(1, Math.ceil((day + dayMilliseconds - at) / 1000)) };
     }
     try {
       await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
     } catch (error) {
-      table.delete(id);
+      await table.delete(id);
       throw error;
     }
-    table.markStored(id);
+    await table.markStored(id);
     return { outcome: 'kept', id };
   }
 
-  list(query: ImproveQuery = {}): HandedIn[] {
+  list(query: ImproveQuery = {}): Promise<HandedIn[]> {
     return this.#options.table.list(query);
   }
 
-  get(id: string): HandedIn | undefined {
+  get(id: string): Promise<HandedIn | undefined> {
     return this.#options.table.get(id);
   }
 
@@ -92,20 +92,20 @@ export class Improve {
 
   /** False when there is no such image. The bytes go first: a row without them can be deleted again. */
   async delete(id: string): Promise<boolean> {
-    const row = this.#options.table.get(id);
+    const row = await this.#options.table.get(id);
     if (!row) return false;
     await this.#options.bucket.delete(row.object);
-    this.#options.table.delete(id);
+    await this.#options.table.delete(id);
     return true;
   }
 
   /** Removes what a server that died left half handed in. Gives how many. */
   async sweep(): Promise<number> {
     const { table, bucket, now } = this.#options;
-    const lost = table.pending(now() - lostMilliseconds);
+    const lost = await table.pending(now() - lostMilliseconds);
     for (const { id, object } of lost) {
       await bucket.delete(object);
-      table.delete(id);
+      await table.delete(id);
     }
     return lost.length;
   }

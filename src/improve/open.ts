@@ -1,11 +1,11 @@
+import type { Sql } from '../store/database.ts';
 import { ImproveTable } from '../store/improveTable.ts';
-import type { Database } from '../store/sqlite.ts';
 import { folderBucket } from './folder.ts';
 import { Improve } from './improve.ts';
 import { type S3Options, s3Bucket } from './s3.ts';
 
 export interface OpenImproveOptions {
-  readonly database: Database;
+  readonly database: Sql;
   readonly perDay: number;
   readonly folder: string;
   /** Instead of the folder. */

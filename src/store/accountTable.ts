@@ -1,4 +1,4 @@
-import type { Database, Statement } from './sqlite.ts';
+import type { Sql } from './database.ts';
 
 export interface AccountRow {
   readonly id: string;
@@ -27,120 +27,118 @@ export interface KeyCandidate extends AccountRow {
   readonly revokedAt: number | null;
 }
 
-const accountColumns =
-  'account.id, account.name, account.email, account.created_at AS createdAt, account.deleted_at AS deletedAt';
-const keyColumns = `id, account_id AS accountId, prefix, label, created_at AS createdAt,
-  last_used_at AS lastUsedAt, revoked_at AS revokedAt`;
+const accountColumns = `account.id, account.name, account.email, account.created_at AS "createdAt",
+  account.deleted_at AS "deletedAt"`;
+const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS "createdAt",
+  last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
 
 /** Rows of `account` and `api_key`; what they mean is src/accounts' business. */
 export class AccountTable {
-  readonly #database: Database;
-  readonly #candidates: Statement<[bucket: number], KeyCandidate>;
+  readonly #sql: Sql;
 
-  constructor(database: Database) {
-    this.#database = database;
-    this.#candidates = database.prepare(
-      `SELECT api_key.id AS keyId, api_key.hash, api_key.revoked_at AS revokedAt,
-              ${accountColumns}
-       FROM api_key JOIN account ON account.id = api_key.account_id WHERE api_key.bucket = ?`,
-    );
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
   /** False when the id is taken. */
-  insertAccount({ id, name, email, createdAt }: Omit<AccountRow, 'deletedAt'>): boolean {
-    const insert = this.#database.prepare<[string, string, string | null, number]>(
-      'INSERT INTO account (id, name, email, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  async insertAccount({ id, name, email, createdAt }: Omit<AccountRow, 'deletedAt'>): Promise<boolean> {
+    const inserted = await this.#sql.run(
+      `INSERT INTO account (id, name, email, created_at) VALUES (@id, @name, @email, @createdAt)
+       ON CONFLICT DO NOTHING`,
+      { id, name, email, createdAt },
     );
-    return insert.run(id, name, email, createdAt).changes === 1;
+    return inserted === 1;
   }
 
   /** Name and address as the provider says them now. */
-  updatePerson(id: string, name: string, email: string | null): void {
-    this.#database
-      .prepare<[string, string | null, string]>('UPDATE account SET name = ?, email = ? WHERE id = ?')
-      .run(name, email, id);
+  async updatePerson(id: string, name: string, email: string | null): Promise<void> {
+    await this.#sql.run('UPDATE account SET name = @name, email = @email WHERE id = @id', {
+      id,
+      name,
+      email,
+    });
   }
 
   /** Forgets who the account belonged to and revokes its keys, at once. */
-  erase(id: string, name: string, at: number): void {
-    this.#database
-      .transaction(() => {
-        this.#database
-          .prepare<[string, number, string]>(
-            'UPDATE account SET name = ?, email = NULL, deleted_at = coalesce(deleted_at, ?) WHERE id = ?',
-          )
-          .run(name, at, id);
-        this.#database
-          .prepare<[number, string]>(
-            "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?), label = '' WHERE account_id = ?",
-          )
-          .run(at, id);
-        this.#database.prepare<[string]>('DELETE FROM identity WHERE account_id = ?').run(id);
-        this.#database.prepare<[string]>('DELETE FROM console_link WHERE account_id = ?').run(id);
-      })
-      .immediate();
+  erase(id: string, name: string, at: number): Promise<void> {
+    return this.#sql.transaction(async (sql) => {
+      await sql.run(
+        `UPDATE account SET name = @name, email = NULL, deleted_at = coalesce(deleted_at, @at) WHERE id = @id`,
+        { id, name, at },
+      );
+      await sql.run(
+        `UPDATE api_key SET revoked_at = coalesce(revoked_at, @at), label = '' WHERE account_id = @id`,
+        { id, at },
+      );
+      await sql.run('DELETE FROM identity WHERE account_id = @id', { id });
+      await sql.run('DELETE FROM console_link WHERE account_id = @id', { id });
+    });
   }
 
-  account(id: string): AccountRow | undefined {
-    return this.#database
-      .prepare<[string], AccountRow>(`SELECT ${accountColumns} FROM account WHERE id = ?`)
-      .get(id);
+  account(id: string): Promise<AccountRow | undefined> {
+    return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id`, { id });
   }
 
-  accounts(): AccountRow[] {
-    return this.#database
-      .prepare<[], AccountRow>(`SELECT ${accountColumns} FROM account ORDER BY created_at, id`)
-      .all();
+  accounts(): Promise<AccountRow[]> {
+    return this.#sql.all(`SELECT ${accountColumns} FROM account ORDER BY created_at, id`);
   }
 
-  accountsNamed(name: string): AccountRow[] {
-    return this.#database
-      .prepare<[string], AccountRow>(
-        `SELECT ${accountColumns} FROM account WHERE name = ? ORDER BY created_at, id`,
-      )
-      .all(name);
+  accountsNamed(name: string): Promise<AccountRow[]> {
+    return this.#sql.all(`SELECT ${accountColumns} FROM account WHERE name = @name ORDER BY created_at, id`, {
+      name,
+    });
   }
 
   /** False when this very key exists already, for whatever account. */
-  insertKey(row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>, bucket: number, hash: Buffer): boolean {
-    const insert = this.#database.prepare<[string, string, number, Buffer, string, string, number]>(
+  async insertKey(
+    row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>,
+    bucket: number,
+    hash: Buffer,
+  ): Promise<boolean> {
+    const inserted = await this.#sql.run(
       `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING`,
+       VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
+      { ...row, bucket, hash },
     );
-    return (
-      insert.run(row.id, row.accountId, bucket, hash, row.prefix, row.label, row.createdAt).changes === 1
+    return inserted === 1;
+  }
+
+  keys(accountId: string): Promise<KeyRow[]> {
+    return this.#sql.all(
+      `SELECT ${keyColumns} FROM api_key WHERE account_id = @accountId ORDER BY created_at, id`,
+      { accountId },
     );
   }
 
-  keys(accountId: string): KeyRow[] {
-    return this.#database
-      .prepare<[string], KeyRow>(
-        `SELECT ${keyColumns} FROM api_key WHERE account_id = ? ORDER BY created_at, id`,
-      )
-      .all(accountId);
-  }
-
-  candidates(bucket: number): KeyCandidate[] {
-    return this.#candidates.all(bucket);
+  candidates(bucket: number): Promise<KeyCandidate[]> {
+    return this.#sql.all(
+      `SELECT api_key.id AS "keyId", api_key.hash, api_key.revoked_at AS "revokedAt", ${accountColumns}
+       FROM api_key JOIN account ON account.id = api_key.account_id WHERE api_key.bucket = @bucket`,
+      { bucket },
+    );
   }
 
   /** False when there is no such key or it was revoked before. */
-  revokeKey(id: string, at: number): boolean {
-    const revoke = this.#database.prepare<[number, string]>(
-      'UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL',
+  async revokeKey(id: string, at: number): Promise<boolean> {
+    const revoked = await this.#sql.run(
+      'UPDATE api_key SET revoked_at = @at WHERE id = @id AND revoked_at IS NULL',
+      { id, at },
     );
-    return revoke.run(at, id).changes === 1;
+    return revoked === 1;
   }
 
   /** One transaction for all; a time never moves back. */
-  writeUse(uses: ReadonlyMap<string, number>): void {
-    const update = this.#database.prepare<{ id: string; at: number }>(
-      'UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), @at) WHERE id = @id',
-    );
-    this.#database
-      .transaction(() => {
-        for (const [id, at] of uses) update.run({ id, at });
-      })
-      .immediate();
+  writeUse(uses: ReadonlyMap<string, number>): Promise<void> {
+    // In one order for all nodes, so that none waits for another that waits for it.
+    const ordered = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return this.#sql.transaction(async (sql) => {
+      for (const [id, at] of ordered) {
+        await sql.run(
+          `UPDATE api_key SET last_used_at = @at
+           WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @at)`,
+          { id, at },
+        );
+      }
+    });
   }
 }

@@ -1,4 +1,4 @@
-import type { Database } from './sqlite.ts';
+import type { Sql } from './database.ts';
 
 export interface AuditRow {
   readonly id: number;
@@ -13,27 +13,26 @@ export interface AuditRow {
 
 /** Rows of `audit`, which are only ever added. */
 export class AuditTable {
-  readonly #database: Database;
+  readonly #sql: Sql;
 
-  constructor(database: Database) {
-    this.#database = database;
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
-  insert(row: Omit<AuditRow, 'id'>): void {
-    this.#database
-      .prepare<[Omit<AuditRow, 'id'>]>(
-        `INSERT INTO audit (at, actor, action, subject, detail, address)
-         VALUES (@at, @actor, @action, @subject, @detail, @address)`,
-      )
-      .run(row);
+  async insert(row: Omit<AuditRow, 'id'>): Promise<void> {
+    await this.#sql.run(
+      `INSERT INTO audit (at, actor, action, subject, detail, address)
+       VALUES (@at, @actor, @action, @subject, @detail, @address)`,
+      { ...row },
+    );
   }
 
   /** Newest first, those older than entry `before`. */
-  list(before: number, limit: number): AuditRow[] {
-    return this.#database
-      .prepare<[number, number], AuditRow>(
-        'SELECT id, at, actor, action, subject, detail, address FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?',
-      )
-      .all(before, limit);
+  list(before: number, limit: number): Promise<AuditRow[]> {
+    return this.#sql.all(
+      `SELECT id, at, actor, action, subject, detail, address FROM audit WHERE id < @before
+       ORDER BY id DESC LIMIT @limit`,
+      { before, limit },
+    );
   }
 }

@@ -2,6 +2,7 @@ import { UserError } from '../errors.ts';
 
 export type StoreCode =
   | 'STORE_OPEN'
+  | 'STORE_UNAVAILABLE'
   | 'STORE_IN_USE'
   | 'STORE_NEWER'
   | 'STORE_CHANGED'

@@ -1,4 +1,4 @@
-import type { Database } from './sqlite.ts';
+import type { Sql } from './database.ts';
 
 export interface ImproveRow {
   /** UUID v4. */
@@ -27,62 +27,70 @@ export interface ImproveQuery {
   readonly to?: number | undefined;
 }
 
-const columns = `id, account_id AS accountId, at, object, type, bytes, width, height, sha256, filename, tag`;
+const columns = `id, account_id AS "accountId", at, object, type, bytes, width, height, sha256, filename, tag`;
 
 /** Rows of `improve_image`; what they mean is src/improve's business. */
 export class ImproveTable {
-  readonly #database: Database;
+  readonly #sql: Sql;
 
-  constructor(database: Database) {
-    this.#database = database;
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
   /** False, and nothing done, when the account has `limit` rows since `since`. */
-  insertPending(row: ImproveRow, since: number, limit: number): boolean {
-    const insert = this.#database.prepare<{ since: number; limit: number } & ImproveRow>(
-      `INSERT INTO improve_image
-         (id, account_id, at, object, stored, type, bytes, width, height, sha256, filename, tag)
-       SELECT @id, @accountId, @at, @object, 0, @type, @bytes, @width, @height, @sha256, @filename, @tag
-       WHERE (SELECT count(*) FROM improve_image WHERE account_id = @accountId AND at >= @since) < @limit`,
-    );
-    return insert.run({ ...row, since, limit }).changes === 1;
+  insertPending(row: ImproveRow, since: number, limit: number): Promise<boolean> {
+    const { accountId } = row;
+    return this.#sql.transaction(async (sql) => {
+      // Calls of one account, on whatever node, count one after the other.
+      await sql.get(`SELECT id FROM account WHERE id = @accountId${sql.dialect.forUpdate}`, { accountId });
+      const counted = await sql.get<{ rows: number }>(
+        'SELECT count(*) AS rows FROM improve_image WHERE account_id = @accountId AND at >= @since',
+        { accountId, since },
+      );
+      if ((counted?.rows ?? 0) >= limit) return false;
+      await sql.run(
+        `INSERT INTO improve_image
+           (id, account_id, at, object, stored, type, bytes, width, height, sha256, filename, tag)
+         VALUES (@id, @accountId, @at, @object, 0, @type, @bytes, @width, @height, @sha256, @filename, @tag)`,
+        { ...row },
+      );
+      return true;
+    });
   }
 
-  markStored(id: string): void {
-    this.#database.prepare<[string]>('UPDATE improve_image SET stored = 1 WHERE id = ?').run(id);
+  async markStored(id: string): Promise<void> {
+    await this.#sql.run('UPDATE improve_image SET stored = 1 WHERE id = @id', { id });
   }
 
   /** Rows whose bytes never arrived, made before `before`. */
-  pending(before: number): ImproveRow[] {
-    return this.#database
-      .prepare<[number], ImproveRow>(`SELECT ${columns} FROM improve_image WHERE stored = 0 AND at < ?`)
-      .all(before);
+  pending(before: number): Promise<ImproveRow[]> {
+    return this.#sql.all(`SELECT ${columns} FROM improve_image WHERE stored = 0 AND at < @before`, {
+      before,
+    });
   }
 
-  get(id: string): ImproveRow | undefined {
-    return this.#database
-      .prepare<[string], ImproveRow>(`SELECT ${columns} FROM improve_image WHERE id = ? AND stored = 1`)
-      .get(id);
+  get(id: string): Promise<ImproveRow | undefined> {
+    return this.#sql.get(`SELECT ${columns} FROM improve_image WHERE id = @id AND stored = 1`, { id });
   }
 
   /** Oldest first. */
-  list({ accountId, tag, from, to }: ImproveQuery): ImproveRow[] {
-    return this.#database
-      .prepare<Record<'accountId' | 'tag', string | null> & Record<'from' | 'to', number>, ImproveRow>(
-        `SELECT ${columns} FROM improve_image
-         WHERE stored = 1 AND at >= @from AND at < @to
-           AND (@accountId IS NULL OR account_id = @accountId) AND (@tag IS NULL OR tag = @tag)
-         ORDER BY at, id`,
-      )
-      .all({
+  list({ accountId, tag, from, to }: ImproveQuery): Promise<ImproveRow[]> {
+    return this.#sql.all(
+      `SELECT ${columns} FROM improve_image
+       WHERE stored = 1 AND at >= @from AND at < @to
+         AND (CAST(@accountId AS TEXT) IS NULL OR account_id = @accountId)
+         AND (CAST(@tag AS TEXT) IS NULL OR tag = @tag)
+       ORDER BY at, id`,
+      {
         accountId: accountId ?? null,
         tag: tag ?? null,
         from: from ?? 0,
         to: to ?? Number.MAX_SAFE_INTEGER,
-      });
+      },
+    );
   }
 
-  delete(id: string): void {
-    this.#database.prepare<[string]>('DELETE FROM improve_image WHERE id = ?').run(id);
+  async delete(id: string): Promise<void> {
+    await this.#sql.run('DELETE FROM improve_image WHERE id = @id', { id });
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Database, SchemaSql } from './database.ts';
 import { StoreError } from './error.ts';
 import { type Migration, migrations } from './migrations/index.ts';
-import type { Database } from './sqlite.ts';
 
 interface Applied {
   readonly version: number;
@@ -10,37 +10,48 @@ interface Applied {
 
 const checksum = (sql: string) => createHash('sha256').update(sql).digest('hex');
 
+export interface Migrated {
+  /** Of the schema, before and now; 0 = there was none. */
+  readonly from: number;
+  readonly to: number;
+}
+
 /**
- * Applies what is missing, in order, all or nothing. Versions count from 1 without gaps. Refuses a database
- * that a newer program wrote, and one whose applied steps differ from those this program knows.
+ * Applies what is missing, in order, all or nothing, once for all who start at the same time. Versions count from 1
+ * without gaps. Refuses a database that a newer program wrote (STORE_NEWER), and one whose applied steps differ from
+ * those this program knows (STORE_CHANGED).
  */
-export function migrate(database: Database, steps: readonly Migration[] = migrations): void {
-  database.exec(`CREATE TABLE IF NOT EXISTS migration (
-    version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL
-  ) STRICT`);
-  const apply = database.transaction(() => {
-    const applied = database
-      .prepare<[], Applied>('SELECT version, checksum FROM migration ORDER BY version')
-      .all();
+export const migrate = (database: Database, steps: readonly Migration[] = migrations): Promise<Migrated> =>
+  database.exclusive(async (sql) => {
+    const applied = await appliedSteps(sql);
     if (applied.length > steps.length) {
       throw new StoreError(
         'STORE_NEWER',
         `The database has schema version ${applied.length}, this program knows ${steps.length}: start the newer program, or restore an older copy.`,
       );
     }
-    const record = database.prepare('INSERT INTO migration VALUES (?, ?, ?, ?)');
     for (const [index, step] of steps.entries()) {
+      const version = index + 1;
       const known = applied[index];
       if (known === undefined) {
-        database.exec(step.sql);
-        record.run(index + 1, step.name, checksum(step.sql), Date.now());
-      } else if (known.version !== index + 1 || known.checksum !== checksum(step.sql)) {
+        await sql.script(step.sql);
+        await sql.run(
+          'INSERT INTO migration (version, name, checksum, applied_at) VALUES (@version, @name, @checksum, @at)',
+          { version, name: step.name, checksum: checksum(step.sql), at: Date.now() },
+        );
+      } else if (known.version !== version || known.checksum !== checksum(step.sql)) {
         throw new StoreError(
           'STORE_CHANGED',
-          `Step ${index + 1} (${step.name}) of the database's schema differs from this program's.`,
+          `Step ${version} (${step.name}) of the database's schema differs from this program's.`,
         );
       }
     }
+    return { from: applied.length, to: steps.length };
   });
-  apply.immediate();
+
+async function appliedSteps(sql: SchemaSql): Promise<Applied[]> {
+  await sql.script(`CREATE TABLE IF NOT EXISTS migration (
+    version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL
+  ) STRICT`);
+  return sql.all<Applied>('SELECT version, checksum FROM migration ORDER BY version');
 }

@@ -1,50 +1,45 @@
-import type { Database } from './sqlite.ts';
+import type { Sql } from './database.ts';
 
 /** Rows of `identity` and `console_link`; what they mean is src/accounts' business. */
 export class SignInTable {
-  readonly #database: Database;
+  readonly #sql: Sql;
 
-  constructor(database: Database) {
-    this.#database = database;
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
-  transaction<T>(work: () => T): T {
-    return this.#database.transaction(work).immediate();
+  async accountOf(issuer: string, subject: string): Promise<string | undefined> {
+    const found = await this.#sql.get<{ id: string }>(
+      'SELECT account_id AS id FROM identity WHERE issuer = @issuer AND subject = @subject',
+      { issuer, subject },
+    );
+    return found?.id;
   }
 
-  accountOf(issuer: string, subject: string): string | undefined {
-    return this.#database
-      .prepare<[string, string], { id: string }>(
-        'SELECT account_id AS id FROM identity WHERE issuer = ? AND subject = ?',
-      )
-      .get(issuer, subject)?.id;
+  async insertIdentity(issuer: string, subject: string, accountId: string, at: number): Promise<void> {
+    await this.#sql.run(
+      `INSERT INTO identity (issuer, subject, account_id, created_at)
+       VALUES (@issuer, @subject, @accountId, @at)`,
+      { issuer, subject, accountId, at },
+    );
   }
 
-  insertIdentity(issuer: string, subject: string, accountId: string, at: number): void {
-    this.#database
-      .prepare<[string, string, string, number]>(
-        'INSERT INTO identity (issuer, subject, account_id, created_at) VALUES (?, ?, ?, ?)',
-      )
-      .run(issuer, subject, accountId, at);
-  }
-
-  insertLink(hash: Buffer, accountId: string, expiresAt: number): void {
-    this.#database
-      .prepare<[Buffer, string, number]>(
-        'INSERT INTO console_link (hash, account_id, expires_at) VALUES (?, ?, ?)',
-      )
-      .run(hash, accountId, expiresAt);
+  async insertLink(hash: Buffer, accountId: string, expiresAt: number): Promise<void> {
+    await this.#sql.run(
+      'INSERT INTO console_link (hash, account_id, expires_at) VALUES (@hash, @accountId, @expiresAt)',
+      { hash, accountId, expiresAt },
+    );
   }
 
   /** Takes the link away; the account it opens when it is still good. Those that ran out go with it. */
-  takeLink(hash: Buffer, now: number): string | undefined {
-    return this.transaction(() => {
-      this.#database.prepare<[number]>('DELETE FROM console_link WHERE expires_at <= ?').run(now);
-      return this.#database
-        .prepare<[Buffer], { id: string }>(
-          'DELETE FROM console_link WHERE hash = ? RETURNING account_id AS id',
-        )
-        .get(hash)?.id;
+  takeLink(hash: Buffer, now: number): Promise<string | undefined> {
+    return this.#sql.transaction(async (sql) => {
+      await sql.run('DELETE FROM console_link WHERE expires_at <= @now', { now });
+      const taken = await sql.get<{ id: string }>(
+        'DELETE FROM console_link WHERE hash = @hash RETURNING account_id AS id',
+        { hash },
+      );
+      return taken?.id;
     });
   }
 }

@@ -1,11 +1,10 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
+import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { StoreError } from './error.ts';
-import { migrate } from './migrate.ts';
-
-export type Database = Sqlite.Database;
-export type Statement<Parameters extends unknown[], Row = unknown> = Sqlite.Statement<Parameters, Row>;
+import { Turns } from './turns.ts';
 
 export interface SqliteOptions {
   readonly file: string;
@@ -16,30 +15,160 @@ export interface SqliteOptions {
 /** Another process may hold the write lock for the length of an operator's command. */
 const busyMilliseconds = 5000;
 
+const dialect: Dialect = {
+  // A transaction that writes has the whole database to itself.
+  forUpdate: '',
+  clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+};
+
+type Statement = Sqlite.Statement<[Values], unknown>;
+
+/** The statements themselves, on one connection. */
+class Connection implements SchemaSql {
+  readonly dialect = dialect;
+  readonly #sqlite: Sqlite.Database;
+  /** By text: there are only as many as the program writes down. */
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(sqlite: Sqlite.Database) {
+    this.#sqlite = sqlite;
+  }
+
+  async all<Row>(text: string, values: Values = {}): Promise<Row[]> {
+    return this.#statement(text).all(values) as Row[];
+  }
+
+  async get<Row>(text: string, values: Values = {}): Promise<Row | undefined> {
+    return this.#statement(text).get(values) as Row | undefined;
+  }
+
+  async run(text: string, values: Values = {}): Promise<number> {
+    return this.#statement(text).run(values).changes;
+  }
+
+  async script(text: string): Promise<void> {
+    this.#sqlite.exec(text);
+  }
+
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return work(this);
+  }
+
+  #statement(text: string): Statement {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      statement = this.#sqlite.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+}
+
+/** SQLite itself is synchronous; what waits here waits for a transaction of this process to end. */
+class SqliteDatabase implements Database {
+  readonly dialect = dialect;
+  readonly name: string;
+  readonly #sqlite: Sqlite.Database;
+  readonly #connection: Connection;
+  readonly #turns = new Turns();
+
+  constructor(sqlite: Sqlite.Database) {
+    this.name = sqlite.name;
+    this.#sqlite = sqlite;
+    this.#connection = new Connection(sqlite);
+  }
+
+  all<Row>(text: string, values?: Values): Promise<Row[]> {
+    return this.#patiently(() => this.#connection.all<Row>(text, values));
+  }
+
+  get<Row>(text: string, values?: Values): Promise<Row | undefined> {
+    return this.#patiently(() => this.#connection.get<Row>(text, values));
+  }
+
+  run(text: string, values?: Values): Promise<number> {
+    return this.#patiently(() => this.#connection.run(text, values));
+  }
+
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#within('BEGIN IMMEDIATE', work);
+  }
+
+  exclusive<T>(work: (sql: SchemaSql) => Promise<T>): Promise<T> {
+    return this.#within('BEGIN IMMEDIATE', work);
+  }
+
+  snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#within('BEGIN', work);
+  }
+
+  async close(): Promise<void> {
+    this.#sqlite.close();
+  }
+
+  #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>): Promise<T> {
+    return this.#patiently(async () => {
+      this.#sqlite.exec(begin);
+      try {
+        const result = await work(this.#connection);
+        this.#sqlite.exec('COMMIT');
+        return result;
+      } catch (error) {
+        if (this.#sqlite.inTransaction) this.#sqlite.exec('ROLLBACK');
+        throw error;
+      }
+    });
+  }
+
+  /** While another process has the database; SQLite's own way to wait would hold this whole thread up. */
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns.one(async () => {
+      const until = performance.now() + busyMilliseconds;
+      for (;;) {
+        try {
+          return await work();
+        } catch (error) {
+          if (!isCode(error, 'SQLITE_BUSY', 'SQLITE_FULL')) throw error;
+          if (isCode(error, 'SQLITE_FULL') || performance.now() > until) throw unavailable(error);
+          await sleep(1 + Math.random() * 4);
+        }
+      }
+    });
+  }
+}
+
+const isCode = (error: unknown, ...codes: readonly string[]): error is Error =>
+  error instanceof Sqlite.SqliteError && codes.some((code) => error.code.startsWith(code));
+
+/** Nothing was done. */
+const unavailable = (cause: Error) =>
+  new StoreError('STORE_UNAVAILABLE', `The database cannot be written at the moment: ${cause.message}.`, {
+    cause,
+  });
+
 /**
- * Opens (or makes) the database, readable by its owner only, and brings its schema up to date.
+ * Opens (or makes) the database, readable by its owner only.
  *
  * WAL with synchronous=FULL: a commit that returned survives `kill -9` (NORMAL would too) and a power cut
  * (NORMAL would not). docs/decisions/0055 has the cost.
  */
 export function openSqlite(options: SqliteOptions): Database {
   const { file, nativeBinding } = options;
-  let database: Database | undefined;
+  let sqlite: Sqlite.Database | undefined;
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     // Made before SQLite opens it, so that it is at no moment readable by others; -wal and -shm get its mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
-    database = new Sqlite(file, { nativeBinding, timeout: busyMilliseconds });
-    database.pragma('journal_mode = WAL');
-    database.pragma('synchronous = FULL');
-    database.pragma('foreign_keys = ON');
-    database.pragma('trusted_schema = OFF');
-    migrate(database);
-    return database;
+    sqlite = new Sqlite(file, { nativeBinding, timeout: busyMilliseconds });
+    sqlite.pragma('journal_mode = WAL');
+    sqlite.pragma('synchronous = FULL');
+    sqlite.pragma('foreign_keys = ON');
+    sqlite.pragma('trusted_schema = OFF');
+    sqlite.pragma('busy_timeout = 0');
+    return new SqliteDatabase(sqlite);
   } catch (error) {
-    database?.close();
-    if (error instanceof StoreError) throw error;
+    sqlite?.close();
     const reason = error instanceof Error ? error.message : String(error);
     throw new StoreError('STORE_OPEN', `The database ${file} cannot be opened: ${reason}.`, { cause: error });
   }
@@ -55,7 +184,7 @@ export interface FolderLock {
  */
 export function lockFolder(folder: string, nativeBinding: string): FolderLock {
   const file = path.join(folder, 'server.lock');
-  let lock: Database | undefined;
+  let lock: Sqlite.Database | undefined;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     lock = new Sqlite(file, { nativeBinding, timeout: 0 });
@@ -63,7 +192,7 @@ export function lockFolder(folder: string, nativeBinding: string): FolderLock {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     lock?.close();
-    if (error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_BUSY')) {
+    if (isCode(error, 'SQLITE_BUSY')) {
       const message = `Another server already uses the data folder ${folder}; stop it or choose another folder.`;
       throw new StoreError('STORE_IN_USE', message, { cause: error });
     }

@@ -26,26 +26,26 @@ async function runAndKill(...args: string[]): Promise<string[]> {
 test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left open`, async (t) => {
   t.timeout(180_000);
   const dataDir = testFolder(t);
-  const setUp = openBooks({ dataDir, nativeBinding, billing: standardBilling });
-  const { id } = setUp.accounts.create('Test');
-  setUp.close();
+  const setUp = await openBooks({ dataDir, nativeBinding, billing: standardBilling });
+  const { id } = await setUp.accounts.create('Test');
+  await setUp.close();
   const said: string[] = [];
   let recovered = 0;
 
   for (let kill = 0; kill < kills; kill++) {
     said.push(...(await runAndKill(dataDir, id, `k${kill}`)));
     const onError = (error: unknown) => t.fail(String(error));
-    const books = serveBooks({ dataDir, nativeBinding, billing: standardBilling, onError });
+    const books = await serveBooks({ dataDir, nativeBinding, billing: standardBilling, onError });
     recovered += books.recovered;
-    t.is(books.ledger.openReservations(), 0);
-    t.deepEqual(books.ledger.verify(), []);
-    books.close();
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+    await books.close();
   }
 
-  const books = openBooks({ dataDir, nativeBinding, billing: standardBilling });
-  const entries = books.ledger.statement(id);
+  const books = await openBooks({ dataDir, nativeBinding, billing: standardBilling });
+  const entries = await books.ledger.statement(id);
   const balance = (await books.ledger.balance(id)).credits;
-  books.close();
+  await books.close();
 
   const reserves = new Map(
     entries.filter(({ kind }) => kind === 'reserve').map((entry) => [entry.id, entry]),

@@ -6,8 +6,8 @@ import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 
 async function shop(t: Cleanup) {
-  const books = testBooks(t);
-  const account = accountWith(books, 0);
+  const books = await testBooks(t);
+  const account = await accountWith(books, 0);
   const { options, asked } = await stripeLike(t);
   const purchases = new Purchases(options, books.ledger);
   const receive = (session: object, event: Parameters<typeof signedEvent>[1] = {}) => {
@@ -21,7 +21,7 @@ async function shop(t: Cleanup) {
   return { books, account, purchases, asked, receive, balance };
 }
 
-test('packs are read as they are written', (t) => {
+test('packs are read as they are written', async (t) => {
   t.deepEqual(parsePacks('50=9.00 EUR, 0.75=1usd,500=5000 JPY, 1=1.234 KWD'), [
     { id: '50', credits: credits(50), price: 900, currency: 'eur' },
     { id: '0.75', credits: credits(0.75), price: 100, currency: 'usd' },
@@ -42,7 +42,7 @@ for (const text of [
   '5=1 XYZ',
   '5=1 EUR,5=2 EUR',
 ]) {
-  test(`'${text}' is refused as packs`, (t) => {
+  test(`'${text}' is refused as packs`, async (t) => {
     t.throws(() => parsePacks(text), { name: 'UserError' });
   });
 }
@@ -67,27 +67,30 @@ test('a checkout carries the pack, the price and whom it is for', async (t) => {
 
 test('paid credits are posted once, however often and by whichever event Stripe says it', async (t) => {
   const { receive, account, balance, books } = await shop(t);
-  t.deepEqual(receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
-  t.is(receive({}).outcome, 'duplicate');
-  t.is(receive({}, { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' }).outcome, 'duplicate');
+  t.deepEqual(await receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
+  t.is((await receive({})).outcome, 'duplicate');
+  t.is(
+    (await receive({}, { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' })).outcome,
+    'duplicate',
+  );
   t.is(await balance(), credits(50));
-  t.is(receive({ id: 'cs_2' }, { id: 'evt_3' }).outcome, 'posted');
+  t.is((await receive({ id: 'cs_2' }, { id: 'evt_3' })).outcome, 'posted');
   t.is(await balance(), credits(100));
-  t.deepEqual(books.ledger.verify(), []);
+  t.deepEqual(await books.ledger.verify(), []);
 });
 
 test('nothing is posted before the money is there', async (t) => {
   const { receive, balance } = await shop(t);
-  t.is(receive({ payment_status: 'unpaid' }).outcome, 'ignored');
+  t.is((await receive({ payment_status: 'unpaid' })).outcome, 'ignored');
   t.is(await balance(), 0 as never);
-  t.is(receive({}, { type: 'checkout.session.async_payment_succeeded' }).outcome, 'posted');
+  t.is((await receive({}, { type: 'checkout.session.async_payment_succeeded' })).outcome, 'posted');
 });
 
 test('other events and sessions of other shops are ignored', async (t) => {
   const { receive, balance } = await shop(t);
-  t.is(receive({}, { type: 'checkout.session.expired' }).outcome, 'ignored');
-  t.is(receive({ metadata: {} }).outcome, 'ignored');
-  t.is(receive({ metadata: null }).outcome, 'ignored');
+  t.is((await receive({}, { type: 'checkout.session.expired' })).outcome, 'ignored');
+  t.is((await receive({ metadata: {} })).outcome, 'ignored');
+  t.is((await receive({ metadata: null })).outcome, 'ignored');
   t.is(await balance(), 0 as never);
 });
 
@@ -96,21 +99,21 @@ test('what Stripe did not sign, or signed long ago, is refused', async (t) => {
   const session = { metadata: { account, quarter_credits: '200' } };
   const { body, signature } = signedEvent(session);
   const changed = Buffer.from(body.toString().replace('"200"', '"999"'));
-  t.is(purchases.receive(changed, signature).outcome, 'refused');
-  t.is(purchases.receive(body, '').outcome, 'refused');
-  t.is(purchases.receive(body, 't=1,v1=00').outcome, 'refused');
-  t.is(purchases.receive(Buffer.alloc(0), signature).outcome, 'refused');
-  t.is(receive({}, { secret: 'whsec_other' }).outcome, 'refused');
-  t.is(receive({}, { timestamp: Math.floor(Date.now() / 1000) - 3600 }).outcome, 'refused');
+  t.is((await purchases.receive(changed, signature)).outcome, 'refused');
+  t.is((await purchases.receive(body, '')).outcome, 'refused');
+  t.is((await purchases.receive(body, 't=1,v1=00')).outcome, 'refused');
+  t.is((await purchases.receive(Buffer.alloc(0), signature)).outcome, 'refused');
+  t.is((await receive({}, { secret: 'whsec_other' })).outcome, 'refused');
+  t.is((await receive({}, { timestamp: Math.floor(Date.now() / 1000) - 3600 })).outcome, 'refused');
   t.is(await balance(), 0 as never);
 });
 
 test('money that cannot be booked is an error, so that it is said again', async (t) => {
   const { receive } = await shop(t);
-  t.throws(() => receive({ metadata: { account: 'acc_none', quarter_credits: '200' } }), {
+  await t.throwsAsync(receive({ metadata: { account: 'acc_none', quarter_credits: '200' } }), {
     code: 'STORE_UNKNOWN_ACCOUNT',
   });
-  t.throws(() => receive({ metadata: { account: 'acc_none', quarter_credits: 'many' } }), {
+  await t.throwsAsync(receive({ metadata: { account: 'acc_none', quarter_credits: 'many' } }), {
     message: /sold many/,
   });
 });

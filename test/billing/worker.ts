@@ -14,7 +14,7 @@ const say = (...words: (string | number)[]) => writeSync(1, `${words.join(' ')}\
 const onError = (error: unknown) => {
   throw error;
 };
-const { ledger } = serveBooks({ dataDir, nativeBinding, billing: standardBilling, onError });
+const { ledger } = await serveBooks({ dataDir, nativeBinding, billing: standardBilling, onError });
 const pause = () => new Promise((done) => setTimeout(done, Math.random() * 3));
 
 async function oneAfterTheOther(lane: number): Promise<never> {
@@ -22,7 +22,7 @@ async function oneAfterTheOther(lane: number): Promise<never> {
     const requestId = `${name}.${lane}.${i}`;
     if (i % 5 === 0) {
       say('granting', requestId);
-      ledger.post(account as string, { kind: 'grant', amount: credits(2), reference: requestId });
+      await ledger.post(account as string, { kind: 'grant', amount: credits(2), reference: requestId });
       say('granted', requestId);
     }
     const outcome = await ledger.reserve(account as string, {

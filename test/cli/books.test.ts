@@ -36,9 +36,9 @@ async function withAda(t: Cleanup) {
 
 test('a new account has a key that works and its credits', async (t) => {
   const { run, open, id, key } = await withAda(t);
-  const books = open();
-  t.is(books.accounts.authenticate(key)?.id, id);
-  books.close();
+  const books = await open();
+  t.is((await books.accounts.authenticate(key))?.id, id);
+  await books.close();
   const [account] = JSON.parse(await run('accounts', 'list', '--format', 'json'));
   t.deepEqual(account, {
     id,
@@ -68,10 +68,10 @@ test('keys are made, listed by their beginning and revoked', async (t) => {
   t.false(listed.includes(second) || listed.includes(key));
   t.is(await run('keys', 'revoke', id), `Key ${id} is revoked.\n`);
   await t.throwsAsync(run('keys', 'revoke', id), { message: /no key/ });
-  const books = open();
-  t.is(books.accounts.authenticate(second), undefined);
-  t.truthy(books.accounts.authenticate(key));
-  books.close();
+  const books = await open();
+  t.is(await books.accounts.authenticate(second), undefined);
+  t.truthy(await books.accounts.authenticate(key));
+  await books.close();
 });
 
 test('the same reference counts once', async (t) => {
@@ -104,7 +104,7 @@ for (const amount of ['0.1', 'ten', '1e3', '']) {
 
 test('a charged call is given back once, an open or released one not at all', async (t) => {
   const { run, open, id } = await withAda(t);
-  const books = open();
+  const books = await open();
   const charged = await books.ledger.reserve(id, { size: 'full', requestId: 'r1' });
   const released = await books.ledger.reserve(id, { size: 'full', requestId: 'r2' });
   if (charged.outcome !== 'reserved' || released.outcome !== 'reserved') throw new Error('insufficient');
@@ -115,22 +115,22 @@ test('a charged call is given back once, an open or released one not at all', as
   t.is(await refund(charged.reservation.id), `Already given back: the balance of ${id} is 10.\n`);
   await t.throwsAsync(refund(released.reservation.id), { message: /was not charged/ });
   await t.throwsAsync(refund(999), { message: /no reservation 999/ });
-  t.deepEqual(books.ledger.verify(), []);
-  t.deepEqual(books.ledger.usage(), []);
-  books.close();
+  t.deepEqual(await books.ledger.verify(), []);
+  t.deepEqual(await books.ledger.usage(), []);
+  await books.close();
 });
 
 test('the statement as table, CSV and JSON, and bounded by days', async (t) => {
   const { run, open, clock, id } = await withAda(t);
   clock.set('2026-11-22T00:00:00Z');
-  const books = open();
-  books.ledger.post(id, {
+  const books = await open();
+  await books.ledger.post(id, {
     kind: 'purchase',
     amount: credits(50),
     reference: 'evt',
     note: '=HYPERLINK("x"), "y"',
   });
-  books.close();
+  await books.close();
   const table = await run('credits', 'statement', 'Ada');
   t.deepEqual(
     table.split('\n').map((row) => row.split(/ +/).slice(1, 5)),
@@ -157,7 +157,7 @@ test('the statement as table, CSV and JSON, and bounded by days', async (t) => {
 
 test('usage counts what was charged, by day, account and payment', async (t) => {
   const { run, open, clock, id } = await withAda(t);
-  const books = open();
+  const books = await open();
   for (const [day, size] of [
     ['2026-11-20', 'full'],
     ['2026-11-21', 'preview'],
@@ -168,7 +168,7 @@ test('usage counts what was charged, by day, account and payment', async (t) => 
     const outcome = await books.ledger.reserve(id, { size, requestId: 'r' });
     if (outcome.outcome === 'reserved') await outcome.reservation.settle();
   }
-  books.close();
+  await books.close();
   t.is(
     await run('usage', '--format', 'csv'),
     'day,account,payment,calls,credits\r\n' +
@@ -180,9 +180,9 @@ test('usage counts what was charged, by day, account and payment', async (t) => 
 test('verify says that the books are right, or what is wrong', async (t) => {
   const { run, open } = await withAda(t);
   t.is(await run('credits', 'verify'), 'The books agree with themselves.\n');
-  const books = open();
-  books.database.exec('UPDATE account SET balance = balance + 1');
-  books.close();
+  const books = await open();
+  await books.database.run('UPDATE account SET balance = balance + 1');
+  await books.close();
   await t.throwsAsync(run('credits', 'verify'), { message: /^The balance of account acc_\w+ is 41/ });
 });
 
@@ -192,11 +192,14 @@ test('what is done on the command line is in the audit log', async (t) => {
   const made = await run('keys', 'create', id);
   const key = /^id {2}(\w+)/.exec(made)?.[1] ?? '';
   await run('keys', 'revoke', key);
-  const books = open();
+  const books = await open();
   t.deepEqual(
-    books.audit
-      .list({ limit: 9 })
-      .map(({ actor, action, subject, detail }) => [actor, action, subject, detail]),
+    (await books.audit.list({ limit: 9 })).map(({ actor, action, subject, detail }) => [
+      actor,
+      action,
+      subject,
+      detail,
+    ]),
     [
       [null, 'key.revoke', key, null],
       [null, 'key.create', key, null],
@@ -205,7 +208,10 @@ test('what is done on the command line is in the audit log', async (t) => {
       [null, 'account.create', id, null],
     ],
   );
-  t.throws(() => books.database.exec('DELETE FROM audit'), { any: true, message: /append-only/ });
-  t.throws(() => books.database.exec("UPDATE audit SET detail = 'x'"), { any: true, message: /append-only/ });
-  books.close();
+  await t.throwsAsync(books.database.run('DELETE FROM audit'), { any: true, message: /append-only/ });
+  await t.throwsAsync(books.database.run("UPDATE audit SET detail = 'x'"), {
+    any: true,
+    message: /append-only/,
+  });
+  await books.close();
 });

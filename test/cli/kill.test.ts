@@ -68,21 +68,21 @@ test.serial(
       CUTOUT_LOG_LEVEL: 'error',
     };
     const open = () => openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
-    const setUp = open();
-    const { id } = setUp.accounts.create('Test');
-    const { key } = setUp.accounts.createKey(id);
-    setUp.ledger.post(id, { kind: 'grant', amount: credits(granted) });
-    setUp.close();
+    const setUp = await open();
+    const { id } = await setUp.accounts.create('Test');
+    const { key } = await setUp.accounts.createKey(id);
+    await setUp.ledger.post(id, { kind: 'grant', amount: credits(granted) });
+    await setUp.close();
 
     const started = performance.now();
     const answered: Answered[] = [];
     const state = Array.from({ length: lanes }, (_, number) => ({ number, job: 0 }));
     for (let kill = 0; kill < kills; kill++) {
       const server = await startServing(t, env);
-      const books = open();
-      t.is(books.ledger.openReservations(), 0);
-      t.deepEqual(books.ledger.verify(), []);
-      books.close();
+      const books = await open();
+      t.is(await books.ledger.openReservations(), 0);
+      t.deepEqual(await books.ledger.verify(), []);
+      await books.close();
       const agent = new Agent({ connections: lanes });
       const working = state.map((lane) => work(lane, server, key, agent, answered));
       // In the middle of the load, some of it answered; every fifth time while the first work is still under way.
@@ -99,11 +99,11 @@ test.serial(
     server.child.kill('SIGTERM');
     await server.ended;
 
-    const books = open();
+    const books = await open();
     t.teardown(() => books.close());
-    t.is(books.ledger.openReservations(), 0);
-    t.deepEqual(books.ledger.verify(), []);
-    const entries = books.ledger.statement(id);
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+    const entries = await books.ledger.statement(id);
     const reserved = new Map(
       entries.filter(({ kind }) => kind === 'reserve').map((entry) => [entry.id, entry]),
     );

@@ -3,7 +3,7 @@ import { billingOf, improveOf, purchasesOf } from '../../src/cli/parts.ts';
 import { loadConfig } from '../../src/config.ts';
 import { testBooks } from '../support/books.ts';
 
-test('prices and free previews are those configured; a reservation outlives every request', (t) => {
+test('prices and free previews are those configured; a reservation outlives every request', async (t) => {
   const billing = billingOf(
     loadConfig({
       CUTOUT_PRICE_PREVIEW: '0',
@@ -19,7 +19,7 @@ test('prices and free previews are those configured; a reservation outlives ever
   t.true(billing.reservationSeconds > 3600);
 });
 
-test('nothing is sold unless configured', (t) => {
+test('nothing is sold unless configured', async (t) => {
   t.is(purchasesOf(loadConfig({})), undefined);
   const options = purchasesOf(
     loadConfig({
@@ -34,8 +34,8 @@ test('nothing is sold unless configured', (t) => {
   t.is(options?.packs.length, 1);
 });
 
-test('images handed in go into the data folder, another folder or a bucket', (t) => {
-  const { database } = testBooks(t);
+test('images handed in go into the data folder, another folder or a bucket', async (t) => {
+  const { database } = await testBooks(t);
   t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }), database), {
     folder: '/srv/cutout/improve',
     perDay: 100,

@@ -122,9 +122,9 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
   await (await live()).body.text();
   const running = [post(server, key()), post(server, key()), post(server, key())];
   // At work, and time for the others to have come as far, also on a machine that is in use.
-  const reserved = openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
-  await eventually(() => reserved.ledger.openReservations() > 0);
-  reserved.close();
+  const reserved = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
+  await eventually(async () => (await reserved.ledger.openReservations()) > 0);
+  await reserved.close();
   await sleep(100);
   const body = Buffer.from('{"size":"auto"}');
   let release = () => {};
@@ -162,9 +162,9 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
     t.true((await finished.arrayBuffer()).byteLength > 100);
   }
   t.is((await server.ended).code, 0);
-  const books = openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
-  t.is(books.ledger.openReservations(), 0);
-  books.close();
+  const books = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
+  t.is(await books.ledger.openReservations(), 0);
+  await books.close();
 });
 
 test.serial('when the time to stop is over, the rest is cut off and nothing of it is charged', async (t) => {
@@ -176,10 +176,10 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
   server.child.kill('SIGTERM');
   await t.throwsAsync(cut);
   t.is((await server.ended).code, 0);
-  const books = openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
-  t.is(books.ledger.openReservations(), 0);
+  const books = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
+  t.is(await books.ledger.openReservations(), 0);
   t.is((await books.ledger.balance('local')).credits, credits(100_000));
-  books.close();
+  await books.close();
 });
 
 test.serial('a second signal ends it at once', async (t) => {

@@ -99,8 +99,13 @@ interface World {
   callers: Caller[];
 }
 
-function startWorld(t: ExecutionContext, dataDir: string, clock: TestClock, faults: string[]): World {
-  const books = testServer(t, dataDir, { clock });
+async function startWorld(
+  t: ExecutionContext,
+  dataDir: string,
+  clock: TestClock,
+  faults: string[],
+): Promise<World> {
+  const books = await testServer(t, { dataDir }, { clock });
   const results = new Results<Kept>({
     keepSeconds: 600,
     maxBytes: 1e6,
@@ -156,8 +161,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   const faults: string[] = [];
   const dataDir = testFolder(t);
   const clock = new TestClock();
-  let world = startWorld(t, dataDir, clock, faults);
-  const { id: accountId } = world.books.accounts.create('Test');
+  let world = await startWorld(t, dataDir, clock, faults);
+  const { id: accountId } = await world.books.accounts.create('Test');
   /** Granted, less what runs of servers that are gone were paid. */
   let granted = 0;
 
@@ -215,7 +220,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
 
   /** Until nothing is on its way to the network or back. */
   async function settled(step: number): Promise<void> {
-    await eventually(() => world.books.ledger.openReservations() === open());
+    await eventually(async () => (await world.books.ledger.openReservations()) === open());
     const { credits: stored } = await world.books.ledger.balance(accountId);
     if (stored !== balance()) faults.push(`step ${step}: the balance is ${stored}, not ${balance()}`);
   }
@@ -239,7 +244,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       if (caller) await end(caller, next() < 0.7);
     } else if (dice < 0.92) {
       const amount = credits(1);
-      world.books.ledger.post(accountId, { kind: 'grant', amount });
+      await world.books.ledger.post(accountId, { kind: 'grant', amount });
       granted += amount;
     } else if (dice < 0.98) {
       world.results.clear();
@@ -248,7 +253,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     } else if (dice < 0.99) {
       await settled(step);
       clock.forward(1_000_000);
-      world.books.ledger.sweep();
+      await world.books.ledger.sweep();
       for (const run of world.runs) {
         if (run.state === 'running') run.expired = true;
         if (run.state === 'done') run.final = true;
@@ -257,8 +262,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     } else {
       // What was charged and not delivered is given back, and so is what was under way.
       granted -= price * charged().filter(({ final }) => final).length;
-      world.books.close();
-      world = startWorld(t, dataDir, clock, faults);
+      await world.books.close();
+      world = await startWorld(t, dataDir, clock, faults);
       count('crash');
     }
     // Some steps come at once, others after what they depend on.
@@ -271,8 +276,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   await eventually(() => world.callers.every(({ answer }) => answer));
   for (const caller of world.callers) await end(caller, true);
   await settled(steps);
-  t.is(world.books.ledger.openReservations(), 0);
-  t.deepEqual(world.books.ledger.verify(), []);
+  t.is(await world.books.ledger.openReservations(), 0);
+  t.deepEqual(await world.books.ledger.verify(), []);
   t.deepEqual(faults, [], `seed ${seed}`);
 
   t.log(Object.fromEntries(seen));

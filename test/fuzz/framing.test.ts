@@ -371,8 +371,8 @@ test(`${count} requests that are broken below HTTP: each is answered, whole and 
   t.true((counts.get('200') ?? 0) > count / 20, 'some are whole');
   // The service still works, and nothing is left open.
   t.is((await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': service.key } })).status, 200);
-  await eventually(() => service.books.ledger.openReservations() === 0);
-  t.deepEqual(service.books.ledger.verify(), []);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  t.deepEqual(await service.books.ledger.verify(), []);
   t.deepEqual(
     service.lines().filter(({ level }) => Number(level) >= 50),
     [],

@@ -10,9 +10,9 @@ import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
 
 async function start(t: Cleanup) {
-  const books = testBooks(t);
-  const account = accountWith(books, 0);
-  const { key } = books.accounts.createKey(account);
+  const books = await testBooks(t);
+  const account = await accountWith(books, 0);
+  const { key } = await books.accounts.createKey(account);
   const { options } = await stripeLike(t);
   const before = {
     key: [

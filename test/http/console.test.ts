@@ -25,7 +25,7 @@ async function open(t: ExecutionContext, options: ServiceOptions = {}) {
       body: JSON.stringify(body),
     });
   let csrf = '';
-  const link = service.signIns.createLink(service.accountId);
+  const link = await service.signIns.createLink(service.accountId);
   const opened = (await (await post('link', { token: link })).json()) as SessionInfo;
   t.true(opened.signedIn);
   csrf = opened.signedIn ? opened.csrf : '';
@@ -63,7 +63,7 @@ test('a link opens the console once', async (t) => {
 test('a link that is too old opens nothing, and guessing has to wait', async (t) => {
   let now = Date.now();
   const service = await startService(t, { now: () => now, attempts: 3 });
-  const late = service.signIns.createLink(service.accountId);
+  const late = await service.signIns.createLink(service.accountId);
   now += 3_600_001;
   const use = (token: string) =>
     fetch(`${service.url}/console/api/link`, {
@@ -74,11 +74,11 @@ test('a link that is too old opens nothing, and guessing has to wait', async (t)
   t.is((await use(late)).status, 401);
   t.is((await use('guess')).status, 401);
   t.is((await use('guess')).status, 401);
-  const slowed = await use(service.signIns.createLink(service.accountId));
+  const slowed = await use(await service.signIns.createLink(service.accountId));
   t.is(slowed.status, 429);
   t.true(Number(slowed.headers.get('retry-after')) > 0);
   now += 60_000;
-  t.is((await use(service.signIns.createLink(service.accountId))).status, 200);
+  t.is((await use(await service.signIns.createLink(service.accountId))).status, 200);
 });
 
 test('nothing is told without a session, and no other origin may read', async (t) => {
@@ -112,7 +112,7 @@ test('a change needs the token of the session and comes from the own pages', asy
   await forged({ Origin: 'https://evil.test' });
   await forged({ 'Sec-Fetch-Site': 'cross-site' });
   await forged({ 'Sec-Fetch-Site': 'same-site' });
-  t.is(service.books.accounts.keys(service.accountId).length, 1);
+  t.is((await service.books.accounts.keys(service.accountId)).length, 1);
   t.is((await post('keys', { name: 'x' }, { Origin: service.url })).status, 200);
 });
 
@@ -137,11 +137,11 @@ test('a key is made, shown once, used, and revoked at once', async (t) => {
 
 test('keys of other accounts cannot be seen or revoked', async (t) => {
   const { post, get, service } = await open(t);
-  const other = service.books.accounts.create('Other').id;
-  const { id, key } = service.books.accounts.createKey(other);
+  const other = (await service.books.accounts.create('Other')).id;
+  const { id, key } = await service.books.accounts.createKey(other);
   t.is((await post(`keys/${id}/revoke`)).status, 404);
   t.false((await (await get('keys')).text()).includes(id));
-  t.truthy(service.books.accounts.authenticate(key));
+  t.truthy(await service.books.accounts.authenticate(key));
 });
 
 test('overview and statement are the books', async (t) => {
@@ -196,8 +196,10 @@ test('images handed in are listed and deleted, only those of the account', async
   const bytes = await scene();
   const picture = () => form({ image_file: bytes, image_filename: 'a<i>.jpg' });
   const { id } = (await (await hand(service.key)).json()) as { id: string };
-  const other = service.books.accounts.create('Other').id;
-  const foreign = (await (await hand(service.books.accounts.createKey(other).key)).json()) as { id: string };
+  const other = (await service.books.accounts.create('Other')).id;
+  const foreign = (await (await hand((await service.books.accounts.createKey(other)).key)).json()) as {
+    id: string;
+  };
   const images = await read<{ id: string; name: string }[]>('images');
   t.deepEqual(
     images.map((image) => [image.id, image.name]),
@@ -206,7 +208,7 @@ test('images handed in are listed and deleted, only those of the account', async
   t.is((await post(`images/${foreign.id}/delete`)).status, 404);
   t.is((await post(`images/${id}/delete`)).status, 200);
   t.deepEqual(await read('images'), []);
-  t.is(service.improve.list().length, 1);
+  t.is((await service.improve.list()).length, 1);
 });
 
 test('the data of an account can be taken along, whole', async (t) => {
@@ -237,7 +239,7 @@ test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
   const link = await elsewhere.fetch(`${service.url}/console/api/link`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ token: service.signIns.createLink(service.accountId) }),
+    body: JSON.stringify({ token: await service.signIns.createLink(service.accountId) }),
   });
   t.is(link.status, 200);
   await fetch(`${service.url}/v1.0/improve`, {
@@ -254,19 +256,19 @@ test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
     401,
     'a session of another browser',
   );
-  t.is(service.improve.list().length, 0);
-  const account = service.books.accounts.get(service.accountId);
+  t.is((await service.improve.list()).length, 0);
+  const account = await service.books.accounts.get(service.accountId);
   t.is(account.name, 'deleted account');
   t.is(account.email, null);
   t.not(account.deletedAt, null);
-  t.is(service.books.ledger.statement(service.accountId).length, 1);
-  t.deepEqual(service.books.ledger.verify(), []);
+  t.is((await service.books.ledger.statement(service.accountId)).length, 1);
+  t.deepEqual(await service.books.ledger.verify(), []);
 });
 
 test('operators see accounts, grant once however often it is sent, and revoke', async (t) => {
   const { post, read, service } = await open(t);
-  const other = service.books.accounts.create('Other').id;
-  const { id, key } = service.books.accounts.createKey(other);
+  const other = (await service.books.accounts.create('Other')).id;
+  const { id, key } = await service.books.accounts.createKey(other);
   t.is((await read<AccountInfo[]>('operator/accounts?search=OTHER')).length, 1);
   const grant = { credits: 2.5, note: 'sorry', reference: 'page-1' };
   for (let i = 0; i < 2; i++) {
@@ -278,7 +280,7 @@ test('operators see accounts, grant once however often it is sent, and revoke', 
   t.is((await post(`operator/accounts/${other}/grant`, { ...grant, credits: 1 })).status, 400);
   t.is((await post('operator/accounts/nobody/grant', grant)).status, 404);
   t.is((await post(`operator/keys/${id}/revoke`)).status, 200);
-  t.is(service.books.accounts.authenticate(key), undefined);
+  t.is(await service.books.accounts.authenticate(key), undefined);
   const { entries } = await read<Audit>('operator/audit?limit=2');
   t.like(entries[0], { action: 'key.revoke', subject: id, actor: service.accountId, address: '127.0.0.1' });
   t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
@@ -288,7 +290,7 @@ test('unknown keys of one address have to wait; a key that was good passes', asy
   let now = Date.now();
   const service = await startService(t, { attempts: 5, now: () => now });
   const account = (key: string) => fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
-  const fresh = service.books.accounts.createKey(service.accountId).key;
+  const fresh = (await service.books.accounts.createKey(service.accountId)).key;
   t.is((await account(service.key)).status, 200);
   for (let i = 0; i < 5; i++) t.is((await account(`guess-${i}`)).status, 403);
   const slowed = await account('guess-6');

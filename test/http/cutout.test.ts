@@ -251,8 +251,8 @@ test('errors are never charged and leave no reservation', async (t) => {
   service.engine.failure = new Error('broken');
   await service.post(form({ image_file: await scene(), size: 'full' }));
   t.deepEqual(await service.balance(), before);
-  t.is(service.books.ledger.openReservations(), 0);
-  t.deepEqual(service.books.ledger.verify(), []);
+  t.is(await service.books.ledger.openReservations(), 0);
+  t.deepEqual(await service.books.ledger.verify(), []);
 });
 
 test('the charge of a delivered answer stays when the server is restarted', async (t) => {
@@ -260,7 +260,7 @@ test('the charge of a delivered answer stays when the server is restarted', asyn
   const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
   await answer.arrayBuffer();
   await new Promise((resolve) => setTimeout(resolve, 50));
-  t.is(service.books.ledger.openReservations(), 0);
-  t.is(service.books.ledger.recover(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.recover(), 0);
   t.is((await service.balance()).credits, 1);
 });

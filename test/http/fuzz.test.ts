@@ -335,7 +335,7 @@ test('20,000 malformed requests: no 5xx, no crash, no growth, every answer as do
   );
   t.log(`in use: ${before.toFixed(0)} MB after a quarter, ${after.toFixed(0)} MB at the end`);
   t.true(after < before + 30);
-  t.is(service.books.ledger.openReservations(), 0);
-  t.deepEqual(service.books.ledger.verify(), []);
+  t.is(await service.books.ledger.openReservations(), 0);
+  t.deepEqual(await service.books.ledger.verify(), []);
   t.true((counts.get('200') ?? 0) > 100, 'some are whole');
 });

@@ -68,7 +68,7 @@ test('one that is gone is not taken for one that waits', async (t) => {
   socket.destroy();
   await eventually(() => service.engine.cancelled === 1);
   await eventually(() => service.lines().some(({ status }) => status === 499));
-  t.is(service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
 });
 
 test('HTTP/1.0 knows no interim answers: who ends its side there counts as gone', async (t) => {
@@ -79,7 +79,7 @@ test('HTTP/1.0 knows no interim answers: who ends its side there counts as gone'
   await eventually(() => service.engine.running === 1);
   socket.end();
   await eventually(() => service.engine.cancelled === 1);
-  t.is(service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
 });
 
 const refused = (t: ExecutionContext, { last }: { last: string }) => {

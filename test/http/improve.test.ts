@@ -21,7 +21,7 @@ test('an image is kept with label and tag; the answer is its id and nothing else
   const body = (await answer.json()) as { id: string };
   t.deepEqual(Object.keys(body), ['id']);
   t.regex(body.id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-  const [image] = service.improve.list();
+  const [image] = await service.improve.list();
   if (!image) throw new Error('nothing kept');
   t.like(image, {
     id: body.id,
@@ -43,7 +43,7 @@ test('without a label it is the name of the upload or the end of its address', a
   t.is((await handIn(service, upload)).status, 200);
   const json = JSON.stringify({ image_file_b64: picture.toString('base64'), image_filename: '' });
   t.is((await handIn(service, json, { 'Content-Type': 'application/json' })).status, 200);
-  const labels = service.improve.list().map(({ filename }) => filename);
+  const labels = (await service.improve.list()).map(({ filename }) => filename);
   t.deepEqual(labels.sort(), ['dog.png', null].sort());
 });
 
@@ -62,7 +62,7 @@ for (const [code, fields] of failures) {
     const answer = await handIn(service, form(await fields()));
     t.is(answer.status, 400);
     t.is((await errorOf(t, answer)).code, code);
-    t.deepEqual(service.improve.list(), []);
+    t.deepEqual(await service.improve.list(), []);
   });
 }
 

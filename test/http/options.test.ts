@@ -315,7 +315,7 @@ test('a result that its format cannot hold is refused and free; before the work 
   );
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 1);
-  t.is(service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
   // Without the margin it fits, and the two refused calls took nothing of the rate limit either.
   const cropped = await post({ format: 'webp', crop: 'true' });
   t.is(cropped.headers.get('x-width'), '16250');

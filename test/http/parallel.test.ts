@@ -42,7 +42,7 @@ for (const { size, freePreviews, results, charged } of cases) {
     t.deepEqual(amounts, charged);
     t.is(service.engine.started, results);
     t.deepEqual(await service.balance(), { credits: 0, freeCalls: 0 });
-    t.deepEqual(service.books.ledger.verify(), []);
+    t.deepEqual(await service.books.ledger.verify(), []);
   });
 }
 

@@ -16,12 +16,12 @@ test('requests that were sent ahead on a connection that ends leave no reservati
   const socket = await dial(service.address.port);
   socket.write(post(service.key, text).repeat(3));
   await eventually(() => service.engine.running === 3);
-  t.is(service.books.ledger.openReservations(), 3);
+  t.is(await service.books.ledger.openReservations(), 3);
   socket.destroy();
   // Nobody waits for any of them.
   await eventually(() => service.engine.cancelled === 3);
   go();
-  await eventually(() => service.books.ledger.openReservations() === 0);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
   t.is((await service.balance()).credits, 100);
   t.is((await service.balance()).freeCalls, 50);
 });

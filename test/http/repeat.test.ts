@@ -93,8 +93,8 @@ test('the same key with another image gives the kept result, before base64 is lo
 test('keys and images belong to the account', async (t) => {
   const service = await startService(t, keep);
   await post(service, 1, 'order-1');
-  const other = service.books.accounts.create('Other');
-  const { key } = service.books.accounts.createKey(other.id);
+  const other = await service.books.accounts.create('Other');
+  const { key } = await service.books.accounts.createKey(other.id);
   const answer = await service.post(form({ image_file: await picture(1), size: 'full' }), {
     'X-Api-Key': key,
     'Idempotency-Key': 'order-1',
@@ -132,7 +132,7 @@ test('when the first one fails the second is worked on', async (t) => {
   t.is((await second).status, 200);
   t.is((await second).headers.get('x-credits-charged'), '1');
   t.is((await service.balance()).credits, 9);
-  t.deepEqual(service.books.ledger.verify(), []);
+  t.deepEqual(await service.books.ledger.verify(), []);
 });
 
 test('when the first one leaves, its work goes on for the one who waits, and who pays and is told so', async (t) => {
@@ -158,7 +158,7 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   t.is(service.engine.started, 1);
   t.is(service.engine.cancelled, 0);
   t.is((await service.balance()).credits, 9);
-  await eventually(() => service.books.ledger.openReservations() === 0);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
   t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
 });
 
@@ -186,7 +186,10 @@ test.serial('an answer that never got out is told of by the next one', async (t)
   socket.pause();
   socket.write(`${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`);
   socket.write(body);
-  await eventually(() => service.books.ledger.statement(service.accountId).at(-1)?.kind === 'settle', 20_000);
+  await eventually(
+    async () => (await service.books.ledger.statement(service.accountId)).at(-1)?.kind === 'settle',
+    20_000,
+  );
   socket.destroy();
   await eventually(() => service.lines().some(({ status }) => status === 499));
 

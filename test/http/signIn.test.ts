@@ -79,7 +79,7 @@ for (const inToken of [true, false]) {
     t.is(second.signedIn && second.account.id, id);
     t.is((await service.books.ledger.balance(id)).credits, 20 as never);
     t.deepEqual(
-      service.audit.list({ limit: 9 }).map(({ action }) => action),
+      (await service.audit.list({ limit: 9 })).map(({ action }) => action),
       ['sign-in', 'sign-in', 'account.create'],
     );
   });
@@ -94,7 +94,7 @@ test('cookies are out of reach of scripts and other sites; behind TLS they are S
   t.notRegex(line, /secure/i);
 
   const secure = await startService(t, { publicUrl: 'https://cutout.example.test' });
-  const token = secure.signIns.createLink(secure.accountId);
+  const token = await secure.signIns.createLink(secure.accountId);
   const opened = await post(new Browser(), secure, 'link', '', { token });
   t.is(opened.status, 200);
   t.regex(opened.headers.getSetCookie().join(), /^__Host-cutout-session=.*; path=\/;.*; secure; httponly/i);

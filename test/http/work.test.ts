@@ -34,7 +34,7 @@ test('a client that leaves cancels its work, is not charged and is a 499 in the 
   t.is(service.engine.cancelled, 1);
   t.like(requestLines(service)[0], { status: 499, error: 'client_closed' });
   t.is((await service.balance()).credits, 1);
-  t.is(service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
 });
 
 test('a client that leaves while it waits for its turn is never worked for', async (t) => {
@@ -50,7 +50,7 @@ test('a client that leaves while it waits for its turn is never worked for', asy
     body: form({ image_file: picture }),
     signal: controller.signal,
   });
-  await eventually(() => service.books.ledger.openReservations() === 2);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 2);
   controller.abort();
   await t.throwsAsync(second, { any: true });
   await eventually(() => requestLines(service).length === 1);
@@ -84,7 +84,7 @@ test('when too many wait, the next is refused at once with Retry-After', async (
   const release = hold(service);
   const picture = await scene();
   const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: picture })));
-  await eventually(() => service.books.ledger.openReservations() === 5);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 5);
   await eventually(() => service.engine.running === 2);
   const refused = await service.post(form({ image_file: picture }));
   t.is(refused.status, 503);
@@ -177,7 +177,7 @@ test('closing cuts off what takes too long, and waits until its books are closed
   running.catch(() => {});
   await eventually(() => service.engine.running === 1);
   t.false(await service.close(50));
-  t.is(service.books.ledger.openReservations(), 0);
+  t.is(await service.books.ledger.openReservations(), 0);
   t.is((await service.balance()).credits, 1);
   await t.throwsAsync(running);
 });

@@ -11,12 +11,12 @@ import { accountWith, type Cleanup, testBooks, testFolder } from '../support/boo
 import { s3Like } from '../support/s3.ts';
 
 async function make(t: Cleanup, perDay = 100) {
-  const books = testBooks(t);
+  const books = await testBooks(t);
   const server = await s3Like(t);
   const parts = { table: new ImproveTable(books.database), perDay, now: books.clock.now };
   const withBucket = (bucket: Bucket) => new Improve({ ...parts, bucket });
   const improve = withBucket(s3Bucket(server.options));
-  const account = accountWith(books, 0);
+  const account = await accountWith(books, 0);
   const image = { accountId: account, bytes: Buffer.from('picture'), type: 'jpg', width: 4, height: 3 };
   const keep = async (more: object = {}) => {
     const outcome = await improve.handIn({ ...image, ...more });
@@ -30,7 +30,7 @@ test('an image is kept with what is known of it', async (t) => {
   const { improve, keep, account, clock } = await make(t);
   const id = await keep({ filename: 'C:\\holiday/cat\n.jpg', tag: ' cats ' });
   t.regex(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-  const [image] = improve.list();
+  const [image] = await improve.list();
   t.deepEqual(image, {
     id,
     accountId: account,
@@ -50,8 +50,8 @@ test('an image is kept with what is known of it', async (t) => {
 test('labels are cut to 255 characters, empty ones are none', async (t) => {
   const { improve, keep } = await make(t);
   await keep({ filename: `${'🐈'.repeat(300)}`, tag: '\u0000 ' });
-  t.is(Array.from(improve.list()[0]?.filename ?? '').length, 255);
-  t.is(improve.list()[0]?.tag, null);
+  t.is(Array.from((await improve.list())[0]?.filename ?? '').length, 255);
+  t.is((await improve.list())[0]?.tag, null);
 });
 
 test('100 a UTC day and account, also when they come at once', async (t) => {
@@ -60,7 +60,7 @@ test('100 a UTC day and account, also when they come at once', async (t) => {
   const outcomes = await Promise.all(Array.from({ length: 130 }, () => improve.handIn(image)));
   t.is(outcomes.filter(({ outcome }) => outcome === 'kept').length, 100);
   t.deepEqual(outcomes.at(-1), { outcome: 'refused', retryAfter: 30 });
-  const { id } = accounts.create('other');
+  const { id } = await accounts.create('other');
   t.is((await improve.handIn({ ...image, accountId: id })).outcome, 'kept');
   clock.forward(30_000);
   t.is((await improve.handIn(image)).outcome, 'kept');
@@ -76,7 +76,7 @@ test('when the bucket fails nothing is kept and the day is not used', async (t) 
   server.broken = true;
   await t.throwsAsync(improve.handIn(image));
   server.broken = false;
-  t.deepEqual(improve.list(), []);
+  t.deepEqual(await improve.list(), []);
   t.is((await improve.handIn(image)).outcome, 'kept');
   t.is(server.objects.size, 1);
 });
@@ -94,7 +94,7 @@ test('what a server that died left half handed in is swept, later and with its b
   };
   void withBucket(dying).handIn(image);
   while (server.objects.size === 0) await new Promise((done) => setTimeout(done, 5));
-  t.deepEqual(improve.list(), []);
+  t.deepEqual(await improve.list(), []);
   t.is(await improve.sweep(), 0);
   clock.forward(600_001);
   t.is(await improve.sweep(), 1);
@@ -107,7 +107,7 @@ test('an image is deleted with its bytes, once', async (t) => {
   t.true(await improve.delete(id));
   t.false(await improve.delete(id));
   t.is(server.objects.size, 0);
-  t.deepEqual(improve.list(), []);
+  t.deepEqual(await improve.list(), []);
 });
 
 test('a bucket that fails to delete keeps the row, so that it can be tried again', async (t) => {
@@ -129,7 +129,7 @@ test('operators list, export and delete', async (t) => {
     printed = '';
     const out = { write: (text: string) => (printed += text) };
     const program = new Command().addCommand(
-      improveCommand({ open: () => ({ improve, close: () => {} }), out }),
+      improveCommand({ open: async () => ({ improve, close: async () => {} }), out }),
     );
     await program.parseAsync(['improve', ...args], { from: 'user' });
     return printed;

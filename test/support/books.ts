@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../../../', import.meta.url));
 export const nativeBinding = path.join(root, 'build', 'sqlite', 'better_sqlite3.node');
 
 export interface Cleanup {
-  teardown(clean: () => void): void;
+  teardown(clean: () => void | Promise<void>): void;
 }
 
 /** An empty folder that is gone after the test. */
@@ -44,37 +44,63 @@ export const noFreePreviews: BillingOptions = {
   freePreviews: { perMonth: 0, perDay: 0 },
 };
 
-export interface TestBooks extends Books {
-  readonly clock: TestClock;
+/** Books are closed once, by the test or after it. */
+function once(close: () => Promise<void>): () => Promise<void> {
+  let closed: Promise<void> | undefined;
+  return () => {
+    closed ??= close();
+    return closed;
+  };
+}
+
+/** Where the books of a test lie. */
+export interface Place {
   readonly dataDir: string;
+  /** PostgreSQL; SQLite in the folder without it. */
+  readonly databaseUrl?: string;
 }
 
-/** Books in a folder of their own, without a server. */
-export function testBooks(t: Cleanup, billing: BillingOptions = standardBilling): TestBooks {
-  const dataDir = testFolder(t);
-  const clock = new TestClock();
-  const books = openBooks({ dataDir, nativeBinding, billing, now: clock.now });
-  t.teardown(() => books.close());
-  return { ...books, clock, dataDir };
+/** A place with nothing in it, gone after the test. */
+export type NewPlace = (t: Cleanup) => Promise<Place>;
+
+export const sqlitePlace: NewPlace = async (t) => ({ dataDir: testFolder(t) });
+
+export interface TestBooks extends Books, Place {
+  readonly clock: TestClock;
 }
 
-export function testServer(
+/** Books of their own, without a server. */
+export async function testBooks(
   t: Cleanup,
-  dataDir: string,
-  options: { billing?: BillingOptions; clock?: TestClock } = {},
-): ServedBooks {
-  const { billing = standardBilling, clock = new TestClock() } = options;
+  billing: BillingOptions = standardBilling,
+  newPlace: NewPlace = sqlitePlace,
+): Promise<TestBooks> {
+  const place = await newPlace(t);
+  const clock = new TestClock();
+  const books = await openBooks({ ...place, nativeBinding, billing, now: clock.now });
+  const close = once(books.close);
+  t.teardown(close);
+  return { ...books, ...place, close, clock };
+}
+
+export async function testServer(
+  t: Cleanup,
+  place: Place,
+  options: { billing?: BillingOptions; clock?: TestClock; leaseMs?: number } = {},
+): Promise<ServedBooks> {
+  const { billing = standardBilling, clock = new TestClock(), ...more } = options;
   const onError = (error: unknown) => {
     throw error;
   };
-  const books = serveBooks({ dataDir, nativeBinding, billing, now: clock.now, onError });
-  t.teardown(() => books.database.open && books.close());
-  return books;
+  const books = await serveBooks({ ...place, ...more, nativeBinding, billing, now: clock.now, onError });
+  const close = once(books.close);
+  t.teardown(close);
+  return { ...books, close };
 }
 
 /** A new account with so many credits. */
-export function accountWith(books: Books, amount: number): string {
-  const { id } = books.accounts.create('Test');
-  if (amount > 0) books.ledger.post(id, { kind: 'grant', amount: credits(amount) });
+export async function accountWith(books: Books, amount: number): Promise<string> {
+  const { id } = await books.accounts.create('Test');
+  if (amount > 0) await books.ledger.post(id, { kind: 'grant', amount: credits(amount) });
   return id;
 }

@@ -1,11 +1,13 @@
 import { books } from './0001Books.ts';
 import { improve } from './0002Improve.ts';
 import { signIn } from './0003SignIn.ts';
+import { nodes } from './0004Nodes.ts';
 
 export interface Migration {
   readonly name: string;
+  /** In SQLite's words; schema.ts has PostgreSQL's. */
   readonly sql: string;
 }
 
 /** In order; a step that was released is never edited, only followed by another. */
-export const migrations: readonly Migration[] = [books, improve, signIn];
+export const migrations: readonly Migration[] = [books, improve, signIn, nodes];

@@ -45,7 +45,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
   const { accounts, ledger, audit } = parts;
   const write = (ctx: Context, deed: Deed) => audit.write({ ...deed, address: ctx.ip });
   const show = async (id: string): Promise<Row> => {
-    const account = accounts.get(id);
+    const account = await accounts.get(id);
     const { credits, freeCalls } = await ledger.balance(id);
     return accountRow(account, credits, freeCalls);
   };
@@ -74,35 +74,38 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
   });
 
   return [
-    get('/accounts', () => Promise.all(accounts.list().map(({ id }) => show(id)))),
-    post('/accounts', (ctx) => {
-      const { id } = accounts.create(parse(newAccount, inBody(ctx)).name);
-      write(ctx, { action: 'account.create', subject: id });
+    get('/accounts', async () => Promise.all((await accounts.list()).map(({ id }) => show(id)))),
+    post('/accounts', async (ctx) => {
+      const { id } = await accounts.create(parse(newAccount, inBody(ctx)).name);
+      await write(ctx, { action: 'account.create', subject: id });
       return show(id);
     }),
     get('/accounts/:id', (ctx) => show(idIn(ctx))),
-    get('/accounts/:id/keys', (ctx) => accounts.keys(accounts.get(idIn(ctx)).id).map(keyRow)),
+    get('/accounts/:id/keys', async (ctx) => {
+      const { id } = await accounts.get(idIn(ctx));
+      return (await accounts.keys(id)).map(keyRow);
+    }),
     /** The only answer that ever holds a key. */
-    post('/accounts/:id/keys', (ctx) => {
-      const created = accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label);
-      write(ctx, { action: 'key.create', subject: created.id });
+    post('/accounts/:id/keys', async (ctx) => {
+      const created = await accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label);
+      await write(ctx, { action: 'key.create', subject: created.id });
       return created;
     }),
-    post('/keys/:id/revoke', (ctx) => {
-      if (!accounts.revokeKey(idIn(ctx))) {
+    post('/keys/:id/revoke', async (ctx) => {
+      if (!(await accounts.revokeKey(idIn(ctx)))) {
         throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${idIn(ctx)} that is still in use.`);
       }
-      write(ctx, { action: 'key.revoke', subject: idIn(ctx) });
+      await write(ctx, { action: 'key.revoke', subject: idIn(ctx) });
       return { id: idIn(ctx), revoked: true };
     }),
-    post('/accounts/:id/credits', (ctx) => {
+    post('/accounts/:id/credits', async (ctx) => {
       const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
       if (kind === 'grant' ? amount <= 0 : amount === 0) {
         throw fail('malformed_request', { detail: 'credits: a grant is more than 0, an adjustment not 0.' });
       }
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
-      const { outcome, balance } = ledger.post(idIn(ctx), request);
-      if (outcome === 'posted') write(ctx, postDeed(idIn(ctx), request));
+      const { outcome, balance } = await ledger.post(idIn(ctx), request);
+      if (outcome === 'posted') await write(ctx, postDeed(idIn(ctx), request));
       if (outcome === 'insufficient') {
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
       }
@@ -110,16 +113,18 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     }),
     post('/accounts/:id/refunds', async (ctx) => {
       const { reservation, note } = parse(refunding, inBody(ctx));
-      const done = ledger.refund(idIn(ctx), reservation, note);
-      if (done) write(ctx, refundDeed(idIn(ctx), reservation, note));
+      const done = await ledger.refund(idIn(ctx), reservation, note);
+      if (done) await write(ctx, refundDeed(idIn(ctx), reservation, note));
       return { outcome: done ? 'posted' : 'duplicate', ...(await show(idIn(ctx))) };
     }),
-    get('/accounts/:id/statement', (ctx) =>
-      ledger.statement(accounts.get(idIn(ctx)).id, parse(page, ctx.query)).map(entryRow),
-    ),
-    get('/accounts/:id/usage', (ctx) =>
-      ledger.usage(parse(span, ctx.query), accounts.get(idIn(ctx)).id).map(usageRow),
-    ),
-    get('/usage', (ctx) => ledger.usage(parse(span, ctx.query)).map(usageRow)),
+    get('/accounts/:id/statement', async (ctx) => {
+      const { id } = await accounts.get(idIn(ctx));
+      return (await ledger.statement(id, parse(page, ctx.query))).map(entryRow);
+    }),
+    get('/accounts/:id/usage', async (ctx) => {
+      const { id } = await accounts.get(idIn(ctx));
+      return (await ledger.usage(parse(span, ctx.query), id)).map(usageRow);
+    }),
+    get('/usage', async (ctx) => (await ledger.usage(parse(span, ctx.query))).map(usageRow)),
   ];
 }

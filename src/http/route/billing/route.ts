@@ -38,7 +38,7 @@ export function billingRoutes(
     ctx.body = { data: { url } };
   };
   const webhook: Middleware = async (ctx) => {
-    const outcome = purchases.receive(await readAll(ctx), ctx.get('Stripe-Signature'));
+    const outcome = await purchases.receive(await readAll(ctx), ctx.get('Stripe-Signature'));
     ctx.state.notes.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'refused') {
       throw fail('malformed_request', { detail: 'The signature of the event is missing, wrong or too old.' });

@@ -2,7 +2,8 @@ import { Readable } from 'node:stream';
 import { strToU8, Zip, ZipDeflate, ZipPassThrough } from 'fflate';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
 import { csv } from '../../../billing/csv.ts';
-import type { Entry, Ledger } from '../../../billing/ledger.ts';
+import type { Entry } from '../../../billing/entries.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
 import { entryRow } from '../../../billing/present.ts';
 import type { Improve } from '../../../improve/improve.ts';
 import { entryInfo, imageInfo, keyInfos } from './present.ts';
@@ -35,13 +36,16 @@ export function statementCsv(entries: readonly Entry[]): string {
  * Everything kept about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One image is in
  * memory at a time.
  */
-export function exportArchive(account: Account, { accounts, ledger, improve }: ExportParts): Readable {
-  const images = improve.list({ accountId: account.id });
-  const entries = ledger.history(account.id);
+export async function exportArchive(
+  account: Account,
+  { accounts, ledger, improve }: ExportParts,
+): Promise<Readable> {
+  const images = await improve.list({ accountId: account.id });
+  const entries = await ledger.history(account.id);
   const { id, name, email, createdAt } = account;
   const facts = {
     account: { id, name, email, createdAt: new Date(createdAt).toISOString() },
-    keys: keyInfos(accounts.keys(id)),
+    keys: keyInfos(await accounts.keys(id)),
     statement: entries.map(entryInfo),
     images: images.map(imageInfo),
   };

@@ -1,5 +1,5 @@
 import type { Account, ApiKey } from '../../../accounts/accounts.ts';
-import type { Entry, UsageRow } from '../../../billing/ledger.ts';
+import type { Entry, UsageRow } from '../../../billing/entries.ts';
 import type { HandedIn } from '../../../improve/improve.ts';
 import type { AuditRow } from '../../../store/auditTable.ts';
 import type { AccountInfo, Audit, ImageInfo, KeyInfo, Overview, Statement } from './api.ts';

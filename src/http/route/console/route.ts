@@ -69,9 +69,9 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     purchases,
   } = parts;
   /** Its owner may have deleted it from another browser, whose session alone was ended. */
-  const isGone = ({ accountId }: Session) => accounts.get(accountId).deletedAt !== null;
+  const isGone = async ({ accountId }: Session) => (await accounts.get(accountId)).deletedAt !== null;
   const guard = signedIn(sessions, cookie, isGone);
-  const account = (ctx: Context): Account => accounts.get(sessionOf(ctx).accountId);
+  const account = (ctx: Context): Promise<Account> => accounts.get(sessionOf(ctx).accountId);
   const write = (ctx: Context, deed: Omit<Deed, 'actor' | 'address'>) =>
     audit.write({ ...deed, actor: sessionOf(ctx).accountId, address: ctx.ip });
 
@@ -93,14 +93,14 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
 
   const describe = async (ctx: Context, token = cookie.get(ctx)): Promise<SessionInfo> => {
     const session = token === undefined ? undefined : await sessions.find(token);
-    if (!session || isGone(session)) {
+    if (!session || (await isGone(session))) {
       return {
         signedIn: false,
         providers: providers.map(({ options: { id, name } }) => ({ id, name })),
         link: providers.length === 0,
       };
     }
-    const { id, name, email } = accounts.get(session.accountId);
+    const { id, name, email } = await accounts.get(session.accountId);
     return {
       signedIn: true,
       account: { id, name, email },
@@ -112,37 +112,39 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   };
 
   const overview = async (ctx: Context): Promise<Overview> => {
-    const { id } = account(ctx);
+    const { id } = await account(ctx);
     const now = Date.now();
     const from = now - (now % dayMs) - (usageDaysShown - 1) * dayMs;
     const { credits } = await ledger.balance(id);
     const { limit, remaining, retryAfter } = rate.state(id);
     return {
       credits: credits / 4,
-      free: { ...ledger.freePreviews(id), ...parts.freePreviews },
-      days: usageDays(ledger.usage({ from }, id), from, now),
+      free: { ...(await ledger.freePreviews(id)), ...parts.freePreviews },
+      days: usageDays(await ledger.usage({ from }, id), from, now),
       rate: rate.limited
         ? { limit, remaining, resetSeconds: retryAfter }
         : { limit: null, remaining: null, resetSeconds: 0 },
     };
   };
 
-  const statement = (ctx: Context): Statement => {
+  const statement = async (ctx: Context): Promise<Statement> => {
     const { limit, ...page } = parse(schema.statementPage, ctx.query);
-    const { entries, next } = pageOf(ledger.history(account(ctx).id, { ...page, limit: limit + 1 }), limit);
+    const { id } = await account(ctx);
+    const { entries, next } = pageOf(await ledger.history(id, { ...page, limit: limit + 1 }), limit);
     return { entries: entries.map(entryInfo), next };
   };
 
   const info = async (id: string): Promise<AccountInfo> => {
-    const found = accounts.find(id);
+    const found = await accounts.find(id);
     if (!found) throw fail('not_found', { detail: `There is no account ${excerpt(id)}.` });
-    return accountInfo(found, (await ledger.balance(id)).credits, accounts.keys(id));
+    return accountInfo(found, (await ledger.balance(id)).credits, await accounts.keys(id));
   };
 
   /** A key of this account, still in use. */
-  const ownKey = (ctx: Context) => {
+  const ownKey = async (ctx: Context) => {
     const id = inPath(ctx, 'id');
-    const key = accounts.keys(account(ctx).id).find((each) => each.id === id && each.revokedAt === null);
+    const keys = await accounts.keys((await account(ctx)).id);
+    const key = keys.find((each) => each.id === id && each.revokedAt === null);
     if (!key) throw noKey(id);
     return key;
   };
@@ -151,7 +153,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     const source = sourceOf(ctx.ip);
     const wait = attempts.wait(source);
     if (wait > 0) throw slowedDown('failed sign-ins', wait);
-    const found = signIns.takeLink(parse(schema.link, inBody(ctx)).token);
+    const found = await signIns.takeLink(parse(schema.link, inBody(ctx)).token);
     if (!found) {
       attempts.failed(source);
       throw fail('not_signed_in', {
@@ -159,7 +161,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
       });
     }
     const { token } = await sessions.open({ accountId: found.id, operator: true }, cookie.get(ctx));
-    audit.write({ action: 'sign-in', actor: found.id, detail: 'one-time link', address: ctx.ip });
+    await audit.write({ action: 'sign-in', actor: found.id, detail: 'one-time link', address: ctx.ip });
     cookie.set(ctx, token);
     ctx.body = await describe(ctx, token);
   };
@@ -169,21 +171,21 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     const token = cookie.get(ctx);
     if (token !== undefined) await sessions.end(token);
     cookie.clear(ctx);
-    write(ctx, { action: 'sign-out' });
+    await write(ctx, { action: 'sign-out' });
     const provider = providers.find(({ options }) => options.id === session.provider?.id);
     const url = session.provider && (await provider?.signOutUrl(session.provider.idToken, parts.returnUrl));
     return { redirect: url?.href ?? null };
   };
 
   const deleteAccount = async (ctx: Context) => {
-    const { id, name } = account(ctx);
+    const { id, name } = await account(ctx);
     if (parse(schema.deletion, inBody(ctx)).name !== name)
       throw fail('malformed_request', { detail: 'name: expected the name of the account.' });
     if (id === 'local')
       throw fail('malformed_request', { detail: 'The local account belongs to the installation.' });
-    for (const image of improve.list({ accountId: id })) await improve.delete(image.id);
-    accounts.erase(id);
-    write(ctx, { action: 'account.delete', subject: id });
+    for (const image of await improve.list({ accountId: id })) await improve.delete(image.id);
+    await accounts.erase(id);
+    await write(ctx, { action: 'account.delete', subject: id });
     const token = cookie.get(ctx);
     if (token !== undefined) await sessions.end(token);
     cookie.clear(ctx);
@@ -200,27 +202,28 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     post('sign-out', signOut),
     get('overview', overview),
 
-    get('keys', (ctx) => keyInfos(accounts.keys(account(ctx).id))),
-    post('keys', (ctx) => {
-      const { id } = account(ctx);
-      const created = accounts.createKey(id, parse(schema.newKey, inBody(ctx)).name);
-      write(ctx, { action: 'key.create', subject: created.id });
-      const row = accounts.keys(id).find((each) => each.id === created.id);
+    get('keys', async (ctx) => keyInfos(await accounts.keys((await account(ctx)).id))),
+    post('keys', async (ctx) => {
+      const { id } = await account(ctx);
+      const created = await accounts.createKey(id, parse(schema.newKey, inBody(ctx)).name);
+      await write(ctx, { action: 'key.create', subject: created.id });
+      const row = (await accounts.keys(id)).find((each) => each.id === created.id);
       if (!row) throw noKey(created.id);
       return { ...keyInfo(row), key: created.key };
     }),
-    post('keys/:id/revoke', (ctx) => {
-      const { id } = ownKey(ctx);
-      accounts.revokeKey(id);
-      write(ctx, { action: 'key.revoke', subject: id });
+    post('keys/:id/revoke', async (ctx) => {
+      const { id } = await ownKey(ctx);
+      await accounts.revokeKey(id);
+      await write(ctx, { action: 'key.revoke', subject: id });
       return { revoked: true };
     }),
 
     get('statement', statement),
-    get('statement.csv', (ctx) => {
+    get('statement.csv', async (ctx) => {
       ctx.set('Content-Type', 'text/csv; charset=utf-8');
       ctx.attachment('statement.csv');
-      return statementCsv(ledger.history(account(ctx).id, parse(schema.statementFilter, ctx.query)));
+      const { id } = await account(ctx);
+      return statementCsv(await ledger.history(id, parse(schema.statementFilter, ctx.query)));
     }),
 
     ...(purchases
@@ -234,33 +237,34 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
             })),
           ),
           post('checkout', async (ctx) => {
-            const url = await purchases.checkout(account(ctx).id, parse(schema.checkout, inBody(ctx)).pack);
+            const url = await purchases.checkout(
+              (await account(ctx)).id,
+              parse(schema.checkout, inBody(ctx)).pack,
+            );
             if (url === undefined) throw fail('not_found', { detail: 'There is no such pack.' });
             return { url };
           }),
         ]
       : []),
 
-    get('images', (ctx) =>
-      improve
-        .list({ accountId: account(ctx).id })
-        .toReversed()
-        .map(imageInfo),
-    ),
+    get('images', async (ctx) => {
+      const images = await improve.list({ accountId: (await account(ctx)).id });
+      return images.toReversed().map(imageInfo);
+    }),
     post('images/:id/delete', async (ctx) => {
       const id = inPath(ctx, 'id');
-      const image = improve.get(id);
-      if (image?.accountId !== account(ctx).id || !(await improve.delete(id)))
+      const image = await improve.get(id);
+      if (image?.accountId !== (await account(ctx)).id || !(await improve.delete(id)))
         throw fail('not_found', { detail: `There is no image ${excerpt(id)}.` });
-      write(ctx, { action: 'image.delete', subject: id });
+      await write(ctx, { action: 'image.delete', subject: id });
       return { deleted: true };
     }),
 
-    get('export', (ctx) => {
-      write(ctx, { action: 'data.export' });
+    get('export', async (ctx) => {
+      await write(ctx, { action: 'data.export' });
       ctx.attachment('cutout-data.zip');
       ctx.type = 'application/zip';
-      return exportArchive(account(ctx), parts);
+      return exportArchive(await account(ctx), parts);
     }),
     post('delete', deleteAccount),
 
@@ -268,11 +272,9 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
       'operator/accounts',
       async (ctx) => {
         const wanted = parse(schema.search, ctx.query).search.toLowerCase();
-        const found = accounts
-          .list()
-          .filter(({ id, name, email }) =>
-            [id, name, email ?? ''].some((text) => text.toLowerCase().includes(wanted)),
-          );
+        const found = (await accounts.list()).filter(({ id, name, email }) =>
+          [id, name, email ?? ''].some((text) => text.toLowerCase().includes(wanted)),
+        );
         return Promise.all(found.map(({ id }) => info(id)));
       },
       operatorsOnly,
@@ -286,7 +288,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         const { credits, note, reference } = parse(schema.grant, inBody(ctx));
         try {
           const request = { kind: 'grant', amount: credits, note, reference } as const;
-          if (ledger.post(id, request).outcome === 'posted') write(ctx, postDeed(id, request));
+          if ((await ledger.post(id, request)).outcome === 'posted') await write(ctx, postDeed(id, request));
         } catch (error) {
           if (!(error instanceof StoreError)) throw error;
           throw fail('malformed_request', { detail: excerpt(error.message, 300) });
@@ -297,19 +299,19 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     ),
     post(
       'operator/keys/:id/revoke',
-      (ctx) => {
+      async (ctx) => {
         const id = inPath(ctx, 'id');
-        if (!accounts.revokeKey(id)) throw noKey(id);
-        write(ctx, { action: 'key.revoke', subject: id });
+        if (!(await accounts.revokeKey(id))) throw noKey(id);
+        await write(ctx, { action: 'key.revoke', subject: id });
         return { revoked: true };
       },
       operatorsOnly,
     ),
     get(
       'operator/audit',
-      (ctx): Audit => {
+      async (ctx): Promise<Audit> => {
         const { before, limit } = parse(schema.auditPage, ctx.query);
-        const { entries, next } = pageOf(audit.list({ before, limit: limit + 1 }), limit);
+        const { entries, next } = pageOf(await audit.list({ before, limit: limit + 1 }), limit);
         return { entries: entries.map(auditInfo), next };
       },
       operatorsOnly,

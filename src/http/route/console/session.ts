@@ -46,11 +46,11 @@ function equal(a: string, b: string): boolean {
 
 /** Lets pass who is signed in; changes only with the token of the session. */
 export const signedIn =
-  (store: Sessions, cookie: Cookies, isGone: (session: Session) => boolean): Middleware =>
+  (store: Sessions, cookie: Cookies, isGone: (session: Session) => Promise<boolean>): Middleware =>
   async (ctx, next) => {
     const token = cookie.get(ctx);
     const session = token === undefined ? undefined : await store.find(token);
-    if (!session || isGone(session)) throw fail('not_signed_in');
+    if (!session || (await isGone(session))) throw fail('not_signed_in');
     if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf)) throw fail('forged_request');
     sessions.set(ctx.req, session);
     ctx.state.notes.add({ account: session.accountId });

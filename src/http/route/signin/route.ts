@@ -114,15 +114,21 @@ export function signInRoutes(parts: SignInParts): Route[] {
         new URLSearchParams(ctx.querystring),
         attempt,
       );
-      const { account, created } = signIns.accountOf(person);
+      const { account, created } = await signIns.accountOf(person);
       const address = ctx.ip;
-      if (created) audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
+      if (created)
+        await audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
       // By its reference, so that a server that died between account and grant makes up for it.
       const reference = 'first-sign-in';
-      if (signUpCredits > 0 && !ledger.hasReference(account.id, 'grant', reference)) {
-        ledger.post(account.id, { kind: 'grant', amount: signUpCredits, reference, note: 'first sign-in' });
+      if (signUpCredits > 0 && !(await ledger.hasReference(account.id, 'grant', reference))) {
+        await ledger.post(account.id, {
+          kind: 'grant',
+          amount: signUpCredits,
+          reference,
+          note: 'first sign-in',
+        });
       }
-      audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
+      await audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
       const { token } = await sessions.open(
         { accountId: account.id, operator, provider: { id: provider.options.id, idToken } },
         cookie.get(ctx),

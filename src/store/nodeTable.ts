@@ -1,0 +1,41 @@
+import type { Sql } from './database.ts';
+
+/** Rows of `node`: who is at work, until when. All times are the database's own. */
+export class NodeTable {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Alive for `leaseMs` from now. False when it had run out, or never was. */
+  renew(id: string, leaseMs: number): Promise<boolean> {
+    const { clock } = this.#sql.dialect;
+    return this.#sql.transaction(async (sql) => {
+      const renewed = await sql.run(
+        `UPDATE node SET expires_at = ${clock} + @leaseMs WHERE id = @id AND expires_at > ${clock}`,
+        { id, leaseMs },
+      );
+      if (renewed === 1) return true;
+      await sql.run(
+        `INSERT INTO node (id, started_at, expires_at) VALUES (@id, ${clock}, ${clock} + @leaseMs)
+         ON CONFLICT (id) DO UPDATE SET expires_at = ${clock} + @leaseMs`,
+        { id, leaseMs },
+      );
+      return false;
+    });
+  }
+
+  /** Strikes off whoever ran out. */
+  async strike(): Promise<void> {
+    await this.#sql.run(`DELETE FROM node WHERE expires_at <= ${this.#sql.dialect.clock}`);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#sql.run('DELETE FROM node WHERE id = @id', { id });
+  }
+
+  async removeAll(): Promise<void> {
+    await this.#sql.run('DELETE FROM node');
+  }
+}

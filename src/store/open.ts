@@ -1,0 +1,36 @@
+import path from 'node:path';
+import type { Database } from './database.ts';
+import { StoreError } from './error.ts';
+import { migrate } from './migrate.ts';
+import { openSqlite } from './sqlite.ts';
+
+export interface StoreOptions {
+  readonly dataDir: string;
+  /** The compiled better_sqlite3.node. */
+  readonly nativeBinding: string;
+  /** CUTOUT_DATABASE_URL: PostgreSQL instead of `<dataDir>/books.db`. */
+  readonly databaseUrl?: string | undefined;
+}
+
+/** Opens the database without a look at its schema. Rejects with StoreError. */
+export async function openDatabase({ dataDir, nativeBinding, databaseUrl }: StoreOptions): Promise<Database> {
+  if (databaseUrl === undefined) return openSqlite({ file: path.join(dataDir, 'books.db'), nativeBinding });
+  // Its library is loaded only where it is used.
+  const { openPostgres } = await import('./postgres.ts');
+  return openPostgres({ url: databaseUrl });
+}
+
+/** Opens the books' database and brings its schema up to date. Rejects with StoreError. */
+export async function openStore(options: StoreOptions): Promise<Database> {
+  const database = await openDatabase(options);
+  try {
+    await migrate(database);
+    return database;
+  } catch (error) {
+    await database.close();
+    if (error instanceof StoreError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `The schema of the database ${database.name} cannot be brought up to date: ${reason}.`;
+    throw new StoreError('STORE_OPEN', message, { cause: error });
+  }
+}

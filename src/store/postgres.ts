@@ -1,0 +1,322 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
+import { StoreError } from './error.ts';
+import { refuseFunction, toPostgres } from './schema.ts';
+
+export interface PostgresOptions {
+  /** postgres://user:password@host:port/database?sslmode=… */
+  readonly url: string;
+  /** Connections at a time. */
+  readonly connections?: number;
+  /** How long a call waits for a database that cannot be reached, milliseconds. */
+  readonly patienceMs?: number;
+}
+
+const dialect: Dialect = {
+  forUpdate: ' FOR UPDATE',
+  clock: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+};
+
+/** The first with pg_xact_status for 64-bit transaction numbers. */
+const oldestVersion = 13;
+/** Milliseconds one statement may take, at the server and, where the network swallows the answer, here. */
+const statementMs = 10_000;
+const answerMs = 15_000;
+/** Statements of the schema, and waiting for another node's. */
+const schemaMs = 600_000;
+/** How often work is run again that met another transaction's. */
+const attempts = 8;
+/** The advisory lock of `exclusive`: any number that is the same everywhere ('cutout'). */
+const exclusiveLock = 0x6375746f;
+
+/** Whole numbers as numbers: of 8 bytes, and sums of them. */
+const wholeNumbers: readonly number[] = [pg.types.builtins.INT8, pg.types.builtins.NUMERIC];
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`The database gave ${text}, too large a number.`);
+  return value;
+}
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (type, format) =>
+    wholeNumbers.includes(type) ? wholeNumber : pg.types.getTypeParser(type, format),
+};
+
+interface Positional {
+  readonly text: string;
+  readonly names: readonly string[];
+}
+
+const positional = new Map<string, Positional>();
+
+/** `@name` as PostgreSQL's $1, $2, …; the same name is the same parameter. */
+function toPositional(text: string): Positional {
+  let known = positional.get(text);
+  if (!known) {
+    const names: string[] = [];
+    const numbered = text.replaceAll(/@(\w+)/g, (_, name: string) => {
+      if (!names.includes(name)) names.push(name);
+      return `$${names.indexOf(name) + 1}`;
+    });
+    known = { text: numbered, names };
+    positional.set(text, known);
+  }
+  return known;
+}
+
+function query(text: string, values: Values): { text: string; values: unknown[] } {
+  const { text: numbered, names } = toPositional(text);
+  const missing = names.find((name) => values[name] === undefined);
+  if (missing !== undefined) throw new RangeError(`Missing parameter ${missing}.`);
+  return { text: numbered, values: names.map((name) => values[name]) };
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+
+/** The connection is gone, or there is none: what was under way may or may not have been done. */
+function isLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  // Connection exceptions; the server going down or starting; no connections or memory left; a standby.
+  if (/^(08...|57P0[1-5]|25P03|53...|25006)$/.test(codeOf(error))) return true;
+  if (/^(E[A-Z]{3,}|EAI_\w+)$/.test(codeOf(error))) return true;
+  return /^(Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client )/.test(
+    error.message,
+  );
+}
+
+/** Met another transaction, and was not done. */
+const isConflict = (error: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(error));
+
+/** Waited too long for a lock or an answer of the server, or was refused at its door; was not done. */
+const isRefused = (error: unknown): boolean => /^(57014|55P03|28...|3D...)$/.test(codeOf(error));
+
+/** Statements on one connection. */
+class Connection implements SchemaSql {
+  readonly dialect = dialect;
+  readonly #client: pg.ClientBase;
+  readonly #limit: { readonly query_timeout?: number };
+
+  constructor(client: pg.ClientBase, limitMs?: number) {
+    this.#client = client;
+    this.#limit = limitMs === undefined ? {} : { query_timeout: limitMs };
+  }
+
+  async all<Row>(text: string, values: Values = {}): Promise<Row[]> {
+    return (await this.#query(text, values)).rows as Row[];
+  }
+
+  async get<Row>(text: string, values: Values = {}): Promise<Row | undefined> {
+    return (await this.#query(text, values)).rows[0] as Row | undefined;
+  }
+
+  async run(text: string, values: Values = {}): Promise<number> {
+    return (await this.#query(text, values)).rowCount ?? 0;
+  }
+
+  async script(text: string): Promise<void> {
+    if (text.includes('raise(ABORT')) await this.#client.query({ ...this.#limit, text: refuseFunction });
+    await this.#client.query({ ...this.#limit, text: toPostgres(text) });
+  }
+
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return work(this);
+  }
+
+  #query(text: string, values: Values): Promise<pg.QueryResult> {
+    return this.#client.query({ ...this.#limit, ...query(text, values) });
+  }
+}
+
+/**
+ * PostgreSQL through a pool of connections. Whatever is begun while the database restarts waits for it for a while,
+ * and is then refused with STORE_UNAVAILABLE. What is written is written in a transaction, and each of them happens
+ * once: where the connection broke in COMMIT the database is asked by the transaction's number what became of it.
+ */
+class PostgresDatabase implements Database {
+  readonly dialect = dialect;
+  readonly name: string;
+  readonly #pool: pg.Pool;
+  readonly #patienceMs: number;
+
+  constructor(pool: pg.Pool, name: string, patienceMs: number) {
+    this.#pool = pool;
+    this.name = name;
+    this.#patienceMs = patienceMs;
+  }
+
+  all<Row>(text: string, values: Values = {}): Promise<Row[]> {
+    return this.#patiently(async () => (await this.#pool.query(query(text, values))).rows as Row[]);
+  }
+
+  async get<Row>(text: string, values?: Values): Promise<Row | undefined> {
+    return (await this.all<Row>(text, values))[0];
+  }
+
+  run(text: string, values?: Values): Promise<number> {
+    return this.transaction((sql) => sql.run(text, values));
+  }
+
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#patiently(() =>
+      this.#connected(async (client) => {
+        const begun: unknown = await client.query('BEGIN; SELECT pg_current_xact_id()::text AS id');
+        const id = (begun as readonly pg.QueryResult<{ id: string }>[])[1]?.rows[0]?.id;
+        if (id === undefined) throw new Error('PostgreSQL began a transaction without a number.');
+        const result = await work(new Connection(client));
+        await commit(client).catch(async (error: unknown) => {
+          if (!isLost(error) || !(await this.#committed(id))) throw error;
+        });
+        return result;
+      }),
+    );
+  }
+
+  exclusive<T>(work: (sql: SchemaSql) => Promise<T>): Promise<T> {
+    return this.#patiently(() =>
+      this.#connected(async (client) => {
+        await client.query(`BEGIN; SET LOCAL statement_timeout = ${schemaMs}`);
+        const sql = new Connection(client, schemaMs);
+        await sql.get('SELECT pg_advisory_xact_lock(@lock)', { lock: exclusiveLock });
+        const result = await work(sql);
+        await commit(client);
+        return result;
+      }),
+    );
+  }
+
+  snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+    return this.#patiently(() =>
+      this.#connected(async (client) => {
+        await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+        const result = await work(new Connection(client));
+        await commit(client);
+        return result;
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  /** Throws STORE_OPEN, in words for the operator. */
+  async check(): Promise<void> {
+    try {
+      const server = await this.get<{ version: string }>(
+        "SELECT current_setting('server_version') AS version",
+      );
+      if (Number.parseInt(server?.version ?? '', 10) < oldestVersion) {
+        const message = `${this.name} is PostgreSQL ${server?.version}; ${oldestVersion} or newer is needed.`;
+        throw new StoreError('STORE_OPEN', message);
+      }
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'STORE_UNAVAILABLE')
+        throw new StoreError('STORE_OPEN', `${error.message} See CUTOUT_DATABASE_URL.`, { cause: error });
+      throw error;
+    }
+  }
+
+  /** With a connection that is given back, or away when it is of no more use. */
+  async #connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    let broken = false;
+    try {
+      return await work(client);
+    } catch (error) {
+      broken = isLost(error) || !(await rolledBack(client));
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  /** Runs it again after conflicts, and while the database cannot be reached but may soon. */
+  async #patiently<T>(work: () => Promise<T>): Promise<T> {
+    const until = performance.now() + this.#patienceMs;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (isConflict(error) && attempt < attempts) {
+          await sleep(Math.random() * 5 * attempt);
+        } else if (isLost(error) && performance.now() < until) {
+          await sleep(Math.min(500, 25 * 2 ** attempt) * (0.5 + Math.random() / 2));
+        } else if (isLost(error) || isRefused(error)) {
+          throw this.#unavailable(error);
+        } else {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** What became of a transaction whose COMMIT was not answered. */
+  async #committed(id: string): Promise<boolean> {
+    for (;;) {
+      const found = await this.get<{ status: string | null }>(
+        'SELECT pg_xact_status(CAST(CAST(@id AS TEXT) AS xid8)) AS status',
+        { id },
+      );
+      if (found?.status !== 'in progress') return found?.status === 'committed';
+      await sleep(20);
+    }
+  }
+
+  #unavailable(cause: unknown): StoreError {
+    const reason = cause instanceof Error ? cause.message || codeOf(cause) : String(cause);
+    return new StoreError('STORE_UNAVAILABLE', `The database ${this.name} cannot be reached: ${reason}.`, {
+      cause,
+    });
+  }
+}
+
+/** A statement that failed, and whose error was passed over, turns COMMIT into ROLLBACK without a word. */
+async function commit(client: pg.ClientBase): Promise<void> {
+  const { command } = await client.query('COMMIT');
+  if (command !== 'COMMIT') throw new Error('A failed statement was passed over in a transaction.');
+}
+
+const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
+  client.query('ROLLBACK').then(
+    () => true,
+    () => false,
+  );
+
+/** Where it is, without who and with what password. */
+function nameOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `${host || 'localhost'}${pathname}`;
+}
+
+/** Connects, waiting a little for a database that is just starting. Rejects with STORE_OPEN. */
+export async function openPostgres(options: PostgresOptions): Promise<Database> {
+  const { url, connections = 10, patienceMs = 5000 } = options;
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'cutout',
+    types,
+    max: connections,
+    idleTimeoutMillis: 30_000,
+    connectionTimeoutMillis: patienceMs,
+    statement_timeout: statementMs,
+    lock_timeout: statementMs,
+    idle_in_transaction_session_timeout: answerMs,
+    query_timeout: answerMs,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  // Each call hears of its own connection; without these listeners one that breaks would end the process.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const database = new PostgresDatabase(pool, nameOf(url), patienceMs);
+  try {
+    await database.check();
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

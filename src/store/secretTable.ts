@@ -1,0 +1,18 @@
+import { randomBytes } from 'node:crypto';
+import type { Sql } from './database.ts';
+
+/** 32 random bytes that all servers of these books share, made by whoever asks for them first. */
+export async function sharedSecret(sql: Sql, name: string): Promise<Buffer> {
+  const find = () => sql.get<{ value: Buffer }>('SELECT value FROM secret WHERE name = @name', { name });
+  let found = await find();
+  if (!found) {
+    const value = randomBytes(32);
+    await sql.run('INSERT INTO secret (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING', {
+      name,
+      value,
+    });
+    found = await find();
+  }
+  if (!found) throw new Error(`The shared secret ${name} was taken away while it was made.`);
+  return found.value;
+}

@@ -1,0 +1,12 @@
+import test from 'ava';
+import { testLedgerContract } from '../contract/ledger.ts';
+import { testLedgerModel } from '../contract/ledger_model.ts';
+import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
+
+if (postgresMissing) {
+  test.skip(postgresMissing, () => {});
+} else {
+  test.after.always(removePostgres);
+  testLedgerContract(test, postgresPlace);
+  testLedgerModel(test, postgresPlace, 2000);
+}
