@@ -137,6 +137,13 @@ const postgresAddress = (text: string): string => {
   return text;
 };
 
+const redisAddress = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname) || url.hostname === '')
+    throw new Error('an address like redis://user:password@host:6379/0, or rediss:// for TLS');
+  return text;
+};
+
 /** Scheme, host and port, as browsers write it. */
 const origin = (text: string): string => {
   const url = URL.parse(text);
@@ -286,7 +293,7 @@ const settings = {
     'CUTOUT_KEEP_SECONDS',
     '600',
     integer(0, 86_400),
-    'How long a result is kept, in memory, for a request that is repeated. 0 keeps nothing.',
+    'How long a result is kept, in memory or Redis, for a request that is repeated. 0 keeps nothing.',
   ),
   keepMegabytes: setting(
     'CUTOUT_KEEP_MEGABYTES',
@@ -294,6 +301,15 @@ const settings = {
     integer(1, 1_000_000),
     'Memory of all kept results together; the oldest goes first.',
   ),
+  redisUrl: {
+    ...setting(
+      'CUTOUT_REDIS_URL',
+      '',
+      optional(redisAddress),
+      'Redis 7 that several nodes share kept results, work under way, limits and sessions in: redis://user:password@host:6379/0. None: all of it stays in memory.',
+    ),
+    secret: true,
+  },
   pricePreview: {
     ...setting('CUTOUT_PRICE_PREVIEW', '0.25', price, 'Credits for a preview when no free one is left.'),
     show: formatCredits,

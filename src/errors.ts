@@ -308,7 +308,10 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
       headers: { Connection: 'close' },
     },
   ],
-  STORE_UNAVAILABLE: ['service_unavailable', {}],
+  STORE_UNAVAILABLE: [
+    'service_unavailable',
+    { detail: 'A part of the service cannot be reached. Try again.' },
+  ],
 };
 
 /** Whatever was thrown, as something that can be answered. An AppError stays itself. */

@@ -65,8 +65,11 @@ export class Sessions {
     }
     if (now - session.lastSeenAt < touchMs) return session;
     const seen = { ...session, lastSeenAt: now };
-    await this.#write(token, seen);
-    return seen;
+    // A store that is full must not sign people out: the next request writes it.
+    return this.#write(token, seen).then(
+      () => seen,
+      () => session,
+    );
   }
 
   async end(token: string): Promise<void> {

@@ -134,6 +134,27 @@ export class Ledger implements Reservations, Balances {
     });
   }
 
+  async delivered(id: number): Promise<boolean> {
+    const reserved = await this.#database.get<{ accountId: string; repeated: number | null }>(
+      `SELECT account_id AS "accountId", reservation_id AS repeated FROM entry
+       WHERE id = @id AND kind = 'reserve'`,
+      { id },
+    );
+    if (!reserved) return false;
+    const { accountId, repeated } = reserved;
+    const charge = repeated ?? id;
+    return this.#movement(accountId, async (sql) => {
+      if ((await ended(sql, id))?.kind !== 'settle') return false;
+      const back = await sql.get(
+        "SELECT 1 AS refunded FROM entry WHERE reservation_id IN (@id, @charge) AND kind = 'refund'",
+        { id, charge },
+      );
+      if (back) return false;
+      await answered(sql, id, charge);
+      return true;
+    });
+  }
+
   async balance(accountId: string): Promise<Balance> {
     const month = monthOf(this.#now());
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
@@ -380,14 +401,7 @@ export class Ledger implements Reservations, Balances {
   }
 
   #delivered({ id, repeated }: Made): Promise<void> {
-    return this.#database.transaction(async (sql) => {
-      const closed = await sql.run("DELETE FROM reservation WHERE id = @id AND state = 'charged'", { id });
-      // The answer is out, whoever else is at work on it.
-      if (closed === 1)
-        await sql.run('UPDATE reservation SET carries = NULL WHERE carries = @charge', {
-          charge: repeated?.id ?? id,
-        });
-    });
+    return this.#database.transaction((sql) => answered(sql, id, repeated?.id ?? id));
   }
 
   /** `doubtful`: whether it was charged is not known, but no answer was made of it. */
@@ -511,6 +525,13 @@ const openOf = (sql: Sql, id: number) =>
   sql.get<Open>(`SELECT ${openColumns} FROM reservation WHERE id = @id`, { id });
 
 const close = (sql: Sql, id: number) => sql.run('DELETE FROM reservation WHERE id = @id', { id });
+
+/** The answer of a charged reservation is out, whoever else is at work on it. */
+async function answered(sql: Sql, id: number, charge: number): Promise<void> {
+  const closed = await sql.run("DELETE FROM reservation WHERE id = @id AND state = 'charged'", { id });
+  if (closed === 1)
+    await sql.run('UPDATE reservation SET carries = NULL WHERE carries = @charge', { charge });
+}
 
 const ended = (sql: Sql, id: number) =>
   sql.get<{ kind: EntryKind; charge: QuarterCredits }>(

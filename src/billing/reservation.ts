@@ -58,6 +58,11 @@ export type ReserveOutcome =
 /** What the use case needs of the books. Rejects only when the books themselves fail (STORE_UNAVAILABLE). */
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
+  /**
+   * `Reservation.delivered` by its number, for a settlement of another process. False when its charge does not
+   * stand: it was given back, or never made.
+   */
+  delivered(reservationId: number): Promise<boolean>;
 }
 
 export interface Balance {

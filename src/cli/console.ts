@@ -1,7 +1,6 @@
-import Keyv from 'keyv';
 import { localAccountId } from '../accounts/local.ts';
 import type { Provider } from '../accounts/oidc.ts';
-import { type Session, Sessions } from '../accounts/sessions.ts';
+import { Sessions } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
 import type { Books } from '../billing/books.ts';
 import type { Purchases } from '../billing/purchases.ts';
@@ -10,8 +9,7 @@ import type { ConsoleParts } from '../http/route/console/route.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
 import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
-import type { Attempts } from '../limits/attempts.ts';
-import type { RateLimit } from '../limits/rate.ts';
+import type { Shared } from './shared.ts';
 
 /** The providers as configured. Their library is loaded only where there is one. */
 async function providersOf(config: Config): Promise<Provider[]> {
@@ -45,12 +43,12 @@ export async function openConsole(
   parts: {
     readonly books: Books;
     readonly improve: Improve;
-    readonly rate: RateLimit;
-    readonly attempts: Attempts;
+    readonly shared: Shared;
     readonly purchases: Purchases | undefined;
   },
 ): Promise<OpenConsole> {
-  const { books, improve, rate, attempts, purchases } = parts;
+  const { books, improve, purchases } = parts;
+  const { rate, attempts, sessions } = parts.shared;
   const { accounts, ledger, audit, database } = books;
   const secure = config.publicUrl?.startsWith('https:') ?? false;
   const signIns = new SignIns(database, Date.now);
@@ -68,7 +66,7 @@ export async function openConsole(
       providers,
       secure,
       audit,
-      sessions: new Sessions(new Keyv<Session>(), rules, Date.now),
+      sessions: new Sessions(sessions, rules, Date.now),
       cookie: sessionCookie(secure),
       freePreviews: { perMonth: config.freePreviewsMonth, perDay: config.freePreviewsDay },
       signUpCredits: config.signUpCredits,

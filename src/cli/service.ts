@@ -4,7 +4,7 @@ import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits } from '../billing/price.ts';
 import { type Config, describeAllocator } from '../config.ts';
-import { type Cutout, createCutout, type Kept, keptBytes } from '../cutout/cutout.ts';
+import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import { largestWork, previewSize } from '../cutout/demand.ts';
 import { createGates } from '../cutout/gates.ts';
 import { PROFILES } from '../cutout/profile.ts';
@@ -22,15 +22,11 @@ import type { ProbeLimits } from '../image/types.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
-import { Attempts } from '../limits/attempts.ts';
-import { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { leastRoom, MemoryBudget } from '../limits/memory.ts';
-import { RateLimit } from '../limits/rate.ts';
 import type { Health } from '../ops/health.ts';
 import type { Logger } from '../ops/log.ts';
 import { countedShare, memoryLimit, ownMemory } from '../ops/memory.ts';
-import { Results } from '../results/results.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
@@ -38,6 +34,7 @@ import type { Output } from './models_progress.ts';
 import { type Observers, openObservers } from './observe.ts';
 import { pagesFolder } from './pages.ts';
 import { billingOf, improveOf, purchasesOf, storeOf } from './parts.ts';
+import { openShared, type Shared } from './shared.ts';
 import { version } from './version.ts';
 
 /** Credits of the local account: enough for a private install never to run out. */
@@ -106,7 +103,7 @@ function boundMemory(
   { limits, opened, logger }: { limits: ProbeLimits; opened: OpenEngine; logger: Logger },
 ): void {
   const limit = memoryLimit(config.memoryLimit);
-  const kept = config.keepSeconds > 0 ? config.keepMegabytes * 1e6 : 0;
+  const kept = config.keepSeconds > 0 && !config.redisUrl ? config.keepMegabytes * 1e6 : 0;
   // Every run of a network at the same time takes what the warm-up took.
   const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
   const base = ownMemory() + more + kept;
@@ -158,20 +155,16 @@ export async function runService(
     onError: (error) => logger.error({ err: error }, 'books'),
   });
   const { accounts, ledger } = books;
-  const rate = new RateLimit({ megapixels: config.rateLimit, windowSeconds: 60 }, Date.now);
-  const results = new Results<Kept>({
-    keepSeconds: config.keepSeconds,
-    maxBytes: config.keepMegabytes * 1e6,
-    bytesOf: keptBytes,
-    onError: (error) => logger.error({ err: error }, 'results'),
-  });
   const improve = openImprove(improveOf(config, books.database));
   const stopSweeping = keepSwept(improve, (error) => logger.error({ err: error }, 'improve'));
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
   let observers: Observers | undefined;
   let resting: RestingEngine | undefined;
+  let shared: Shared | undefined;
   try {
+    shared = await openShared(config, logger, ledger);
+    const { rate, concurrency, attempts, results } = shared;
     observers = await openObservers(config, logger);
     const { metrics } = observers;
     metrics?.watch({
@@ -192,8 +185,7 @@ export async function runService(
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
     const purchases = selling && Purchases && new Purchases(selling, ledger);
-    const attempts = new Attempts({ failures: config.failedAttempts, windowSeconds: 60 }, Date.now);
-    const people = await openConsole(config, { books, improve, rate, attempts, purchases });
+    const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
     const admission = new Admission(
       {
@@ -255,7 +247,7 @@ export async function runService(
     });
     const gates = createGates({
       rate,
-      concurrency: new ConcurrencyLimit(config.accountConcurrency),
+      concurrency,
       reservations: ledger,
       admission,
       estimate: new WorkEstimate(previewSize(profile, network), {
@@ -300,7 +292,7 @@ export async function runService(
     resting?.stop();
     await opened?.engine.close(0);
     await observers?.close();
-    results.clear();
+    shared?.close();
     stopSweeping();
     await books.close();
     if (stopping.aborted) logger.info({ inTime }, 'stopped');

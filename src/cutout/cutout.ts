@@ -1,16 +1,13 @@
-import { credits, formatCredits, type QuarterCredits, type Tier } from '../billing/price.ts';
-import type { Reservation } from '../billing/reservation.ts';
-import type { Box } from '../engine/types.ts';
+import { credits, formatCredits, type Tier } from '../billing/price.ts';
 import type { Download } from '../fetch/download.ts';
-import type { Encoded } from '../image/encode.ts';
 import { probe } from '../image/probe.ts';
-import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
+import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
-import type { Notes, Stages } from '../ops/notes.ts';
-import { createContentName } from '../results/hash.ts';
+import type { Notes } from '../ops/notes.ts';
 import type { Results } from '../results/results.ts';
 import { demandOf } from './demand.ts';
 import type { Gates } from './gates.ts';
+import { concludeOnce, type Kept } from './kept.ts';
 import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
@@ -34,21 +31,7 @@ export interface CutoutCall extends WorkCall {
   readonly deadline?: number;
 }
 
-/** What a first call makes and a repeated one gets again. Shared, never changed. */
-export interface Kept extends Encoded, Dimensions {
-  /** What `size=full` would give. */
-  readonly max: Dimensions;
-  /** Box of the subject in the result. */
-  readonly foreground: Box;
-  /** Kind of subject, in the words of the level asked for; absent when not asked for. */
-  readonly type: string | undefined;
-  readonly charged: QuarterCredits;
-  readonly stages: Stages;
-  /** Makes the charge final; until then a crash gives it back. Only the first call does anything. */
-  conclude(): Promise<void>;
-}
-
-export interface CutoutResult extends Omit<Kept, 'conclude'> {
+export interface CutoutResult extends Omit<Kept, 'conclude' | 'reservationId'> {
   /** True when an earlier answer carried this result, and its charge. */
   readonly replayed: boolean;
   /** The account's window after this call. */
@@ -64,15 +47,6 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
 
 const nothing = credits(0);
 
-/** Made here, where nothing of the request is in reach: what a kept result holds on to stays in memory. */
-function concludeOnce(reservation: Reservation): Kept['conclude'] {
-  let done: Promise<void> | undefined;
-  return () => {
-    done ??= reservation.delivered();
-    return done;
-  };
-}
-
 /** The pictures of a request as they were sent. */
 interface Loaded {
   readonly picture: Uint8Array;
@@ -81,14 +55,10 @@ interface Loaded {
   readonly probed?: Probe;
 }
 
-/** What a kept result occupies: the whole memory behind its bytes. */
-export const keptBytes = ({ bytes }: Kept): number => bytes.buffer.byteLength;
-
 /** The use case: a picture in, its subject out. Knows nothing of HTTP. */
 export function createCutout(parts: CutoutParts): Cutout {
   const { gates, results, download, limits, network, profile } = parts;
   const work = createWork(parts);
-  const contentName = createContentName();
 
   /** The picture's header and the roi, which belongs to it. */
   async function look(request: CutoutRequest, picture: Uint8Array): Promise<Probe> {
@@ -150,6 +120,7 @@ export function createCutout(parts: CutoutParts): Cutout {
         type,
         charged,
         stages,
+        reservationId: reservation.id,
         conclude,
       };
     });
@@ -167,18 +138,18 @@ export function createCutout(parts: CutoutParts): Cutout {
         content: async (everyone) => {
           // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
           loaded = await load(request, notes, everyone);
-          return contentName(loaded.picture, settingsOf(request), loaded.background);
+          return results.name(loaded.picture, settingsOf(request), loaded.background);
         },
         work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });
       const charged = replayed ? nothing : value.charged;
       notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
-      const { conclude, ...kept } = value;
-      const ended = (delivered: boolean) => {
-        if (!delivered) notDelivered();
-        return conclude();
+      const { conclude, reservationId: _, ...kept } = value;
+      const ended = async (delivered: boolean) => {
+        if (!delivered) await notDelivered();
+        await conclude();
       };
-      return { ...kept, charged, replayed, rate: gates.rate(accountId), ended };
+      return { ...kept, charged, replayed, rate: await gates.rate(accountId), ended };
     } catch (error) {
       throw publicError(error, signal);
     }

@@ -1,13 +1,14 @@
 import { credits } from '../billing/price.ts';
 import type { Reservations } from '../billing/reservation.ts';
 import { Admission } from '../limits/admission.ts';
-import { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { MemoryBudget } from '../limits/memory.ts';
-import { RateLimit } from '../limits/rate.ts';
+import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../limits/memoryRate.ts';
 import { Results } from '../results/results.ts';
-import type { CutoutParts, Kept } from './cutout.ts';
+import type { CutoutParts } from './cutout.ts';
 import { createGates } from './gates.ts';
+import type { Kept } from './kept.ts';
 
 const nothing = credits(0);
 
@@ -24,6 +25,7 @@ const freeReservations: Reservations = {
       release: async () => {},
     },
   }),
+  delivered: async () => true,
 };
 
 /**
@@ -32,14 +34,14 @@ const freeReservations: Reservations = {
  */
 export function withoutBooks(running: number): Pick<CutoutParts, 'gates' | 'results'> {
   const gates = createGates({
-    rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, Date.now),
-    concurrency: new ConcurrencyLimit(0),
+    rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, Date.now),
+    concurrency: new MemoryConcurrencyLimit(0),
     reservations: freeReservations,
     admission: new Admission({ running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() }, () =>
       performance.now(),
     ),
     estimate: new WorkEstimate(),
   });
-  const results = new Results<Kept>({ keepSeconds: 0, maxBytes: 0, bytesOf: () => 0, onError: () => {} });
+  const results = new Results<Kept>(undefined);
   return { gates, results };
 }

@@ -45,7 +45,7 @@ export interface Gates {
    * reservation as its last step.
    */
   pass<T extends Timed>(call: GateCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
-  rate(accountId: string): RateState;
+  rate(accountId: string): Promise<RateState>;
 }
 
 /** What of the stages belongs to which part of an estimate. */
@@ -62,18 +62,18 @@ function timesOf({
 }
 
 export function createGates({ rate, concurrency, reservations, admission, estimate }: GateParts): Gates {
-  function enter({ accountId }: GateCall): () => void {
-    const leave = concurrency.enter(accountId);
+  async function enter({ accountId }: GateCall): Promise<() => Promise<void>> {
+    const leave = await concurrency.enter(accountId);
     if (leave) return leave;
     throw tooMany(
-      rate.state(accountId),
+      await rate.state(accountId),
       'Too many requests of this account are under way. Try again when one is answered.',
       { reason: 'concurrency', retryAfter: 1 },
     );
   }
 
-  function take({ accountId, pixels }: GateCall): RateTicket {
-    const asked = rate.take(accountId, pixels);
+  async function take({ accountId, pixels }: GateCall): Promise<RateTicket> {
+    const asked = await rate.take(accountId, pixels);
     if (asked.outcome === 'taken') return asked.ticket;
     const { limit, remaining } = asked.state;
     const cost = Math.max(1, Math.ceil(pixels / 1e6));
@@ -122,9 +122,9 @@ export function createGates({ rate, concurrency, reservations, admission, estima
   return {
     rate: (accountId) => rate.state(accountId),
     async pass(call, work) {
-      const leaveAccount = enter(call);
+      const leaveAccount = await enter(call);
       try {
-        const ticket = take(call);
+        const ticket = await take(call);
         try {
           const reservation = await reserve(call);
           try {
@@ -134,11 +134,11 @@ export function createGates({ rate, concurrency, reservations, admission, estima
             throw error;
           }
         } catch (error) {
-          ticket.giveBack();
+          await ticket.giveBack();
           throw error;
         }
       } finally {
-        leaveAccount();
+        await leaveAccount();
       }
     },
   };

@@ -6,13 +6,15 @@ export interface AttemptRules {
   readonly windowSeconds: number;
 }
 
-interface Count {
-  failures: number;
-  readonly until: number;
+/**
+ * Brakes guessing: counts failed tries of a source (an address, an account) in fixed windows and says how long it
+ * has to wait. What succeeds is not counted. Neither method ever rejects.
+ */
+export interface Attempts {
+  /** Whole seconds to wait before the next try; 0: go on. */
+  wait(source: string): Promise<number>;
+  failed(source: string): Promise<void>;
 }
-
-/** Sources that are remembered; the oldest is forgotten first. */
-const most = 10_000;
 
 /** An IPv6 customer has a whole /64 to try from. */
 export function sourceOf(address: string): string {
@@ -26,43 +28,4 @@ export function sourceOf(address: string): string {
     .slice(0, 4)
     .map((group) => group.replace(/^0+(?=.)/, ''))
     .join(':')}::/64`;
-}
-
-/**
- * Brakes guessing: counts failed tries of a source (an address, an account) in fixed windows and says how long it
- * has to wait. What succeeds is not counted.
- */
-export class Attempts {
-  readonly #rules: AttemptRules;
-  readonly #now: () => number;
-  readonly #counts = new Map<string, Count>();
-
-  /** `now` gives Unix milliseconds. */
-  constructor(rules: AttemptRules, now: () => number) {
-    this.#rules = rules;
-    this.#now = now;
-  }
-
-  /** Whole seconds to wait before the next try; 0: go on. */
-  wait(source: string): number {
-    const { failures } = this.#rules;
-    const count = this.#counts.get(source);
-    const left = count ? count.until - this.#now() : 0;
-    return failures > 0 && count && count.failures >= failures && left > 0 ? Math.ceil(left / 1000) : 0;
-  }
-
-  failed(source: string): void {
-    const now = this.#now();
-    const count = this.#counts.get(source);
-    if (count && count.until > now) {
-      count.failures++;
-      return;
-    }
-    this.#counts.delete(source);
-    if (this.#counts.size >= most) {
-      const oldest = this.#counts.keys().next();
-      if (!oldest.done) this.#counts.delete(oldest.value);
-    }
-    this.#counts.set(source, { failures: 1, until: now + this.#rules.windowSeconds * 1000 });
-  }
 }

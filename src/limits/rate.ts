@@ -9,10 +9,8 @@ export interface RateState {
 }
 
 export interface RateTicket {
-  /** As it is now: other calls may have taken more since. */
-  state(): RateState;
-  /** The call failed and counts nothing. Once; later calls change nothing. */
-  giveBack(): void;
+  /** The call failed and counts nothing. Once; later calls change nothing. Never rejects. */
+  giveBack(): Promise<void>;
 }
 
 export type RateOutcome =
@@ -27,100 +25,41 @@ export interface RateOptions {
 
 export const standardRate: RateOptions = { megapixels: 500, windowSeconds: 60 };
 
-/** What is told where there is no limit: clients fail on a missing number, and divide by this one safely. */
-const unlimited = 1_000_000;
-
-interface Window {
-  readonly start: number;
-  used: number;
-  calls: number;
-}
-
-/** Windows that are over are dropped when there are more than this. */
-const keptWindows = 10_000;
-
 /**
  * Megapixels a window and account. The window starts with its first counted call and is fixed; a call that
  * does not fit is refused and consumes nothing; a failed one gives back what it took, its window included if
- * it was the only one. docs/decisions/0056 says why this is not a library.
+ * it was the only one. docs/decisions/0056 says why this is not a library, 0145 how nodes share it.
  */
-export class RateLimit {
-  readonly #limit: number;
-  readonly #milliseconds: number;
-  readonly #now: () => number;
-  readonly #windows = new Map<string, Window>();
-
-  /** `now` gives Unix milliseconds. */
-  constructor(options: RateOptions, now: () => number) {
-    this.#limit = options.megapixels;
-    this.#milliseconds = options.windowSeconds * 1000;
-    this.#now = now;
-  }
-
+export interface RateLimit {
   /** False: everything goes through. */
-  get limited(): boolean {
-    return this.#limit > 0;
-  }
-
-  state(account: string): RateState {
-    return this.#state(this.#current(account));
-  }
-
+  readonly limited: boolean;
+  /** For headers: where it cannot be known, that of a fresh window. Never rejects. */
+  state(account: string): Promise<RateState>;
   /** The state to refuse a call with before it is even read; undefined while anything is left. */
-  usedUp(account: string): RateState | undefined {
-    const state = this.state(account);
-    return state.remaining === 0 ? state : undefined;
-  }
-
+  usedUp(account: string): Promise<RateState | undefined>;
   /** `pixels` of the upright input. A picture beyond the whole limit takes all of a fresh window. */
-  take(account: string, pixels: number): RateOutcome {
-    const known = this.#current(account);
-    if (this.#limit === 0) {
-      return { outcome: 'taken', ticket: { state: () => this.#state(undefined), giveBack: () => {} } };
-    }
-    const cost = Math.min(this.#limit, Math.max(1, Math.ceil(pixels / 1e6)));
-    if (cost > this.#limit - (known?.used ?? 0)) return { outcome: 'refused', state: this.#state(known) };
+  take(account: string, pixels: number): Promise<RateOutcome>;
+}
 
-    const window = known ?? this.#open(account);
-    window.used += cost;
-    window.calls++;
-    let taken = true;
-    const giveBack = () => {
-      if (!taken) return;
-      taken = false;
-      window.used -= cost;
-      window.calls--;
-      if (window.calls === 0 && this.#windows.get(account) === window) this.#windows.delete(account);
-    };
-    return { outcome: 'taken', ticket: { state: () => this.state(account), giveBack } };
-  }
+/** What is told where there is no limit: clients fail on a missing number, and divide by this one safely. */
+const unlimited = 1_000_000;
 
-  #current(account: string): Window | undefined {
-    const window = this.#windows.get(account);
-    return window && this.#now() < window.start + this.#milliseconds ? window : undefined;
-  }
+/** What a picture of so many pixels takes of a window. */
+export const rateCost = ({ megapixels }: RateOptions, pixels: number): number =>
+  Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 
-  #open(account: string): Window {
-    const now = this.#now();
-    if (this.#windows.size >= keptWindows) {
-      for (const [key, { start }] of this.#windows) {
-        if (now >= start + this.#milliseconds) this.#windows.delete(key);
-      }
-    }
-    const window = { start: now, used: 0, calls: 0 };
-    this.#windows.set(account, window);
-    return window;
-  }
-
-  #state(window: Window | undefined): RateState {
-    const now = this.#now();
-    const end = (window?.start ?? now) + this.#milliseconds;
-    const limit = this.#limit === 0 ? unlimited : this.#limit;
-    return {
-      limit,
-      remaining: limit - (window?.used ?? 0),
-      reset: Math.ceil(end / 1000),
-      retryAfter: Math.max(1, Math.ceil((end - now) / 1000)),
-    };
-  }
+/** `start` of the window and `now` in Unix milliseconds of one clock; without a window, that of the next call. */
+export function rateState(
+  { megapixels, windowSeconds }: RateOptions,
+  now: number,
+  window?: { readonly start: number; readonly used: number },
+): RateState {
+  const end = (window?.start ?? now) + windowSeconds * 1000;
+  const limit = megapixels === 0 ? unlimited : megapixels;
+  return {
+    limit,
+    remaining: limit - (window?.used ?? 0),
+    reset: Math.ceil(end / 1000),
+    retryAfter: Math.max(1, Math.ceil((end - now) / 1000)),
+  };
 }

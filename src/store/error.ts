@@ -5,6 +5,8 @@ export type StoreCode =
   | 'STORE_UNAVAILABLE'
   | 'STORE_IN_USE'
   | 'STORE_NEWER'
+  /** A store that other machines keep cannot be asked now; nothing was decided. */
+  | 'STORE_UNAVAILABLE'
   | 'STORE_CHANGED'
   | 'STORE_UNKNOWN_ACCOUNT'
   | 'STORE_UNKNOWN_KEY'

@@ -3,25 +3,21 @@ import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import type { ServedBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
-import {
-  type Cutout,
-  type CutoutResult,
-  createCutout,
-  type Kept,
-  keptBytes,
-} from '../../src/cutout/cutout.ts';
+import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
 import { createGates } from '../../src/cutout/gates.ts';
+import { type Kept, keptBytes } from '../../src/cutout/kept.ts';
 import { PROFILES } from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import type { WorkParts } from '../../src/cutout/work.ts';
 import { fail } from '../../src/errors.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import { Admission } from '../../src/limits/admission.ts';
-import { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { WorkEstimate } from '../../src/limits/estimate.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
-import { RateLimit } from '../../src/limits/rate.ts';
+import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
 import { Notes } from '../../src/ops/notes.ts';
+import { MemoryResultStore } from '../../src/results/memoryStore.ts';
 import { Results } from '../../src/results/results.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
@@ -106,12 +102,14 @@ async function startWorld(
   faults: string[],
 ): Promise<World> {
   const books = await testServer(t, { dataDir }, { clock });
-  const results = new Results<Kept>({
-    keepSeconds: 600,
-    maxBytes: 1e6,
-    bytesOf: keptBytes,
-    onError: (error) => t.fail(String(error)),
-  });
+  const results = new Results<Kept>(
+    new MemoryResultStore({
+      keepSeconds: 600,
+      maxBytes: 1e6,
+      bytesOf: keptBytes,
+      onError: (error) => t.fail(String(error)),
+    }),
+  );
   const runs: Run[] = [];
   const cutout = createCutout({
     subjectTypes: false,
@@ -119,8 +117,8 @@ async function startWorld(
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
     gates: createGates({
-      rate: new RateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
-      concurrency: new ConcurrencyLimit(0),
+      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
+      concurrency: new MemoryConcurrencyLimit(0),
       reservations: books.ledger,
       admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
       estimate: new WorkEstimate(),

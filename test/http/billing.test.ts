@@ -3,8 +3,8 @@ import { Purchases } from '../../src/billing/purchases.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
-import { Attempts } from '../../src/limits/attempts.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
+import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
@@ -18,7 +18,7 @@ async function start(t: Cleanup) {
     key: [
       auth(
         (sent) => books.accounts.authenticate(sent),
-        new Attempts({ failures: 0, windowSeconds: 60 }, Date.now),
+        new MemoryAttempts({ failures: 0, windowSeconds: 60 }, Date.now),
       ),
     ],
     body: body(new MemoryBudget()),

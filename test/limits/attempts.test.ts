@@ -1,34 +1,83 @@
-import test from 'ava';
-import { Attempts, sourceOf } from '../../src/limits/attempts.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { type AttemptRules, type Attempts, sourceOf } from '../../src/limits/attempts.ts';
+import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { RedisAttempts } from '../../src/limits/redisAttempts.ts';
+import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
-test('so many failures go through, then the source waits for the end of its window', (t) => {
+interface Setting {
+  readonly here: Attempts;
+  /** As another node sees it. */
+  readonly there: Attempts;
+  readonly forward: (ms: number) => Promise<void>;
+}
+
+function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules) => Promise<Setting>): void {
+  test(`${name}: so many failures go through, then the source waits for the end of its window`, async (t) => {
+    const { here, there, forward } = await make(t, { failures: 3, windowSeconds: 2 });
+    for (let i = 0; i < 3; i++) {
+      t.is(await there.wait('a'), 0);
+      await here.failed('a');
+    }
+    for (const node of [here, there]) {
+      const wait = await node.wait('a');
+      t.true(wait === 2 || wait === 1, String(wait));
+      t.is(await node.wait('b'), 0);
+    }
+    await forward(2000);
+    t.is(await here.wait('a'), 0);
+    await there.failed('a');
+    t.is(await here.wait('a'), 0, 'a new window');
+  });
+
+  test(`${name}: 0 is no limit`, async (t) => {
+    const { here } = await make(t, { failures: 0, windowSeconds: 60 });
+    for (let i = 0; i < 100; i++) await here.failed('c');
+    t.is(await here.wait('c'), 0);
+  });
+}
+
+contract('memory', async (_, rules) => {
   let now = 0;
-  const attempts = new Attempts({ failures: 3, windowSeconds: 60 }, () => now);
-  for (let i = 0; i < 3; i++) {
-    t.is(attempts.wait('a'), 0);
-    attempts.failed('a');
-  }
-  now = 10_500;
-  t.is(attempts.wait('a'), 50);
-  t.is(attempts.wait('b'), 0);
-  now = 60_000;
-  t.is(attempts.wait('a'), 0);
-  attempts.failed('a');
-  t.is(attempts.wait('a'), 0, 'a new window');
+  const attempts = new MemoryAttempts(rules, () => now);
+  const forward = async (ms: number) => {
+    now += ms;
+  };
+  return { here: attempts, there: attempts, forward };
 });
 
-test('0 is no limit', (t) => {
-  const attempts = new Attempts({ failures: 0, windowSeconds: 60 }, Date.now);
-  for (let i = 0; i < 100; i++) attempts.failed('a');
-  t.is(attempts.wait('a'), 0);
-});
+if (redisIsHere) {
+  contract('redis', async (t, rules) => {
+    const server = await ownDatabase();
+    return {
+      here: new RedisAttempts(await server.open(t), rules),
+      there: new RedisAttempts(await server.open(t), rules),
+      forward: (ms) => sleep(ms + 20),
+    };
+  });
 
-test('the oldest source is forgotten first', (t) => {
-  const attempts = new Attempts({ failures: 1, windowSeconds: 60 }, () => 0);
-  for (let i = 0; i <= 10_000; i++) attempts.failed(String(i));
-  t.is(attempts.wait('0'), 0);
-  t.is(attempts.wait('1'), 60);
-  t.is(attempts.wait('10000'), 60);
+  test('redis: while it is gone each node counts for itself; addresses are not written down', async (t) => {
+    const server = await RedisServer.start();
+    t.teardown(() => server.remove());
+    const redis = await server.open(t);
+    const attempts = new RedisAttempts(redis, { failures: 2, windowSeconds: 60 });
+    await attempts.failed('192.0.2.7');
+    t.false((await server.dump()).includes('192.0.2.7'));
+    await server.kill();
+    t.is(await attempts.wait('192.0.2.7'), 0);
+    await attempts.failed('192.0.2.7');
+    t.true((await attempts.wait('192.0.2.7')) > 50);
+    t.is(await attempts.wait('192.0.2.8'), 0);
+  });
+  test.after.always(removeSharedRedis);
+} else console.log(noRedis);
+
+test('memory: the oldest source is forgotten first', async (t) => {
+  const attempts = new MemoryAttempts({ failures: 1, windowSeconds: 60 }, () => 0);
+  for (let i = 0; i <= 10_000; i++) await attempts.failed(String(i));
+  t.is(await attempts.wait('0'), 0);
+  t.is(await attempts.wait('1'), 60);
+  t.is(await attempts.wait('10000'), 60);
 });
 
 test('an IPv4 address is a source, of IPv6 the network of a customer', (t) => {

@@ -1,186 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from 'ava';
-import { createContentName } from '../../src/results/hash.ts';
-import { type OnceRequest, Results, type ResultsOptions } from '../../src/results/results.ts';
+import test, { type TestFn } from 'ava';
+import { createContentName, sharedContentName } from '../../src/results/hash.ts';
+import { MemoryResultStore } from '../../src/results/memoryStore.ts';
+import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redisStore.ts';
+import { Results } from '../../src/results/results.ts';
+import type { Redis } from '../../src/store/redis.ts';
+import { callsOf, type KeepOptions, type Picture, testResultsContract } from '../contract/results.ts';
+import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
-type Picture = { readonly bytes: Uint8Array };
+testResultsContract(test, 'memory', async (t, { keepSeconds = 600, maxBytes = 1e6 }) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Picture) => bytes.length;
+  const results = new Results(new MemoryResultStore<Picture>({ keepSeconds, maxBytes, bytesOf, onError }));
+  return [results, results];
+});
 
-function make(options: Partial<ResultsOptions<Picture>> = {}) {
-  const errors: unknown[] = [];
-  const results = new Results<Picture>({
-    keepSeconds: 600,
-    maxBytes: 1e6,
-    bytesOf: ({ bytes }) => bytes.length,
-    onError: (error) => errors.push(error),
-    ...options,
-  });
-  let runs = 0;
-  const call = (request: Partial<OnceRequest<Picture>> & { image?: string } = {}) =>
-    results.once({
-      accountId: 'acc_1',
-      content: async () => request.image ?? 'image',
-      work: async () => {
-        runs++;
-        await sleep(20);
-        return { bytes: Buffer.from(`result ${runs}`) };
-      },
-      signal: new AbortController().signal,
-      ...request,
-    });
-  return { results, call, errors, runs: () => runs };
-}
-
-test('the same image and settings are worked on once, the repeat gets the very same result', async (t) => {
-  const { call, runs } = make();
+test('memory: the repeat gets the very same result', async (t) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Picture) => bytes.length;
+  const store = new MemoryResultStore<Picture>({ keepSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const results = new Results(store);
+  const { call } = callsOf([results, results]);
   const first = await call();
-  const second = await call({ idempotencyKey: 'other key' });
-  t.false(first.replayed);
-  t.true(second.replayed);
-  t.is(second.value, first.value);
-  t.is(runs(), 1);
-  t.false((await call({ image: 'another' })).replayed);
+  t.is((await call()).value, first.value);
 });
 
-test('the same key gets the kept result without looking at the image', async (t) => {
-  const { call } = make();
-  const first = await call({ idempotencyKey: 'k' });
-  const content = async () => t.fail() as never;
-  const second = await call({ idempotencyKey: 'k', content });
-  t.deepEqual([second.replayed, second.value], [true, first.value]);
-});
-
-test('a key leads to a result that was kept under another one', async (t) => {
-  const { call, runs } = make();
-  await call();
-  t.true((await call({ idempotencyKey: 'k' })).replayed);
-  t.true((await call({ idempotencyKey: 'k', image: 'another' })).replayed);
-  t.is(runs(), 1);
-});
-
-test('accounts share nothing', async (t) => {
-  const { call, runs } = make();
-  await call({ idempotencyKey: 'k' });
-  t.false((await call({ idempotencyKey: 'k', accountId: 'acc_2' })).replayed);
-  t.is(runs(), 2);
-});
-
-for (const [name, keys] of [
-  ['key', ['k', 'k', 'k']],
-  ['image', [undefined, undefined, undefined]],
-  ['image under different keys', ['k', 'l', 'm']],
-] as const) {
-  test(`overlapping calls with the same ${name} are one`, async (t) => {
-    const { call, runs } = make();
-    const all = await Promise.all(keys.map((idempotencyKey) => call({ idempotencyKey })));
-    t.deepEqual(all.map(({ replayed }) => replayed).sort(), [false, true, true]);
-    t.is(new Set(all.map(({ value }) => value)).size, 1);
-    t.is(runs(), 1);
-  });
-
-  test(`when the first of overlapping calls with the same ${name} fails, the second runs`, async (t) => {
-    const { call } = make();
-    let runs = 0;
-    const work = async () => {
-      const run = ++runs;
-      await sleep(5);
-      if (run === 1) throw new Error('no subject');
-      return { bytes: new Uint8Array(1) };
-    };
-    const settled = await Promise.allSettled(keys.map((idempotencyKey) => call({ idempotencyKey, work })));
-    t.deepEqual(
-      settled.map((one) => (one.status === 'fulfilled' ? one.value.replayed : one.reason.message)),
-      ['no subject', false, true],
-    );
-  });
-}
-
-test('failures are not kept', async (t) => {
-  const { call, results } = make();
-  await t.throwsAsync(call({ idempotencyKey: 'k', work: async () => Promise.reject(new Error('no')) }));
-  await t.throwsAsync(
-    call({ idempotencyKey: 'k', content: async () => Promise.reject(new Error('download')) }),
-  );
-  t.deepEqual(results.stats, { results: 0, bytes: 0, inFlight: 0 });
-  t.false((await call({ idempotencyKey: 'k' })).replayed);
-});
-
-test('a client that goes away does not spoil the one that waits, and its work is not done again', async (t) => {
-  const { call } = make();
-  const leaving = new AbortController();
-  let finish = () => {};
-  let started = () => {};
-  const working = new Promise<void>((resolve) => {
-    started = resolve;
-  });
-  const work = async () => {
-    started();
-    await new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    return { bytes: Buffer.from('result') };
-  };
-  const gone = call({ idempotencyKey: 'k', signal: leaving.signal, work });
-  await working;
-  const stays = call({ work: async () => t.fail() as never });
-  await sleep(5);
-  leaving.abort(new Error('gone'));
-  await t.throwsAsync(gone, { message: 'gone' });
-  finish();
-  // Nobody else got it: this one is told of the charge.
-  t.false((await stays).replayed);
-  t.true((await call()).replayed);
-});
-
-test('a result that was not delivered is told of to the next one, and to that one alone', async (t) => {
-  const { call, runs } = make();
-  const first = await call();
-  const beside = await call();
-  beside.notDelivered();
-  t.true((await call()).replayed, 'the first one still has it');
-  first.notDelivered();
-  t.false((await call({ idempotencyKey: 'k' })).replayed);
-  t.true((await call({ idempotencyKey: 'k' })).replayed);
-  t.is(runs(), 1);
-});
-
-test('when all go away the work is told to stop', async (t) => {
-  const { call } = make();
-  const leaving = new AbortController();
-  let stopped = false;
-  const work = (signal: AbortSignal) =>
-    new Promise<Picture>((_, reject) => {
-      signal.addEventListener('abort', () => {
-        stopped = true;
-        reject(signal.reason);
-      });
-    });
-  const gone = call({ idempotencyKey: 'k', signal: leaving.signal, work });
-  await sleep(2);
-  leaving.abort(new Error('gone'));
-  await t.throwsAsync(gone);
-  await sleep(1);
-  t.true(stopped);
-});
-
-test('a result is gone when its time is up', async (t) => {
-  const { call, results } = make({ keepSeconds: 0.05 });
-  await call({ idempotencyKey: 'k' });
-  t.true((await call({ idempotencyKey: 'k' })).replayed);
-  await sleep(80);
-  t.is(results.stats.results, 0);
-  t.false((await call({ idempotencyKey: 'k' })).replayed);
-});
-
-test('a key whose result had to make room works again', async (t) => {
-  const { call } = make({ maxBytes: 3000 });
-  const work = async () => ({ bytes: new Uint8Array(1500) });
-  await call({ idempotencyKey: 'k', work });
-  await call({ image: 'another', work });
-  t.false((await call({ idempotencyKey: 'k', work })).replayed);
-});
-
-test('with 0 seconds nothing is kept and nobody waits', async (t) => {
-  const { call, runs } = make({ keepSeconds: 0 });
+test('without a store nothing is kept and nobody waits', async (t) => {
+  const results = new Results<Picture>(undefined);
+  const { call, runs } = callsOf([results, results]);
   const all = await Promise.all([call({ idempotencyKey: 'k' }), call({ idempotencyKey: 'k' })]);
   t.deepEqual(
     all.map(({ replayed }) => replayed),
@@ -189,11 +36,228 @@ test('with 0 seconds nothing is kept and nobody waits', async (t) => {
   t.is(runs(), 2);
 });
 
-test('1000 repeats leave nothing behind but the result', async (t) => {
-  const { call, results } = make();
-  for (let i = 0; i < 1000; i++) await call({});
-  t.is(results.stats.results, 1);
-  t.is(results.stats.inFlight, 0);
+if (redisIsHere) {
+  const nodeOn = (
+    redis: Redis,
+    { keepSeconds = 600, maxBytes = 1e6, ...more }: KeepOptions & Partial<RedisStoreOptions<Picture>>,
+  ) =>
+    new Results(
+      new RedisResultStore<Picture>(redis, {
+        keepSeconds,
+        maxBytes,
+        pack: ({ bytes }) => ({ facts: {}, bytes }),
+        unpack: async ({ bytes }) => ({ bytes }),
+        onError: () => {},
+        ...more,
+      }),
+    );
+
+  test.after.always(removeSharedRedis);
+
+  testResultsContract(test.serial as TestFn, 'redis', async (t, options) => {
+    const server = await ownDatabase();
+    const onError = (error: unknown) => t.fail(String(error));
+    const node = async () => nodeOn(await server.open(t), { ...options, onError });
+    return [await node(), await node()];
+  });
+
+  const never = async () => {
+    throw new Error('must not run');
+  };
+
+  test.serial('redis: who waits takes over within seconds when the node that works dies', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const [dying, living] = [await server.open(t), await server.open(t)];
+    const { call } = callsOf([nodeOn(dying, { leaseMs: 2000 }), nodeOn(living, { leaseMs: 2000 })]);
+    let started = () => {};
+    const working = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const hang = () => {
+      started();
+      return new Promise<Picture>(() => {});
+    };
+    void call({ work: hang });
+    await working;
+    const waits = call({ node: 1 });
+    // As if its process was gone: nothing renews its lease.
+    dying.close();
+    const before = performance.now();
+    t.false((await waits).replayed);
+    const seconds = (performance.now() - before) / 1000;
+    t.true(seconds > 1 && seconds < 5, `${seconds} s`);
+  });
+
+  test.serial('redis: work that takes longer than its lease is still one run', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
+    const { call } = callsOf([await node(), await node()]);
+    const slow = async () => {
+      await sleep(3000);
+      return { bytes: Buffer.from('slow') };
+    };
+    const first = call({ work: slow });
+    await sleep(100);
+    const second = await call({ work: never, node: 1 });
+    t.is(second.value.bytes.toString(), 'slow');
+    t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
+  });
+
+  test.serial('redis: flushed under way, the work ends well, is kept, and still runs once', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
+    const { call } = callsOf([await node(), await node()]);
+    const slow = async () => {
+      await sleep(2000);
+      return { bytes: Buffer.from('slow') };
+    };
+    const first = call({ work: slow });
+    await sleep(100);
+    await server.ask('FLUSHDB');
+    // The lock is there again after the next renewal.
+    await sleep(1000);
+    const second = await call({ work: never, node: 1 });
+    t.is(second.value.bytes.toString(), 'slow');
+    t.true((await call({ work: never, node: 1 })).replayed);
+    t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
+  });
+
+  test.serial(
+    'redis: gone under way, the work ends well and tells of its charge once; others get STORE_UNAVAILABLE',
+    async (t) => {
+      const server = await RedisServer.start();
+      t.teardown(() => server.remove());
+      const errors: unknown[] = [];
+      const redis = await server.open(t);
+      const { call } = callsOf([
+        nodeOn(redis, { onError: (error) => errors.push(error) }),
+        nodeOn(await server.open(t), {}),
+      ]);
+      const work = async () => {
+        await server.kill();
+        return { bytes: Buffer.from('result') };
+      };
+      const both = await Promise.all([call({ work }), call({ work })]);
+      t.deepEqual(both.map(({ replayed }) => replayed).sort(), [false, true]);
+      t.is(errors.length, 1);
+      const before = performance.now();
+      for (const node of [0, 1] as const)
+        await t.throwsAsync(call({ node, work: never }), { code: 'STORE_UNAVAILABLE' });
+      t.true(performance.now() - before < 4000);
+      await server.start();
+      for (const end = performance.now() + 10_000; ; await sleep(20)) {
+        const again = await call({ node: 1 }).catch(() => undefined);
+        if (again) break;
+        if (performance.now() > end) return t.fail('it does not come back');
+      }
+      t.pass();
+    },
+  );
+
+  test.serial(
+    'redis: one that hangs is given up in bounded time, and used again when it goes on',
+    async (t) => {
+      t.timeout(60_000);
+      const server = await RedisServer.start();
+      t.teardown(() => server.remove());
+      const changes: boolean[] = [];
+      const redis = await server.open(t, (lost) => changes.push(lost === undefined));
+      const { call } = callsOf([nodeOn(redis, {}), nodeOn(redis, {})]);
+      await call();
+      server.pause();
+      for (let i = 0; i < 4; i++) {
+        const before = performance.now();
+        await t.throwsAsync(call({ image: `other ${i}`, work: never }), { code: 'STORE_UNAVAILABLE' });
+        t.true(performance.now() - before < 4000);
+      }
+      await sleep(3500);
+      server.resume();
+      for (const end = performance.now() + 15_000; ; await sleep(50)) {
+        if (await call({ work: never }).catch(() => undefined)) break;
+        if (performance.now() > end) return t.fail('it does not come back');
+      }
+      t.deepEqual(changes.slice(0, 2), [false, true]);
+    },
+  );
+
+  test.serial('redis: one that is full keeps nothing more, and everything still works', async (t) => {
+    const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
+    t.teardown(() => server.remove());
+    const errors: unknown[] = [];
+    const redis = await server.open(t);
+    const node = () => nodeOn(redis, { maxBytes: 100e6, onError: (error) => errors.push(error) });
+    const { call } = callsOf([node(), node()]);
+    const work = async () => ({ bytes: Buffer.alloc(200_000, 1) });
+    await call({ work });
+    // Filled by somebody else: neither results nor keys fit.
+    for (let i = 0; i < 20; i++) await server.ask('SET', `foreign ${i}`, 'x'.repeat(100_000));
+    await server.ask('CONFIG', 'SET', 'maxmemory', '1500000');
+    for (let i = 0; i < 5; i++) {
+      const made = await call({ image: `large ${i}`, idempotencyKey: `key ${i}`, work });
+      t.false(made.replayed);
+      t.is(made.value.bytes.length, 200_000);
+    }
+    t.true(errors.length > 0);
+    // Filled by results: the older half makes room.
+    await server.ask('FLUSHDB');
+    const used = Number(/used_memory:(\d+)/.exec(String(await server.ask('INFO', 'memory')))?.[1]);
+    await server.ask('CONFIG', 'SET', 'maxmemory', String(used + 1_500_000));
+    errors.length = 0;
+    for (let i = 0; i < 30; i++) {
+      await call({ image: `many ${i}`, work });
+      t.true((await call({ image: `many ${i}`, work: never, node: 1 })).replayed, `result ${i}`);
+    }
+    t.deepEqual(errors, []);
+  });
+
+  test.serial('redis: a result that is not good any more is made anew', async (t) => {
+    const server = await ownDatabase();
+    const good = new Set<string>();
+    const unpack = async ({ bytes }: { bytes: Buffer }) =>
+      good.has(bytes.toString()) ? { bytes } : undefined;
+    const node = async () => nodeOn(await server.open(t), { unpack });
+    const { call, runs } = callsOf([await node(), await node()]);
+    t.false((await call({ idempotencyKey: 'k' })).replayed);
+    t.false((await call({ idempotencyKey: 'k', node: 1 })).replayed);
+    t.is(runs(), 2);
+    good.add('result 2');
+    t.true((await call({ idempotencyKey: 'k' })).replayed);
+    t.is(runs(), 2);
+  });
+
+  test.serial(
+    'redis: nothing of it outlives its time, and no key, account or picture name lies there in plain',
+    async (t) => {
+      const server = await ownDatabase();
+      const redis = await server.open(t);
+      const results = nodeOn(redis, { keepSeconds: 0.5 });
+      const { call } = callsOf([results, results]);
+      await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
+      const dump = await server.dump();
+      t.regex(dump, /result 1/);
+      for (const secret of ['secret-key', 'acc_secret', 'secret-name'])
+        t.false(dump.includes(secret), secret);
+      await sleep(700);
+      t.is(await server.dump(), '');
+    },
+  );
+} else console.log(noRedis);
+
+test('shared names are the same everywhere, and tell images, settings and backgrounds apart', async (t) => {
+  const [a, b] = [Buffer.from('a'), Buffer.from('b')];
+  const names = await Promise.all([
+    sharedContentName(a, 's'),
+    sharedContentName(b, 's'),
+    sharedContentName(a, 't'),
+    sharedContentName(a, 's', b),
+    sharedContentName(b, 's', a),
+    sharedContentName(a, 's', Buffer.alloc(0)),
+  ]);
+  t.is(new Set(names).size, names.length);
+  t.is(await sharedContentName(Buffer.from('xab').subarray(1, 2), 's'), String(names[0]));
 });
 
 test('names tell images, settings and backgrounds apart, also in the last byte of a large one', (t) => {

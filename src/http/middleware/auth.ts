@@ -45,11 +45,11 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
     const source = sourceOf(ctx.ip);
-    const wait = attempts.wait(source);
+    const wait = await attempts.wait(source);
     if (wait > 0 && !good.has(key)) throw slowedDown('unknown keys', wait);
     const account = await authenticate(key);
     if (!account) {
-      attempts.failed(source);
+      await attempts.failed(source);
       throw fail('auth_invalid');
     }
     good.add(key);

@@ -6,7 +6,7 @@ import { accountOf, type Middleware } from '../context.ts';
 export const rateWindow =
   (rate: RateLimit): Middleware =>
   async (ctx, next) => {
-    const state = rate.usedUp(accountOf(ctx).id);
+    const state = await rate.usedUp(accountOf(ctx).id);
     if (state) throw tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
     await next();
   };

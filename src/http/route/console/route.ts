@@ -116,7 +116,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     const now = Date.now();
     const from = now - (now % dayMs) - (usageDaysShown - 1) * dayMs;
     const { credits } = await ledger.balance(id);
-    const { limit, remaining, retryAfter } = rate.state(id);
+    const { limit, remaining, retryAfter } = await rate.state(id);
     return {
       credits: credits / 4,
       free: { ...(await ledger.freePreviews(id)), ...parts.freePreviews },
@@ -151,11 +151,11 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
 
   const openLink: Middleware = async (ctx) => {
     const source = sourceOf(ctx.ip);
-    const wait = attempts.wait(source);
+    const wait = await attempts.wait(source);
     if (wait > 0) throw slowedDown('failed sign-ins', wait);
     const found = await signIns.takeLink(parse(schema.link, inBody(ctx)).token);
     if (!found) {
-      attempts.failed(source);
+      await attempts.failed(source);
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });

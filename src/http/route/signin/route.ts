@@ -73,7 +73,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
     ctx.set('Referrer-Policy', 'no-referrer');
     ctx.redirect(to);
   };
-  const problem = (ctx: Context, error: unknown) => {
+  const problem = async (ctx: Context, error: unknown) => {
     const { requestId, notes } = ctx.state;
     if (error instanceof ProviderDown) {
       logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
@@ -83,12 +83,12 @@ export function signInRoutes(parts: SignInParts): Route[] {
     if (!(error instanceof SignInRefused)) throw error;
     logger.info({ request: requestId, err: error }, 'sign-in refused');
     notes.add({ problem: 'refused' });
-    attempts.failed(sourceOf(ctx.ip));
+    await attempts.failed(sourceOf(ctx.ip));
     go(ctx, '/console?problem=refused');
   };
 
   const brake: Middleware = async (ctx, next) => {
-    if (attempts.wait(sourceOf(ctx.ip)) > 0) return go(ctx, '/console?problem=too-many');
+    if ((await attempts.wait(sourceOf(ctx.ip))) > 0) return go(ctx, '/console?problem=too-many');
     await next();
   };
 
@@ -99,7 +99,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
       pending.set(ctx, write(provider, attempt), attemptSeconds);
       go(ctx, url.href);
     } catch (error) {
-      problem(ctx, error);
+      await problem(ctx, error);
     }
   };
 
@@ -137,7 +137,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
       cookie.set(ctx, token);
       go(ctx, '/console');
     } catch (error) {
-      problem(ctx, error);
+      await problem(ctx, error);
     }
   };
 

@@ -1,0 +1,49 @@
+import { Keyv } from 'keyv';
+import type { Session } from '../accounts/sessions.ts';
+import type { Kept } from '../cutout/kept.ts';
+import type { AttemptRules } from '../limits/attempts.ts';
+import type { RateOptions } from '../limits/rate.ts';
+import { RedisAttempts } from '../limits/redisAttempts.ts';
+import { RedisConcurrencyLimit } from '../limits/redisConcurrency.ts';
+import { RedisRateLimit } from '../limits/redisRate.ts';
+import type { Logger } from '../ops/log.ts';
+import { RedisResultStore, type RedisStoreOptions } from '../results/redisStore.ts';
+import { Results } from '../results/results.ts';
+import { Redis } from '../store/redis.ts';
+import { RedisKeyv } from '../store/redisKeyv.ts';
+import type { Shared } from './shared.ts';
+
+export interface RedisPartsOptions {
+  readonly rateOptions: RateOptions;
+  readonly attemptRules: AttemptRules;
+  /** 0 = no limit. */
+  readonly accountConcurrency: number;
+  /** `keepSeconds` 0: nothing is kept. */
+  readonly keeping: RedisStoreOptions<Kept>;
+}
+
+/** What nodes share, in Redis. Throws UserError when it cannot be reached. */
+export async function openRedisParts(
+  { url, logger }: { readonly url: string; readonly logger: Logger },
+  { rateOptions, attemptRules, accountConcurrency, keeping }: RedisPartsOptions,
+): Promise<Shared> {
+  const redis = await Redis.open(
+    {
+      url,
+      onChange: (lost) =>
+        lost ? logger.error({ err: lost }, 'redis: lost') : logger.info('redis: connected again'),
+    },
+    (message) => logger.warn(message),
+  );
+  const sessions = new Keyv<Session>({ store: new RedisKeyv(redis, 'cutout:session:'), throwOnErrors: true });
+  // Thrown as well; an event that nobody hears would end the process.
+  sessions.on('error', () => {});
+  return {
+    rate: new RedisRateLimit(redis, rateOptions),
+    concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
+    attempts: new RedisAttempts(redis, attemptRules),
+    results: new Results(keeping.keepSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
+    sessions,
+    close: () => redis.close(),
+  };
+}

@@ -1,0 +1,59 @@
+import { Keyv } from 'keyv';
+import type { Session } from '../accounts/sessions.ts';
+import type { Reservations } from '../billing/reservation.ts';
+import type { Config } from '../config.ts';
+import { type Kept, keptBytes, keptTravel } from '../cutout/kept.ts';
+import type { Attempts } from '../limits/attempts.ts';
+import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { MemoryAttempts } from '../limits/memoryAttempts.ts';
+import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../limits/memoryRate.ts';
+import type { RateLimit } from '../limits/rate.ts';
+import type { Logger } from '../ops/log.ts';
+import { MemoryResultStore } from '../results/memoryStore.ts';
+import { Results } from '../results/results.ts';
+
+/** What several nodes have in common beside the books. */
+export interface Shared {
+  readonly rate: RateLimit;
+  readonly concurrency: ConcurrencyLimit;
+  readonly attempts: Attempts;
+  readonly results: Results<Kept>;
+  readonly sessions: Keyv<Session>;
+  close(): void;
+}
+
+/** In Redis where the configuration names one, else in the memory of this process. Throws UserError. */
+export async function openShared(
+  config: Config,
+  logger: Logger,
+  reservations: Pick<Reservations, 'delivered'>,
+): Promise<Shared> {
+  const rateOptions = { megapixels: config.rateLimit, windowSeconds: 60 };
+  const attemptRules = { failures: config.failedAttempts, windowSeconds: 60 };
+  const { keepSeconds, accountConcurrency, redisUrl: url } = config;
+  const keeping = {
+    keepSeconds,
+    maxBytes: config.keepMegabytes * 1e6,
+    onError: (error: unknown) => logger.error({ err: error }, 'results'),
+  };
+  if (url === undefined) {
+    const results = new Results<Kept>(
+      keepSeconds > 0 ? new MemoryResultStore({ ...keeping, bytesOf: keptBytes }) : undefined,
+    );
+    return {
+      rate: new MemoryRateLimit(rateOptions, Date.now),
+      concurrency: new MemoryConcurrencyLimit(accountConcurrency),
+      attempts: new MemoryAttempts(attemptRules, Date.now),
+      results,
+      sessions: new Keyv<Session>(),
+      close: () => results.clear(),
+    };
+  }
+  // Loaded only where it is used.
+  const { openRedisParts } = await import('./redis.ts');
+  return openRedisParts(
+    { url, logger },
+    { rateOptions, attemptRules, accountConcurrency, keeping: { ...keeping, ...keptTravel(reservations) } },
+  );
+}

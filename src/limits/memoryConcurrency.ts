@@ -1,0 +1,26 @@
+import type { ConcurrencyLimit } from './concurrency.ts';
+
+/** Calls under way in one process. */
+export class MemoryConcurrencyLimit implements ConcurrencyLimit {
+  readonly #limit: number;
+  readonly #running = new Map<string, number>();
+
+  /** 0 = no limit. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  async enter(account: string): Promise<(() => Promise<void>) | undefined> {
+    const running = this.#running.get(account) ?? 0;
+    if (this.#limit > 0 && running >= this.#limit) return undefined;
+    this.#running.set(account, running + 1);
+    let inside = true;
+    return async () => {
+      if (!inside) return;
+      inside = false;
+      const left = (this.#running.get(account) ?? 1) - 1;
+      if (left === 0) this.#running.delete(account);
+      else this.#running.set(account, left);
+    };
+  }
+}

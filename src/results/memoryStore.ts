@@ -1,0 +1,81 @@
+import { Keyv } from 'keyv';
+import { BoundedStore } from './boundedStore.ts';
+import { createContentName } from './hash.ts';
+import type { Found, Made, ResultStats, ResultStore } from './resultStore.ts';
+
+export interface MemoryStoreOptions<T> {
+  readonly keepSeconds: number;
+  /** Bound of all kept results together. */
+  readonly maxBytes: number;
+  readonly bytesOf: (value: T) => number;
+  /** Hears that a result could not be kept; the call that made it succeeds all the same. */
+  readonly onError: (error: unknown) => void;
+}
+
+type Kept<T> = Made<T> | { readonly sameAs: string };
+
+/** Results in the memory of one process. */
+export class MemoryResultStore<T> implements ResultStore<T> {
+  readonly name = createContentName();
+  readonly #store: BoundedStore;
+  readonly #kept: Keyv<Kept<T>>;
+  readonly #onError: (error: unknown) => void;
+
+  constructor({ keepSeconds, maxBytes, bytesOf, onError }: MemoryStoreOptions<T>) {
+    this.#onError = onError;
+    this.#store = new BoundedStore(maxBytes, (entry) => {
+      const { value } = entry as { value: Kept<T> };
+      return 'value' in value ? bytesOf(value.value) : 0;
+    });
+    this.#kept = new Keyv<Kept<T>>({ store: this.#store, ttl: keepSeconds * 1000, throwOnErrors: true });
+    // By reference: serialisation would turn every picture into base64.
+    this.#kept.serialize = undefined;
+    this.#kept.deserialize = undefined;
+    this.#kept.on('error', onError);
+  }
+
+  get stats(): ResultStats {
+    return { results: this.#store.size, bytes: this.#store.bytes };
+  }
+
+  wrap(value: T): Made<T> {
+    let handedOut = false;
+    return {
+      value,
+      handOut: async () => {
+        const first = !handedOut;
+        handedOut = true;
+        return first;
+      },
+      takeBack: async () => {
+        handedOut = false;
+      },
+    };
+  }
+
+  async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
+    const kept = await this.#find(key);
+    if (kept) return kept;
+    const found = await make(signal);
+    await this.#keep(key, found.contentKey === key ? found.made : { sameAs: found.contentKey });
+    return found.made;
+  }
+
+  clear(): void {
+    this.#store.clear();
+  }
+
+  async #find(key: string): Promise<Made<T> | undefined> {
+    const kept = await this.#kept.get(key);
+    if (kept === undefined) return undefined;
+    return 'value' in kept ? kept : this.#find(kept.sameAs);
+  }
+
+  async #keep(key: string, kept: Kept<T>): Promise<void> {
+    try {
+      await this.#kept.set(key, kept);
+    } catch (error) {
+      this.#onError(error);
+    }
+  }
+}

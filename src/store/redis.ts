@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto';
+import { createClient, ErrorReply, RESP_TYPES } from '@redis/client';
+import { UserError } from '../errors.ts';
+import { StoreError } from './error.ts';
+
+export type Argument = string | Buffer;
+/** What Redis answers: numbers, text or bytes, nothing, lists of these. */
+export type Reply = number | string | Buffer | null | readonly Reply[];
+
+/** A script in Redis' own Lua, which it runs as one step. */
+export interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+/**
+ * `lua` is the script's body. One that only moves a few bytes of control data says `small`: it runs even when
+ * Redis is filled to its limit.
+ */
+export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
+  const source = size === 'small' ? `#!lua flags=allow-oom\n${lua}` : lua;
+  return { source, sha: createHash('sha1').update(source).digest('hex') };
+}
+
+/** For scripts: Redis' clock in milliseconds, the same for all nodes. */
+export const luaNow =
+  "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n";
+
+/** Answers of a Redis that is there but cannot do it now: starting, full, a replica, writing to a full disk. */
+const passing = /^(OOM|LOADING|BUSY|READONLY|MISCONF|MASTERDOWN|NOREPLICAS|UNKILLABLE|NOAUTH|WRONGPASS)\b/;
+
+const unavailable = (cause: unknown): StoreError =>
+  new StoreError(
+    'STORE_UNAVAILABLE',
+    `Redis cannot be used at the moment: ${cause instanceof Error ? cause.message : cause}.`,
+    { cause },
+  );
+
+/** Redis is filled to its limit and refused to take more. */
+export const isFull = (error: unknown): boolean =>
+  error instanceof StoreError && error.cause instanceof ErrorReply && /^OOM\b/.test(error.cause.message);
+
+export interface RedisOptions {
+  /** redis[s]://[[user]:password@]host[:port][/number] */
+  readonly url: string;
+  /** Hears once that the connection was lost, with the reason, and once that it is back (undefined). */
+  readonly onChange: (lost: Error | undefined) => void;
+}
+
+type Client = ReturnType<typeof create>;
+
+const create = (url: string) =>
+  createClient({
+    url,
+    // What cannot be asked now is not asked later: the caller has answered by then.
+    disableOfflineQueue: true,
+    socket: {
+      connectTimeout: 2000,
+      reconnectStrategy: (retries) => Math.min(1000, 25 * 2 ** Math.min(retries, 6)) + Math.random() * 50,
+    },
+  });
+
+const heartbeatMs = 1000;
+/** A connection that came about but cannot be used yet is given up after this. */
+const handshakeMs = 3000;
+
+/**
+ * One connection that comes back by itself. A command ends within `timeoutMs` in any case: where no answer
+ * comes (a machine that is gone, a process that hangs), the connection is given up and a new one is opened,
+ * as TCP alone would wait for a quarter of an hour.
+ */
+export class Link {
+  readonly #options: RedisOptions;
+  readonly #timeoutMs: number;
+  readonly #heartbeat: NodeJS.Timeout;
+  #client: Client;
+  /** When the connection was last opened or lost, `performance.now()`; undefined while it can be used. */
+  #waitingSince: number | undefined;
+  #lost = false;
+  #closed = false;
+  #opened = () => {};
+  /** The first connection can be used. */
+  readonly opened = new Promise<void>((resolve) => {
+    this.#opened = resolve;
+  });
+
+  constructor(options: RedisOptions, timeoutMs: number) {
+    this.#options = options;
+    this.#timeoutMs = timeoutMs;
+    this.#client = this.#connect();
+    this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
+  }
+
+  /** Rejects with STORE_UNAVAILABLE where no answer can be had, and as Redis says for a command that is wrong. */
+  send(args: readonly Argument[], as: 'text' | 'bytes' = 'text'): Promise<Reply> {
+    const typeMapping = as === 'bytes' ? { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } : {};
+    return this.#ask((client) => client.sendCommand<Reply>([...args], typeMapping));
+  }
+
+  /** All of the commands or none, as one step. */
+  atomically(commands: readonly (readonly Argument[])[]): Promise<unknown> {
+    return this.#ask((client) => {
+      if (!client.isReady) return Promise.reject(new Error('not connected'));
+      const all = client.multi();
+      for (const args of commands) all.addCommand([...args]);
+      return all.exec();
+    });
+  }
+
+  async run({ source, sha }: Script, keys: readonly string[], args: readonly (Argument | number)[]) {
+    const rest = [
+      String(keys.length),
+      ...keys,
+      ...args.map((arg) => (typeof arg === 'number' ? `${arg}` : arg)),
+    ];
+    try {
+      return await this.send(['EVALSHA', sha, ...rest]);
+    } catch (error) {
+      // Redis was restarted or flushed.
+      if (!(error instanceof ErrorReply) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.send(['EVAL', source, ...rest]);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#heartbeat);
+    if (this.#client.isOpen) this.#client.destroy();
+  }
+
+  async #ask<T>(ask: (client: Client) => Promise<T>): Promise<T> {
+    const client = this.#client;
+    let ended = false;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // Where this thread itself stood still the answer may be here already: it is read first.
+        setImmediate(() => {
+          if (ended) return;
+          const error = new Error(`no answer within ${this.#timeoutMs} ms`);
+          this.#replace(client, error);
+          reject(error);
+        });
+      }, this.#timeoutMs);
+    });
+    try {
+      return await Promise.race([ask(client), late]);
+    } catch (error) {
+      if (error instanceof ErrorReply && !passing.test(error.message)) throw error;
+      throw unavailable(error);
+    } finally {
+      ended = true;
+      clearTimeout(timer);
+    }
+  }
+
+  #connect(): Client {
+    const client = create(this.#options.url);
+    this.#waitingSince = performance.now();
+    client.on('error', (error: Error) => {
+      if (client === this.#client) this.#lose(error);
+    });
+    client.on('ready', () => {
+      if (client !== this.#client) return;
+      this.#waitingSince = undefined;
+      this.#opened();
+      if (this.#lost) this.#options.onChange(undefined);
+      this.#lost = false;
+    });
+    // Tried until it succeeds; what goes wrong is heard by the listener above.
+    client.connect().catch(() => {});
+    return client;
+  }
+
+  #lose(error: Error): void {
+    this.#waitingSince ??= performance.now();
+    if (!this.#lost && !this.#closed) this.#options.onChange(error);
+    this.#lost = true;
+  }
+
+  #replace(client: Client, reason: Error): void {
+    if (client !== this.#client || this.#closed) return;
+    this.#lose(reason);
+    this.#client = this.#connect();
+    if (client.isOpen) client.destroy();
+  }
+
+  #beat(): void {
+    if (this.#waitingSince === undefined) this.send(['PING']).catch(() => {});
+    else if (performance.now() - this.#waitingSince > handshakeMs)
+      this.#replace(this.#client, new Error('no connection'));
+  }
+}
+
+/** How long a start waits for Redis. */
+const openMs = 10_000;
+
+/** The host and port of the URL: never its password. */
+const placeOf = (url: string): string => {
+  const { hostname, port } = new URL(url);
+  return `${hostname || '127.0.0.1'}:${port || 6379}`;
+};
+
+/**
+ * The Redis that nodes share. Small commands and whole pictures go over connections of their own, so that no
+ * lock waits behind 50 MB.
+ */
+export class Redis {
+  readonly commands: Link;
+  readonly values: Link;
+
+  private constructor(options: RedisOptions) {
+    this.commands = new Link(options, 2000);
+    this.values = new Link({ ...options, onChange: () => {} }, 10_000);
+  }
+
+  /**
+   * Throws UserError when no Redis answers at the address, or one that is too old. `onWarning` hears of a
+   * configuration that forgets what nodes rely on.
+   */
+  static async open(options: RedisOptions, onWarning: (message: string) => void): Promise<Redis> {
+    const place = placeOf(options.url);
+    const client = createClient({
+      url: options.url,
+      socket: { connectTimeout: openMs, reconnectStrategy: false },
+    });
+    client.on('error', () => {});
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer')), openMs);
+    });
+    let info: string;
+    try {
+      info = await Promise.race([client.connect().then(() => client.info()), late]);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new UserError(
+        `CUTOUT_REDIS_URL names a Redis at ${place} that cannot be used: ${reason}. Start it, or correct the address.`,
+      );
+    } finally {
+      clearTimeout(timer);
+      if (client.isOpen) client.destroy();
+    }
+    const said = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();
+    if (Number.parseInt(said('redis_version') ?? '', 10) < 7)
+      throw new UserError(`The Redis at ${place} is version ${said('redis_version')}; 7 or newer is needed.`);
+    const policy = said('maxmemory_policy');
+    if (policy !== undefined && policy !== 'noeviction')
+      onWarning(
+        `Redis forgets what it likes when it is full (maxmemory-policy ${policy}); set it to noeviction.`,
+      );
+    const redis = new Redis(options);
+    await Promise.all([redis.commands.opened, redis.values.opened]);
+    return redis;
+  }
+
+  close(): void {
+    this.commands.close();
+    this.values.close();
+  }
+}

@@ -1,0 +1,45 @@
+import type { Redis } from './redis.ts';
+
+/**
+ * Redis as a store for keyv, over the connection that everything shares: each call ends in bounded time, and one
+ * that cannot be answered rejects with STORE_UNAVAILABLE. @keyv/redis has neither.
+ */
+export class RedisKeyv {
+  readonly #redis: Redis;
+  readonly #prefix: string;
+
+  constructor(redis: Redis, prefix: string) {
+    this.#redis = redis;
+    this.#prefix = prefix;
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#redis.commands.send(['GET', this.#prefix + key]);
+  }
+
+  /** `ttl` in milliseconds, more than 0. */
+  async set(key: string, value: string, ttl: number): Promise<void> {
+    await this.#redis.commands.send(['SET', this.#prefix + key, value, 'PX', String(Math.ceil(ttl))]);
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return (await this.#redis.commands.send(['DEL', this.#prefix + key])) === 1;
+  }
+
+  async clear(): Promise<void> {
+    let cursor = '0';
+    do {
+      const reply = await this.#redis.commands.send([
+        'SCAN',
+        cursor,
+        'MATCH',
+        `${this.#prefix}*`,
+        'COUNT',
+        '1000',
+      ]);
+      const [next, keys] = reply as [string, string[]];
+      if (keys.length > 0) await this.#redis.commands.send(['UNLINK', ...keys]);
+      cursor = next;
+    } while (cursor !== '0');
+  }
+}

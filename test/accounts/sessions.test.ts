@@ -1,0 +1,98 @@
+import test, { type ExecutionContext } from 'ava';
+import { Keyv } from 'keyv';
+import { type Session, Sessions } from '../../src/accounts/sessions.ts';
+import { RedisKeyv } from '../../src/store/redisKeyv.ts';
+import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
+import { TestClock } from '../support/books.ts';
+
+const rules = { idleMs: 3_600_000, absoluteMs: 36_000_000 };
+const ada = { accountId: 'acc_ada', operator: false };
+
+/** Stores of two nodes. */
+type Make = (t: ExecutionContext) => Promise<readonly [Keyv<Session>, Keyv<Session>]>;
+
+function contract(name: string, make: Make): void {
+  const start = async (t: ExecutionContext) => {
+    const clock = new TestClock(new Date().toISOString());
+    const [here, there] = (await make(t)).map((store) => new Sessions(store, rules, clock.now));
+    if (!here || !there) throw new Error('two nodes');
+    return { clock, here, there };
+  };
+
+  test(`${name}: a session of one node is known on the other, until one of them ends it`, async (t) => {
+    const { here, there } = await start(t);
+    const { token, session } = await here.open({ ...ada, provider: { id: '1', idToken: 'token' } });
+    t.deepEqual(await there.find(token), session);
+    t.is(await there.find(`${token}x`), undefined);
+    await there.end(token);
+    t.is(await here.find(token), undefined);
+    t.is(await there.find(token), undefined);
+  });
+
+  test(`${name}: signing in ends the session before`, async (t) => {
+    const { here, there } = await start(t);
+    const first = await here.open(ada);
+    const second = await there.open(ada, first.token);
+    t.is(await here.find(first.token), undefined);
+    t.truthy(await here.find(second.token));
+  });
+
+  test(`${name}: it ends when nothing happens, and in any case`, async (t) => {
+    const { clock, here, there } = await start(t);
+    const { token } = await here.open(ada);
+    clock.forward(rules.idleMs - 1);
+    t.is((await there.find(token))?.lastSeenAt, clock.at, 'written down again');
+    clock.forward(rules.idleMs - 1);
+    t.truthy(await here.find(token));
+    clock.forward(rules.idleMs);
+    t.is(await there.find(token), undefined);
+  });
+}
+
+contract('memory', async () => {
+  const store = new Keyv<Session>();
+  return [store, store];
+});
+
+if (redisIsHere) {
+  const keyv = async (t: ExecutionContext, place: Awaited<ReturnType<typeof ownDatabase>>) => {
+    const store = new Keyv<Session>({
+      store: new RedisKeyv(await place.open(t), 'cutout:session:'),
+      throwOnErrors: true,
+    });
+    store.on('error', () => {});
+    return store;
+  };
+  contract('redis', async (t) => {
+    const place = await ownDatabase();
+    return [await keyv(t, place), await keyv(t, place)];
+  });
+
+  test('redis: who reads the store can open no session; clearing ends all and touches nothing else', async (t) => {
+    const place = await ownDatabase();
+    const store = await keyv(t, place);
+    const sessions = new Sessions(store, rules, Date.now);
+    const opened = [await sessions.open(ada), await sessions.open(ada)];
+    const dump = await place.dump();
+    for (const { token } of opened) t.false(dump.includes(token));
+    await place.ask('SET', 'other', 'stays');
+    await store.clear();
+    t.is(await place.dump(), 'other string stays');
+  });
+
+  test('redis: while it is gone nobody is taken for signed in or out; one that is full signs nobody out', async (t) => {
+    const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
+    t.teardown(() => server.remove());
+    const clock = new TestClock(new Date().toISOString());
+    const sessions = new Sessions(await keyv(t, server), rules, clock.now);
+    const { token } = await sessions.open(ada);
+    await server.ask('CONFIG', 'SET', 'maxmemory', '1');
+    await t.throwsAsync(sessions.open(ada), { code: 'STORE_UNAVAILABLE' });
+    clock.forward(120_000);
+    t.truthy(await sessions.find(token), 'though that it was seen cannot be written');
+    await server.kill();
+    await t.throwsAsync(sessions.find(token), { code: 'STORE_UNAVAILABLE' });
+    await t.throwsAsync(sessions.end(token), { code: 'STORE_UNAVAILABLE' });
+  });
+  test.after.always(removeSharedRedis);
+} else console.log(noRedis);
