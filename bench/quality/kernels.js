@@ -2,9 +2,6 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { enlarge, reduce } from './planes.js';
 
-/** What native/matte/grid.h takes a network's blur for, in its pixels, unless told otherwise. */
-const BLUR = 1.3;
-
 /**
  * The product's own steps by themselves, through the test addon (`npm run setup -- --tests`): the only part of this
  * bench that looks behind the public face. Its functions are described in test/native/kernels_addon.ts.
@@ -24,7 +21,7 @@ export function openKernels(file, threads) {
         c * plane.length,
       );
     });
-    return { planes, ...small, scale: 1, offset: 0, blur: BLUR };
+    return { planes, ...small, scale: 1, offset: 0, blur: 0 };
   };
   return {
     /**

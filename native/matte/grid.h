@@ -14,7 +14,8 @@ struct Guide {
   std::array<const float*, 3> planes{};
   std::array<float, 3> scale{1, 1, 1};
   std::array<float, 3> offset{};
-  float blur = 1.3F;  // standard deviation of the network's own blur, in cells; above 0
+  // Standard deviation of the network's own blur, in cells; 0: as its answer says (blur.h).
+  float blur = 0;
 
   [[nodiscard]] std::size_t cells() const {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);

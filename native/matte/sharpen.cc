@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "core/simd.h"
+#include "matte/blur.h"
 #include "matte/local_model.h"
 #include "matte/tiles.h"
 #include "matte/upsample.h"
@@ -21,6 +22,8 @@ constexpr float kModelError = 0.3F;  // how heavily the model's error counts bes
 // Blurring once more changes the answer by this much (a mean square of alpha) before it is taken
 // for anything but soft in truth: rounding to 8 bit, noise and wide gentle slopes stay below.
 constexpr float kSoft = 2e-4F;
+// A cell whose neighbourhood stays this near to 0, or to 1, has no edge for the colours to find.
+constexpr float kEdge = 0.1F;
 constexpr std::size_t kRowGrain = 32;  // rows of cells
 
 using BlurWeights = std::array<float, kBlurRadius + 1>;
@@ -50,6 +53,33 @@ inline float sum5(const float* at, std::ptrdiff_t step) {
 
 inline float trust_of(float network, float model) {
   return network * network / (network * (network + kModelError * model) + kSoft * kSoft);
+}
+
+/// How much of an edge there is among a cell and its eight neighbours: 0 .. 1.
+inline float edge_at(const std::vector<float>& alpha, int width, int height, int x, int y) {
+  float least = 1.0F;
+  float most = 0.0F;
+  for (int j = std::max(y - 1, 0); j <= std::min(y + 1, height - 1); ++j) {
+    for (int i = std::max(x - 1, 0); i <= std::min(x + 1, width - 1); ++i) {
+      const float value = alpha[static_cast<std::size_t>(j) * static_cast<std::size_t>(width) +
+                                static_cast<std::size_t>(i)];
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+  }
+  return std::min(1.0F, most / kEdge) * std::min(1.0F, (1.0F - least) / kEdge);
+}
+
+/// Takes trust away from the unsure cells of a tile that have no edge beside them.
+void doubt_tile(const Tile& tile, SharpMatte& matte) {
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    for (int x = tile.left; x < tile.right; ++x) {
+      const std::size_t cell = static_cast<std::size_t>(y) * static_cast<std::size_t>(matte.width) +
+                               static_cast<std::size_t>(x);
+      if (matte.unsure[cell] == 0) continue;
+      matte.trust[cell] *= edge_at(matte.alpha, matte.width, matte.height, x, y);
+    }
+  }
 }
 
 inline float clamp01(float v) { return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F; }  // NaN: 0
@@ -271,7 +301,8 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
   if (tiles.empty()) return matte;
   const std::vector<float> start = matte.alpha;
   std::vector<float> sharp = matte.alpha;
-  const BlurWeights weights = blur_weights(guide.blur);
+  const BlurWeights weights =
+      blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
   for (int round = 0; round < kRounds; ++round) {
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.data());
@@ -283,6 +314,9 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
       }
     });
   }
+  pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) doubt_tile(tiles[i], matte);
+  });
   return matte;
 }
 
@@ -356,7 +390,8 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
     }
   }
   const std::vector<float> start = matte.alpha;
-  const BlurWeights weights = blur_weights(guide.blur);
+  const BlurWeights weights =
+      blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
   Wide network(guide, start);
   Wide network_error = error_scalar(guide, network, network, weights);
   for (int round = 0; round < kRounds; ++round) {
@@ -391,6 +426,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
       }
     }
   }
+  doubt_tile({0, 0, guide.width, guide.height}, matte);
   return matte;
 }
 

@@ -21,12 +21,15 @@ struct SharpMatte {
 /// Takes the network's blur away as far as the colours of the guide explain it.
 ///
 /// Three times: the local models (local_model.h) of the alpha so far give a sharper one, L. Where
-/// L, blurred by guide.blur, is the network's answer again, it is trusted; where the answer
-/// blurred once more hardly changes, the edge is soft in truth (glass, motion, out of focus) and
-/// the answer is kept:
+/// L, blurred as the network blurs (guide.blur), is the network's answer again, it is trusted;
+/// where the answer blurred once more hardly changes, the edge is soft in truth (glass, motion, out
+/// of focus) and the answer is kept:
 ///   trust = e(p)^2 / (e(p) (e(p) + 0.3 e(L)) + (2e-4)^2),
 ///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2.
-/// What the blend of L and p still lacks of p after blurring is added back.
+/// What the blend of L and p still lacks of p after blurring is added back. Last, trust falls to 0
+/// where the sharper alpha stays below 0.1, or above 0.9, in all of 3 x 3 cells: there is no edge
+/// there, so what the colours say is the background's own pattern (joints of a wall) or the
+/// subject's.
 ///
 /// `p` holds guide.width * guide.height values; clamped to 0..1, NaN counts as 0.
 ///

@@ -1,7 +1,6 @@
 #include "pipeline/edges.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "image/plane.h"
@@ -33,8 +32,6 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
   fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
                      planes.data(), pool);
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
-  guide.blur *= std::sqrt(static_cast<float>(guide.width) / static_cast<float>(answer.width) *
-                          static_cast<float>(guide.height) / static_cast<float>(answer.height));
   std::vector<float> alpha(guide.cells());
   resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, alpha, pool);
   return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);

@@ -48,6 +48,7 @@ export interface Guide {
   readonly height: number;
   readonly scale: number;
   readonly offset: number;
+  /** 0: as the alpha itself says. */
   readonly blur: number;
 }
 
@@ -105,6 +106,7 @@ export interface KernelAddon {
     hidden: 'clear' | 'keep',
     threads: number,
   ): MatteSummary;
+  blurOf(p: Float32Array, width: number, height: number, threads: number): number;
   sharpenMatte(
     guide: Guide,
     p: Float32Array,

@@ -2,6 +2,7 @@
 
 #include "image/plane.h"
 #include "images.h"
+#include "matte/blur.h"
 #include "matte/colour.h"
 #include "matte/local_model.h"
 #include "matte/sharpen.h"
@@ -66,6 +67,17 @@ Napi::Value sharpen_matte_js(const Napi::CallbackInfo& info) {
   result.Set("trust", from_floats(info.Env(), matte.trust));
   result.Set("unsure", from_floats(info.Env(), {matte.unsure.begin(), matte.unsure.end()}));
   return result;
+}
+
+/// blurOf(p, width, height, threads), threads -1: scalar.
+Napi::Value blur_of_js(const Napi::CallbackInfo& info) {
+  const auto p = to_floats(info[0]);
+  const int width = info[1].ToNumber().Int32Value();
+  const int height = info[2].ToNumber().Int32Value();
+  const int threads = info[3].ToNumber().Int32Value();
+  ThreadPool pool(std::max(threads, 0));
+  return Napi::Number::New(
+      info.Env(), threads < 0 ? blur_of_scalar(p, width, height) : blur_of(p, width, height, pool));
 }
 
 /// estimateColours(guide, alpha, threads): six planes, F r, g, b, B r, g, b, of all cells.
@@ -134,6 +146,7 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
   exports.Set("sharpenMatte", Napi::Function::New(env, sharpen_matte_js));
+  exports.Set("blurOf", Napi::Function::New(env, blur_of_js));
   exports.Set("estimateColours", Napi::Function::New(env, estimate_colours_js));
   exports.Set("localModel", Napi::Function::New(env, local_model_js));
   exports.Set("resizePlane", Napi::Function::New(env, resize_plane_js));

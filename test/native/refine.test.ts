@@ -42,7 +42,14 @@ const anyCells = fc
       value(i % width, Math.floor(i / width)),
     );
     const planes = Float32Array.from({ length: 3 * width * height }, () => (flat ? 0.25 : next() * 4 - 2));
-    const guide: Guide = { planes, width, height, scale: 0.25, offset: 0.5, blur: 0.5 + next() };
+    const guide: Guide = {
+      planes,
+      width,
+      height,
+      scale: 0.25,
+      offset: 0.5,
+      blur: next() < 0.5 ? 0 : 0.5 + next(),
+    };
     return { guide, p };
   });
 
@@ -118,6 +125,8 @@ test('sharpening, colours and local models are bit-equal to their scalar version
         const left = seed % guide.width;
         const width = 1 + (Math.floor(seed / 100) % (guide.width - left));
         return (
+          kernels.blurOf(p, guide.width, guide.height, 2) ===
+            kernels.blurOf(p, guide.width, guide.height, SCALAR) &&
           sameFloats(fast.alpha, scalar.alpha) &&
           sameFloats(fast.trust, scalar.trust) &&
           sameFloats(fast.unsure, scalar.unsure) &&
@@ -165,7 +174,7 @@ const sureCells = (value: number): { guide: Guide; p: Float32Array } => ({
     height: 10,
     scale: 1,
     offset: 0,
-    blur: 1.3,
+    blur: 0,
   },
   p: new Float32Array(200).fill(value),
 });
@@ -249,7 +258,7 @@ function photograph(scene: Scene, by: number, sigma: number) {
     const sum = taps.reduce((s, v, k) => s + (v / total) * at(along, i % w, Math.floor(i / w) + k - 6), 0);
     return Math.round(sum * 255) / 255;
   });
-  const guide: Guide = { planes, width: w, height: h, scale: 1, offset: 0, blur: 1.3 };
+  const guide: Guide = { planes, width: w, height: h, scale: 1, offset: 0, blur: 0 };
   return { image, guide, p };
 }
 
@@ -335,6 +344,53 @@ for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
     });
   }
 }
+
+test('the blur of an answer is read from its steepest edges, whatever else in it is soft', (t) => {
+  const edges = { ...size, alpha: antialiased(disc), fore: warm, back: cold };
+  const veiled = {
+    ...edges,
+    alpha: (x: number, y: number) => (x < 190 ? edges.alpha(x, y) : edges.alpha(x, y) * 0.4 * (y / 288)),
+  };
+  for (const scene of [edges, veiled]) {
+    const found = [0.5, 1.2, 1.5, 1.8, 4].map((sigma) => {
+      const { p, guide } = photograph(scene, 4, sigma);
+      return kernels.blurOf(p, guide.width, guide.height, 2);
+    });
+    t.log(JSON.stringify(found));
+    t.is(found[0], Math.fround(1.1));
+    t.is(found[4], Math.fround(1.3));
+    for (const [i, sigma] of [1.2, 1.5, 1.8].entries()) {
+      const blur = found[i + 1] ?? 0;
+      t.true(blur >= sigma - 0.03 && blur < sigma + 0.25, `${blur} for ${sigma}`);
+    }
+  }
+  t.is(kernels.blurOf(new Float32Array(2), 2, 1, 0), Math.fround(1.3));
+});
+
+test('colours are not followed where the alpha around a cell shows no edge', (t) => {
+  let checked = 0;
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCells, ({ guide, p }) => {
+        const { alpha, trust } = kernels.sharpenMatte(guide, p, 2);
+        return trust.every((value, i) => {
+          const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
+          let [least, most] = [1, 0];
+          for (let k = 0; k < 9; k++) {
+            const [u, v] = [x + (k % 3) - 1, y + Math.floor(k / 3) - 1];
+            if (u < 0 || v < 0 || u >= guide.width || v >= guide.height) continue;
+            const a = alpha[v * guide.width + u] ?? 0;
+            [least, most] = [Math.min(least, a), Math.max(most, a)];
+          }
+          if (value > 0 && (most < 0.1 || least > 0.9)) checked++;
+          return value <= Math.min(1, most * 10) * Math.min(1, (1 - least) * 10) + 1e-5;
+        });
+      }),
+      { numRuns: 60 },
+    ),
+  );
+  t.true(checked > 100, `${checked}`);
+});
 
 test("glass keeps the network's own alpha", (t) => {
   const inside = antialiased(disc);
