@@ -69,7 +69,8 @@ export function sourceLine(entries, codename) {
   return `deb ${signed}${own.uri} ${DEBIAN_SUITE} main\n`;
 }
 
-function machineSources() {
+/** Where this machine's packages come from. */
+export function machineSources() {
   const entries = [];
   const read = (file, deb822) => {
     if (existsSync(file)) entries.push(...parseSources(readFileSync(file, 'utf8'), deb822));

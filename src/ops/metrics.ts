@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Recorder, RequestRecord } from './record.ts';
 
@@ -187,7 +188,7 @@ export class Metrics {
         registers,
         async collect() {
           this.reset();
-          const now = await value();
+          const now = await inTime(value);
           if (now === undefined) this.remove();
           else this.set(now);
         },
@@ -227,6 +228,19 @@ export class Metrics {
         for (const outcome of ['done', 'failed', 'cancelled'] as const) this.inc({ outcome }, stats[outcome]);
       },
     });
+  }
+}
+
+/** A part that fails or hangs, a database for instance, takes its own value along and no other. */
+async function inTime(value: () => number | undefined | Promise<number>): Promise<number | undefined> {
+  const cancelled = new AbortController();
+  try {
+    const late = sleep(1000, undefined, { signal: cancelled.signal }).catch(() => undefined);
+    return await Promise.race([value(), late]);
+  } catch {
+    return undefined;
+  } finally {
+    cancelled.abort();
   }
 }
 

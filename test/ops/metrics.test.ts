@@ -5,10 +5,10 @@ import { UserError } from '../../src/errors.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
-import { Notes, STAGES } from '../../src/ops/notes.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually, form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { everyMetric } from '../support/metrics.ts';
 import { hasPromtool, promtool, samplesOf } from '../support/prometheus.ts';
 
 async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) {
@@ -209,50 +209,8 @@ test('a token counts on their own port as well', async (t) => {
   t.is((await fetch(open.metricsUrl ?? '', { headers })).status, 200);
 });
 
-/** Everything that can be there, once. */
-function full(): Metrics {
-  const metrics = new Metrics();
-  metrics.watch({
-    ready: () => true,
-    admission: () => ({ running: 1, waiting: 2, waitingMs: 3000, speed: 0.5 }),
-    memory: () => ({ room: 4e9, held: 1e6, working: 2e6 }),
-    engine: () => ({ queued: 0, running: 1, done: 5, failed: 1, cancelled: 2, keptBytes: 6e8 }),
-    results: () => ({ results: 1, bytes: 2, inFlight: 0 }),
-    reservations: async () => 3,
-  });
-  metrics.install({
-    version: '1',
-    node: '20',
-    network: 'isnet',
-    device: 'cpu',
-    precision: 'int8',
-    profile: 'balanced',
-    onnxruntime: '1',
-  });
-  metrics.networkLoaded(1500);
-  const notes = new Notes();
-  notes.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
-  notes.add({ size: 'full', error: 'rate_limit_exceeded', reason: 'rate', payment: 'full', charged: '1' });
-  notes.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
-  metrics.record({
-    requestId: '',
-    method: 'POST',
-    route: '/v1.0/cutout',
-    path: '/v1.0/cutout',
-    status: 200,
-    outcome: 'ok',
-    start: 0,
-    ms: 12,
-    account: 'local',
-    facts: notes.facts,
-    spans: notes.spans,
-    traceparent: '',
-  });
-  return metrics;
-}
-
 test('what is read at a scrape is told; what is not there has no value', async (t) => {
-  const seen = samplesOf(await full().text());
+  const seen = samplesOf(await everyMetric().text());
   t.is(seen.get('cutout_engine_jobs_total{outcome="done"}'), 5);
   t.is(seen.get('cutout_open_reservations'), 3);
   t.is(seen.get('cutout_admission_wait_seconds'), 6);
@@ -266,8 +224,21 @@ test('what is read at a scrape is told; what is not there has no value', async (
   t.false(empty.has('cutout_open_reservations'));
 });
 
+test('a part that fails or hangs takes only its own value along', async (t) => {
+  for (const broken of [
+    () => Promise.reject(new Error('no database')),
+    () => new Promise<number>(() => {}),
+  ]) {
+    const metrics = everyMetric();
+    metrics.watch({ reservations: broken });
+    const seen = samplesOf(await metrics.text());
+    t.false(seen.has('cutout_open_reservations'));
+    t.is(seen.get('cutout_admission_waiting'), 2);
+  }
+});
+
 (hasPromtool ? test : test.skip)('promtool finds nothing to complain about', async (t) => {
-  const { status, said } = promtool(['check', 'metrics'], await full().text());
+  const { status, said } = promtool(['check', 'metrics'], await everyMetric().text());
   t.is(status, 0, said);
   t.is(said.trim(), '');
 });

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Makes the system around /opt/cutout ready to run it: libraries, its user, its folder.
+#   install.sh [NETWORK…]     networks to pull into the image
+set -eu
+
+apt-get update
+# jemalloc gives freed pictures back (decision 0152), the certificates are for image_url, libstdc++ for the addon.
+apt-get install --yes --no-install-recommends ca-certificates libjemalloc2 libstdc++6
+rm -rf /var/lib/apt/lists/*
+
+group=10001
+getent group "$group" >/dev/null || groupadd --system --gid "$group" cutout
+useradd --system --uid 10001 --gid "$group" --home-dir /data --shell /usr/sbin/nologin cutout
+install -d -o 10001 -g "$group" -m 0700 /data
+
+for network in "$@"; do
+  CUTOUT_MODELS_DIR=/opt/cutout/networks /opt/cutout/deploy/image/entrypoint.sh models pull "$network"
+done
+chmod -R a+rX /opt/cutout
+chmod a+x /opt/cutout/deploy/image/entrypoint.sh

@@ -1,0 +1,36 @@
+// npm run image: builds deploy/Dockerfile in fresh Debian roots, without a container engine, and proves what it made: its
+// size, its user, a read-only root, one picture cut out, an orderly end. Root and debootstrap needed; ten minutes.
+//   npm run image -- [ARG=value …]     networks are taken from CUTOUT_TEST_MODELS, else pulled
+import { buildImage } from './image/build.js';
+import { prove, sizeOf, writable } from './image/prove.js';
+import { reportFailure } from './setup/report.js';
+import { SetupError } from './setup/step.js';
+
+/** Bytes the CPU image may have on disk. */
+const most = 700e6;
+
+try {
+  if (process.getuid?.() !== 0)
+    throw new SetupError('Only root can make a root of its own: run this as root.');
+  const given = Object.fromEntries(
+    process.argv.slice(2).map((argument) => argument.split(/=(.*)/s).slice(0, 2)),
+  );
+  const image = await buildImage('deploy/Dockerfile', given, (text) => {
+    if (/^\w+ \d+\/\d+: /.test(text)) console.log(`  ${text}`);
+  });
+  const bytes = sizeOf(image.root);
+  console.log(`  size: ${(bytes / 1e6).toFixed(0)} MB`);
+  if (bytes > most && given.NETWORKS === undefined)
+    throw new SetupError(`At most ${most / 1e6} MB are allowed.`);
+  const loose = writable(image).filter((file) => file !== '/data');
+  if (loose.length > 0) throw new SetupError(`Its user may write to: ${loose.slice(0, 5).join(', ')}`);
+  const { readyMs, allocator } = await prove(
+    image,
+    given.NETWORKS ? undefined : process.env.CUTOUT_TEST_MODELS,
+  );
+  console.log(
+    `  ready in ${(readyMs / 1000).toFixed(1)} s as user ${image.user}, ${allocator}; one picture cut out`,
+  );
+} catch (error) {
+  reportFailure(error);
+}

@@ -1,0 +1,106 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { machineSources } from '../setup/headers.js';
+import { inBuild, inRoot, root as repository } from '../setup/paths.js';
+import { runProgram, SetupError } from '../setup/step.js';
+
+const release = 'bookworm';
+const certificates = '/etc/ssl/certs/ca-certificates.crt';
+const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** What stands for an image of Node.js on Debian: a fresh Debian with the Node.js that runs this. Made once. */
+export async function baseRoot(progress) {
+  const folder = inBuild('image', 'base');
+  if (existsSync(folder)) return folder;
+  const source = machineSources().find(({ uri, suites }) => uri && suites.includes(release));
+  if (!source) throw new SetupError(`This machine has no package source of Debian ${release}.`);
+  const draft = `${folder}.new`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(path.dirname(draft), { recursive: true });
+  await runProgram('image-debootstrap', 'debootstrap', ['--variant=minbase', release, draft, source.uri], {
+    progress,
+  });
+  // The machine's own way to packages.
+  for (const file of ['/etc/apt/sources.list', '/etc/apt/sources.list.d/debian.sources', '/etc/resolv.conf'])
+    if (existsSync(file)) cpSync(file, path.join(draft, file), { dereference: true });
+  if (existsSync(path.join(draft, 'etc/apt/sources.list.d/debian.sources')))
+    rmSync(path.join(draft, 'etc/apt/sources.list'), { force: true });
+  // Node.js where the image has it.
+  const prefix = path.dirname(path.dirname(process.execPath));
+  const local = (...parts) => path.join(draft, 'usr/local', ...parts);
+  cpSync(process.execPath, local('bin', 'node'), { dereference: true });
+  for (const part of ['include/node', 'lib/node_modules/npm'])
+    cpSync(path.join(prefix, part), local(part), { recursive: true });
+  for (const tool of ['npm', 'npx'])
+    writeFileSync(
+      local('bin', tool),
+      `#!/bin/sh\nexec node /usr/local/lib/node_modules/npm/bin/${tool}-cli.js "$@"\n`,
+      { mode: 0o755 },
+    );
+  await inside(draft, 'apt-get update && apt-get install --yes --no-install-recommends libstdc++6', {
+    progress,
+  });
+  renameSync(draft, folder);
+  return folder;
+}
+
+/** Runs a line of shell as root of `folder`. */
+export async function inside(
+  folder,
+  line,
+  { cwd = '/', env = {}, progress = () => {}, log = 'image-run' } = {},
+) {
+  const script =
+    'mount -t proc proc "$1/proc"; mount --bind /dev "$1/dev"; exec chroot "$1" sh -ec "cd $2; $3"';
+  // The machine may reach the registry through somebody whose certificate only it knows.
+  if (existsSync(certificates)) cpSync(certificates, path.join(folder, 'tmp', 'certificates.crt'));
+  await runProgram(
+    log,
+    'env',
+    [
+      '-i',
+      `PATH=${systemPath}`,
+      'HOME=/root',
+      'DEBIAN_FRONTEND=noninteractive',
+      'npm_config_cafile=/tmp/certificates.crt',
+      'NODE_EXTRA_CA_CERTS=/tmp/certificates.crt',
+      ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      'unshare',
+      '--mount',
+      'sh',
+      '-ec',
+      script,
+      'sh',
+      folder,
+      cwd,
+      line,
+    ],
+    { progress },
+  );
+  rmSync(path.join(folder, 'tmp', 'certificates.crt'), { force: true });
+}
+
+/** A root of its own to work in. */
+export async function cloneRoot(from, to) {
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(path.dirname(to), { recursive: true });
+  await runProgram('image-clone', 'cp', ['-a', from, to]);
+}
+
+/** The repository without what .dockerignore leaves out. */
+export async function copyContext(to) {
+  const ignored = readFileSync(inRoot('.dockerignore'), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+  mkdirSync(to, { recursive: true });
+  const excludes = ignored.map((pattern) => `--exclude=./${pattern}`);
+  await runProgram('image-context', 'sh', [
+    '-c',
+    'to=$1; shift; tar -c --anchored --no-wildcards-match-slash "$@" . | tar -x -C "$to"',
+    'sh',
+    to,
+    ...excludes,
+    '-C',
+    repository,
+  ]);
+}

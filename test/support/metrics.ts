@@ -1,0 +1,44 @@
+import { Metrics } from '../../src/ops/metrics.ts';
+import { Notes, STAGES } from '../../src/ops/notes.ts';
+
+/** Metrics of which each has a value. */
+export function everyMetric(): Metrics {
+  const metrics = new Metrics();
+  metrics.watch({
+    ready: () => true,
+    admission: () => ({ running: 1, waiting: 2, waitingMs: 3000, speed: 0.5 }),
+    memory: () => ({ room: 4e9, held: 1e6, working: 2e6 }),
+    engine: () => ({ queued: 0, running: 1, done: 5, failed: 1, cancelled: 2, keptBytes: 6e8 }),
+    results: () => ({ results: 1, bytes: 2, inFlight: 0 }),
+    reservations: async () => 3,
+  });
+  metrics.install({
+    version: '1',
+    node: '20',
+    network: 'isnet',
+    device: 'cpu',
+    precision: 'int8',
+    profile: 'balanced',
+    onnxruntime: '1',
+  });
+  metrics.networkLoaded(1500);
+  const notes = new Notes();
+  notes.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
+  notes.add({ size: 'full', error: 'rate_limit_exceeded', reason: 'rate', payment: 'full', charged: '1' });
+  notes.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
+  metrics.record({
+    requestId: '',
+    method: 'POST',
+    route: '/v1.0/cutout',
+    path: '/v1.0/cutout',
+    status: 200,
+    outcome: 'ok',
+    start: 0,
+    ms: 12,
+    account: 'local',
+    facts: notes.facts,
+    spans: notes.spans,
+    traceparent: '',
+  });
+  return metrics;
+}
