@@ -79,7 +79,9 @@ export function addCommands(
 
   program
     .command('doctor')
-    .description('show what this machine can do, and measure the network in every precision')
+    .description(
+      'check library, networks, stores, clock, disk and limits, and measure the network in every precision',
+    )
     .option('--json', 'as JSON', false)
     .option('--no-measure', 'open and run nothing')
     .action(async (options: { json: boolean; measure: boolean }) => {

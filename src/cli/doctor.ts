@@ -14,6 +14,8 @@ import { networkFiles, type Precision } from '../models/layout.ts';
 import { choosePrecision, dotProductOf, precisionsOf } from '../models/precision.ts';
 import { verifySource } from '../models/verify.ts';
 import { threadsOf } from './engine.ts';
+import { checkInstall } from './install/check.ts';
+import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './models_progress.ts';
 import { table } from './table.ts';
 import { version } from './version.ts';
@@ -64,6 +66,8 @@ export interface Report {
     readonly pixelThreads: number;
   };
   readonly measured: readonly Measured[];
+  /** What a server stands on: stores, clock, disk, limits. */
+  readonly install: readonly Finding[];
   /** What an operator may want to change; nothing is broken. */
   readonly warnings: readonly string[];
   /** What keeps the server from working. Empty: exit status 0. */
@@ -141,6 +145,10 @@ class Doctor {
         ? await this.#networks(native, runtimeFile, entry, choice.precision, measure)
         : [];
     this.#compare(measured);
+    const install = await checkInstall(config);
+    for (const { state, said, todo } of install) {
+      if (state === 'problem') this.problems.push(`${said} ${todo ?? ''}`.trim());
+    }
     return {
       cutout: version(),
       node: process.version,
@@ -165,6 +173,7 @@ class Doctor {
         : null,
       threads,
       measured,
+      install,
       warnings: this.warnings,
       problems: this.problems,
     };
@@ -302,6 +311,16 @@ function describe(report: Report): string {
       `* in use. Median of ${RUNS} runs.\n`,
     );
   }
+  const marks = { ok: ' ', note: '!', problem: '✗' };
+  parts.push(
+    table(
+      report.install.map(({ about, state, said, todo }) => [
+        marks[state],
+        about,
+        state === 'note' && todo ? `${said} → ${todo}` : said,
+      ]),
+    ),
+  );
   for (const warning of report.warnings) parts.push(`Note: ${warning}\n`);
   for (const problem of report.problems) parts.push(`Problem: ${problem}\n`);
   if (report.problems.length === 0) parts.push('Ready to serve.\n');
@@ -309,7 +328,8 @@ function describe(report: Report): string {
 }
 
 /**
- * `cutout doctor`: what this machine can do and how fast it runs the network in every precision. Resolves with
+ * `cutout doctor`: what this machine can do, how fast it runs the network in every precision, and how the install is that
+ * a server stands on. Resolves with
  * whether the server could work; what is wrong is told in the report, not thrown.
  */
 export async function doctor(

@@ -1,0 +1,24 @@
+import type { Config } from '../../config.ts';
+import { checkBooks } from './books.ts';
+import { checkDisk } from './disk.ts';
+import type { Finding } from './finding.ts';
+import { checkLimits } from './limits.ts';
+import { checkRedis } from './redis.ts';
+import { checkExposure, checkServer } from './server.ts';
+
+/** Looks at what a server of these settings stands on, beside a running one or without one. Changes nothing. */
+export async function checkInstall(config: Config): Promise<Finding[]> {
+  const [books, redis, server] = await Promise.all([
+    checkBooks(config),
+    checkRedis(config.redisUrl),
+    checkServer(config),
+  ]);
+  return [
+    ...server,
+    ...books,
+    ...redis,
+    ...checkDisk(config),
+    ...checkLimits(config),
+    ...checkExposure(config),
+  ];
+}

@@ -1,0 +1,71 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { type Config, describeAllocator } from '../../config.ts';
+import { availableCores } from '../../engine/threads.ts';
+import { memoryLimit } from '../../ops/memory.ts';
+import { threadsOf } from '../engine.ts';
+import { type Finding, note, ok } from './finding.ts';
+
+/** File descriptors: one a connection, and a hundred or so of its own. */
+const fewFiles = 4096;
+/** Bytes in which pictures of every size are worked on (docs/operations.md). */
+const enoughMemory = 2e9;
+
+const read = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+function checkFiles(): Finding[] {
+  const limit = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))?.[1];
+  if (limit === undefined) return [];
+  const said = `${limit} file descriptors.`;
+  return [
+    limit !== 'unlimited' && Number(limit) < fewFiles
+      ? note('limits', said, 'ulimit -n 65536; LimitNOFILE=65536 in a systemd unit.')
+      : ok('limits', said),
+  ];
+}
+
+/** Threads beyond the processors are slower than none (docs/decisions/0010). */
+function checkCores(config: Config): Finding[] {
+  if (config.device !== 'cpu') return [];
+  const cores = availableCores();
+  const { workers, intraOpThreads } = threadsOf(config);
+  const wanted = workers * intraOpThreads;
+  const said = `${cores} processors may be used, networks run on ${wanted} threads.`;
+  return [
+    wanted > cores
+      ? note('limits', said, 'Leave CUTOUT_WORKERS and CUTOUT_THREADS at auto.')
+      : ok('limits', said),
+  ];
+}
+
+/** `libraryFolders`: where jemalloc would lie. */
+function checkMemory(config: Config, libraryFolders: readonly string[]): Finding[] {
+  const { bytes, from } = memoryLimit(config.memoryLimit);
+  const said = `${(bytes / 1e9).toFixed(1)} GB may be taken (${from}).`;
+  const allocator = describeAllocator();
+  const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));
+  return [
+    bytes < enoughMemory
+      ? note('memory', said, 'Large pictures will be refused with 503; 2 GB serve all.')
+      : ok('memory', said),
+    allocator !== undefined || installed
+      ? ok('memory', `Freed memory goes back to the system: ${allocator ?? 'jemalloc is installed'}.`)
+      : note(
+          'memory',
+          'jemalloc is not installed: freed pictures stay longer.',
+          'apt-get install libjemalloc2',
+        ),
+  ];
+}
+
+const machine: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
+
+export const checkLimits = (
+  config: Config,
+  libraryFolders: readonly string[] = [`/usr/lib/${machine[process.arch] ?? ''}-linux-gnu`],
+): Finding[] => [...checkFiles(), ...checkCores(config), ...checkMemory(config, libraryFolders)];

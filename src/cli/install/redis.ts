@@ -1,0 +1,29 @@
+import { compareClocks } from './clock.ts';
+import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
+
+/** What several nodes share beside the books: there, new enough, forgetting nothing. */
+export async function checkRedis(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) return [];
+  // Its library is loaded only where it is used.
+  const { Redis } = await import('../../store/redis.ts');
+  const warnings: Finding[] = [];
+  let redis: Awaited<ReturnType<typeof Redis.open>>;
+  try {
+    redis = await Redis.open({ url, onChange: () => {} }, (message) =>
+      warnings.push(note('redis', message, 'CONFIG SET maxmemory-policy noeviction, and in its file.')),
+    );
+  } catch (error) {
+    return [problem('redis', reasonOf(error), 'Limits, sessions and kept results need it.')];
+  }
+  try {
+    const ask = async () => {
+      const [seconds, microseconds] = (await redis.commands.send(['TIME'])) as [string, string];
+      return Number(seconds) * 1000 + Number(microseconds) / 1000;
+    };
+    return [ok('redis', 'Redis answers.'), ...warnings, await compareClocks('Redis', ask)];
+  } catch (error) {
+    return [problem('redis', reasonOf(error), 'See what Redis says of it.')];
+  } finally {
+    redis.close();
+  }
+}

@@ -1,0 +1,67 @@
+import { request } from 'undici';
+import type { Config } from '../../config.ts';
+import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
+
+const loopback = (host: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(host);
+
+/** The server of these settings on this machine, where one runs. */
+export async function checkServer({ host, port }: Config): Promise<Finding[]> {
+  const everywhere = host === '0.0.0.0' || host === '::';
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  const url = `http://${name}:${port}/health/ready`;
+  let status: number;
+  let said: { status?: unknown; errors?: readonly { readonly detail?: unknown }[] };
+  try {
+    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(3000) });
+    status = statusCode;
+    said = (await body.json()) as typeof said;
+  } catch (error) {
+    const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ECONNREFUSED') return [ok('server', `None runs on port ${port}.`)];
+    return [
+      problem(
+        'server',
+        `What listens on port ${port} does not answer as Cutout does (${reasonOf(error)}).`,
+        'Stop it, or set CUTOUT_PORT; a server of Cutout that hangs has its reason in its log.',
+      ),
+    ];
+  }
+  if (said.status === 'ready') return [ok('server', `Ready on port ${port}.`)];
+  const why = String(said.errors?.[0]?.detail ?? status);
+  return [note('server', `On port ${port}, not ready: ${why}`, 'Its log says what it is waiting for.')];
+}
+
+/** Settings that open more than was perhaps meant. */
+export function checkExposure(config: Config): Finding[] {
+  const { host, publicUrl, proxies, metricsPort, metricsHost, metricsToken } = config;
+  const findings: Finding[] = [];
+  if (metricsPort !== undefined && !loopback(metricsHost) && metricsToken === undefined)
+    findings.push(
+      note(
+        'exposure',
+        `Metrics are told to whoever reaches port ${metricsPort} of ${metricsHost}.`,
+        'Set CUTOUT_METRICS_TOKEN, or let nobody but Prometheus reach it.',
+      ),
+    );
+  if (publicUrl?.startsWith('http:') && !loopback(new URL(publicUrl).hostname))
+    findings.push(
+      note(
+        'exposure',
+        'Keys and sessions travel in the clear.',
+        'TLS in front, CUTOUT_PUBLIC_URL=https://….',
+      ),
+    );
+  if (publicUrl?.startsWith('https:') && proxies === 0)
+    findings.push(
+      note(
+        'exposure',
+        'All callers have the address of the proxy in front, so failed tries of one slow down all.',
+        'CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
+      ),
+    );
+  if (!loopback(host) && publicUrl === undefined)
+    findings.push(
+      note('exposure', `It listens on ${host} without TLS.`, 'A proxy in front (docs/operations.md#tls).'),
+    );
+  return findings;
+}

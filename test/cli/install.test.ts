@@ -1,0 +1,164 @@
+import { chmodSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../bench/lib/free_port.ts';
+import { openBooks } from '../../src/billing/books.ts';
+import { standardBilling } from '../../src/billing/price.ts';
+import { checkBooks } from '../../src/cli/install/books.ts';
+import { compareClocks } from '../../src/cli/install/clock.ts';
+import { checkDisk } from '../../src/cli/install/disk.ts';
+import type { Finding } from '../../src/cli/install/finding.ts';
+import { checkLimits } from '../../src/cli/install/limits.ts';
+import { checkRedis } from '../../src/cli/install/redis.ts';
+import { checkExposure, checkServer } from '../../src/cli/install/server.ts';
+import { sqliteAddon } from '../../src/cli/sqlite.ts';
+import { type Environment, loadConfig } from '../../src/config.ts';
+import { createHealth } from '../../src/ops/health.ts';
+import { openDatabase } from '../../src/store/open.ts';
+import { temporaryFolder } from '../fixtures/cli.ts';
+import { postgresMissing, startPostgres } from '../fixtures/postgres.ts';
+import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
+import { startService } from '../fixtures/service.ts';
+
+const states = (findings: readonly Finding[]) => findings.map(({ about, state }) => `${about} ${state}`);
+const config = (t: ExecutionContext, env: Environment = {}) =>
+  loadConfig({ CUTOUT_DATA_DIR: temporaryFolder(t), ...env });
+
+async function withBooks(t: ExecutionContext) {
+  const settings = config(t);
+  const { dataDir } = settings;
+  const books = await openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+  for (let n = 0; n < 50; n++) await books.accounts.create(`Account ${n}`);
+  await books.close();
+  return { settings, file: path.join(dataDir, 'books.db') };
+}
+
+test('books that are not there are no fault, and are not made', async (t) => {
+  const settings = config(t);
+  t.deepEqual(states(await checkBooks(settings)), ['books ok']);
+  t.throws(() => statSync(path.join(settings.dataDir, 'books.db')));
+});
+
+test('books of this program are well; others may not read them', async (t) => {
+  const { settings, file } = await withBooks(t);
+  t.deepEqual(states(await checkBooks(settings)), ['books ok']);
+  chmodSync(file, 0o644);
+  const [, readable] = await checkBooks(settings);
+  // Opening them may mend it.
+  if (readable) t.like(readable, { state: 'note' });
+});
+
+test('books of a newer program, damaged ones and no books at all are told apart', async (t) => {
+  const newer = await withBooks(t);
+  const database = await openDatabase({ dataDir: newer.settings.dataDir, nativeBinding: sqliteAddon });
+  await database.run(
+    "INSERT INTO migration (version, name, checksum, applied_at) VALUES (99, 'later', 'x', 0)",
+  );
+  await database.close();
+  const [schema] = await checkBooks(newer.settings);
+  t.like(schema, { state: 'problem' });
+  t.regex(schema?.todo ?? '', /newer program/);
+
+  const damaged = await withBooks(t);
+  const { size } = statSync(damaged.file);
+  truncateSync(damaged.file, Math.floor(size / 2 / 4096) * 4096);
+  t.true((await checkBooks(damaged.settings)).some(({ state }) => state === 'problem'));
+
+  const none = await withBooks(t);
+  writeFileSync(none.file, 'This is no database, and long enough to be read as one. '.repeat(100));
+  t.true((await checkBooks(none.settings)).some(({ state }) => state === 'problem'));
+});
+
+test('a database that does not answer is a problem that names no password', async (t) => {
+  const settings = config(t, { CUTOUT_DATABASE_URL: 'postgres://cutout:very-secret@127.0.0.1:1/cutout' });
+  const [found] = await checkBooks(settings);
+  t.like(found, { about: 'books', state: 'problem' });
+  t.regex(found?.todo ?? '', /CUTOUT_DATABASE_URL/);
+  t.false(JSON.stringify(found).includes('very-secret'));
+});
+
+(postgresMissing ? test.skip : test)('PostgreSQL: empty, and in step', async (t) => {
+  const server = await startPostgres();
+  t.teardown(() => server.remove());
+  const settings = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
+  t.deepEqual(states(await checkBooks(settings)), ['books ok', 'clock ok']);
+});
+
+(redisIsHere ? test : test.skip)(
+  'Redis: there, in step, warned of where it forgets; or not there',
+  async (t) => {
+    const server = await RedisServer.start();
+    t.teardown(() => server.remove());
+    t.deepEqual(states(await checkRedis(server.url)), ['redis ok', 'clock ok']);
+    await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    t.deepEqual(states(await checkRedis(server.url)), ['redis ok', 'redis note', 'clock ok']);
+    const [gone] = await checkRedis('redis://:very-secret@127.0.0.1:1');
+    t.like(gone, { state: 'problem' });
+    t.false(JSON.stringify(gone).includes('very-secret'));
+  },
+);
+if (!redisIsHere) console.log(noRedis);
+
+test('clocks that differ are told of by how much', async (t) => {
+  const at = (off: number) => compareClocks('PostgreSQL', async () => Date.now() + off);
+  t.is((await at(0)).state, 'ok');
+  t.is((await at(3000)).state, 'note');
+  const found = await at(-60_000);
+  t.is(found.state, 'problem');
+  t.regex(found.said, /60\.0 s before that of PostgreSQL/);
+});
+
+test('a folder that may not be written to is a problem, one that is not there yet is none', (t) => {
+  const folder = temporaryFolder(t);
+  const at = (place: string) => checkDisk(loadConfig({ CUTOUT_DATA_DIR: place }));
+  t.true(at(path.join(folder, 'not', 'yet')).every(({ state }) => state !== 'problem'));
+  mkdirSync(path.join(folder, 'file'), { mode: 0o555 });
+  if (process.getuid?.() === 0) return;
+  t.true(at(path.join(folder, 'file')).every(({ state }) => state === 'problem'));
+});
+
+test('limits that are too low are told with what to do', (t) => {
+  const findings = (env: Environment, folders: string[] = []) => checkLimits(config(t, env), folders);
+  const low = findings({ CUTOUT_MEMORY_LIMIT: '1G', CUTOUT_THREADS: '256' });
+  t.true(states(low).includes('memory note'));
+  t.true(states(low).includes('limits note'));
+  for (const { state, todo } of low) t.is(todo === undefined, state === 'ok');
+  const high = findings({ CUTOUT_MEMORY_LIMIT: '8G' });
+  t.is(high.find(({ about }) => about === 'memory')?.state, 'ok');
+  const folder = temporaryFolder(t);
+  writeFileSync(path.join(folder, 'libjemalloc.so.2'), '');
+  t.false(findings({ CUTOUT_MEMORY_LIMIT: '8G' }, [folder]).some(({ todo }) => todo?.includes('jemalloc')));
+});
+
+test('a server that runs is told of: ready, not ready, or something else', async (t) => {
+  const at = (port: number | string) => checkServer(config(t, { CUTOUT_PORT: String(port) }));
+  const health = createHealth();
+  const service = await startService(t, { health });
+  const { port } = new URL(service.url);
+  const [starting] = await at(port);
+  t.like(starting, { state: 'note' });
+  t.regex(starting?.said ?? '', /starting/);
+  health.ready();
+  t.deepEqual(states(await at(port)), ['server ok']);
+
+  const other = createServer((_, res) => res.end('hello')).listen(0, '127.0.0.1');
+  t.teardown(() => other.close());
+  await new Promise((resolve) => other.once('listening', resolve));
+  t.deepEqual(states(await at((other.address() as AddressInfo).port)), ['server problem']);
+  t.deepEqual(states(await at(await freePort())), ['server ok'], 'none runs');
+});
+
+test('settings that open more than meant', (t) => {
+  const count = (env: Environment) => checkExposure(config(t, env)).length;
+  t.is(count({}), 0);
+  t.is(count({ CUTOUT_METRICS_PORT: '9464' }), 0);
+  t.is(count({ CUTOUT_METRICS_PORT: '9464', CUTOUT_METRICS_HOST: '0.0.0.0' }), 1);
+  const token = { CUTOUT_METRICS_TOKEN: 'metrics-token-of-this-test' };
+  t.is(count({ CUTOUT_METRICS_PORT: '9464', CUTOUT_METRICS_HOST: '0.0.0.0', ...token }), 0);
+  t.is(count({ CUTOUT_PUBLIC_URL: 'http://cutout.example.com' }), 1);
+  t.is(count({ CUTOUT_PUBLIC_URL: 'https://cutout.example.com' }), 1);
+  t.is(count({ CUTOUT_PUBLIC_URL: 'https://cutout.example.com', CUTOUT_PROXIES: '1' }), 0);
+  t.is(count({ CUTOUT_HOST: '0.0.0.0' }), 1);
+});
