@@ -48,11 +48,16 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
 const nothing = credits(0);
 
 /** The pictures of a request as they were sent. */
-interface Loaded {
+interface Sent {
   readonly picture: Uint8Array;
   readonly background: Uint8Array | undefined;
   /** What the picture's header says, where it had to be looked at before. */
   readonly probed?: Probe;
+}
+
+interface Loaded extends Sent {
+  /** Of pictures and settings (`Results.name`). */
+  readonly name: string;
 }
 
 /** The use case: a picture in, its subject out. Knows nothing of HTTP. */
@@ -67,7 +72,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     return probed;
   }
 
-  async function load(request: CutoutRequest, notes: Notes, signal: AbortSignal): Promise<Loaded> {
+  async function load(request: CutoutRequest, notes: Notes, signal: AbortSignal): Promise<Sent> {
     const { source, background } = request;
     const fetching: Download = (url, until) => notes.timed('fetch', () => download(url, until));
     const from = { download: fetching, maxBytes: limits.maxBytes, signal };
@@ -95,7 +100,8 @@ export function createCutout(parts: CutoutParts): Cutout {
       background: background && { bytes: background, probe: await probe(background, limits) },
     };
     // 4. Gates: rate, credits, a turn. From here on every way out settles or gives back.
-    const reserve = reserveRequest(requestId, request, source);
+    const repeat = results.repeatOf(loaded.name, call.idempotencyKey);
+    const reserve = { ...reserveRequest(requestId, request, source), repeat };
     const pixels = source.width * source.height;
     const demand = (tier: Tier) =>
       demandOf(request, makePlan(request, tier, source, network, profile), source, inputs.background?.probe);
@@ -128,7 +134,7 @@ export function createCutout(parts: CutoutParts): Cutout {
 
   return async (request, call) => {
     const { accountId, idempotencyKey, signal, notes } = call;
-    let loaded: Loaded = { picture: new Uint8Array(), background: undefined };
+    let loaded: Loaded = { picture: new Uint8Array(), background: undefined, name: '' };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
       const { value, replayed, notDelivered } = await results.once({
@@ -137,8 +143,10 @@ export function createCutout(parts: CutoutParts): Cutout {
         signal,
         content: async (everyone) => {
           // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
-          loaded = await load(request, notes, everyone);
-          return results.name(loaded.picture, settingsOf(request), loaded.background);
+          const sent = await load(request, notes, everyone);
+          const name = await results.name(sent.picture, settingsOf(request), sent.background);
+          loaded = { ...sent, name };
+          return name;
         },
         work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });

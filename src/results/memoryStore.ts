@@ -17,6 +17,7 @@ type Kept<T> = Made<T> | { readonly sameAs: string };
 /** Results in the memory of one process. */
 export class MemoryResultStore<T> implements ResultStore<T> {
   readonly name = createContentName();
+  readonly rememberMs = undefined;
   readonly #store: BoundedStore;
   readonly #kept: Keyv<Kept<T>>;
   readonly #onError: (error: unknown) => void;

@@ -173,6 +173,10 @@ export class RedisResultStore<T> implements ResultStore<T> {
     this.#ttl = Math.max(1, Math.round(options.keepSeconds * 1000));
   }
 
+  get rememberMs(): number {
+    return this.#ttl;
+  }
+
   /** As of the last result that this node kept. */
   get stats(): ResultStats {
     return this.#stats;

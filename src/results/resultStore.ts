@@ -28,6 +28,11 @@ export interface ResultStats {
 export interface ResultStore<T> {
   /** How pictures are named: for as long and as far as the store lasts. */
   readonly name: ContentName;
+  /**
+   * For how long the books remember a charge, milliseconds, in case the store loses the result. Undefined where
+   * the names are lost with it.
+   */
+  readonly rememberMs: number | undefined;
   /** A new result of this process, which is not kept yet. */
   wrap(value: T): Made<T>;
   /**

@@ -43,6 +43,16 @@ export class Results<T> {
     return this.#store?.name ?? (() => '');
   }
 
+  /** By what the books know a repeat of this call again; undefined where they need not. */
+  repeatOf(
+    content: string,
+    idempotencyKey: string | undefined,
+  ): { readonly content: string; readonly key?: string; readonly forMs: number } | undefined {
+    const forMs = this.#store?.rememberMs;
+    if (forMs === undefined) return undefined;
+    return { content, forMs, ...(idempotencyKey !== undefined && { key: textHash(idempotencyKey) }) };
+  }
+
   get stats(): ResultStats & { readonly inFlight: number } {
     return { results: 0, bytes: 0, ...this.#store?.stats, inFlight: this.#flights.size };
   }

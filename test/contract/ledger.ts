@@ -258,6 +258,40 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await balanceOf(books, account), credits(9));
   });
 
+  test('another process may say that an answer is out, by its number, and hears whether its charge stands', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
+    const { ledger } = books;
+    const out = await reserve(books, account, full);
+    t.false(await ledger.delivered(out.id), 'not charged yet');
+    t.is(await ledger.openReservations(), 1);
+    await out.settle('pending');
+    t.true(await ledger.delivered(out.id));
+    t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
+    t.true(await ledger.delivered(out.id));
+
+    const back = await reserve(books, account, full);
+    await back.settle('pending');
+    await ledger.refund(account, back.id);
+    t.false(await ledger.delivered(back.id), 'given back');
+    const released = await reserve(books, account, full);
+    await released.release();
+    t.false(await ledger.delivered(released.id));
+    t.false(await ledger.delivered(123_456), 'unknown');
+
+    // A repeat stands as long as the charge that it stands for.
+    const repeat = { content: 'c', forMs: 600_000 };
+    const first = await reserve(books, account, { ...full, repeat });
+    await first.settle('pending');
+    const again = await reserve(books, account, { ...full, repeat });
+    t.is(await again.settle('pending'), credits(0));
+    t.true(await ledger.delivered(again.id));
+    await ledger.refund(account, first.id);
+    t.false(await ledger.delivered(again.id));
+    t.is(await balanceOf(books, account), credits(9));
+    t.deepEqual(await ledger.verify(), []);
+  });
+
   test('a pending answer that ran out counts as delivered', async (t) => {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);

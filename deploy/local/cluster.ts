@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { freePort } from '../../bench/lib/free_port.ts';
+import { type Nginx, nginxMissing, startNginx } from './nginx.ts';
+import { Node } from './node.ts';
+import { type Postgres, postgresMissing, startPostgres } from './postgres.ts';
+import { type RedisProcess, redisMissing, startRedis } from './redis.ts';
+
+export interface ClusterOptions {
+  readonly nodes: number;
+  /** Of the balancer; a free one when not given. */
+  readonly port?: number;
+  /** CUTOUT_… settings of every node beside those that make them a cluster. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Hears what is being done. */
+  readonly say: (line: string) => void;
+}
+
+/** Why no cluster can be started here; undefined when one can. */
+export const clusterMissing =
+  [postgresMissing, redisMissing, nginxMissing].filter((each) => each !== undefined).join(' ') || undefined;
+
+/** Nodes behind nginx that share PostgreSQL and Redis: all on loopback, all of it gone with `stop`. */
+export class Cluster {
+  readonly url: string;
+  readonly nodes: readonly Node[];
+  readonly postgres: Postgres;
+  readonly databaseUrl: string;
+  readonly redis: RedisProcess;
+  /** Of the local account, on every node. */
+  readonly key: string;
+  readonly #parts: readonly (() => Promise<unknown>)[];
+
+  private constructor(
+    parts: Pick<Cluster, 'url' | 'nodes' | 'postgres' | 'databaseUrl' | 'redis' | 'key'>,
+    close: readonly (() => Promise<unknown>)[],
+  ) {
+    this.url = parts.url;
+    this.nodes = parts.nodes;
+    this.postgres = parts.postgres;
+    this.databaseUrl = parts.databaseUrl;
+    this.redis = parts.redis;
+    this.key = parts.key;
+    this.#parts = close;
+  }
+
+  /** Resolves when every node is ready. What was started before a failure is ended again. */
+  static async start({ nodes: count, port, settings, say }: ClusterOptions): Promise<Cluster> {
+    const parts: (() => Promise<unknown>)[] = [];
+    try {
+      const folder = mkdtempSync(path.join(tmpdir(), 'cutout-cluster-'));
+      parts.unshift(async () => rmSync(folder, { recursive: true, force: true }));
+      say('PostgreSQL and Redis …');
+      const postgres = await startPostgres();
+      parts.unshift(() => postgres.remove());
+      const redis = await startRedis(['--maxmemory-policy', 'noeviction']);
+      parts.unshift(() => redis.remove());
+      const databaseUrl = await postgres.createDatabase();
+
+      const key = `cutout_${randomBytes(20).toString('hex')}`;
+      const nodes: Node[] = [];
+      for (let number = 1; number <= count; number++)
+        nodes.push(
+          new Node({
+            name: `node-${number}`,
+            port: await freePort(),
+            folder,
+            settings: {
+              // All of them on one machine: a share of it for each.
+              CUTOUT_WORKERS: '1',
+              CUTOUT_THREADS: '1',
+              ...settings,
+              CUTOUT_DATABASE_URL: databaseUrl,
+              CUTOUT_REDIS_URL: redis.url,
+              CUTOUT_API_KEY: key,
+              CUTOUT_PROXIES: '1',
+            },
+          }),
+        );
+      say(`${count} nodes …`);
+      parts.unshift(() => Promise.all(nodes.map((node) => node.stop())));
+      await Promise.all(nodes.map((node) => node.start()));
+      const front: Nginx = await startNginx(
+        port ?? (await freePort()),
+        nodes.map((node) => node.port),
+      );
+      parts.unshift(() => front.stop());
+      return new Cluster({ url: front.url, nodes, postgres, databaseUrl, redis, key }, parts);
+    } catch (error) {
+      for (const end of parts) await end().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Ends everything in the order in which nothing is missed: front, nodes, stores. */
+  async stop(): Promise<void> {
+    for (const end of this.#parts) await end();
+  }
+}

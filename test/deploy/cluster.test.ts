@@ -1,0 +1,430 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import sharp from 'sharp';
+import { Agent, request } from 'undici';
+import { Cluster, clusterMissing } from '../../deploy/local/cluster.ts';
+import { askRedis } from '../../deploy/local/redis.ts';
+import { type Books, openBooks } from '../../src/billing/books.ts';
+import { credits, standardBilling } from '../../src/billing/price.ts';
+import { modelsFolder } from '../fixtures/cli.ts';
+import { long } from '../fixtures/long.ts';
+import { nativeBinding } from '../support/books.ts';
+
+/** Megapixels a minute and account; every picture here counts 1. */
+const rateLimit = 100;
+const granted = 1000;
+
+/** No two are equal, so that no kept result answers for another. */
+const picture = (serial: number) =>
+  sharp({
+    create: {
+      width: 16 + (serial % 64),
+      height: 16 + (Math.floor(serial / 64) % 64),
+      channels: 3,
+      background: { r: 200, g: Math.floor(serial / 4096), b: 64 },
+    },
+  })
+    .png()
+    .toBuffer();
+
+interface Account {
+  readonly id: string;
+  readonly key: string;
+}
+
+interface Job {
+  readonly account: Account;
+  readonly image: Buffer;
+  readonly size: 'full' | 'preview';
+}
+
+interface Answer {
+  readonly charged: number;
+  readonly replayed: boolean;
+  readonly picture: string;
+}
+
+/** What may happen on the way to an answer, and how often it did. */
+class Tally {
+  readonly seen = new Map<string, number>();
+  count(what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
+  }
+}
+
+interface Asking {
+  /** Whether a connection may break: nodes are killed. */
+  readonly breaks?: boolean;
+  readonly tally?: Tally;
+}
+
+const givenUp = 90_000;
+
+let cluster: Cluster;
+let books: Books;
+let folder: string;
+const agent = new Agent({ connections: 256, headersTimeout: 120_000 });
+let serial = 0;
+
+/** One request; anything but a right answer, and 503 with Retry-After, is an error. */
+async function ask(
+  url: string,
+  { account, image, size }: Job,
+  idempotencyKey?: string,
+): Promise<Answer | number> {
+  const answer = await request(`${url}/v1.0/cutout`, {
+    dispatcher: agent,
+    method: 'POST',
+    headers: {
+      'x-api-key': account.key,
+      'content-type': 'application/json',
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify({ image_file_b64: image.toString('base64'), size }),
+  });
+  const bytes = Buffer.from(await answer.body.arrayBuffer());
+  const { headers, statusCode } = answer;
+  if (statusCode === 503 || statusCode === 429) {
+    const seconds = Number(headers['retry-after']);
+    if (!(seconds >= 1)) throw new WrongAnswer(`${statusCode} without Retry-After: ${bytes}`);
+    return statusCode;
+  }
+  if (statusCode !== 200) throw new WrongAnswer(`${statusCode}: ${bytes}`);
+  const { width, height } = await sharp(image).metadata();
+  const made = await sharp(bytes).metadata();
+  if (made.width !== width || made.height !== height) throw new WrongAnswer('another picture');
+  return {
+    charged: Number(headers['x-credits-charged']),
+    replayed: headers['idempotent-replayed'] === 'true',
+    picture: createHash('sha256').update(bytes).digest('hex'),
+  };
+}
+
+class WrongAnswer extends Error {}
+
+/** Asks until there is an answer, as a client does that honours 503. */
+async function untilAnswered(url: string, job: Job, { breaks = false, tally }: Asking = {}): Promise<Answer> {
+  for (const until = performance.now() + givenUp; ; await sleep(150 + Math.random() * 200)) {
+    try {
+      const answer = await ask(url, job);
+      if (typeof answer !== 'number') return answer;
+      if (answer === 429) throw new WrongAnswer('429');
+      tally?.count('503');
+    } catch (error) {
+      if (!breaks || error instanceof WrongAnswer) throw error;
+      tally?.count('broken connection');
+    }
+    if (performance.now() > until) throw new WrongAnswer(`no answer within ${givenUp / 1000} s`);
+  }
+}
+
+async function newAccount(): Promise<Account> {
+  const { id } = await books.accounts.create('Test');
+  const { key } = await books.accounts.createKey(id);
+  await books.ledger.post(id, { kind: 'grant', amount: credits(granted) });
+  return { id, key };
+}
+
+const newJob = async (account: Account, size: Job['size'] = 'full'): Promise<Job> => ({
+  account,
+  image: await picture(serial++),
+  size,
+});
+
+const spent = async ({ id }: Account) => granted - (await books.ledger.balance(id)).credits / 4;
+
+/** Nothing is open, and the books agree with themselves. `ms`: nodes that died are given so long to be missed. */
+async function settled(t: ExecutionContext, ms: number): Promise<void> {
+  for (const until = performance.now() + ms; ; await sleep(100)) {
+    const open = await books.ledger.openReservations();
+    if (open === 0) break;
+    if (performance.now() > until) return t.fail(`${open} reservations stay open`);
+  }
+  t.deepEqual(await books.ledger.verify(), []);
+}
+
+/** Lanes that post one picture after the other until `stop`, each for an account of its own. */
+function load(lanes: number, asking: Asking) {
+  let stopped = false;
+  const answered: { readonly account: Account; jobs: number; told: number }[] = [];
+  const run = async () => {
+    let lane = { account: await newAccount(), jobs: 0, told: 0 };
+    answered.push(lane);
+    while (!stopped) {
+      // Below the limit of the account's minute.
+      if (lane.jobs === rateLimit - 10) {
+        lane = { account: await newAccount(), jobs: 0, told: 0 };
+        answered.push(lane);
+      }
+      const answer = await untilAnswered(cluster.url, await newJob(lane.account), asking);
+      lane.jobs++;
+      lane.told += answer.charged;
+    }
+  };
+  const all = Promise.all(Array.from({ length: lanes }, run));
+  // Its failure is told at the end.
+  all.catch(() => {});
+  return {
+    jobs: () => answered.reduce((sum, { jobs }) => sum + jobs, 0),
+    /** Until so many more are answered. */
+    async progress(more: number): Promise<void> {
+      const before = this.jobs();
+      await Promise.race([
+        all,
+        (async () => {
+          for (const until = performance.now() + givenUp; this.jobs() < before + more; await sleep(10)) {
+            if (performance.now() > until) throw new Error('the load stands still');
+          }
+        })(),
+      ]);
+    },
+    async stop() {
+      stopped = true;
+      await all;
+      return answered;
+    },
+  };
+}
+
+/** Everything answered is paid for once. */
+async function paidOnce(t: ExecutionContext, answered: Awaited<ReturnType<ReturnType<typeof load>['stop']>>) {
+  for (const { account, jobs } of answered) t.is(await spent(account), jobs);
+}
+
+const inCluster = clusterMissing === undefined ? test.serial : test.serial.skip;
+if (clusterMissing !== undefined) console.log(`skipped: ${clusterMissing} No cluster is tested.`);
+else {
+  test.before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'cutout-cluster-test-'));
+    cluster = await Cluster.start({
+      nodes: 3,
+      settings: {
+        CUTOUT_MODEL: 'u2netp',
+        CUTOUT_MODELS_DIR: modelsFolder(path.join(folder, 'models'), { convolutions: 1 }),
+        CUTOUT_SUBJECT_TYPES: 'off',
+        CUTOUT_RATE_LIMIT: String(rateLimit),
+        CUTOUT_LOG_LEVEL: 'info',
+      },
+      say: () => {},
+    });
+    books = await openBooks({
+      dataDir: folder,
+      nativeBinding,
+      databaseUrl: cluster.databaseUrl,
+      billing: standardBilling,
+    });
+  });
+  test.after.always(async () => {
+    await agent.destroy();
+    await books?.close();
+    await cluster?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
+
+inCluster('500 requests at once over all nodes, 100 of them repeats: 400 charges', async (t) => {
+  t.timeout(300_000);
+  const accounts = await Promise.all(Array.from({ length: 5 }, newAccount));
+  const jobs: Job[] = [];
+  for (const account of accounts) for (let i = 0; i < 80; i++) jobs.push(await newJob(account));
+  const asked = [...jobs, ...jobs.filter((_, index) => index % 4 === 0)];
+  const tally = new Tally();
+  const started = performance.now();
+  const answers = await Promise.all(asked.map((job) => untilAnswered(cluster.url, job, { tally })));
+  t.log(`${((performance.now() - started) / 1000).toFixed(1)} s`, Object.fromEntries(tally.seen));
+  for (const account of accounts) t.is(await spent(account), 80);
+  t.is(
+    answers.reduce((sum, { charged }) => sum + charged, 0),
+    400,
+    'told of',
+  );
+  t.is(answers.filter(({ replayed }) => replayed).length, 100);
+  for (const [index, job] of jobs.entries()) {
+    const same = answers.filter((_, at) => asked[at] === job);
+    t.is(new Set(same.map((answer) => answer.picture)).size, 1, String(index));
+  }
+  await settled(t, 5000);
+});
+
+inCluster('the same request on all nodes at once is one run and one charge', async (t) => {
+  t.timeout(120_000);
+  const account = await newAccount();
+  for (let round = 0; round < 20; round++) {
+    const job = await newJob(account);
+    const key = round % 2 ? `key ${round}` : undefined;
+    const urls = [...cluster.nodes, ...cluster.nodes].map(({ url }) => url);
+    const answers = await Promise.all(urls.map((url) => ask(url, job, key)));
+    const told = answers.map((answer) => (typeof answer === 'number' ? answer : answer.charged));
+    t.deepEqual(told.sort(), [0, 0, 0, 0, 0, 1]);
+    t.is(new Set(answers.map((answer) => typeof answer !== 'number' && answer.picture)).size, 1);
+    t.is(await spent(account), round + 1);
+  }
+  await settled(t, 5000);
+});
+
+inCluster('an account has its megapixels a minute once, not once on every node', async (t) => {
+  t.timeout(120_000);
+  const account = await newAccount();
+  const jobs: Job[] = [];
+  for (let i = 0; i < rateLimit + 30; i++) jobs.push(await newJob(account));
+  const answers = await Promise.all(
+    jobs.map(async (job, index) => {
+      const { url } = cluster.nodes[index % cluster.nodes.length] ?? cluster;
+      for (;;) {
+        const answer = await ask(url, job);
+        if (answer !== 503) return answer;
+        await sleep(300);
+      }
+    }),
+  );
+  t.is(answers.filter((answer) => answer === 429).length, 30);
+  t.is(await spent(account), rateLimit);
+});
+
+inCluster('free previews are given once, not once on every node', async (t) => {
+  t.timeout(120_000);
+  const account = await newAccount();
+  const { perDay } = standardBilling.freePreviews;
+  const jobs = await Promise.all(Array.from({ length: perDay + 20 }, () => newJob(account, 'preview')));
+  const answers = await Promise.all(
+    jobs.map((job, index) => untilAnswered((cluster.nodes[index % 3] ?? cluster).url, job)),
+  );
+  t.is(answers.filter(({ charged }) => charged === 0).length, perDay);
+  t.is(await spent(account), 5);
+  t.is((await books.ledger.freePreviews(account.id)).leftToday, 0);
+});
+
+inCluster('a revoked key opens nothing on any node from then on', async (t) => {
+  const account = await newAccount();
+  const created = await books.accounts.createKey(account.id);
+  const status = async (url: string) => {
+    const answer = await fetch(`${url}/v1.0/account`, { headers: { 'X-Api-Key': created.key } });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  for (const { url } of cluster.nodes) t.is(await status(url), 200);
+  await books.accounts.revokeKey(created.id);
+  for (const { url } of cluster.nodes) t.is(await status(url), 403);
+});
+
+const kills = long ? 20 : 3;
+inCluster(
+  `a node is killed at random under load, ${kills} times: answers, and nothing charged twice`,
+  async (t) => {
+    t.timeout(1_200_000);
+    const tally = new Tally();
+    const work = load(8, { breaks: true, tally });
+    for (let kill = 0; kill < kills; kill++) {
+      await work.progress(10);
+      await sleep(Math.random() * 100);
+      const node = cluster.nodes[Math.floor(Math.random() * cluster.nodes.length)];
+      if (!node) throw new Error('no node');
+      await node.kill();
+      tally.count('kill');
+      await work.progress(10);
+      await node.start();
+    }
+    await work.progress(10);
+    const answered = await work.stop();
+    // What the dead nodes left open is given back when their leases are over.
+    await settled(t, 40_000);
+    let [jobs, charged, back] = [0, 0, 0];
+    for (const lane of answered) {
+      const paid = await spent(lane.account);
+      const entries = await books.ledger.statement(lane.account.id);
+      const refunds = entries.filter(({ kind }) => kind === 'refund').length;
+      jobs += lane.jobs;
+      charged += paid;
+      back += refunds;
+      t.true(paid <= lane.jobs, `${paid} charged for ${lane.jobs} answers`);
+      // A node that died between an answer and writing down that it was out gives the charge back.
+      t.true(lane.jobs - paid <= refunds, `${lane.jobs - paid} answers not charged, ${refunds} given back`);
+    }
+    t.log(`${jobs} answered, ${charged} charged, ${back} given back`, Object.fromEntries(tally.seen));
+  },
+);
+
+const restarts = long ? 5 : 1;
+inCluster(`PostgreSQL is restarted under load, ${restarts} times: right answers or 503`, async (t) => {
+  t.timeout(600_000);
+  const tally = new Tally();
+  const work = load(8, { tally });
+  for (let restart = 0; restart < restarts; restart++) {
+    await work.progress(20);
+    await cluster.postgres.restart();
+    await work.progress(20);
+  }
+  const answered = await work.stop();
+  await settled(t, 15_000);
+  await paidOnce(t, answered);
+  t.log(`${work.jobs()} answered`, Object.fromEntries(tally.seen));
+});
+
+for (const [what, disturb] of [
+  [
+    'restarted',
+    async () => {
+      await cluster.redis.kill();
+      await sleep(500);
+      await cluster.redis.start();
+    },
+  ],
+  ['flushed', () => askRedis(cluster.redis.url, 'FLUSHALL')],
+  [
+    'hanging for five seconds',
+    async () => {
+      cluster.redis.pause();
+      await sleep(5000);
+      cluster.redis.resume();
+    },
+  ],
+  [
+    'filled to its limit',
+    async () => {
+      const { url } = cluster.redis;
+      const memory = String(await askRedis(url, 'INFO', 'memory'));
+      const used = Number(/used_memory:(\d+)/.exec(memory)?.[1]);
+      await askRedis(url, 'CONFIG', 'SET', 'maxmemory', String(used + 3_000_000));
+      for (let i = 0; ; i++) {
+        const full = await askRedis(url, 'SET', `foreign ${i}`, 'x'.repeat(100_000)).then(
+          () => false,
+          () => true,
+        );
+        if (full) break;
+      }
+      await sleep(2000);
+      await askRedis(url, 'CONFIG', 'SET', 'maxmemory', '0');
+      for (let i = 0; i < 40; i++) await askRedis(url, 'DEL', `foreign ${i}`);
+    },
+  ],
+] as const) {
+  inCluster(`Redis is ${what} under load, ${restarts} times: right answers or 503`, async (t) => {
+    t.timeout(600_000);
+    const tally = new Tally();
+    const work = load(8, { tally });
+    for (let round = 0; round < restarts; round++) {
+      await work.progress(20);
+      await disturb();
+      await work.progress(20);
+    }
+    const answered = await work.stop();
+    await settled(t, 15_000);
+    await paidOnce(t, answered);
+    t.log(`${work.jobs()} answered`, Object.fromEntries(tally.seen));
+  });
+}
+
+inCluster('what was paid for is not charged again although Redis lost its result', async (t) => {
+  const account = await newAccount();
+  const job = await newJob(account);
+  const first = await untilAnswered(cluster.url, job);
+  t.is(first.charged, 1);
+  await askRedis(cluster.redis.url, 'FLUSHALL');
+  const again = await untilAnswered(cluster.url, job);
+  t.deepEqual([again.charged, again.picture], [0, first.picture]);
+  t.is(await spent(account), 1);
+});
