@@ -4,29 +4,10 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
-import sharp from 'sharp';
+import { inputOf, SIDE } from '../../models/isnet/calibrate/picture.ts';
 
 const [floatFile = '', eightFile = '', threads, rounds, profile = '', folder = '', ...pictures] =
   process.argv.slice(2);
-const SIDE = 1024;
-const PLANE = SIDE * SIDE;
-
-async function inputOf(file: string): Promise<Float32Array> {
-  const pixels = await sharp(file)
-    .rotate()
-    .flatten({ background: '#fff' })
-    .toColourspace('srgb')
-    .removeAlpha()
-    .resize(SIDE, SIDE, { fit: 'fill' })
-    .raw()
-    .toBuffer();
-  const values = new Float32Array(3 * PLANE);
-  for (let i = 0; i < PLANE; i++) {
-    for (let c = 0; c < 3; c++) values[c * PLANE + i] = ((pixels[i * 3 + c] ?? 0) - 128) / 256;
-  }
-  return values;
-}
-
 const settings = { intraOpNumThreads: Number(threads), interOpNumThreads: 1 };
 const open = (file: string, more = {}) => ort.InferenceSession.create(file, { ...settings, ...more });
 const networks = { floats: await open(floatFile), eight: await open(eightFile) };

@@ -1,6 +1,5 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { fromBinary } from '@bufbuild/protobuf';
-import sharp from 'sharp';
 import { freeBatch } from '../../../src/models/onnx/batch.ts';
 import { floatReader, halfWidener } from '../../../src/models/onnx/half.ts';
 import {
@@ -10,13 +9,11 @@ import {
   type TensorProto,
 } from '../../../src/models/onnx/onnx_pb.ts';
 import { dropUnused, keepOutputs } from '../../../src/models/onnx/prune.ts';
+import { freeSize } from '../../../src/models/onnx/size.ts';
 import { widen } from '../../../src/models/onnx/widen.ts';
 import { encodeModel } from '../../../src/models/onnx/write.ts';
 import { quantise } from '../../../src/models/quantise/graph.ts';
 import type { QuantisationTable } from '../../../src/models/quantise/table.ts';
-
-export const SIDE = 1024;
-const PLANE = SIDE * SIDE;
 
 /** The network in 32-bit floats, taken apart. */
 export interface Floats {
@@ -36,6 +33,7 @@ export function readNetwork(source: string, features: string, extra: readonly st
   keepOutputs(graph, [...new Set([alpha, features, ...extra])]);
   const widened = widen(graph, widenBytes);
   dropUnused(graph);
+  freeSize(graph);
   freeBatch(graph);
   const floats = floatReader(widened, widenBytes);
   return {
@@ -51,21 +49,4 @@ export function readNetwork(source: string, features: string, extra: readonly st
       closeSync(handle);
     },
   };
-}
-
-/** Network input of a picture: stretched, on white where it is transparent, (v - 128) / 256, planes. */
-export async function inputOf(file: string): Promise<Float32Array> {
-  const pixels = await sharp(file)
-    .rotate()
-    .flatten({ background: '#fff' })
-    .toColourspace('srgb')
-    .removeAlpha()
-    .resize(SIDE, SIDE, { fit: 'fill' })
-    .raw()
-    .toBuffer();
-  const values = new Float32Array(3 * PLANE);
-  for (let i = 0; i < PLANE; i++) {
-    for (let c = 0; c < 3; c++) values[c * PLANE + i] = ((pixels[i * 3 + c] ?? 0) - 128) / 256;
-  }
-  return values;
 }
