@@ -13,6 +13,12 @@ export interface QuantisedConv {
   readonly bias: Int32Array;
 }
 
+/** The 8-bit weight nearest to a value. */
+function levelOf(value: number, step: number): number {
+  const level = Math.floor(value / step + 0.5);
+  return level > WEIGHT_LIMIT ? WEIGHT_LIMIT : level < -WEIGHT_LIMIT ? -WEIGHT_LIMIT : level;
+}
+
 /**
  * Step that quantises `values` with the least squared error: from the one that just holds the largest value
  * down to one that clips it, where the many small values gain more than the few large ones lose.
@@ -23,9 +29,10 @@ function bestStep(values: Float64Array, largest: number): number {
   for (let part = 100; part >= 80; part -= 10) {
     const step = (largest * part) / 100 / WEIGHT_LIMIT;
     let error = 0;
-    for (const value of values) {
-      const level = Math.max(-WEIGHT_LIMIT, Math.min(WEIGHT_LIMIT, Math.round(value / step)));
-      error += (value - level * step) ** 2;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i] as number;
+      const off = value - levelOf(value, step) * step;
+      error += off * off;
     }
     if (error < least) {
       least = error;
@@ -64,10 +71,14 @@ export function quantiseConv(
     const gain = outputScale / (outputScales[output] ?? Number.NaN);
     const at = output * row.length;
     let largest = 0;
-    for (let i = 0; i < row.length; i++) {
-      const folded = ((inputScales[Math.floor(i / taps)] ?? Number.NaN) / inputScale) * gain;
-      row[i] = (weights[at + i] ?? Number.NaN) * folded;
-      largest = Math.max(largest, Math.abs(row[i] ?? 0));
+    for (let input = 0, i = 0; input < inputs; input++) {
+      const folded = ((inputScales[input] as number) / inputScale) * gain;
+      for (const end = i + taps; i < end; i++) {
+        const value = (weights[at + i] as number) * folded;
+        row[i] = value;
+        if (value > largest) largest = value;
+        else if (-value > largest) largest = -value;
+      }
     }
     const wanted = (bias[output] ?? Number.NaN) * gain;
     // A channel of (nearly) no weights is all bias: its step must still let the bias fit 32 bits.
@@ -75,10 +86,7 @@ export function quantiseConv(
     const step = Math.fround(Math.max(largest === 0 ? 0 : bestStep(row, largest), floor));
     result.weightScales[output] = step;
     result.bias[output] = Math.round(wanted / (inputScale * step));
-    for (let i = 0; i < row.length; i++) {
-      const level = Math.round((row[i] ?? 0) / step);
-      result.weights[at + i] = Math.max(-WEIGHT_LIMIT, Math.min(WEIGHT_LIMIT, level));
-    }
+    for (let i = 0; i < row.length; i++) result.weights[at + i] = levelOf(row[i] as number, step);
   }
   return result;
 }
