@@ -23,10 +23,10 @@ export interface MemoryStats {
   readonly refused: number;
 }
 
-/** Bodies may take this much at least, so that a small server works at all. */
-const leastHeld = 32e6;
+/** Bodies may take this much at least: the largest one while it is read. */
+const leastHeld = 100e6;
 /** With less room than this nothing sensible can be done. */
-export const leastRoom = 2 * leastHeld;
+export const leastRoom = 1.5 * leastHeld;
 
 /**
  * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and

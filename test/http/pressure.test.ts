@@ -37,7 +37,7 @@ test('past saturation a request is refused before its body is read', async (t) =
 });
 
 test('bodies, work and answers are counted, and nothing stays counted', async (t) => {
-  const service = await startService(t, { memory: { room: 300e6, largestWork: 200e6 } });
+  const service = await startService(t, { memory: { room: 400e6, largestWork: 200e6 } });
   const release = hold(service);
   const picture = await scene({ width: 1000, height: 800 });
   const answers = [0, 1, 2].map(() => service.post(form({ image_file: picture, size: 'full' })));
@@ -56,10 +56,15 @@ test('bodies, work and answers are counted, and nothing stays counted', async (t
 });
 
 test('an upload that memory has no room for is refused before it is read; a small one still goes', async (t) => {
-  const service = await startService(t, { memory: { room: 100e6, largestWork: 60e6 } });
+  const service = await startService(t, { memory: { room: 200e6, largestWork: 100e6 } });
   const release = hold(service);
-  const large = service.post(form({ image_file: Buffer.concat([await scene(), Buffer.alloc(19e6)]) }));
-  await eventually(() => service.memory.stats.held > 0);
+  const large = Buffer.concat([await scene(), Buffer.alloc(19e6)]);
+  const first: Promise<Response>[] = [];
+  // Of 100 MB for bodies they keep 57, and one that may have 22 takes 46 while it is read.
+  for (const running of [1, 2, 3]) {
+    first.push(service.post(form({ image_file: large })));
+    await eventually(() => service.engine.running === running);
+  }
   const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
   const refused = await fetch(`${service.url}/v1.0/cutout`, {
     method: 'POST',
@@ -72,14 +77,13 @@ test('an upload that memory has no room for is refused before it is read; a smal
   t.regex((await errorOf(t, refused)).detail, /memory/);
   t.is(service.memory.stats.refused, 1);
   const small = service.post(form({ image_file: await scene() }));
-  await eventually(() => service.engine.running === 2);
+  await eventually(() => service.engine.running === 4);
   release();
-  t.is((await large).status, 200);
-  t.is((await small).status, 200);
+  for (const one of [...first, small]) t.is((await one).status, 200);
 });
 
 test('work that there is never memory for is 503 and free', async (t) => {
-  const service = await startService(t, { credits: 1, memory: { room: 64e6, largestWork: 600e6 } });
+  const service = await startService(t, { credits: 1, memory: { room: 150e6, largestWork: 600e6 } });
   const picture = await scene({ width: 4000, height: 3000 });
   const refused = await service.post(form({ image_file: picture, size: 'full' }));
   t.is(refused.status, 503);

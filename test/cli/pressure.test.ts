@@ -1,0 +1,133 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import sharp from 'sharp';
+import { openClient } from '../../bench/lib/client.ts';
+import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
+import { openPictures } from '../../bench/lib/pictures.ts';
+import { type CliEnvironment, modelsFolder, root, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { long, sayShort } from '../fixtures/long.ts';
+import { type ProcessState, processState } from '../fixtures/process.ts';
+
+const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
+const allocator = (): CliEnvironment => {
+  const library = '/usr/lib/x86_64-linux-gnu/libjemalloc.so.2';
+  return existsSync(library) ? { LD_PRELOAD: library } : { MALLOC_ARENA_MAX: '2' };
+};
+
+/** Nothing but memory and the queue is in the way. The network of a few kilobytes, or in the long proofs the real one. */
+function environment(data: string): CliEnvironment {
+  const real = long && existsSync(path.join(models, 'isnet', 'prepared.json'));
+  return {
+    ...allocator(),
+    CUTOUT_DATA_DIR: data,
+    ...(real
+      ? { CUTOUT_MODEL: 'isnet', CUTOUT_MODELS_DIR: models }
+      : { CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) }),
+    CUTOUT_KEEP_SECONDS: '0',
+    CUTOUT_RATE_LIMIT: '0',
+    CUTOUT_TIMEOUT: '600',
+  };
+}
+
+const clientOf = (url: string, data: string) =>
+  openClient({ url, key: readFileSync(path.join(data, 'local-key'), 'utf8').trim() });
+
+/** CUTOUT_TEST_CGROUP: folder of a control group with a memory limit, in which the server is started. */
+const group = process.env['CUTOUT_TEST_CGROUP'];
+const throughGroup = group ? ['sh', '-c', 'echo $$ > "$0"/cgroup.procs && exec "$@"', group] : [];
+
+test.serial('uploads far beyond the memory limit end in 503s, and memory stays below it', async (t) => {
+  t.timeout(1_800_000);
+  const [count, megapixels, limit] = long ? [50, 50, 4096] : [16, 12, 400];
+  sayShort(t, '50 uploads of 50 MP at a limit of 4 GB');
+  const data = temporaryFolder(t);
+  // In a control group the server finds the limit by itself.
+  const limited: CliEnvironment = group ? {} : { CUTOUT_MEMORY_LIMIT: `${limit}M` };
+  const server = await startServing(t, { ...environment(data), ...limited }, throughGroup);
+  const client = clientOf(server.url, data);
+  const side = Math.round(Math.sqrt(megapixels * 1e6));
+  const picture = await sharp({ create: { width: side, height: side, channels: 3, background: '#c82840' } })
+    .jpeg()
+    .toBuffer();
+  // As long as an upload may be: what follows the end of a picture is read by nobody.
+  const upload = Buffer.concat([picture, Buffer.alloc(21e6 - picture.length)]);
+  let slowest = 0;
+  let over = false;
+  const health = (async () => {
+    while (!over) {
+      const started = performance.now();
+      t.is((await fetch(`${server.url}/health/ready`)).status, 200);
+      slowest = Math.max(slowest, performance.now() - started);
+      await sleep(50);
+    }
+  })();
+  const answers = await Promise.all(
+    Array.from({ length: count }, () => client.cutout(upload, { size: '50MP', format: 'png' })),
+  );
+  over = true;
+  await health;
+  const codes: Record<string, number> = {};
+  for (const { code } of answers) codes[code] = (codes[code] ?? 0) + 1;
+  const { peak } = processState(server.child.pid ?? 0);
+  t.log(
+    `${JSON.stringify(codes)}, peak ${peak.toFixed(0)} MB, slowest look at health ${slowest.toFixed(0)} ms`,
+  );
+  t.deepEqual(Object.keys(codes).sort(), ['ok', 'service_unavailable']);
+  t.true(peak < (limit * 2 ** 20) / 1e6, `${peak} MB`);
+  // Nothing of it stays: the next is served.
+  t.is((await client.cutout(upload, { size: 'preview' })).code, 'ok');
+  await client.close();
+});
+
+/** Minutes of the soak: CUTOUT_TEST_SOAK_MINUTES, in the long proofs 30. */
+const soakMinutes = Number(process.env['CUTOUT_TEST_SOAK_MINUTES'] ?? (long ? 30 : 0.4));
+
+async function settled(t: ExecutionContext, pid: number): Promise<ProcessState> {
+  await sleep(soakMinutes < 1 ? 300 : 3000);
+  const state = processState(pid);
+  t.log(`${state.resident.toFixed(0)} MB, ${state.threads} threads, ${state.descriptors} descriptors`);
+  return state;
+}
+
+test.serial('a soak of mixed requests leaves memory, threads and descriptors as they were', async (t) => {
+  t.timeout(soakMinutes * 60_000 * 2 + 300_000);
+  sayShort(t, '30 minutes');
+  const data = temporaryFolder(t);
+  const server = await startServing(t, environment(data));
+  const pid = server.child.pid ?? 0;
+  const client = clientOf(server.url, data);
+  const send = mixedSender(client, await openPictures(undefined));
+  // In the short version without the large ones, which take seconds each.
+  const day = mixed(20).filter(({ megapixels }) => long || soakMinutes >= 1 || megapixels <= 4);
+  const until = async (end: number, lanes: number) => {
+    let next = 0;
+    const lane = async () => {
+      while (performance.now() < end) {
+        const one = day[next++ % day.length];
+        if (one) await send(one);
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+    return next;
+  };
+  // Every kind once, for the pools, the allocator and V8 to reach their size.
+  for (const one of day) await send(one);
+  const parts = 10;
+  const states: ProcessState[] = [];
+  let requests = 0;
+  for (let part = 0; part < parts; part++) {
+    requests += await until(performance.now() + (soakMinutes * 60_000) / parts, 4);
+    states.push(await settled(t, pid));
+  }
+  t.log(`${requests} requests in ${soakMinutes} minutes`);
+  const [, , third, ...rest] = states;
+  const last = rest.slice(-3);
+  const least = (of: (state: ProcessState) => number) => Math.min(...last.map(of));
+  // The least of three: how much of V8's heap is garbage at a given moment varies by tens of megabytes.
+  t.true(least(({ resident }) => resident) < (third?.resident ?? 0) * 1.1 + 20);
+  t.true(least(({ threads }) => threads) <= (third?.threads ?? 0));
+  t.true(least(({ descriptors }) => descriptors) <= (third?.descriptors ?? 0) + 2);
+  await client.close();
+});
