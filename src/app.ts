@@ -5,7 +5,7 @@ import type { Cutout } from './cutout/cutout.ts';
 import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
-import { body as readBody } from './http/middleware/body.ts';
+import { body, SETTINGS } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
@@ -94,18 +94,23 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(deadline(timeout));
   app.use(host);
   const key = auth(authenticate, parts.attempts);
-  const body = readBody(parts.memory);
+  const pictures = body(parts.memory);
+  const settings = body(parts.memory, SETTINGS);
   const routes = [
-    cutoutRoute([key, rateWindow(rate), available(health), overload(parts.admission), body], cutout, logger),
+    cutoutRoute(
+      [key, rateWindow(rate), available(health), overload(parts.admission), pictures],
+      cutout,
+      logger,
+    ),
     accountRoute([key], balances),
-    improveRoute([key, available(health), body], takeImage),
-    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator')], body, admin) : []),
-    ...(purchases ? billingRoutes({ key: [key], body }, purchases) : []),
+    improveRoute([key, available(health), pictures], takeImage),
+    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator')], settings, admin) : []),
+    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases) : []),
     ...healthRoutes(health),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token)] : []),
     ...docsRoutes(parts.version),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
-    ...(parts.console ? consoleRoutes(parts.console, body) : []),
+    ...(parts.console ? consoleRoutes(parts.console, settings) : []),
     ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);

@@ -73,6 +73,16 @@ export class Connection {
     else end();
   }
 
+  /**
+   * Nothing went in or out for a while. A client that stopped in the middle of its body is told so; one that does not
+   * take its answer, or has asked for nothing, is left. Whoever waits for an answer that is worked on may wait.
+   */
+  stalled(): void {
+    const last = this.#open.at(-1);
+    if (!last || this.#open.some(({ res }) => res.headersSent)) return void this.#socket.destroy();
+    if (!last.req.complete) this.refuse(fail('timeout', { detail: 'The upload came to a standstill.' }));
+  }
+
   #end(answer: string): void {
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();

@@ -71,7 +71,22 @@ function closed(server: Server, graceMs: number): Promise<boolean> {
   });
 }
 
-/** Opens the port. `timeout` is that of a request in seconds. Throws UserError when the port cannot be had. */
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Of a request, in seconds. */
+  readonly timeout: number;
+  readonly settings?: Settings;
+  /** Milliseconds in which a client must send, or take, at least something; 30 s when not given. */
+  readonly stallMs?: number;
+  /** Milliseconds for the head of a request; 20 s when not given. */
+  readonly headMs?: number;
+}
+
+/** Each holds a descriptor and some kilobytes; more are closed as they come. */
+const mostConnections = 20_000;
+
+/** Opens the port. Throws UserError when it cannot be had. */
 export async function listen(
   application: Handler,
   {
@@ -79,7 +94,9 @@ export async function listen(
     port,
     timeout,
     settings = { host: 'CUTOUT_HOST', port: 'CUTOUT_PORT' },
-  }: { host: string; port: number; timeout: number; settings?: Settings },
+    stallMs = 30_000,
+    headMs = 20_000,
+  }: ListenOptions,
 ): Promise<HttpServer> {
   // A request whose connection was cut off still has books to close.
   const working = new Set<Promise<unknown>>();
@@ -94,7 +111,9 @@ export async function listen(
     {
       // The application answers a late upload itself; this is for clients that do not read the answer.
       requestTimeout: (timeout + 20) * 1000,
-      headersTimeout: 20_000,
+      headersTimeout: headMs,
+      // How often these two are looked at; node:http's own 30 s would more than double the one for heads.
+      connectionsCheckingInterval: Math.min(5000, headMs),
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
       // The application sees to it, so that the answer is one of its own.
@@ -109,6 +128,9 @@ export async function listen(
   // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
   server.on('connection', (socket) => connections.set(socket, new Connection(socket)));
+  server.maxConnections = mostConnections;
+  // Nothing went in or out for a while; node:http leaves to this listener what becomes of the connection.
+  server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else connections.get(socket)?.refuse(refusal(error.code));

@@ -8,8 +8,33 @@ import { continueUpload } from '../expect.ts';
 import { emptyForm, type Form, fileFields, textFields, type UploadedFile } from '../form.ts';
 
 const mebibyte = 1024 * 1024;
+/** Most bytes of a body of each type, and of a file and a text in one. */
+export interface BodyLimits {
+  readonly file: number;
+  readonly json: number;
+  readonly urlencoded: number;
+  readonly text: number;
+  readonly tooLarge: () => AppError;
+}
+
 /** CONTRACT section 3. A legal file in base64 and percent-encoding fits. */
-const limits = { file: 22 * mebibyte, json: 32 * mebibyte, urlencoded: 48 * mebibyte, text: 32 * mebibyte };
+export const PICTURES: BodyLimits = {
+  file: 22 * mebibyte,
+  json: 32 * mebibyte,
+  urlencoded: 48 * mebibyte,
+  text: 32 * mebibyte,
+  tooLarge: () => fail('file_too_large'),
+};
+
+const small = 256 * 1024;
+/** For routes that take no picture. Some of them are open to anybody. */
+export const SETTINGS: BodyLimits = {
+  file: small,
+  json: small,
+  urlencoded: small,
+  text: small,
+  tooLarge: () => fail('file_too_large', { detail: 'A body may have 256 KB here.' }),
+};
 
 /** When another upload may have made room. */
 const retrySeconds = 2;
@@ -29,12 +54,12 @@ function settlePart(part: Part): void {
 }
 
 /** Collects a file in memory, or only counts it when it is a field that does not exist. */
-function sink(chunks: Buffer[] | undefined): Writable {
+function sink(chunks: Buffer[] | undefined, limits: BodyLimits): Writable {
   let size = 0;
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
       size += chunk.length;
-      if (size > limits.file) return done(fail('file_too_large'));
+      if (size > limits.file) return done(limits.tooLarge());
       chunks?.push(chunk);
       done();
     },
@@ -42,7 +67,7 @@ function sink(chunks: Buffer[] | undefined): Writable {
 }
 
 /** A parser for one request, so that the chunks of its files belong to it alone. Nothing touches a disk. */
-function createParser() {
+function createParser(limits: BodyLimits) {
   const chunks = new Map<unknown, Buffer[]>();
   let field = '';
   const formidable: FormidableOptions = {
@@ -66,10 +91,10 @@ function createParser() {
     // Nothing is written, so no name needs to be random: drawing one costs more than all the rest of a part.
     filename: () => 'upload',
     fileWriteStreamHandler: (file) => {
-      if (!fileFields.has(field)) return sink(undefined);
+      if (!fileFields.has(field)) return sink(undefined, limits);
       const collected: Buffer[] = [];
       chunks.set(file, collected);
-      return sink(collected);
+      return sink(collected, limits);
     },
   };
   const parse = koaBody({
@@ -102,22 +127,22 @@ function uploads(files: object, chunks: ReadonlyMap<unknown, Buffer[]>): Map<str
 /** Codes of formidable (FormidableError.js) that have a meaning of their own; all others: not a form. */
 const formidableErrors: Readonly<Record<number, () => AppError>> = {
   1002: () => fail('client_closed'),
-  1006: () => fail('file_too_large'),
-  1009: () => fail('file_too_large'),
-  1016: () => fail('file_too_large'),
   1007: () => fail('malformed_request', { detail: 'The form has more than 1000 fields.' }),
   1015: () => fail('malformed_request', { detail: 'The form has more than 16 files.' }),
   1013: () => fail('malformed_request', { detail: 'The Content-Type names no boundary.' }),
 };
 
-function bodyError(thrown: unknown): AppError {
+/** Its codes for bodies over a limit. */
+const tooLarge: ReadonlySet<number> = new Set([1006, 1009, 1016]);
+
+function bodyError(thrown: unknown, limits: BodyLimits): AppError {
   if (thrown instanceof AppError) return thrown;
   if (!(thrown instanceof Error)) return fail('internal_error', { cause: thrown });
   const { code, status, type } = thrown as Error & { code?: unknown; status?: unknown; type?: unknown };
   const known = typeof code === 'number' ? formidableErrors[code]?.() : undefined;
   if (known) return known;
   if (type === 'request.aborted' || code === 'ECONNRESET') return fail('client_closed');
-  if (status === 413) return fail('file_too_large');
+  if (status === 413 || (typeof code === 'number' && tooLarge.has(code))) return limits.tooLarge();
   if (status === 415)
     return fail('malformed_request', { detail: 'The Content-Encoding of the body is not supported.' });
   if (thrown instanceof SyntaxError)
@@ -163,10 +188,10 @@ const whileRead = { multipart: 2, text: 3 } as const;
 const bytesOfCharacter = 1.75;
 
 /** Bytes that are announced; of a body without a length, as many as it may have. */
-function announced(ctx: Context, kind: 'multipart' | 'text'): number {
+function announced(ctx: Context, kind: 'multipart' | 'text', limits: BodyLimits): number {
   const most = kind === 'multipart' ? limits.file : limits.json;
   const length = Number(ctx.get('Content-Length') || most);
-  return Math.min(length, 3 * limits.file);
+  return Math.min(length, Math.max(3 * limits.file, limits.urlencoded));
 }
 
 /** Sets the memory of the request aside until its answer is out. */
@@ -183,19 +208,19 @@ function holdMemory(ctx: Context, memory: MemoryBudget, bytes: number): Hold {
   return hold;
 }
 
-async function readForm(ctx: Context, memory: MemoryBudget): Promise<Form> {
+async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits): Promise<Form> {
   const kind = checkType(ctx);
   if (kind === 'none') return emptyForm;
-  const hold = holdMemory(ctx, memory, whileRead[kind] * announced(ctx, kind));
+  const hold = holdMemory(ctx, memory, whileRead[kind] * announced(ctx, kind, limits));
   continueUpload(ctx.req, ctx.res);
-  const { parse, chunks } = createParser();
+  const { parse, chunks } = createParser(limits);
   try {
     await unlessAborted(
       parse(ctx as Parameters<typeof parse>[0], async () => {}),
       ctx.state.signal,
     );
   } catch (thrown) {
-    throw bodyError(thrown);
+    throw bodyError(thrown, limits);
   }
   const { body, files } = ctx.request;
   if (typeof body !== 'object' || body === null || Array.isArray(body))
@@ -211,8 +236,8 @@ async function readForm(ctx: Context, memory: MemoryBudget): Promise<Form> {
 
 /** Reads the body, whichever of the three types it has, into `ctx.state.form`; 503 where memory has no room for it. */
 export const body =
-  (memory: MemoryBudget): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits = PICTURES): Middleware =>
   async (ctx, next) => {
-    ctx.state.form = await ctx.state.notes.timed('upload', () => readForm(ctx, memory));
+    ctx.state.form = await ctx.state.notes.timed('upload', () => readForm(ctx, memory, limits));
     await next();
   };
