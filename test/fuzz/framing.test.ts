@@ -252,15 +252,19 @@ function requestOf(index: number, key: string, picture: Buffer): Buffer {
 function exchange(port: number, bytes: Buffer, split: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const received: Buffer[] = [];
+    let quiet: NodeJS.Timeout | undefined;
     const socket: Socket = connect({ port, host: '127.0.0.1' }, () => {
       socket.write(bytes.subarray(0, split));
-      setImmediate(() => socket.write(bytes.subarray(split)));
+      setImmediate(() => {
+        socket.write(bytes.subarray(split));
+        // From here on: a slow start must not end the connection before anything is sent.
+        quiet = setTimeout(() => socket.end(), 150);
+      });
     });
-    const quiet = setTimeout(() => socket.end(), 150);
     const patience = setTimeout(() => reject(new Error('no end within 20 s')), 20_000);
     socket.on('data', (chunk) => {
       received.push(chunk);
-      quiet.refresh();
+      quiet?.refresh();
     });
     // A reset is an end, too: what came before it counts.
     socket.on('error', () => {});

@@ -63,7 +63,7 @@ test('an upload that memory has no room for is refused before it is read; a smal
   // Of 100 MB for bodies they keep 57, and one that may have 22 takes 46 while it is read.
   for (const running of [1, 2, 3]) {
     first.push(service.post(form({ image_file: large })));
-    await eventually(() => service.engine.running === running);
+    await eventually(() => service.engine.running === running, 30_000);
   }
   const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
   const refused = await fetch(`${service.url}/v1.0/cutout`, {
