@@ -12,6 +12,7 @@ import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
 import { billingOf, improveOf, storeOf } from './parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './run.ts';
+import { storeCommands } from './store.ts';
 
 const { stdin, stdout, stderr } = process;
 
@@ -59,6 +60,8 @@ export function addCommands(
 
   const open = () => openBooks({ ...storeOf(config), billing: billingOf(config) });
   for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
+
+  for (const command of storeCommands({ options: storeOf(config), out: stdout })) program.addCommand(command);
 
   program
     .command('console')

@@ -12,6 +12,8 @@ export interface Dialect {
   readonly forUpdate: string;
   /** The clock that all who share the database have in common, Unix milliseconds. */
   readonly clock: string;
+  /** To be run when rows with given numbers came into a table: new ones count on from there. */
+  readonly followNumbers: (table: string) => string | undefined;
 }
 
 /**

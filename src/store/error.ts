@@ -7,6 +7,8 @@ export type StoreCode =
   | 'STORE_NEWER'
   /** A store that other machines keep cannot be asked now; nothing was decided. */
   | 'STORE_UNAVAILABLE'
+  | 'STORE_NOT_EMPTY'
+  | 'STORE_FILE'
   | 'STORE_CHANGED'
   | 'STORE_UNKNOWN_ACCOUNT'
   | 'STORE_UNKNOWN_KEY'

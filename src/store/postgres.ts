@@ -16,6 +16,8 @@ export interface PostgresOptions {
 const dialect: Dialect = {
   forUpdate: ' FOR UPDATE',
   clock: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+  followNumbers: (table) =>
+    `SELECT setval(pg_get_serial_sequence('${table}', 'id'), coalesce(max(id), 0) + 1, false) FROM ${table}`,
 };
 
 /** The first with pg_xact_status for 64-bit transaction numbers. */

@@ -19,6 +19,7 @@ const dialect: Dialect = {
   // A transaction that writes has the whole database to itself.
   forUpdate: '',
   clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+  followNumbers: () => undefined,
 };
 
 type Statement = Sqlite.Statement<[Values], unknown>;

@@ -1,0 +1,119 @@
+import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { Command } from 'commander';
+import { formatCredits, quarters } from '../billing/price.ts';
+import { copyBooks, type Sums } from '../store/copy.ts';
+import type { Database } from '../store/database.ts';
+import { StoreError } from '../store/error.ts';
+import { migrate } from '../store/migrate.ts';
+import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
+import { type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
+import type { Output } from './models_progress.ts';
+
+const told = ({ accounts, entries, balance }: Sums) =>
+  `${accounts} accounts, ${entries} entries, ${formatCredits(quarters(balance))} credits`;
+
+async function using<T>(opening: Promise<Database>, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await opening;
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Writes the books, of one moment, to a file that is there whole or not at all. */
+async function backup(file: string, options: StoreOptions): Promise<Sums> {
+  if (existsSync(file)) throw new StoreError('STORE_FILE', `${file} is there already.`);
+  const part = `${file}.part`;
+  const clean = () => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${part}${suffix}`, { force: true });
+  };
+  clean();
+  try {
+    const sums = await using(openStore(options), (books) =>
+      using(
+        Promise.resolve(openSqlite({ file: part, nativeBinding: options.nativeBinding })),
+        async (copy) => {
+          await migrate(copy);
+          return copyBooks(books, copy);
+        },
+      ),
+    );
+    renameSync(part, file);
+    return sums;
+  } finally {
+    clean();
+  }
+}
+
+/** A copy of a file of books, of one moment, which may be of an older program: the file itself is only read. */
+async function readCopy<T>(
+  file: string,
+  nativeBinding: string,
+  work: (copy: Database) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'cutout-restore-'));
+  const copy = path.join(folder, 'books.db');
+  try {
+    try {
+      const source = new Sqlite(file, { nativeBinding, readonly: true, fileMustExist: true });
+      await source.backup(copy);
+      source.close();
+      chmodSync(copy, 0o600);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new StoreError('STORE_FILE', `${file} cannot be read as books: ${reason}.`, { cause: error });
+    }
+    return await using(openStore({ dataDir: folder, nativeBinding }), work);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Fills empty books from a backup, or from the books of another installation. */
+async function restore(file: string, options: StoreOptions): Promise<Sums> {
+  const { dataDir, nativeBinding, databaseUrl } = options;
+  const folder = path.dirname(path.resolve(file));
+  const locks: FolderLock[] = [];
+  try {
+    // Nobody writes to the books of an installation while they are moved away from it, or to those that are filled.
+    if (path.basename(file) === 'books.db' && existsSync(path.join(folder, 'server.lock')))
+      locks.push(lockFolder(folder, nativeBinding));
+    if (databaseUrl === undefined) locks.push(lockFolder(dataDir, nativeBinding));
+    return await readCopy(file, nativeBinding, (copy) =>
+      using(openStore(options), (books) => copyBooks(copy, books)),
+    );
+  } finally {
+    for (const lock of locks) lock.release();
+  }
+}
+
+/** `cutout migrate | backup | restore`: the database as a whole. Actions reject with StoreError. */
+export function storeCommands({ options, out }: { options: StoreOptions; out: Output }): Command[] {
+  return [
+    new Command('migrate')
+      .description("bring the database's schema up to date, as every start does")
+      .action(() =>
+        using(openDatabase(options), async (database) => {
+          const { from, to } = await migrate(database);
+          const now = `The schema of ${database.name} is at version ${to}`;
+          out.write(from === to ? `${now}; nothing was missing.\n` : `${now}; it was at ${from}.\n`);
+        }),
+      ),
+    new Command('backup')
+      .description('write accounts and ledger to a file, beside a running server or without one')
+      .argument('<file>', 'a new one')
+      .action(async (file: string) => {
+        out.write(`${told(await backup(file, options))} are in ${file}.\n`);
+      }),
+    new Command('restore')
+      .description('fill an empty database from a backup, or from the books.db of another installation')
+      .argument('<file>', 'it is only read')
+      .action(async (file: string) => {
+        out.write(`${told(await restore(file, options))} were restored, and agree with ${file}.\n`);
+      }),
+  ];
+}
