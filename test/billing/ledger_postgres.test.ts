@@ -1,6 +1,7 @@
 import test from 'ava';
 import { testLedgerContract } from '../contract/ledger.ts';
 import { testLedgerModel } from '../contract/ledger_model.ts';
+import { testRepeatsContract } from '../contract/repeats.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 
 if (postgresMissing) {
@@ -8,5 +9,6 @@ if (postgresMissing) {
 } else {
   test.after.always(removePostgres);
   testLedgerContract(test, postgresPlace);
+  testRepeatsContract(test, postgresPlace);
   testLedgerModel(test, postgresPlace, 2000);
 }
