@@ -10,7 +10,11 @@ import { StoreError } from '../store/error.ts';
 import { migrate } from '../store/migrate.ts';
 import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
-import type { Output } from './models_progress.ts';
+
+export interface StoreCommandDependencies {
+  readonly options: StoreOptions;
+  readonly out: { write(text: string): unknown };
+}
 
 const told = ({ accounts, entries, balance }: Sums) =>
   `${accounts} accounts, ${entries} entries, ${formatCredits(quarters(balance))} credits`;
@@ -42,6 +46,10 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
         },
       ),
     );
+    // One file alone, which reading it leaves alone.
+    const done = new Sqlite(part, { nativeBinding: options.nativeBinding });
+    done.pragma('journal_mode = DELETE');
+    done.close();
     renameSync(part, file);
     return sums;
   } finally {
@@ -92,7 +100,7 @@ async function restore(file: string, options: StoreOptions): Promise<Sums> {
 }
 
 /** `cutout migrate | backup | restore`: the database as a whole. Actions reject with StoreError. */
-export function storeCommands({ options, out }: { options: StoreOptions; out: Output }): Command[] {
+export function storeCommands({ options, out }: StoreCommandDependencies): Command[] {
   return [
     new Command('migrate')
       .description("bring the database's schema up to date, as every start does")

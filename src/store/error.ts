@@ -2,7 +2,6 @@ import { UserError } from '../errors.ts';
 
 export type StoreCode =
   | 'STORE_OPEN'
-  | 'STORE_UNAVAILABLE'
   | 'STORE_IN_USE'
   | 'STORE_NEWER'
   /** A store that other machines keep cannot be asked now; nothing was decided. */

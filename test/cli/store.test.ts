@@ -1,0 +1,218 @@
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { Command } from 'commander';
+import { SignIns } from '../../src/accounts/signIns.ts';
+import { openBooks } from '../../src/billing/books.ts';
+import { credits, standardBilling } from '../../src/billing/price.ts';
+import { storeCommands } from '../../src/cli/store.ts';
+import { migrations } from '../../src/store/migrations/index.ts';
+import { sharedSecret } from '../../src/store/secretTable.ts';
+import { lockFolder } from '../../src/store/sqlite.ts';
+import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
+import { type NewPlace, nativeBinding, type Place, sqlitePlace, testFolder } from '../support/books.ts';
+
+test.after.always(removePostgres);
+
+const open = (place: Place) => openBooks({ ...place, nativeBinding, billing: standardBilling });
+
+async function run(place: Place, ...args: string[]): Promise<string> {
+  let printed = '';
+  const out = { write: (text: string) => (printed += text) };
+  const program = new Command().exitOverride();
+  for (const command of storeCommands({ options: { ...place, nativeBinding }, out })) {
+    program.addCommand(command.exitOverride());
+  }
+  await program.parseAsync(args, { from: 'user' });
+  return printed;
+}
+
+/** Books with something in every table: more entries than one page, and some of them open. */
+async function fill(place: Place): Promise<void> {
+  const books = await open(place);
+  const { accounts, ledger, database } = books;
+  await new SignIns(database, Date.now).accountOf({
+    issuer: 'https://id.example',
+    subject: 'ö',
+    name: 'Zoë "🐈"',
+    email: 'zoe@example.com',
+  });
+  for (const name of ['Ada', 'Bob']) {
+    const { id } = await accounts.create(name);
+    const { key } = await accounts.createKey(id, 'laptop');
+    await accounts.authenticate(key);
+    await ledger.post(id, { kind: 'grant', amount: credits(100), reference: 'first' });
+    for (let i = 0; i < 60; i++) {
+      const outcome = await ledger.reserve(id, {
+        size: i % 3 === 0 ? 'preview' : 'full',
+        requestId: `r${i}`,
+        repeat: { content: `c${i}`, key: `k${i}`, forMs: 600_000 },
+      });
+      if (outcome.outcome !== 'reserved') throw new Error('insufficient');
+      const { reservation } = outcome;
+      if (i % 5 === 0) await reservation.release();
+      else if (i % 7 !== 0) await reservation.settle(i % 2 === 0 ? 'pending' : 'done');
+      if (i === 11) await ledger.refund(id, reservation.id, 'by hand');
+    }
+    await new SignIns(database, Date.now).createLink(id);
+    await books.audit.write({ action: 'account.create', subject: id });
+    await database.run(
+      `INSERT INTO improve_image (id, account_id, at, object, stored, type, bytes, width, height, sha256)
+       VALUES (@id, @id, 0, @id, 1, 'jpg', 1, 1, 1, '')`,
+      { id },
+    );
+  }
+  await sharedSecret(database, 'test');
+  await books.close();
+}
+
+const tables = [
+  'account',
+  'api_key',
+  'audit',
+  'console_link',
+  'entry',
+  'free_use',
+  'identity',
+  'improve_image',
+  'repeat',
+  'reservation',
+  'secret',
+];
+
+/** Every row there is, as text. */
+async function everything(place: Place): Promise<Record<string, string[]>> {
+  const books = await open(place);
+  const all: Record<string, string[]> = {};
+  for (const table of tables) {
+    const rows = await books.database.all<object>(`SELECT * FROM ${table}`);
+    if (rows.length === 0) throw new Error(`${table} is empty: the test proves nothing of it.`);
+    all[table] = rows.map((row) => JSON.stringify(Object.fromEntries(Object.entries(row).sort()))).sort();
+  }
+  const wrong = await books.ledger.verify();
+  await books.close();
+  if (wrong.length > 0) throw new Error(wrong.join('\n'));
+  return all;
+}
+
+/** New rows come after those that were restored. */
+async function goesOn(t: ExecutionContext, place: Place): Promise<void> {
+  const books = await open(place);
+  const [account] = await books.accounts.list();
+  const id = account?.id ?? '';
+  t.is((await books.ledger.post(id, { kind: 'grant', amount: credits(1) })).outcome, 'posted');
+  await books.audit.write({ action: 'credits.grant', subject: id });
+  t.deepEqual(await books.ledger.verify(), []);
+  await books.close();
+}
+
+const sums = /^3 accounts, \d{3} entries, [\d.]+ credits /;
+
+const kinds: readonly (readonly [string, NewPlace])[] = [
+  ['SQLite', sqlitePlace],
+  ...(postgresMissing ? [] : [['PostgreSQL', postgresPlace] as const]),
+];
+if (postgresMissing) test.skip(postgresMissing, () => {});
+
+for (const [from, fromPlace] of kinds) {
+  for (const [to, toPlace] of kinds) {
+    test(`a backup of ${from} restored in ${to} is the same, and goes on`, async (t) => {
+      const source = await fromPlace(t);
+      await fill(source);
+      const file = path.join(testFolder(t), 'backups', 'books.db');
+      const said = await run(source, 'backup', file);
+      t.regex(said, sums);
+      t.is(statSync(file).mode & 0o777, 0o600);
+      t.deepEqual(readdirSync(path.dirname(file)), ['books.db']);
+
+      const target = await toPlace(t);
+      const restored = await run(target, 'restore', file);
+      t.is(restored.split(' were ')[0], said.split(' are ')[0]);
+      t.deepEqual(await everything(target), await everything(source));
+      await goesOn(t, target);
+      t.deepEqual(readdirSync(path.dirname(file)), ['books.db'], 'only read');
+    });
+  }
+}
+
+test('books of another installation are moved as they lie there, unless a server is at work on them', async (t) => {
+  const source = await sqlitePlace(t);
+  await fill(source);
+  const file = path.join(source.dataDir, 'books.db');
+  const lock = lockFolder(source.dataDir, nativeBinding);
+  const target = await (kinds.at(-1)?.[1] ?? sqlitePlace)(t);
+  await t.throwsAsync(run(target, 'restore', file), { code: 'STORE_IN_USE' });
+  lock.release();
+  await run(target, 'restore', file);
+  t.deepEqual(await everything(target), await everything(source));
+});
+
+test('what is not empty is not filled, and a file that is there is not written over', async (t) => {
+  for (const [, newPlace] of kinds) {
+    const place = await newPlace(t);
+    await fill(place);
+    const before = await everything(place);
+    const file = path.join(testFolder(t), 'copy');
+    await run(place, 'backup', file);
+    await t.throwsAsync(run(place, 'restore', file), { code: 'STORE_NOT_EMPTY', message: /account already/ });
+    await t.throwsAsync(run(place, 'backup', file), { code: 'STORE_FILE', message: /there already/ });
+    t.deepEqual(await everything(place), before);
+  }
+});
+
+test('what cannot be read leaves nothing behind', async (t) => {
+  const folder = testFolder(t);
+  writeFileSync(path.join(folder, 'text'), 'not a database, but long enough to look at');
+  for (const name of ['text', 'nothing']) {
+    const place = await sqlitePlace(t);
+    await t.throwsAsync(run(place, 'restore', path.join(folder, name)), { code: 'STORE_FILE' });
+    t.false(existsSync(path.join(place.dataDir, 'books.db')));
+  }
+  t.deepEqual(readdirSync(folder), ['text']);
+});
+
+test('a backup taken while the books are in use is of one moment', async (t) => {
+  for (const [, newPlace] of kinds) {
+    const place = await newPlace(t);
+    const books = await open(place);
+    const accounts = await Promise.all(['a', 'b'].map((name) => books.accounts.create(name)));
+    let stop = false;
+    const busy = Promise.all(
+      accounts.map(async ({ id }) => {
+        for (; !stop; await turn()) await books.ledger.post(id, { kind: 'grant', amount: credits(1) });
+      }),
+    );
+    const copy = path.join(testFolder(t), 'books.db');
+    await run(place, 'backup', copy);
+    stop = true;
+    await busy;
+    const folder = testFolder(t);
+    cpSync(copy, path.join(folder, 'books.db'));
+    const kept = await open({ dataDir: folder });
+    t.deepEqual(await kept.ledger.verify(), []);
+    await kept.close();
+    await books.close();
+  }
+});
+
+test('migrate says what it did', async (t) => {
+  for (const [, newPlace] of kinds) {
+    const place = await newPlace(t);
+    t.regex(
+      await run(place, 'migrate'),
+      new RegExp(` is at version ${migrations.length}; it was at 0\\.\n$`),
+    );
+    t.regex(await run(place, 'migrate'), /nothing was missing\.\n$/);
+  }
+});
+
+test('a backup holds no key', async (t) => {
+  const place = await sqlitePlace(t);
+  const books = await open(place);
+  const { key } = await books.accounts.createKey((await books.accounts.create('Ada')).id);
+  await books.close();
+  const file = path.join(testFolder(t), 'copy');
+  await run(place, 'backup', file);
+  t.false(readFileSync(file).includes(key.slice('cutout_'.length + 4)));
+});
