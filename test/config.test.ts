@@ -147,6 +147,7 @@ test('half of what goes together is an error that names both halves', (t) => {
 test('prices and packs are shown as they are written; every secret is masked', (t) => {
   const env = {
     ...stripe,
+    CUTOUT_REDIS_URL: 'redis://:secret-of-redis@127.0.0.1',
     CUTOUT_ADMIN_TOKEN: 'operator-token-of-this-test',
     CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
     CUTOUT_S3_ACCESS_KEY_ID: 'access',

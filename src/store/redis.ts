@@ -29,12 +29,14 @@ export const luaNow =
 /** Answers of a Redis that is there but cannot do it now: starting, full, a replica, writing to a full disk. */
 const passing = /^(OOM|LOADING|BUSY|READONLY|MISCONF|MASTERDOWN|NOREPLICAS|UNKILLABLE|NOAUTH|WRONGPASS)\b/;
 
+/** In words; errors of several addresses have a code alone. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || String((error as { code?: unknown }).code ?? error.name);
+};
+
 const unavailable = (cause: unknown): StoreError =>
-  new StoreError(
-    'STORE_UNAVAILABLE',
-    `Redis cannot be used at the moment: ${cause instanceof Error ? cause.message : cause}.`,
-    { cause },
-  );
+  new StoreError('STORE_UNAVAILABLE', `Redis cannot be used at the moment: ${reasonOf(cause)}.`, { cause });
 
 /** Redis is filled to its limit and refused to take more. */
 export const isFull = (error: unknown): boolean =>
@@ -233,9 +235,8 @@ export class Redis {
     try {
       info = await Promise.race([client.connect().then(() => client.info()), late]);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
       throw new UserError(
-        `CUTOUT_REDIS_URL names a Redis at ${place} that cannot be used: ${reason}. Start it, or correct the address.`,
+        `CUTOUT_REDIS_URL names a Redis at ${place} that cannot be used: ${reasonOf(error)}. Start it, or correct the address.`,
       );
     } finally {
       clearTimeout(timer);

@@ -242,6 +242,10 @@ const failures: Record<string, (t: ExecutionContext) => Promise<[Record<string, 
     writeFileSync(file, 'not a library');
     return [{ CUTOUT_RUNTIME: file }, /libonnxruntime\.so\.1/];
   },
+  'a Redis that is not there': async () => [
+    { CUTOUT_REDIS_URL: 'redis://:a-secret-word@localhost:1/2' },
+    /^(?!.*a-secret-word).*Redis at localhost:1 that cannot be used: .*ECONNREFUSED/,
+  ],
   'a data folder that is a file': async (t) => {
     const file = path.join(temporaryFolder(t), 'data');
     writeFileSync(file, '');

@@ -8,6 +8,7 @@ import sharp from 'sharp';
 import { Agent, request } from 'undici';
 import { Cluster, clusterMissing } from '../../deploy/local/cluster.ts';
 import { askRedis } from '../../deploy/local/redis.ts';
+import { SignIns } from '../../src/accounts/signIns.ts';
 import { type Books, openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { modelsFolder } from '../fixtures/cli.ts';
@@ -309,6 +310,53 @@ inCluster('a revoked key opens nothing on any node from then on', async (t) => {
   for (const { url } of cluster.nodes) t.is(await status(url), 200);
   await books.accounts.revokeKey(created.id);
   for (const { url } of cluster.nodes) t.is(await status(url), 403);
+});
+
+inCluster('who signs out on one node is signed out on all, at once', async (t) => {
+  const [first, second, third] = cluster.nodes;
+  if (!first || !second || !third) throw new Error('three nodes');
+  const post = (url: string, path: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(`${url}/console/api/${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const token = await new SignIns(books.database, Date.now).createLink('local');
+  const opened = await post(first.url, 'link', { token });
+  const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  const { csrf } = (await opened.json()) as { csrf: string };
+  const overview = async (url: string) => {
+    const answer = await fetch(`${url}/console/api/overview`, { headers: { Cookie: cookie } });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  for (const { url } of cluster.nodes) t.is(await overview(url), 200);
+  t.is((await post(third.url, 'link', { token })).status, 401, 'a link opens once on all nodes together');
+  const out = await post(second.url, 'sign-out', {}, { Cookie: cookie, 'X-CSRF-Token': csrf });
+  t.is(out.status, 200);
+  for (const { url } of cluster.nodes) t.is(await overview(url), 401);
+});
+
+inCluster('failed tries are counted on all nodes together', async (t) => {
+  const tries = await Promise.all(
+    Array.from({ length: 60 }, async (_, index) => {
+      const { url } = cluster.nodes[index % 3] ?? cluster;
+      const answer = await fetch(`${url}/v1.0/account`, {
+        // Told by nginx in the cluster: this is an address of documentation.
+        headers: { 'X-Api-Key': `unknown-key-${index}`, 'X-Forwarded-For': '192.0.2.44' },
+      });
+      await answer.body?.cancel();
+      return answer.status;
+    }),
+  );
+  t.true(tries.filter((status) => status === 403).length >= 30);
+  for (const { url } of cluster.nodes) {
+    const answer = await fetch(`${url}/v1.0/account`, {
+      headers: { 'X-Api-Key': 'unknown-key', 'X-Forwarded-For': '192.0.2.44' },
+    });
+    t.is(answer.status, 429);
+    t.true(Number(answer.headers.get('retry-after')) > 0);
+  }
 });
 
 const kills = long ? 20 : 3;

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { UserError } from '../../src/errors.ts';
+import { isFull, Redis, script } from '../../src/store/redis.ts';
+import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
+
+const nothing = () => {};
+
+if (redisIsHere) {
+  test('a password opens it; a wrong one is said, and never repeated', async (t) => {
+    const server = await RedisServer.start([], 'the-right-word');
+    t.teardown(() => server.remove());
+    const redis = await server.open(t);
+    t.is(await redis.commands.send(['PING']), 'PONG');
+    const url = server.url.replace('the-right-word', 'the-wrong-word');
+    const error = await t.throwsAsync(Redis.open({ url, onChange: nothing }, nothing), {
+      instanceOf: UserError,
+    });
+    t.regex(
+      error?.message ?? '',
+      /^CUTOUT_REDIS_URL names a Redis at 127\.0\.0\.1:\d+ that cannot be used: WRONGPASS/,
+    );
+    t.false(JSON.stringify([error, error?.message, error?.stack]).includes('wrong-word'));
+    const none = url.replace(':the-wrong-word@', '');
+    await t.throwsAsync(Redis.open({ url: none, onChange: nothing }, nothing), { message: /NOAUTH/ });
+  });
+
+  test('a Redis that forgets what it likes when full is warned of', async (t) => {
+    const server = await RedisServer.start(['--maxmemory-policy', 'allkeys-lru']);
+    t.teardown(() => server.remove());
+    const warnings: string[] = [];
+    const redis = await Redis.open({ url: server.url, onChange: nothing }, (text) => warnings.push(text));
+    redis.close();
+    t.is(warnings.length, 1);
+    t.regex(warnings[0] ?? '', /allkeys-lru.*noeviction/);
+  });
+
+  test('a loss is told once with its reason and no password, and so is the return', async (t) => {
+    const server = await RedisServer.start([], 'a-secret-word');
+    t.teardown(() => server.remove());
+    const changes: (Error | undefined)[] = [];
+    const redis = await server.open(t, (lost) => changes.push(lost));
+    const ping = () => redis.commands.send(['PING']).catch((error: unknown) => error);
+    await server.kill();
+    for (let i = 0; i < 20; i++) {
+      const before = performance.now();
+      t.like(await ping(), { code: 'STORE_UNAVAILABLE' });
+      t.true(performance.now() - before < 3000);
+      await sleep(20);
+    }
+    await server.start();
+    for (const until = performance.now() + 10_000; (await ping()) !== 'PONG'; await sleep(20))
+      if (performance.now() > until) return t.fail('it does not come back');
+    t.is(changes.length, 2);
+    t.true(changes[0] instanceof Error);
+    t.is(changes[1], undefined);
+    t.false(String(changes[0]?.stack).includes('a-secret-word'));
+  });
+
+  test('a small script runs when Redis is full, everything else says so', async (t) => {
+    const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
+    t.teardown(() => server.remove());
+    const { commands } = await server.open(t);
+    await server.ask('CONFIG', 'SET', 'maxmemory', '1');
+    const lua = "return redis.call('SET', KEYS[1], ARGV[1]).ok";
+    t.is(await commands.run(script(lua), ['k'], ['v']), 'OK');
+    const refused = await t.throwsAsync(commands.run(script(lua, 'large'), ['k'], ['v']));
+    t.true(isFull(refused));
+    t.true(isFull(await t.throwsAsync(commands.send(['SET', 'k', 'v']))));
+  });
+
+  test('a script that Redis forgot is sent again; one that is wrong is an error of ours', async (t) => {
+    const server = await RedisServer.start();
+    t.teardown(() => server.remove());
+    const { commands } = await server.open(t);
+    const one = script('return ARGV[1]');
+    t.is(await commands.run(one, [], ['x']), 'x');
+    await server.ask('SCRIPT', 'FLUSH');
+    t.is(await commands.run(one, [], ['y']), 'y');
+    const wrong = await t.throwsAsync<Error & { code?: string }>(
+      commands.run(script('return nil +'), [], []),
+    );
+    t.is(wrong?.code, undefined);
+  });
+
+  test('after closing nothing is asked any more', async (t) => {
+    const server = await RedisServer.start();
+    t.teardown(() => server.remove());
+    const redis = await server.open(t);
+    redis.close();
+    await t.throwsAsync(redis.commands.send(['PING']), { code: 'STORE_UNAVAILABLE' });
+  });
+} else console.log(noRedis);
