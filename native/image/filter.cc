@@ -109,6 +109,26 @@ CUTOUT_SIMD void add_four_premultiplied_rows(float* __restrict sums, const Byte*
   }
 }
 
+/// sums = the weighted sum of four rows, added in their order.
+CUTOUT_SIMD void set_four_rows(float* __restrict sums, const Byte* __restrict row,
+                               std::ptrdiff_t stride, const float* weights, int n) {
+  const Byte* __restrict a = row;
+  const Byte* __restrict b = row + stride;
+  const Byte* __restrict c = row + 2 * stride;
+  const Byte* __restrict d = row + 3 * stride;
+  const float wa = weights[0];
+  const float wb = weights[1];
+  const float wc = weights[2];
+  const float wd = weights[3];
+  for (int i = 0; i < n; ++i) {
+    float sum = wa * static_cast<float>(a[i]);
+    sum += wb * static_cast<float>(b[i]);
+    sum += wc * static_cast<float>(c[i]);
+    sum += wd * static_cast<float>(d[i]);
+    sums[i] = sum;
+  }
+}
+
 void filter_tile(const Byte* top, std::ptrdiff_t stride, const float* weights, int count,
                  int pixels, float* sums) {
   bool all_opaque = true;
@@ -120,6 +140,10 @@ void filter_tile(const Byte* top, std::ptrdiff_t stride, const float* weights, i
       add_four_premultiplied_rows(sums, top + k * stride, stride, weights + k, pixels);
     }
     for (; k < count; ++k) add_premultiplied_row(sums, top + k * stride, weights[k], pixels);
+    return;
+  }
+  if (count == 4) {  // every enlargement
+    set_four_rows(sums, top, stride, weights, pixels * 4);
     return;
   }
   set_row(sums, top, weights[0], pixels * 4);
@@ -154,17 +178,29 @@ CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const f
 
 }  // namespace
 
+namespace {
+
+/// The overshoot of one or two pixels.
+template <typename Floats, typename Whole>
+[[gnu::always_inline]] inline void limit(float* at, const Whole& alphas) {
+  Floats pixels;
+  std::memcpy(&pixels, at, sizeof pixels);
+  const Floats zero = {};
+  const Floats full = zero + 255.0F;
+  const Floats alpha = __builtin_shuffle(pixels, alphas);
+  const Floats scaled = pixels * (full / (alpha > full ? alpha : full));
+  const Floats least = scaled > zero ? scaled : zero;
+  const Floats most = alpha > zero ? (alpha < full ? alpha : full) : zero;
+  pixels = least < most ? least : most;
+  std::memcpy(at, &pixels, sizeof pixels);
+}
+
+}  // namespace
+
 CUTOUT_SIMD void limit_row(float* row, int pixels) {
-  const F32x4 zero = {};
-  const F32x4 full = {255, 255, 255, 255};
-  for (int i = 0; i < pixels; ++i, row += 4) {
-    F32x4& pixel = *reinterpret_cast<F32x4*>(row);
-    const F32x4 alpha = __builtin_shuffle(pixel, I32x4{3, 3, 3, 3});
-    const F32x4 scaled = pixel * (full / (alpha > full ? alpha : full));
-    const F32x4 least = scaled > zero ? scaled : zero;
-    const F32x4 most = alpha > zero ? (alpha < full ? alpha : full) : zero;
-    pixel = least < most ? least : most;
-  }
+  int i = 0;
+  for (; i + 2 <= pixels; i += 2) limit<F32x8>(row + i * 4, I32x8{3, 3, 3, 3, 7, 7, 7, 7});
+  if (i < pixels) limit<F32x4>(row + i * 4, I32x4{3, 3, 3, 3});
 }
 
 void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row) {
