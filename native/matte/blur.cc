@@ -43,7 +43,7 @@ inline float blur_by(int slope) {
   const double steepness = (slope + 0.5) / kFineness;
   const auto sigma = static_cast<float>(1.0 / (steepness * std::sqrt(2.0 * std::numbers::pi)));
   if (sigma > kMostBlur) {
-    return std::max(kUsualBlur, kMostBlur - (kMostBlur - kUsualBlur) * (sigma - kMostBlur));
+    return std::max(kLeastBlur, kMostBlur - (kMostBlur - kLeastBlur) * (sigma - kMostBlur));
   }
   return std::max(sigma, kLeastBlur);
 }
@@ -51,7 +51,7 @@ inline float blur_by(int slope) {
 }  // namespace
 
 float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool) {
-  if (width < 3 || height < 3) return kUsualBlur;
+  if (width < 3 || height < 3) return kLeastBlur;
   using Counts = std::array<std::uint32_t, kSlopes>;
   Counts counts{};
   std::mutex adding;
@@ -70,7 +70,7 @@ float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool)
                     });
   std::size_t soft = 0;
   for (const std::uint32_t count : counts) soft += count;
-  if (soft == 0) return kUsualBlur;
+  if (soft == 0) return kLeastBlur;
   std::size_t steeper = rank_of(soft);
   int slope = kSlopes - 1;
   while (counts[static_cast<std::size_t>(slope)] <= steeper) {
@@ -88,7 +88,7 @@ float blur_of_scalar(std::span<const float> p, int width, int height) {
       if (slope >= 0) slopes.push_back(slope);
     }
   }
-  if (slopes.empty()) return kUsualBlur;
+  if (slopes.empty()) return kLeastBlur;
   std::sort(slopes.begin(), slopes.end(), std::greater<>());
   return blur_by(slopes[rank_of(slopes.size())]);
 }
