@@ -2,6 +2,7 @@ import * as kernels from './kernels.ts';
 import type { BenchModule } from './lib/command.ts';
 import * as load from './load.ts';
 import * as memory from './memory.ts';
+import * as observe from './observe.ts';
 import * as overload from './overload.ts';
 import * as peers from './peers.ts';
 import * as png from './png.ts';
@@ -18,6 +19,7 @@ export const benches: readonly BenchModule[] = [
   speed,
   load,
   overload,
+  observe,
   memory,
   quality,
   peers,
