@@ -76,7 +76,7 @@ const closeWhenStopping =
   (health: Health): Middleware =>
   async (ctx, next) => {
     await next();
-    if (health.phase === 'stopping') ctx.set('Connection', 'close');
+    if (health.phase === 'draining' || health.phase === 'stopping') ctx.set('Connection', 'close');
   };
 
 /** The application from its parts; nothing is opened, nothing listens. */

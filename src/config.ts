@@ -353,6 +353,12 @@ const settings = {
     integer(1, 3600),
     'Seconds a request may take, upload included; then it is answered with 504.',
   ),
+  drainSeconds: setting(
+    'CUTOUT_DRAIN_SECONDS',
+    '0',
+    integer(0, 3600),
+    'Seconds after SIGTERM in which everything is still answered while /health/ready says no: the time a load balancer needs to notice.',
+  ),
   stopTimeout: setting(
     'CUTOUT_STOP_TIMEOUT',
     '30',

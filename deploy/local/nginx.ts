@@ -24,7 +24,9 @@ const busy = JSON.stringify({
 
 /**
  * A request whose node dies goes to the next one: the nodes see to it that what is asked for twice is worked on and
- * charged once. Where no node is left the answer is the API's own 503.
+ * charged once. So does one that a node refuses, because it starts, stops or has too much to do. No node is left out for
+ * a failure (max_fails=0): the one request that finds the other node closing just then would have none left. Where none
+ * answers the answer is the API's own 503.
  */
 const configuration = (port: number, nodes: readonly number[]) => `
 daemon off;
@@ -42,7 +44,7 @@ http {
   client_max_body_size 64m;
   upstream cutout {
     least_conn;
-${nodes.map((node) => `    server 127.0.0.1:${node} max_fails=1 fail_timeout=1s;`).join('\n')}
+${nodes.map((node) => `    server 127.0.0.1:${node} max_fails=0;`).join('\n')}
     keepalive 64;
   }
   server {
@@ -56,7 +58,7 @@ ${nodes.map((node) => `    server 127.0.0.1:${node} max_fails=1 fail_timeout=1s;
       proxy_set_header X-Forwarded-Proto $scheme;
       proxy_connect_timeout 2s;
       proxy_read_timeout 150s;
-      proxy_next_upstream error non_idempotent;
+      proxy_next_upstream error http_503 non_idempotent;
       error_page 502 504 = @away;
     }
     location @away {

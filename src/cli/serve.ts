@@ -17,9 +17,16 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
   const health = createHealth();
   const stopping = new AbortController();
   onStopSignal((signal) => {
-    logger.info({ signal }, 'stopping');
-    health.stopping();
-    stopping.abort();
+    // Whoever presses Ctrl-C has no balancer to wait for.
+    const drain = signal === 'SIGTERM' && health.phase === 'ready' ? config.drainSeconds : 0;
+    logger.info({ signal, drain }, 'stopping');
+    if (drain > 0) {
+      health.draining();
+      setTimeout(() => stopping.abort(), drain * 1000);
+    } else {
+      health.stopping();
+      stopping.abort();
+    }
   });
   const observer = progressOn(out, config.model);
   const opening = openEngine(config, { pull, observer, signal: stopping.signal }).finally(() =>

@@ -287,7 +287,9 @@ export async function runService(
     // A signal during the start is no failure.
     if (!stopping.aborted) throw error;
   } finally {
-    health.stopping();
+    // After a drain what still comes, on connections that are open, is answered until all is closed: a balancer that
+    // learns of it last loses nothing.
+    if (health.phase !== 'draining') health.stopping();
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
     resting?.stop();
     await opened?.engine.close(0);

@@ -1,10 +1,13 @@
-export type Phase = 'starting' | 'ready' | 'stopping';
+/** `draining`: works as ever, and tells balancers to send what is new elsewhere. */
+export type Phase = 'starting' | 'ready' | 'draining' | 'stopping';
 
 /** Where the process stands in its life; moves forward only. */
 export interface Health {
   readonly phase: Phase;
   /** The network is warm. Ignored once stopping. */
   ready(): void;
+  /** Ignored unless ready. */
+  draining(): void;
   stopping(): void;
 }
 
@@ -16,6 +19,9 @@ export function createHealth(): Health {
     },
     ready() {
       if (phase === 'starting') phase = 'ready';
+    },
+    draining() {
+      if (phase === 'ready') phase = 'draining';
     },
     stopping() {
       phase = 'stopping';
