@@ -16,8 +16,9 @@ std::size_t bytes_of(int width, int height) {
 }
 
 bool inside(const Box& box, int width, int height) {
-  return !box.empty() && box.left >= 0 && box.top >= 0 && box.width <= width - box.left &&
-         box.height <= height - box.top;
+  // The last two only where nothing can overflow any more.
+  return !box.empty() && box.left >= 0 && box.top >= 0 && width > 0 && height > 0 &&
+         box.width <= width - box.left && box.height <= height - box.top;
 }
 
 std::string shown(const Box& box) {

@@ -20,7 +20,9 @@ constexpr int kSegment = 256;
 constexpr int kLargestOffset = 65535;
 
 bool in_limits(const DropShadow& shadow) {
-  const auto offset_ok = [](int offset) { return std::abs(offset) <= kLargestOffset; };
+  const auto offset_ok = [](int offset) {
+    return offset >= -kLargestOffset && offset <= kLargestOffset;  // abs() of the least int is none
+  };
   return shadow.opacity >= 0 && shadow.opacity <= 1 && shadow.sigma >= 0.1F &&
          shadow.sigma <= 4096 && offset_ok(shadow.offset_x) && offset_ok(shadow.offset_y) &&
          shadow.fade >= 0;

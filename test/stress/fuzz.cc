@@ -3,6 +3,8 @@
 // and needs nothing else: `fuzz_stress 0 THAT_SEED CORPUS 1` does it again. Made for the sanitizers
 // (npm run fuzz); says which case it was when one of them, or a check here, finds something, or
 // when a case does not end.
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,36 +37,14 @@
 #include "pipeline/matte.h"
 #include "png/encode.h"
 
-/// Of every sanitizer; absent without one.
-extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
-
 using namespace cutout;
 
 namespace {
 
 constexpr unsigned kCaseSeconds = 120;  // under a sanitizer, on a machine that does other things
 
-std::uint64_t current_seed = 0;
-
-/// Only what may be called from a signal handler.
-void say_seed() {
-  std::array<char, 64> line{};
-  std::size_t at = line.size();
-  line[--at] = '\n';
-  std::uint64_t rest = current_seed;
-  do {
-    line[--at] = static_cast<char>('0' + rest % 10);
-    rest /= 10;
-  } while (rest > 0);
-  constexpr char kText[] = "fuzz_stress: seed ";
-  at -= sizeof kText - 1;
-  std::memcpy(line.data() + at, kText, sizeof kText - 1);
-  static_cast<void>(!write(STDERR_FILENO, line.data() + at, line.size() - at));
-}
-
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "fuzz_stress: %s\n", what);
-  say_seed();
   std::_Exit(1);
 }
 
@@ -543,6 +523,27 @@ std::vector<std::uint8_t> one_case(std::uint64_t seed, const std::vector<Raw>& c
   return write_png(dice, raw, pool);
 }
 
+/// From seed `first` on, at least `least` cases and as long as it takes; `current` is the one under
+/// way.
+void run_cases(std::uint64_t& current, std::uint64_t first, std::uint64_t least,
+               std::chrono::seconds length, const std::vector<Raw>& corpus) {
+  ThreadPool alone(0);
+  ThreadPool many(3);
+  const auto end = std::chrono::steady_clock::now() + length;
+  std::uint64_t done = 0;
+  for (; done < least || std::chrono::steady_clock::now() < end; ++done) {
+    current = first + done;
+    alarm(kCaseSeconds);
+    const std::vector<std::uint8_t> file = one_case(current, corpus, many);
+    if (current % 8 == 0) {
+      expect(one_case(current, corpus, alone) == file, "the result depends on threads");
+    }
+  }
+  alarm(0);
+  std::printf("%llu cases from seed %llu on, no findings\n", static_cast<unsigned long long>(done),
+              static_cast<unsigned long long>(first));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -555,26 +556,24 @@ int main(int count, char** arguments) {
   const std::string folder = count > 3 ? arguments[3] : "-";
   const std::uint64_t least = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : 1;
   const std::vector<Raw> corpus = folder == "-" ? std::vector<Raw>{} : read_corpus(folder);
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(say_seed);
-  std::signal(SIGALRM, [](int) {
-    say_seed();
-    constexpr char kText[] = "fuzz_stress: the case does not end\n";
-    static_cast<void>(!write(STDERR_FILENO, kText, sizeof kText - 1));
-    std::_Exit(1);
-  });
-  ThreadPool alone(0);
-  ThreadPool many(3);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  std::uint64_t done = 0;
-  for (; done < least || std::chrono::steady_clock::now() < end; ++done) {
-    current_seed = first + done;
-    alarm(kCaseSeconds);
-    const std::vector<std::uint8_t> file = one_case(current_seed, corpus, many);
-    if (current_seed % 8 == 0) {
-      expect(one_case(current_seed, corpus, alone) == file, "the result depends on threads");
-    }
+
+  // Cases run in a process of their own: whatever ends it, this one still knows which case it was.
+  auto* const shared = static_cast<std::uint64_t*>(mmap(nullptr, sizeof(std::uint64_t),
+                                                        PROT_READ | PROT_WRITE,
+                                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (shared == MAP_FAILED) fail("no memory to share");
+  const pid_t child = fork();
+  if (child < 0) fail("no second process");
+  if (child == 0) {
+    run_cases(*shared, first, least, std::chrono::seconds(seconds), corpus);
+    return 0;
   }
-  alarm(0);
-  std::printf("%llu cases from seed %llu on, no findings\n", static_cast<unsigned long long>(done),
-              static_cast<unsigned long long>(first));
+  int status = 0;
+  if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+  if (WIFSIGNALED(status)) {
+    std::fprintf(stderr, "fuzz_stress: %s\n",
+                 WTERMSIG(status) == SIGALRM ? "the case does not end" : strsignal(WTERMSIG(status)));
+  }
+  std::fprintf(stderr, "fuzz_stress: seed %llu\n", static_cast<unsigned long long>(*shared));
+  return 1;
 }
