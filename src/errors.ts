@@ -218,6 +218,8 @@ export type Reason =
   /** It could not be done before its deadline. */
   | 'deadline'
   | 'memory'
+  /** Database or Redis cannot be reached. */
+  | 'store'
   | 'starting'
   | 'stopping';
 
@@ -310,7 +312,7 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ],
   STORE_UNAVAILABLE: [
     'service_unavailable',
-    { detail: 'A part of the service cannot be reached. Try again.' },
+    { reason: 'store', detail: 'A part of the service cannot be reached. Try again.' },
   ],
 };
 

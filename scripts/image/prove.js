@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import sharp from 'sharp';
 import { inBuild } from '../setup/paths.js';
 import { SetupError } from '../setup/step.js';
+import { certificates } from './root.js';
 
 /** Bytes of a tree, as they lie on the disk. */
 export const sizeOf = (folder) =>
@@ -63,11 +64,16 @@ export async function prove(image, models) {
   const [uid, gid] = image.user.split(':').map(Number);
   if (!uid) throw new SetupError('The image runs as root.');
   if (models && existsSync(models)) cpSync(models, path.join(data, 'models'), { recursive: true });
+  const settings = { CUTOUT_API_KEY: 'key-of-the-image-proof' };
+  // The machine may reach the registry through somebody whose certificate only it knows.
+  if (existsSync(certificates)) {
+    cpSync(certificates, path.join(data, 'certificates.crt'));
+    settings.npm_config_cafile = '/data/certificates.crt';
+  }
   execFileSync('chown', ['-R', `${uid}:${gid}`, data]);
   chownSync(data, uid, gid);
-  const key = 'key-of-the-image-proof';
   const port = String(20_000 + Math.floor(Math.random() * 10_000));
-  const settings = { CUTOUT_PORT: port, CUTOUT_API_KEY: key };
+  settings.CUTOUT_PORT = port;
   const [program, args] = command(image, data, image.entry, settings);
   const started = performance.now();
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -100,7 +106,7 @@ export async function prove(image, models) {
     form.append('size', 'full');
     const answer = await fetch(`${url}/v1.0/removebg`, {
       method: 'POST',
-      headers: { 'X-Api-Key': key },
+      headers: { 'X-Api-Key': settings.CUTOUT_API_KEY },
       body: form,
     });
     if (answer.status !== 200) throw new SetupError(`${answer.status}: ${await answer.text()}\n${output}`);
@@ -126,7 +132,28 @@ export function writable({ root, user }) {
   const [uid] = user.split(':');
   const found = execFileSync(
     'find',
-    [root, '-xdev', '(', '-uid', uid, '-o', '-perm', '-0002', ')', '!', '-type', 'l', '!', '-perm', '-1000'],
+    [
+      root,
+      '-xdev',
+      '-path',
+      `${root}/dev`,
+      '-prune',
+      '-o',
+      '(',
+      '-uid',
+      uid,
+      '-o',
+      '-perm',
+      '-0002',
+      ')',
+      '!',
+      '-type',
+      'l',
+      '!',
+      '-perm',
+      '-1000',
+      '-print',
+    ],
     { encoding: 'utf8' },
   );
   return found

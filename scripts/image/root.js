@@ -1,11 +1,20 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { machineSources } from '../setup/headers.js';
 import { inBuild, inRoot, root as repository } from '../setup/paths.js';
 import { runProgram, SetupError } from '../setup/step.js';
 
 const release = 'bookworm';
-const certificates = '/etc/ssl/certs/ca-certificates.crt';
+export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** What stands for an image of Node.js on Debian: a fresh Debian with the Node.js that runs this. Made once. */
@@ -37,9 +46,14 @@ export async function baseRoot(progress) {
       `#!/bin/sh\nexec node /usr/local/lib/node_modules/npm/bin/${tool}-cli.js "$@"\n`,
       { mode: 0o755 },
     );
-  await inside(draft, 'apt-get update && apt-get install --yes --no-install-recommends libstdc++6', {
-    progress,
-  });
+  // The library of C++ that Node.js needs; without what slim images leave out.
+  const slim = [
+    'apt-get update',
+    'apt-get install --yes --no-install-recommends libstdc++6',
+    'apt-get clean',
+    'rm -rf /var/lib/apt/lists/* /usr/share/doc/* /usr/share/man/* /usr/share/locale/* /usr/share/info/*',
+  ];
+  await inside(draft, slim.join(' && '), { progress });
   renameSync(draft, folder);
   return folder;
 }
@@ -87,13 +101,23 @@ export async function cloneRoot(from, to) {
   await runProgram('image-clone', 'cp', ['-a', from, to]);
 }
 
-/** The repository without what .dockerignore leaves out. */
-export async function copyContext(to) {
-  const ignored = readFileSync(inRoot('.dockerignore'), 'utf8')
+const ignored = () =>
+  readFileSync(inRoot('.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line !== '');
+
+/** Files and folders at the top of the repository that an image is built from. */
+export function contextEntries() {
+  const left = new Set(ignored());
+  return readdirSync(repository)
+    .filter((name) => !left.has(name) && !name.endsWith('.log'))
+    .sort();
+}
+
+/** The repository without what .dockerignore leaves out. */
+export async function copyContext(to) {
   mkdirSync(to, { recursive: true });
-  const excludes = ignored.map((pattern) => `--exclude=./${pattern}`);
+  const excludes = ignored().map((pattern) => `--exclude=./${pattern}`);
   await runProgram('image-context', 'sh', [
     '-c',
     'to=$1; shift; tar -c --anchored --no-wildcards-match-slash "$@" . | tar -x -C "$to"',

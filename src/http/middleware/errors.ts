@@ -11,12 +11,20 @@ export function answerError(ctx: Context, error: AppError): void {
   ctx.set(error.headers);
 }
 
-const factsOf = (error: AppError): Facts => ({
-  error: error.code,
-  ...(error.reason && { reason: error.reason }),
-  // The detail of a fault of ours is in the line of its cause.
-  ...((error.status < 500 || error.cause === undefined) && { detail: error.detail }),
-});
+/** What the log may say of it. Causes are for the lines of our own faults, as they may repeat what was sent; a store's not. */
+function detailOf({ reason, reported, detail, cause }: AppError): string | undefined {
+  if (reason === 'store' && cause instanceof Error) return cause.message;
+  return reported ? undefined : detail;
+}
+
+function factsOf(error: AppError): Facts {
+  const detail = detailOf(error);
+  return {
+    error: error.code,
+    ...(error.reason && { reason: error.reason }),
+    ...(detail !== undefined && { detail }),
+  };
+}
 
 /**
  * Outermost but for id, record and CORS: whatever is thrown inside becomes the envelope of the contract. Faults of our
