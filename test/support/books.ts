@@ -86,13 +86,18 @@ export async function testBooks(
 export async function testServer(
   t: Cleanup,
   place: Place,
-  options: { billing?: BillingOptions; clock?: TestClock; leaseMs?: number } = {},
+  options: {
+    billing?: BillingOptions;
+    clock?: TestClock;
+    leaseMs?: number;
+    onError?: (error: unknown) => void;
+  } = {},
 ): Promise<ServedBooks> {
   const { billing = standardBilling, clock = new TestClock(), ...more } = options;
   const onError = (error: unknown) => {
     throw error;
   };
-  const books = await serveBooks({ ...place, ...more, nativeBinding, billing, now: clock.now, onError });
+  const books = await serveBooks({ onError, ...place, ...more, nativeBinding, billing, now: clock.now });
   const close = once(books.close);
   t.teardown(close);
   return { ...books, close };

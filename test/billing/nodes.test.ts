@@ -1,0 +1,165 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test, { type ExecutionContext } from 'ava';
+import { credits } from '../../src/billing/price.ts';
+import { StoreError } from '../../src/store/error.ts';
+import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '../fixtures/postgres.ts';
+import { eventually } from '../fixtures/service.ts';
+import {
+  accountWith,
+  noFreePreviews,
+  TestClock,
+  testBooks,
+  testFolder,
+  testServer,
+} from '../support/books.ts';
+
+const shared = postgresMissing ? test.skip : test.serial;
+if (postgresMissing) test.skip(postgresMissing, () => {});
+test.after.always(removePostgres);
+
+const worker = fileURLToPath(new URL('./node_worker.js', import.meta.url));
+const leaseMs = 3000;
+
+function startWorker(t: ExecutionContext, ...args: string[]): { child: ChildProcess; said: Promise<string> } {
+  const child = spawn(process.execPath, [worker, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(() => void child.kill('SIGKILL'));
+  const said = once(createInterface({ input: child.stdout }), 'line').then(([line]) => String(line));
+  return { child, said };
+}
+
+const start = async (t: ExecutionContext, amount: number) => {
+  const books = await testBooks(t, noFreePreviews, postgresPlace);
+  const account = await accountWith(books, amount);
+  return { books, account, url: books.databaseUrl ?? '' };
+};
+
+shared('two processes that charge one account at the same time charge what was there, exactly', async (t) => {
+  t.timeout(60_000);
+  const { books, account, url } = await start(t, 50);
+  const workers = [0, 1].map(() => startWorker(t, url, account, 'charge'));
+  const charged = await Promise.all(workers.map(({ said }) => said));
+  await Promise.all(workers.map(({ child }) => child.exitCode === null && once(child, 'exit')));
+  t.log(`charged ${charged.join(' and ')} quarters`);
+  t.is(
+    charged.reduce((sum, one) => sum + Number(one), 0),
+    credits(50) as number,
+  );
+  t.true(charged.every((one) => Number(one) > 0));
+  t.is((await books.ledger.balance(account)).credits as number, 0);
+  t.is(await books.ledger.openReservations(), 0);
+  t.deepEqual(await books.ledger.verify(), []);
+  t.deepEqual(await books.database.all('SELECT id FROM node'), [], 'who ends says goodbye');
+});
+
+shared('what a killed node left is given back by the others, what a living one has is not', async (t) => {
+  t.timeout(60_000);
+  const { books, account, url } = await start(t, 10);
+  const clock = new TestClock(new Date().toISOString());
+  const living = await testServer(t, books, { billing: noFreePreviews, leaseMs, clock });
+  const kept = await living.ledger.reserve(account, { size: 'full', requestId: 'living' });
+  const { child, said } = startWorker(t, url, account, 'hang', String(leaseMs));
+  await said;
+  t.is(await books.ledger.openReservations(), 3);
+  await sleep(leaseMs * 1.5);
+  t.is(await books.ledger.openReservations(), 3, 'nothing of the living');
+  child.kill('SIGKILL');
+  const killed = performance.now();
+  // A second one that judges at the same time: given back once all the same.
+  const other = await testServer(t, books, { billing: noFreePreviews, leaseMs, clock });
+  await eventually(async () => (await books.ledger.openReservations()) === 1, 20_000);
+  t.log(`given back ${((performance.now() - killed) / leaseMs).toFixed(1)} leases after the kill`);
+  t.is((await books.ledger.balance(account)).credits, credits(9));
+  await sleep(leaseMs);
+  const ends = (await books.ledger.statement(account)).filter(({ note }) => note === 'server stopped');
+  t.deepEqual(ends.map(({ kind }) => kind).sort(), ['refund', 'release']);
+  if (kept.outcome === 'reserved') t.is(await kept.reservation.settle(), credits(1));
+  t.is((await books.ledger.balance(account)).credits, credits(9));
+  t.deepEqual(await books.ledger.verify(), []);
+  await other.close();
+});
+
+shared('a node that was without the database gives the others time to say that they live', async (t) => {
+  t.timeout(60_000);
+  const { books, account } = await start(t, 10);
+  const living = await testServer(t, books, { billing: noFreePreviews, leaseMs: 60_000 });
+  await living.ledger.reserve(account, { size: 'full', requestId: 'living' });
+  // As after a night without the database: nobody's lease is good, and a node starts first.
+  await books.database.run('UPDATE node SET expires_at = 0');
+  const first = await testServer(t, books, { billing: noFreePreviews, leaseMs: 60_000 });
+  t.is(first.recovered, 0);
+  t.is(await books.ledger.openReservations(), 1);
+});
+
+shared('a revoked key and a changed balance count on every node at once', async (t) => {
+  const { books, account } = await start(t, 1);
+  const [one, other] = [await testServer(t, books), await testServer(t, books)];
+  const { id, key } = await one.accounts.createKey(account);
+  t.is((await other.accounts.authenticate(key))?.id, account);
+  await one.accounts.revokeKey(id);
+  t.is(await other.accounts.authenticate(key), undefined);
+  await one.ledger.post(account, { kind: 'grant', amount: credits(2) });
+  t.is((await other.ledger.balance(account)).credits, credits(3));
+});
+
+shared(
+  'PostgreSQL stopped, killed and started again under load: nothing is lost or charged twice',
+  async (t) => {
+    t.timeout(110_000);
+    const postgres = await startPostgres();
+    t.teardown(() => postgres.remove());
+    const place = { dataDir: testFolder(t), databaseUrl: await postgres.createDatabase() };
+    const books = await testServer(t, place, { billing: noFreePreviews, onError: () => {} });
+    const account = await accountWith(books, 1000);
+    let [charged, refused, working, released] = [0, 0, true, 0];
+    const isUnavailable = (error: unknown) =>
+      error instanceof StoreError && error.code === 'STORE_UNAVAILABLE';
+
+    const lane = async (number: number) => {
+      for (let i = 0; working; i++) {
+        try {
+          const outcome = await books.ledger.reserve(account, {
+            size: 'preview',
+            requestId: `${number}.${i}`,
+          });
+          if (outcome.outcome !== 'reserved') throw new Error('insufficient');
+          const { reservation } = outcome;
+          try {
+            if (i % 3 === 0) throw new Error('the work failed');
+            const amount = await reservation.settle('pending');
+            charged += amount;
+            await reservation.delivered();
+          } catch (error) {
+            // As the gates do: whatever fails gives back.
+            await reservation.release();
+            released++;
+            if (isUnavailable(error)) throw error;
+          }
+        } catch (error) {
+          if (!isUnavailable(error)) throw error;
+          refused++;
+        }
+      }
+    };
+    const lanes = Promise.all(Array.from({ length: 12 }, (_, number) => lane(number)));
+    for (const end of [postgres.stop, postgres.kill, postgres.stop]) {
+      await sleep(700);
+      await end();
+      await sleep(end === postgres.kill ? 6000 : 300);
+      await postgres.start();
+    }
+    await sleep(700);
+    working = false;
+    await lanes;
+    await books.ledger.sweep();
+
+    t.log(`${charged} charged, ${released} given back, ${refused} refused`);
+    t.true(charged > 20 && released > 10 && refused > 0);
+    t.is(await books.ledger.openReservations(), 0, 'recovery needs nobody');
+    t.is((await books.ledger.balance(account)).credits as number, (credits(1000) as number) - charged);
+    t.deepEqual(await books.ledger.verify(), []);
+  },
+);
