@@ -163,7 +163,7 @@ export async function runService(
   let resting: RestingEngine | undefined;
   let shared: Shared | undefined;
   try {
-    shared = await openShared(config, logger, ledger);
+    shared = await openShared(config, logger, books);
     const { rate, concurrency, attempts, results } = shared;
     observers = await openObservers(config, logger);
     const { metrics } = observers;

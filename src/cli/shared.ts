@@ -1,6 +1,6 @@
 import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
-import type { Reservations } from '../billing/reservation.ts';
+import type { Books } from '../billing/books.ts';
 import type { Config } from '../config.ts';
 import { type Kept, keptBytes, keptTravel } from '../cutout/kept.ts';
 import type { Attempts } from '../limits/attempts.ts';
@@ -12,6 +12,7 @@ import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
 import { MemoryResultStore } from '../results/memoryStore.ts';
 import { Results } from '../results/results.ts';
+import { sharedSecret } from '../store/secretTable.ts';
 
 /** What several nodes have in common beside the books. */
 export interface Shared {
@@ -27,7 +28,7 @@ export interface Shared {
 export async function openShared(
   config: Config,
   logger: Logger,
-  reservations: Pick<Reservations, 'delivered'>,
+  { ledger, database }: Pick<Books, 'ledger' | 'database'>,
 ): Promise<Shared> {
   const rateOptions = { megapixels: config.rateLimit, windowSeconds: 60 };
   const attemptRules = { failures: config.failedAttempts, windowSeconds: 60 };
@@ -38,8 +39,10 @@ export async function openShared(
     onError: (error: unknown) => logger.error({ err: error }, 'results'),
   };
   if (url === undefined) {
+    // The books' own, so that names outlive this process as the charges do.
+    const contentKey = await sharedSecret(database, 'content');
     const results = new Results<Kept>(
-      keepSeconds > 0 ? new MemoryResultStore({ ...keeping, bytesOf: keptBytes }) : undefined,
+      keepSeconds > 0 ? new MemoryResultStore({ ...keeping, bytesOf: keptBytes, contentKey }) : undefined,
     );
     return {
       rate: new MemoryRateLimit(rateOptions, Date.now),
@@ -54,6 +57,6 @@ export async function openShared(
   const { openRedisParts } = await import('./redis.ts');
   return openRedisParts(
     { url, logger },
-    { rateOptions, attemptRules, accountConcurrency, keeping: { ...keeping, ...keptTravel(reservations) } },
+    { rateOptions, attemptRules, accountConcurrency, keeping: { ...keeping, ...keptTravel(ledger) } },
   );
 }

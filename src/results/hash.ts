@@ -16,13 +16,14 @@ const nameOf = (image: string, settings: string, background: string | undefined)
   textHash(JSON.stringify([image, background ?? '', settings]));
 
 /**
- * Names for one process. Pictures are told apart by GMAC under a key of its own that nobody ever sees: two different ones
- * of up to 22 MB have the same name with a probability below 2^-107. One nonce for all is what makes equal
- * pictures equal, and harmless while no tag leaves the process. Twenty times as fast as SHA-256 without its instructions
+ * Names for all who have the key; a process of its own without one. Pictures are told apart by GMAC under this key that
+ * nobody else ever sees: two different ones of up to 22 MB have the same name with a probability below 2^-107. One nonce
+ * for all is what makes equal pictures equal, and harmless while no tag leaves the process (names are hashes of them). Twenty times as fast as SHA-256 without its instructions
  * (22 MB: 4 ms against 60), so it may run on the JavaScript thread (docs/decisions/0088).
  */
-export function createContentName(): (...args: Parameters<ContentName>) => string {
-  const key = randomBytes(32);
+export function createContentName(
+  key: Uint8Array = randomBytes(32),
+): (...args: Parameters<ContentName>) => string {
   const nonce = Buffer.alloc(12);
   const tag = (bytes: Uint8Array): string => {
     const mac = createCipheriv('aes-256-gcm', key, nonce).setAAD(bytes);

@@ -1,6 +1,6 @@
 import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
-import { createContentName } from './hash.ts';
+import { type ContentName, createContentName } from './hash.ts';
 import type { Found, Made, ResultStats, ResultStore } from './resultStore.ts';
 
 export interface MemoryStoreOptions<T> {
@@ -8,6 +8,8 @@ export interface MemoryStoreOptions<T> {
   /** Bound of all kept results together. */
   readonly maxBytes: number;
   readonly bytesOf: (value: T) => number;
+  /** 32 bytes that last: with them names do too, and the books can remember what was charged. */
+  readonly contentKey?: Uint8Array;
   /** Hears that a result could not be kept; the call that made it succeeds all the same. */
   readonly onError: (error: unknown) => void;
 }
@@ -16,13 +18,15 @@ type Kept<T> = Made<T> | { readonly sameAs: string };
 
 /** Results in the memory of one process. */
 export class MemoryResultStore<T> implements ResultStore<T> {
-  readonly name = createContentName();
-  readonly rememberMs = undefined;
+  readonly name: ContentName;
+  readonly rememberMs: number | undefined;
   readonly #store: BoundedStore;
   readonly #kept: Keyv<Kept<T>>;
   readonly #onError: (error: unknown) => void;
 
-  constructor({ keepSeconds, maxBytes, bytesOf, onError }: MemoryStoreOptions<T>) {
+  constructor({ keepSeconds, maxBytes, bytesOf, contentKey, onError }: MemoryStoreOptions<T>) {
+    this.name = createContentName(contentKey);
+    this.rememberMs = contentKey && keepSeconds * 1000;
     this.#onError = onError;
     this.#store = new BoundedStore(maxBytes, (entry) => {
       const { value } = entry as { value: Kept<T> };

@@ -217,3 +217,24 @@ test('a result is forgotten after its time', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 1100));
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
 });
+
+test('a repeat is not charged although its kept result is lost: worked on again, free', async (t) => {
+  const service = await startService(t, { ...keep, freePreviews: 0 });
+  const charged = async (serial: number, key?: string, fields: Record<string, string> = {}) => {
+    const answer = await post(service, serial, key, fields);
+    t.is(answer.status, 200);
+    return answer.headers.get('x-credits-charged');
+  };
+  t.is(await charged(1, 'k'), '1');
+  service.loseResults();
+  t.is(await charged(1), '0', 'the same picture and settings');
+  t.is(service.engine.started, 2);
+  service.loseResults();
+  t.is(await charged(1, undefined, { size: 'preview' }), '0.25', 'other settings');
+  service.loseResults();
+  t.is(await charged(2, 'k'), '0', 'the same key');
+  service.loseResults();
+  t.is(await charged(3, 'k'), '1', 'the key was good for one other picture');
+  t.is((await service.balance()).credits, 10 - 2.25);
+  t.deepEqual(await service.books.ledger.verify(), []);
+});
