@@ -195,9 +195,10 @@ export class Ledger implements Reservations, Balances {
    * delivered. Gives how many ran out.
    */
   async sweep(): Promise<number> {
-    while (this.#later[0]) {
-      await this.#later[0]();
-      this.#later.shift();
+    for (let end = this.#later[0]; end; end = this.#later[0]) {
+      await end();
+      // Another sweep may have been quicker; what ended once does not end again.
+      if (this.#later[0] === end) this.#later.shift();
     }
     const now = this.#now();
     await repeats.forget(this.#database, now);

@@ -302,7 +302,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
     types,
     max: connections,
     idleTimeoutMillis: 30_000,
-    connectionTimeoutMillis: patienceMs,
+    // Also for a turn when all connections are in use, which is no fault.
+    connectionTimeoutMillis: 3 * patienceMs,
     statement_timeout: statementMs,
     lock_timeout: statementMs,
     idle_in_transaction_session_timeout: answerMs,

@@ -93,11 +93,20 @@ export async function testServer(
     onError?: (error: unknown) => void;
   } = {},
 ): Promise<ServedBooks> {
-  const { billing = standardBilling, clock = new TestClock(), ...more } = options;
+  // Sweeps by itself only where a test asks for leases: elsewhere its clock stands still, and nothing happens unasked.
+  const { billing = standardBilling, clock = new TestClock(), leaseMs = 3_600_000, ...more } = options;
   const onError = (error: unknown) => {
     throw error;
   };
-  const books = await serveBooks({ onError, ...place, ...more, nativeBinding, billing, now: clock.now });
+  const books = await serveBooks({
+    onError,
+    ...place,
+    ...more,
+    leaseMs,
+    nativeBinding,
+    billing,
+    now: clock.now,
+  });
   const close = once(books.close);
   t.teardown(close);
   return { ...books, close };
