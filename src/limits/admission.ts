@@ -102,8 +102,10 @@ export class Admission {
   /** Work that ended while others waited all the time, and how long that took: milliseconds, decaying. */
   #done = 5000;
   #took = 5000;
-  /** Since when others have been waiting without an end of any work; undefined: nobody waits. */
-  #pressedSince: number | undefined;
+  /** Somebody is waiting. */
+  #pressed = false;
+  /** When work last ended since somebody has been waiting all the time; undefined: none has. */
+  #lastEnd: number | undefined;
   /** The least that was asked for lately, in milliseconds; undefined: nothing yet. */
   #least: number | undefined;
 
@@ -178,7 +180,7 @@ export class Admission {
   #busy(work: Work): Busy | undefined {
     // An idle machine tries what it takes for hopeless: only so does it learn that it is not.
     if (this.#running.size === 0) return undefined;
-    const free = this.#running.size < this.#options.running && this.#pressedSince === undefined;
+    const free = this.#running.size < this.#options.running && !this.#pressed;
     const wait = free ? 0 : this.#ahead(work) / this.#speed;
     const late = this.#now() + Math.max(work.ms, wait + work.ms / this.#speed) > work.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
@@ -194,7 +196,6 @@ export class Admission {
       const account = this.#accountOf(work.account);
       const abort = () => {
         account.queue.splice(account.queue.indexOf(waiting), 1);
-        this.#press();
         reject(signal.reason);
         // What stood behind it may fit where it did not.
         this.#serve();
@@ -208,7 +209,6 @@ export class Admission {
       account.queue.splice(behind === -1 ? account.queue.length : behind, 0, waiting);
       signal.addEventListener('abort', abort, { once: true });
       this.#serve();
-      this.#press();
     });
   }
 
@@ -221,14 +221,14 @@ export class Admission {
     return account;
   }
 
-  /** Notes whether somebody is waiting. */
-  #press(): void {
-    const waits = this.#queues().some(({ length }) => length > 0);
-    this.#pressedSince = waits ? (this.#pressedSince ?? this.#now()) : undefined;
-  }
-
   /** Gives the free places to those whose turn it is. */
   #serve(): void {
+    this.#fill();
+    this.#pressed = this.#queues().some(({ length }) => length > 0);
+    if (!this.#pressed) this.#lastEnd = undefined;
+  }
+
+  #fill(): void {
     while (this.#running.size < this.#options.running) {
       const turn = this.#turn();
       if (!turn) return;
@@ -269,24 +269,24 @@ export class Admission {
       if (queue.length === 0 && served <= this.#round) this.#accounts.delete(name);
   }
 
+  /** From one end of work to the next while others wait, the machine gets through the work that ended. */
+  #learn(ms: number): void {
+    if (this.#lastEnd === undefined) return;
+    this.#done = this.#done * stays + ms;
+    this.#took = this.#took * stays + (this.#now() - this.#lastEnd);
+  }
+
   #place(work: Work, free: () => void): (done: boolean) => void {
     let inside = true;
     return (done) => {
       if (!inside) return;
       inside = false;
       this.#running.delete(work);
-      if (this.#pressedSince !== undefined) {
-        if (done) {
-          this.#done = this.#done * stays + work.ms;
-          this.#took = this.#took * stays + (this.#now() - this.#pressedSince);
-        }
-        this.#pressedSince = this.#now();
-      }
-      // Tells of it, by which the next is served; of nothing where nothing was set aside.
+      if (done) this.#learn(work.ms);
+      if (this.#pressed) this.#lastEnd = this.#now();
       free();
       this.#serve();
-      this.#press();
-      if (this.#running.size === 0 && this.#pressedSince === undefined) {
+      if (this.#running.size === 0 && !this.#pressed) {
         this.#accounts.clear();
         this.#round = 0;
       }

@@ -223,12 +223,11 @@ test('Retry-After is when what waits now is worked off, by the speed that was me
 
   // Work of a second takes four.
   const slow = open();
-  for (let i = 0; i < 200; i++) {
-    const first = await slow.admission.enter(work(), forever());
-    const second = slow.admission.enter(work(), forever());
+  const turns = Array.from({ length: 200 }, () => slow.admission.enter(work(), forever()));
+  for (const turn of turns) {
+    const outcome = await turn;
     slow.clock.at += 4000;
-    leave(first);
-    leave(await second);
+    leave(outcome);
   }
   t.true(Math.abs(slow.admission.stats.speed - 0.25) < 0.02, String(slow.admission.stats.speed));
 });
