@@ -10,6 +10,7 @@ import * as precision from './precision.ts';
 import * as prepare from './prepare.ts';
 import * as quality from './quality.ts';
 import * as repeats from './repeats.ts';
+import * as rest from './rest.ts';
 import * as speed from './speed.ts';
 import * as start from './start.ts';
 import * as threads from './threads.ts';
@@ -21,6 +22,7 @@ export const benches: readonly BenchModule[] = [
   overload,
   observe,
   memory,
+  rest,
   quality,
   peers,
   kernels,
