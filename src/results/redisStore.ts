@@ -211,9 +211,8 @@ export class RedisResultStore<T> implements ResultStore<T> {
           // Where Redis does not hear of it, the lease ends by itself.
           await commands.run(release, [lock], [token]).catch(() => {});
         }
-      } else {
-        await sleep(wait, undefined, { signal }).catch(() => signal.throwIfAborted());
       }
+      await sleep(wait, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
 

@@ -396,14 +396,18 @@ inCluster(
   },
 );
 
-const restarts = long ? 5 : 1;
+const restarts = long ? 6 : 1;
 inCluster(`PostgreSQL is restarted under load, ${restarts} times: right answers or 503`, async (t) => {
   t.timeout(600_000);
   const tally = new Tally();
   const work = load(8, { tally });
   for (let restart = 0; restart < restarts; restart++) {
     await work.progress(20);
-    await cluster.postgres.restart();
+    // In order, and every second time with a crash.
+    if (restart % 2 === 1) {
+      await cluster.postgres.kill();
+      await cluster.postgres.start();
+    } else await cluster.postgres.restart();
     await work.progress(20);
   }
   const answered = await work.stop();
