@@ -1,5 +1,5 @@
 import type { Database, Sql } from '../store/database.ts';
-import { StoreError } from '../store/error.ts';
+import { InDoubt, isUnavailable, StoreError } from '../store/error.ts';
 import {
   dayOf,
   type Entry,
@@ -93,7 +93,18 @@ export class Ledger implements Reservations, Balances {
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
+  async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
+    try {
+      return await this.#reserve(accountId, request);
+    } catch (error) {
+      // Nobody will work on what may have been set aside.
+      if (isUnavailable(error) && error.cause instanceof InDoubt)
+        this.#later.push(() => this.#unreserve(accountId, request.requestId));
+      throw error;
+    }
+  }
+
+  #reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
     return this.#movement(accountId, async (sql, balance) => {
       const at = this.#now();
       const { requestId, repeat: names } = request;
@@ -416,6 +427,20 @@ export class Ledger implements Reservations, Balances {
     });
   }
 
+  /** Ends what this request has reserved, if anything. */
+  #unreserve(accountId: string, requestId: string): Promise<void> {
+    return this.#movement(accountId, async (sql) => {
+      const found = await sql.get<{ id: number }>(
+        `SELECT reservation.id FROM reservation JOIN entry ON entry.id = reservation.id
+         WHERE reservation.account_id = @accountId AND reservation.state = 'held'
+           AND entry.request_id = @requestId`,
+        { accountId, requestId },
+      );
+      const open = found && (await openOf(sql, found.id));
+      if (open) await this.#giveBack(sql, accountId, open, 'reserved in vain');
+    });
+  }
+
   /** Ends an open one with nothing charged: a release before it was charged, a refund after. */
   async #giveBack(sql: Sql, accountId: string, open: Open, note: string | null): Promise<void> {
     const { id, carries } = open;
@@ -492,7 +517,7 @@ export class Ledger implements Reservations, Balances {
     try {
       await end();
     } catch (error) {
-      if (!(error instanceof StoreError && error.code === 'STORE_UNAVAILABLE')) throw error;
+      if (!isUnavailable(error)) throw error;
       this.#later.push(end);
     }
   }

@@ -26,3 +26,11 @@ export class StoreError extends UserError {
     this.code = code;
   }
 }
+
+/** The cause of a STORE_UNAVAILABLE after which nobody can say whether the transaction happened. */
+export class InDoubt extends Error {
+  override readonly name = 'InDoubt';
+}
+
+export const isUnavailable = (error: unknown): error is StoreError =>
+  error instanceof StoreError && error.code === 'STORE_UNAVAILABLE';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
-import { StoreError } from './error.ts';
+import { InDoubt, StoreError } from './error.ts';
 import { refuseFunction, toPostgres } from './schema.ts';
 
 export interface PostgresOptions {
@@ -29,6 +29,7 @@ const answerMs = 15_000;
 const schemaMs = 600_000;
 /** How often work is run again that met another transaction's. */
 const attempts = 8;
+const serverLife = "coalesce((SELECT stats_reset FROM pg_stat_bgwriter)::text, '')";
 /** The advisory lock of `exclusive`: any number that is the same everywhere ('cutout'). */
 const exclusiveLock = 0x6375746f;
 
@@ -142,6 +143,8 @@ class PostgresDatabase implements Database {
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #patienceMs: number;
+  /** Of the server behind each connection. */
+  readonly #lives = new WeakMap<pg.ClientBase, string>();
 
   constructor(pool: pg.Pool, name: string, patienceMs: number) {
     this.#pool = pool;
@@ -167,9 +170,10 @@ class PostgresDatabase implements Database {
         const begun: unknown = await client.query('BEGIN; SELECT pg_current_xact_id()::text AS id');
         const id = (begun as readonly pg.QueryResult<{ id: string }>[])[1]?.rows[0]?.id;
         if (id === undefined) throw new Error('PostgreSQL began a transaction without a number.');
+        const life = await this.#life(client);
         const result = await work(new Connection(client));
         await commit(client).catch(async (error: unknown) => {
-          if (!isLost(error) || !(await this.#committed(id))) throw error;
+          if (!isLost(error) || !(await this.#committed(id, life))) throw error;
         });
         return result;
       }),
@@ -255,13 +259,27 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /** What became of a transaction whose COMMIT was not answered. */
-  async #committed(id: string): Promise<boolean> {
+  /** When the server last came up from a crash: it begins its statistics anew then, and at no orderly start. */
+  async #life(client: pg.ClientBase): Promise<string> {
+    const known = this.#lives.get(client);
+    if (known !== undefined) return known;
+    const { rows } = await client.query<{ life: string }>(`SELECT ${serverLife} AS life`);
+    const life = rows[0]?.life ?? '';
+    this.#lives.set(client, life);
+    return life;
+  }
+
+  /**
+   * What became of a transaction whose COMMIT was not answered. After a crash, or on another server, the same number may
+   * be that of another transaction.
+   */
+  async #committed(id: string, life: string): Promise<boolean> {
     for (;;) {
-      const found = await this.get<{ status: string | null }>(
-        'SELECT pg_xact_status(CAST(CAST(@id AS TEXT) AS xid8)) AS status',
+      const found = await this.get<{ status: string | null; life: string }>(
+        `SELECT pg_xact_status(CAST(CAST(@id AS TEXT) AS xid8)) AS status, ${serverLife} AS life`,
         { id },
       );
+      if (found?.life !== life) throw this.#unavailable(new InDoubt('the server crashed during COMMIT'));
       if (found?.status !== 'in progress') return found?.status === 'committed';
       await sleep(20);
     }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -218,6 +218,12 @@ else {
       databaseUrl: cluster.databaseUrl,
       billing: standardBilling,
     });
+  });
+  test.afterEach.always((t) => {
+    if (t.passed) return;
+    for (const { log } of cluster.nodes)
+      for (const line of readFileSync(log, 'utf8').split('\n').slice(-2000))
+        if (/"level":[56]0/.test(line)) t.log(line.slice(0, 1500));
   });
   test.after.always(async () => {
     await agent.destroy();
