@@ -6,18 +6,12 @@ import {
   type TensorEntry,
 } from '../../../src/models/quantise/table.ts';
 import type { Convolution, Layers } from './layers.ts';
+import { type Quantiles, quantileOf } from './ranges.ts';
 import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';
 
 const LEVELS = 255;
 /** Of a tensor with values of both signs around zero point 128. */
 const SIGNED_LEVELS = 127;
-
-/**
- * Which photo's range counts, when each photo's best ranges of a channel are put in order. Photos whose subject
- * fills the frame have activations fifty times as large as others, in places where the matte is settled anyway:
- * clipping them costs nothing, holding them costs every other photo its fineness (docs/decisions/0110).
- */
-const RANGE_QUANTILE = 0.4;
 
 /** How far channels of one tensor may go their own ways: 0 one step for all, 1 each its own. */
 const FREEDOMS = [0, 0.25, 0.5, 0.75, 1];
@@ -28,8 +22,8 @@ const CUT_OFF = 0.47;
 /** The matte's logit: beyond ±8 the matte is 0 or 1 in 8 bits. */
 const LOGIT = { low: -8, high: 8, parts: 4 };
 
-/** All photos together. */
-interface Merged {
+/** What all photos together show of one tensor. */
+export interface Merged {
   readonly channels: number;
   count: number;
   readonly histogram: Float64Array;
@@ -42,7 +36,8 @@ interface Merged {
 
 export type Photos = Iterable<ReadonlyMap<string, TensorStatistics>>;
 
-function merge(photos: Photos): Map<string, Merged> {
+/** All photos together, tensor by tensor. */
+export function merge(photos: Photos): Map<string, Merged> {
   const all = new Map<string, Merged>();
   for (const photo of photos) {
     for (const [name, one] of photo) {
@@ -75,14 +70,16 @@ function merge(photos: Photos): Map<string, Merged> {
 class Solver {
   readonly #layers: Layers;
   readonly #all: Map<string, Merged>;
+  readonly #quantiles: Quantiles;
   readonly #tensors: Record<string, TensorEntry> = {};
   readonly #readers = new Map<string, { convolution: Convolution; from: number }[]>();
   /** Mean square of what a convolution gives. */
   readonly #power = new Map<Convolution, number>();
 
-  constructor(layers: Layers, all: Map<string, Merged>) {
+  constructor(layers: Layers, all: Map<string, Merged>, quantiles: Quantiles) {
     this.#layers = layers;
     this.#all = all;
+    this.#quantiles = quantiles;
     for (const convolution of layers.convolutions) {
       const { squares, count, channels } = this.#merged(convolution.makes);
       this.#power.set(convolution, squares.reduce((a, b) => a + b, 0) / count / channels);
@@ -103,9 +100,11 @@ class Solver {
   }
 
   /** Range of a channel's magnitudes over the photos. */
-  #range({ ranges }: Merged, channel: number): number {
-    const sorted = ranges.map((each) => each[channel] ?? 0).sort((a, b) => a - b);
-    return sorted[Math.round((sorted.length - 1) * RANGE_QUANTILE)] ?? 0;
+  #range(name: string, channel: number): number {
+    const sorted = this.#merged(name)
+      .ranges.map((each) => each[channel] ?? 0)
+      .sort((a, b) => a - b);
+    return sorted[Math.round((sorted.length - 1) * quantileOf(name, this.#quantiles))] ?? 0;
   }
 
   /** Mean squared error of a channel whose values are held in steps of `step`. */
@@ -165,7 +164,7 @@ class Solver {
   #choose(name: string): Float64Array {
     const merged = this.#merged(name);
     const levels = merged.signed ? SIGNED_LEVELS : LEVELS;
-    const own = Float64Array.from({ length: merged.channels }, (_, c) => this.#range(merged, c) / levels);
+    const own = Float64Array.from({ length: merged.channels }, (_, c) => this.#range(name, c) / levels);
     const widest = Math.max(...own);
     let best = own;
     let least = Number.POSITIVE_INFINITY;
@@ -205,9 +204,8 @@ class Solver {
       const steps = this.#steps(makes);
       const entry = this.#tensors[makes] as TensorEntry;
       for (const name of [left, right]) {
-        const merged = this.#merged(name);
         const needed = steps.reduce(
-          (most, step, c) => Math.max(most, this.#range(merged, c) / LEVELS / step),
+          (most, step, c) => Math.max(most, this.#range(name, c) / LEVELS / step),
           0,
         );
         this.#tensors[name] = { ...entry, scale: Number((entry.scale * Math.min(1, needed)).toPrecision(6)) };
@@ -346,14 +344,15 @@ class Solver {
 }
 
 /**
- * A table of 8-bit scales from what the photos showed. `logit`: the tensor before the last enlarging and the sigmoid.
- * The same statistics give the same table.
+ * A table of 8-bit scales from what the photos showed, put together by `merge`. `logit`: the tensor before the last
+ * enlarging and the sigmoid. The same statistics and quantiles give the same table.
  */
 export function solve(
   layers: Layers,
-  photos: Photos,
+  photos: Map<string, Merged>,
+  quantiles: Quantiles,
   input: { name: string; mean: number; std: number },
   logit: string,
 ): Omit<QuantisationTable, 'sourceSha256'> {
-  return new Solver(layers, merge(photos)).solve(input, logit);
+  return new Solver(layers, photos, quantiles).solve(input, logit);
 }
