@@ -38,7 +38,9 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   const kept = readKey(file);
   const created = (await accounts.find(localAccountId)) === undefined;
 
-  let key = created ? (givenKey ?? kept ?? newKey()) : (kept ?? newKey());
+  // Another node, or this one before its folder was lost, may have made the account with the same key.
+  const known = givenKey !== undefined && (await belongs(accounts, givenKey)) ? givenKey : undefined;
+  let key = created ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
   if (key !== kept) writeKey(file, key);
   const account = await accounts.create('Local account', localAccountId);

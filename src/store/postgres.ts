@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
+import type { Database, Dialect, SchemaSql, Sql, Value, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { refuseFunction, toPostgres } from './schema.ts';
 
@@ -69,11 +69,15 @@ function toPositional(text: string): Positional {
   return known;
 }
 
+/** Text without U+0000, which PostgreSQL cannot hold. */
+const storable = (value: Value | undefined) =>
+  typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value;
+
 function query(text: string, values: Values): { text: string; values: unknown[] } {
   const { text: numbered, names } = toPositional(text);
   const missing = names.find((name) => values[name] === undefined);
   if (missing !== undefined) throw new RangeError(`Missing parameter ${missing}.`);
-  return { text: numbered, values: names.map((name) => values[name]) };
+  return { text: numbered, values: names.map((name) => storable(values[name])) };
 }
 
 const codeOf = (error: unknown): string =>

@@ -33,6 +33,16 @@ test('a given key becomes the key of the first start', async (t) => {
   t.is((await start(books)).key, 'chosen by the owner');
 });
 
+test('another node with the same given key, or a lost folder, adds no key', async (t) => {
+  const books = await testBooks(t);
+  await start(books, 'chosen by the owner');
+  rmSync(path.join(books.dataDir, 'local-key'));
+  const second = await start(books, 'chosen by the owner');
+  t.is(second.key, 'chosen by the owner');
+  t.false(second.givenKeyIgnored);
+  t.is((await books.accounts.keys(localAccountId)).length, 1);
+});
+
 test('a key given later is not added, and the caller hears of it', async (t) => {
   const books = await testBooks(t);
   const { key } = await start(books);

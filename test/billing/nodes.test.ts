@@ -4,12 +4,18 @@ import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
+import { Command } from 'commander';
+import { SignIns } from '../../src/accounts/signIns.ts';
+import { openBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
+import { booksCommands } from '../../src/cli/books.ts';
+import { openImprove } from '../../src/improve/open.ts';
 import { StoreError } from '../../src/store/error.ts';
 import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '../fixtures/postgres.ts';
 import { eventually } from '../fixtures/service.ts';
 import {
   accountWith,
+  nativeBinding,
   noFreePreviews,
   TestClock,
   testBooks,
@@ -103,6 +109,78 @@ shared('a revoked key and a changed balance count on every node at once', async 
   t.is(await other.accounts.authenticate(key), undefined);
   await one.ledger.post(account, { kind: 'grant', amount: credits(2) });
   t.is((await other.ledger.balance(account)).credits, credits(3));
+});
+
+shared('two nodes that meet a person for the first time make one account', async (t) => {
+  const { books } = await start(t, 0);
+  const nodes = [await testServer(t, books), await testServer(t, books)];
+  const person = { issuer: 'https://id.example', subject: '7', name: 'Zoë', email: null };
+  const met = await Promise.all(
+    Array.from({ length: 12 }, (_, i) =>
+      new SignIns(nodes[i % 2]?.database ?? books.database, Date.now).accountOf(person),
+    ),
+  );
+  t.is(new Set(met.map(({ account }) => account.id)).size, 1);
+  t.is(met.filter(({ created }) => created).length, 1);
+  t.is((await books.accounts.list()).length, 2);
+});
+
+shared('a one-time link opens once, whichever nodes it is brought to', async (t) => {
+  const { books, account } = await start(t, 0);
+  const nodes = [await testServer(t, books), await testServer(t, books)];
+  const token = await new SignIns(books.database, Date.now).createLink(account);
+  const opened = await Promise.all(
+    nodes.map(({ database }) => new SignIns(database, Date.now).takeLink(token)),
+  );
+  t.deepEqual(
+    opened.filter((each) => each !== undefined).map(({ id }) => id),
+    [account],
+  );
+});
+
+shared('the images of a day are counted over all nodes', async (t) => {
+  const { books, account } = await start(t, 0);
+  const nodes = [await testServer(t, books), await testServer(t, books)];
+  const folder = testFolder(t);
+  const improves = nodes.map(({ database }) => openImprove({ database, perDay: 10, folder, s3: undefined }));
+  const image = { accountId: account, bytes: Buffer.from('x'), type: 'jpg', width: 1, height: 1 };
+  const outcomes = await Promise.all(
+    improves.flatMap((improve) => Array.from({ length: 15 }, () => improve.handIn(image))),
+  );
+  t.is(outcomes.filter(({ outcome }) => outcome === 'kept').length, 10);
+  t.is((await improves[0]?.list({ accountId: account, to: Date.now() + 1 }))?.length, 10);
+});
+
+shared('commands work on PostgreSQL as on SQLite', async (t) => {
+  const { books } = await start(t, 0);
+  const open = () => openBooks({ ...books, nativeBinding, billing: noFreePreviews, now: books.clock.now });
+  const run = async (...args: string[]) => {
+    let printed = '';
+    const program = new Command().exitOverride();
+    for (const command of booksCommands({ open, out: { write: (text: string) => (printed += text) } }))
+      program.addCommand(command.exitOverride());
+    await program.parseAsync(args, { from: 'user' });
+    return printed;
+  };
+  const [, id = '', key = ''] =
+    /^account (acc_\w+)\nkey {5}(cutout_\w+)\n$/.exec(
+      await run('accounts', 'create', 'Ada', '--credits', '10'),
+    ) ?? [];
+  t.is((await books.accounts.authenticate(key))?.id, id);
+  t.is(await run('credits', 'grant', 'Ada', '0.75'), `Done: the balance of ${id} is 10.75.\n`);
+  const outcome = await books.ledger.reserve(id, { size: 'full', requestId: 'r' });
+  if (outcome.outcome !== 'reserved') return t.fail();
+  await outcome.reservation.settle();
+  t.is(
+    await run('usage', '--format', 'csv'),
+    `day,account,payment,calls,credits\r\n2026-11-21,${id},full,1,1\r\n`,
+  );
+  const number = String(outcome.reservation.id);
+  t.is(await run('credits', 'refund', 'Ada', number), `Done: the balance of ${id} is 10.75.\n`);
+  t.is(JSON.parse(await run('credits', 'statement', 'Ada', '--format', 'json')).length, 5);
+  t.is(JSON.parse(await run('accounts', 'list', '--format', 'json')).length, 2);
+  t.regex(await run('keys', 'list', 'Ada'), /^ID +PREFIX +LABEL/);
+  t.is(await run('credits', 'verify'), 'The books agree with themselves.\n');
 });
 
 shared(

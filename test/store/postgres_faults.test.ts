@@ -122,6 +122,17 @@ shared('a connection that breaks in COMMIT: whatever was written was written onc
   t.like(await database.get('SELECT count(*) AS n FROM audit'), { n: 36 });
 });
 
+shared('text that PostgreSQL cannot hold is kept as far as it can', async (t) => {
+  const { databaseUrl = '' } = await postgresPlace(t);
+  const database = await openStore({ dataDir: testFolder(t), nativeBinding, databaseUrl });
+  t.teardown(() => database.close());
+  await database.run('INSERT INTO account (id, name, created_at) VALUES (@id, @name, 0)', {
+    id: 'a',
+    name: 'a\0b\ud800c',
+  });
+  t.deepEqual(await database.get('SELECT name FROM account'), { name: 'a\ufffdb\ufffdc' });
+});
+
 shared('a statement that failed and was passed over does not end as if it had been done', async (t) => {
   const { databaseUrl = '' } = await postgresPlace(t);
   const database = await openStore({ dataDir: testFolder(t), nativeBinding, databaseUrl });
