@@ -24,10 +24,10 @@ try {
     throw new SetupError(`At most ${most / 1e6} MB are allowed.`);
   const loose = writable(image).filter((file) => file !== '/data');
   if (loose.length > 0) throw new SetupError(`Its user may write to: ${loose.slice(0, 5).join(', ')}`);
-  const { readyMs, allocator } = await prove(
-    image,
-    given.NETWORKS ? undefined : process.env.CUTOUT_TEST_MODELS,
-  );
+  const { readyMs, allocator } = await prove(image, {
+    models: given.NETWORKS ? undefined : process.env.CUTOUT_TEST_MODELS,
+    offline: Boolean(given.NETWORKS),
+  });
   console.log(
     `  ready in ${(readyMs / 1000).toFixed(1)} s as user ${image.user}, ${allocator}; one picture cut out`,
   );

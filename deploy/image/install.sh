@@ -17,5 +17,6 @@ install -d -o 10001 -g "$group" -m 0700 /data
 for network in "$@"; do
   CUTOUT_MODELS_DIR=/opt/cutout/networks /opt/cutout/deploy/image/entrypoint.sh models pull "$network"
 done
+rm -rf /tmp/npm
 chmod -R a+rX /opt/cutout
 chmod a+x /opt/cutout/deploy/image/entrypoint.sh

@@ -56,26 +56,25 @@ const making = {
 export async function buildImage(file, given, progress) {
   const stages = new Map();
   let image;
-  let key = await hashFiles(contextEntries(), JSON.stringify(given));
+  let key = await hashFiles(contextEntries());
   for (const { name, base, steps } of parseDockerfile(readFileSync(inRoot(file), 'utf8'), given)) {
     if (!/^node:/.test(base)) throw new SetupError(`Nothing here stands for the image ${base}.`);
     image = { root: inBuild('image', name), env: {}, user: '0:0', cwd: '/', entry: [], health: [] };
     stages.set(name, image);
-    key = await hashFiles([], `${key}${JSON.stringify(steps)}`);
+    const values = Object.assign(
+      {},
+      ...steps.filter(({ op }) => op === 'ARG').map(({ text }) => pairs(text)),
+    );
+    for (const argument of Object.keys(values)) values[argument] = given[argument] ?? values[argument];
+    key = await hashFiles([], `${key}${JSON.stringify([base, steps, values])}`);
     const stamp = `${image.root}.made`;
     const made = existsSync(stamp) && readFileSync(stamp, 'utf8') === key;
     if (!made) {
       rmSync(stamp, { force: true });
       await cloneRoot(await baseRoot(progress), image.root);
     }
-    const values = {};
     for (const [index, { op, text }] of steps.entries()) {
       progress(`${name} ${index + 1}/${steps.length}: ${op} ${text}${made ? ' (made before)' : ''}`);
-      if (op === 'ARG') {
-        Object.assign(values, pairs(text));
-        for (const argument of Object.keys(pairs(text)))
-          if (argument in given) values[argument] = given[argument];
-      }
       describing[op]?.(image, text);
       const log = `image-${name}-${index}`;
       if (!made) await making[op]?.(image, text, { stages, values, progress, log });

@@ -58,13 +58,18 @@ const subject = Buffer.from(
   <ellipse cx="320" cy="300" rx="130" ry="170" fill="#a3432c"/><circle cx="320" cy="130" r="75" fill="#e0b08a"/></svg>`,
 );
 
-/** Starts the image's service as its user on a read-only root and cuts one picture out. Throws what went wrong. */
-export async function prove(image, models) {
+/**
+ * Starts the image's service as its user on a read-only root and cuts one picture out. Networks come from `models`,
+ * else from the registry, `offline` from the image itself. Throws what went wrong.
+ */
+export async function prove(image, { models, offline }) {
   const data = mkdtempSync(path.join(inBuild('image'), 'data-'));
   const [uid, gid] = image.user.split(':').map(Number);
   if (!uid) throw new SetupError('The image runs as root.');
   if (models && existsSync(models)) cpSync(models, path.join(data, 'models'), { recursive: true });
   const settings = { CUTOUT_API_KEY: 'key-of-the-image-proof' };
+  // Whatever is not in the image cannot be had.
+  if (offline) settings.npm_config_registry = 'http://127.0.0.1:1/';
   // The machine may reach the registry through somebody whose certificate only it knows.
   if (existsSync(certificates)) {
     cpSync(certificates, path.join(data, 'certificates.crt'));
