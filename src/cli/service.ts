@@ -26,7 +26,7 @@ import { WorkEstimate } from '../limits/estimate.ts';
 import { leastRoom, MemoryBudget } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
 import type { Logger } from '../ops/log.ts';
-import { countedShare, memoryLimit, ownMemory } from '../ops/memory.ts';
+import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
@@ -106,7 +106,7 @@ function boundMemory(
   const kept = config.keepSeconds > 0 && !config.redisUrl ? config.keepMegabytes * 1e6 : 0;
   // Every run of a network at the same time takes what the warm-up took.
   const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
-  const base = ownMemory() + more + kept;
+  const base = process.memoryUsage.rss() + more + kept;
   const room = Math.round(countedShare * limit.bytes - base);
   const mb = (bytes: number) => Math.round(bytes / 1e6);
   const facts = {

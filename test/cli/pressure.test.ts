@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import sharp from 'sharp';
 import { openClient } from '../../bench/lib/client.ts';
 import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
 import { openPictures } from '../../bench/lib/pictures.ts';
 import { type CliEnvironment, modelsFolder, root, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { long, sayShort } from '../fixtures/long.ts';
+import { scene } from '../fixtures/pictures.ts';
 import { type ProcessState, processState } from '../fixtures/process.ts';
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
@@ -16,7 +16,7 @@ const allocator = (): CliEnvironment => {
   return existsSync(library) ? { LD_PRELOAD: library } : { MALLOC_ARENA_MAX: '2' };
 };
 
-/** Nothing but memory and the queue is in the way. The network of a few kilobytes, or in the long proofs the real one. */
+/** Nothing but memory is in the way. The network of a few kilobytes, or in the long proofs the real one. */
 function environment(data: string): CliEnvironment {
   const real = long && existsSync(path.join(models, 'isnet', 'prepared.json'));
   return {
@@ -27,7 +27,8 @@ function environment(data: string): CliEnvironment {
       : { CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) }),
     CUTOUT_KEEP_SECONDS: '0',
     CUTOUT_RATE_LIMIT: '0',
-    CUTOUT_TIMEOUT: '600',
+    CUTOUT_QUEUE_SECONDS: '0',
+    CUTOUT_TIMEOUT: '1200',
   };
 }
 
@@ -40,7 +41,7 @@ const throughGroup = group ? ['sh', '-c', 'echo $$ > "$0"/cgroup.procs && exec "
 
 test.serial('uploads far beyond the memory limit end in 503s, and memory stays below it', async (t) => {
   t.timeout(1_800_000);
-  const [count, megapixels, limit] = long ? [50, 50, 4096] : [16, 12, 400];
+  const [count, megapixels, limit] = long ? [50, 50, 4096] : [16, 8, 450];
   sayShort(t, '50 uploads of 50 MP at a limit of 4 GB');
   const data = temporaryFolder(t);
   // In a control group the server finds the limit by itself.
@@ -48,9 +49,7 @@ test.serial('uploads far beyond the memory limit end in 503s, and memory stays b
   const server = await startServing(t, { ...environment(data), ...limited }, throughGroup);
   const client = clientOf(server.url, data);
   const side = Math.round(Math.sqrt(megapixels * 1e6));
-  const picture = await sharp({ create: { width: side, height: side, channels: 3, background: '#c82840' } })
-    .jpeg()
-    .toBuffer();
+  const picture = await scene({ width: side, height: side });
   // As long as an upload may be: what follows the end of a picture is read by nobody.
   const upload = Buffer.concat([picture, Buffer.alloc(21e6 - picture.length)]);
   let slowest = 0;

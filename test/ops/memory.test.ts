@@ -1,20 +1,12 @@
 import test from 'ava';
 import { describeAllocator } from '../../src/config.ts';
-import { memoryLimit, ownMemory } from '../../src/ops/memory.ts';
+import { memoryLimit } from '../../src/ops/memory.ts';
 
 test('the limit is the one configured, else that of the control group, else a share of the machine', (t) => {
   t.deepEqual(memoryLimit(123, 50, 1000), { bytes: 123, from: 'CUTOUT_MEMORY_LIMIT' });
   t.deepEqual(memoryLimit('auto', 500, 1000), { bytes: 500, from: 'the control group' });
   // Both ways in which systems say that there is no limit.
   for (const none of [0, 2 ** 64]) t.is(memoryLimit('auto', none, 1000).bytes, 750);
-});
-
-test('own memory is what is resident without the pages of files', (t) => {
-  const before = ownMemory();
-  t.true(before > 10e6 && before <= process.memoryUsage.rss());
-  const buffer = Buffer.alloc(100e6, 1);
-  t.true(ownMemory() > before + 90e6);
-  t.is(buffer.length, 100e6);
 });
 
 test('the allocator is told by what the process was started with', (t) => {
