@@ -20,21 +20,25 @@ std::vector<float> weights_of(const Matte& matte, int side, ThreadPool& pool) {
 }  // namespace
 
 std::size_t feature_count(const DetectorShape& shape) {
-  return 2 * (static_cast<std::size_t>(shape.kinds) + static_cast<std::size_t>(shape.channels)) +
-         std::tuple_size_v<Statistics>;
+  return static_cast<std::size_t>(shape.kinds) + static_cast<std::size_t>(shape.channels) +
+         std::tuple_size_v<Statistics> + 2 * std::tuple_size_v<RegionStatistics>;
 }
 
 void join_features(const DetectorShape& shape, std::span<const float> heat,
-                   std::span<const float> deep, const Statistics& statistics, const Matte& matte,
+                   std::span<const float> deep, const Look& look, const Matte& matte,
                    ThreadPool& pool, std::span<float> features) {
   auto next = features.begin();
-  const std::vector<Pooled> kinds = pool_maps(heat, weights_of(matte, shape.heat_side, pool));
-  for (const Pooled& kind : kinds) *next++ = std::sqrt(std::max(kind.weighted_max, 0.0F));
-  for (const Pooled& kind : kinds) *next++ = std::sqrt(std::max(kind.max, 0.0F));
-  const std::vector<Pooled> maps = pool_maps(deep, weights_of(matte, shape.deep_side, pool));
-  for (const Pooled& map : maps) *next++ = map.weighted_mean;
-  for (const Pooled& map : maps) *next++ = map.mean;
-  std::copy(statistics.begin(), statistics.end(), next);
+  for (const Pooled& kind : pool_maps(heat, weights_of(matte, shape.heat_side, pool))) {
+    *next++ = std::sqrt(std::max(kind.max, 0.0F));
+  }
+  for (const Pooled& map : pool_maps(deep, weights_of(matte, shape.deep_side, pool))) {
+    *next++ = map.mean;
+  }
+  next = std::copy(look.statistics.begin(), look.statistics.end(), next);
+  const Regions regions =
+      region_statistics(look.thumbnail, weights_of(matte, look.thumbnail.side, pool));
+  next = std::copy(regions.inside.begin(), regions.inside.end(), next);
+  std::copy(regions.outside.begin(), regions.outside.end(), next);
 }
 
 }  // namespace cutout

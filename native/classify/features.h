@@ -24,23 +24,28 @@ struct Matte {
   int height = 0;
 };
 
+/// What is known of a picture before its matte.
+struct Look {
+  Statistics statistics{};
+  Thumbnail thumbnail;
+};
+
 /// The numbers the head looks at, in this order:
 ///   1. for every kind, the square root of the largest probability times matte
-///   2. for every kind, the square root of the largest probability anywhere
-///   3. for every feature map, its mean under the matte
-///   4. for every feature map, its plain mean
-///   5. Statistics
+///   2. for every feature map, its mean under the matte
+///   3. Statistics of the picture
+///   4. RegionStatistics under the matte, then beside it
 std::size_t feature_count(const DetectorShape& shape);
 
 /// Writes them into `features`, which has feature_count(shape) places. `heat` and `deep` are the
-/// detector's outputs, `statistics` is already complete.
+/// detector's outputs.
 ///
 /// | limit   |                                                                   |
 /// |---------|-------------------------------------------------------------------|
 /// | values  | heat 0..1; deep finite; sizes as `shape` says                     |
 /// | threads | the matte's size over the pool, else the calling one; same bits   |
 void join_features(const DetectorShape& shape, std::span<const float> heat,
-                   std::span<const float> deep, const Statistics& statistics, const Matte& matte,
+                   std::span<const float> deep, const Look& look, const Matte& matte,
                    ThreadPool& pool, std::span<float> features);
 
 }  // namespace cutout

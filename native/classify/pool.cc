@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kLanes = 16;
 using Lanes = std::array<float, kLanes>;
 
-/// Sum of the weights below which a map counts as unweighted.
+/// Sum of the weights below which nothing is picked: every value counts alike.
 constexpr double kNoWeight = 1e-6;
 
 float total(const Lanes& lanes) {
@@ -25,52 +25,36 @@ float total(const Lanes& lanes) {
 float largest(const Lanes& lanes) { return *std::max_element(lanes.begin(), lanes.end()); }
 
 struct Sums {
-  Lanes weighted{};
-  Lanes plain{};
-  Lanes weighted_max{};
+  Lanes sum{};
   Lanes max{};
 };
 
 /// Whole groups of kLanes; the rest is the caller's.
 CUTOUT_SIMD void pool_groups(const float* __restrict values, const float* __restrict weights,
                              std::size_t groups, Sums& sums) {
-  Lanes weighted = sums.weighted;
-  Lanes plain = sums.plain;
-  Lanes weighted_max = sums.weighted_max;
+  Lanes sum = sums.sum;
   Lanes max = sums.max;
   for (std::size_t g = 0; g < groups; ++g) {
     for (std::size_t l = 0; l < kLanes; ++l) {
-      const float value = values[g * kLanes + l];
-      const float product = value * weights[g * kLanes + l];
-      weighted[l] += product;
-      plain[l] += value;
-      weighted_max[l] = product > weighted_max[l] ? product : weighted_max[l];
-      max[l] = value > max[l] ? value : max[l];
+      const float product = values[g * kLanes + l] * weights[g * kLanes + l];
+      sum[l] += product;
+      max[l] = product > max[l] ? product : max[l];
     }
   }
-  sums = {weighted, plain, weighted_max, max};
+  sums = {sum, max};
 }
 
 Pooled pool_one(const float* values, const float* weights, std::size_t n, double weight) {
   Sums sums;
-  sums.max.fill(values[0]);
-  sums.weighted_max.fill(values[0] * weights[0]);
+  sums.max.fill(values[0] * weights[0]);
   const std::size_t groups = n / kLanes;
   pool_groups(values, weights, groups, sums);
   for (std::size_t i = groups * kLanes; i < n; ++i) {
     const float product = values[i] * weights[i];
-    sums.weighted[0] += product;
-    sums.plain[0] += values[i];
-    sums.weighted_max[0] = std::max(sums.weighted_max[0], product);
-    sums.max[0] = std::max(sums.max[0], values[i]);
+    sums.sum[0] += product;
+    sums.max[0] = std::max(sums.max[0], product);
   }
-  Pooled pooled;
-  pooled.mean = total(sums.plain) / static_cast<float>(n);
-  pooled.weighted_mean =
-      weight < kNoWeight ? pooled.mean : total(sums.weighted) / static_cast<float>(weight);
-  pooled.weighted_max = largest(sums.weighted_max);
-  pooled.max = largest(sums.max);
-  return pooled;
+  return {total(sums.sum) / static_cast<float>(weight), largest(sums.max)};
 }
 
 double sum_of(std::span<const float> weights) {
@@ -79,37 +63,39 @@ double sum_of(std::span<const float> weights) {
   return sum;
 }
 
+/// Weights of 1 for a matte without a subject.
+std::vector<float> counted(std::span<const float> weights) {
+  if (sum_of(weights) >= kNoWeight) return {weights.begin(), weights.end()};
+  return std::vector<float>(weights.size(), 1.0F);
+}
+
 }  // namespace
 
 std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights) {
   const std::size_t n = weights.size();
-  const double weight = sum_of(weights);
+  const std::vector<float> used = counted(weights);
+  const double weight = sum_of(used);
   std::vector<Pooled> pooled(maps.size() / n);
   for (std::size_t m = 0; m < pooled.size(); ++m) {
-    pooled[m] = pool_one(maps.data() + m * n, weights.data(), n, weight);
+    pooled[m] = pool_one(maps.data() + m * n, used.data(), n, weight);
   }
   return pooled;
 }
 
 std::vector<Pooled> pool_maps_scalar(std::span<const float> maps, std::span<const float> weights) {
   const std::size_t n = weights.size();
-  const double weight = sum_of(weights);
+  const std::vector<float> used = counted(weights);
+  const double weight = sum_of(used);
   std::vector<Pooled> pooled(maps.size() / n);
   for (std::size_t m = 0; m < pooled.size(); ++m) {
     const std::span<const float> map = maps.subspan(m * n, n);
-    double weighted = 0;
-    double plain = 0;
-    pooled[m].weighted_max = map[0] * weights[0];
-    pooled[m].max = map[0];
+    double sum = 0;
+    pooled[m].max = map[0] * used[0];
     for (std::size_t i = 0; i < n; ++i) {
-      weighted += static_cast<double>(map[i]) * static_cast<double>(weights[i]);
-      plain += static_cast<double>(map[i]);
-      pooled[m].weighted_max = std::max(pooled[m].weighted_max, map[i] * weights[i]);
-      pooled[m].max = std::max(pooled[m].max, map[i]);
+      sum += static_cast<double>(map[i]) * static_cast<double>(used[i]);
+      pooled[m].max = std::max(pooled[m].max, map[i] * used[i]);
     }
-    pooled[m].mean = static_cast<float>(plain / static_cast<double>(n));
-    pooled[m].weighted_mean =
-        weight < kNoWeight ? pooled[m].mean : static_cast<float>(weighted / weight);
+    pooled[m].mean = static_cast<float>(sum / weight);
   }
   return pooled;
 }

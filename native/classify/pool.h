@@ -8,15 +8,14 @@ namespace cutout {
 
 /// What is known of one map under weights.
 struct Pooled {
-  float weighted_mean = 0;  // sum(weight * value) / sum(weight); the plain mean without any weight
-  float mean = 0;
-  float weighted_max = 0;  // max(weight * value)
-  float max = 0;
+  float mean = 0;  // sum(weight * value) / sum(weight)
+  float max = 0;   // max(weight * value)
 
   bool operator==(const Pooled&) const = default;
 };
 
-/// Pools every one of `maps.size() / weights.size()` dense maps that lie one after the other.
+/// Pools every one of `maps.size() / weights.size()` dense maps that lie one after the other. When
+/// no weight is above 0, every value counts alike.
 ///
 /// | limit     |                                                                            |
 /// |-----------|----------------------------------------------------------------------------|

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <vector>
 
 #include "core/simd.h"
 
@@ -16,106 +14,64 @@ namespace {
 constexpr int kSampleSide = 512;
 constexpr std::size_t kColours = 4096;
 constexpr int kFlatMost = 2;
+constexpr int kSmoothMost = 6;
 constexpr int kTextureLeast = 6;
 constexpr int kTextureMost = 60;
 constexpr int kEdgeOver = 96;
+constexpr int kSharpOver = 200;
 constexpr int kSaturatedOver = 100;
 constexpr int kGrayUnder = 6;
 constexpr int kNear = 16;
+constexpr int kHues = 6;
+constexpr int kWhole = 255;      // weight of a pixel that lies in a region altogether
+constexpr double kLeast = 2048;  // a region is at least one part of so many of the picture
 
 float& at(Statistics& statistics, Statistic which) {
   return statistics[static_cast<std::size_t>(which)];
 }
 
-std::uint8_t to_byte(float value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);
+float& at(RegionStatistics& statistics, RegionStatistic which) {
+  return statistics[static_cast<std::size_t>(which)];
 }
 
 /// Rows and columns of the outermost 2 %.
 int border_of(int side) { return std::max(1, side / 50); }
 
-/// Planes of bytes and what lies in them.
-struct Bytes {
-  std::vector<std::uint8_t> data;
-  std::size_t plane;
-  int side;
+/// Luma in whole numbers (weights of BT.601).
+CUTOUT_INLINE int luma_of(int r, int g, int b) { return (77 * r + 150 * g + 29 * b + 128) >> 8; }
 
-  Bytes(std::span<const float> planes, int given_side)
-      : data(planes.size()), plane(planes.size() / 3), side(given_side) {
-    std::transform(planes.begin(), planes.end(), data.begin(), to_byte);
-  }
+/// Which of the six hues; 0, red, for a gray.
+CUTOUT_INLINE int hue_of(int r, int g, int b, int most, int chroma) {
+  const bool red = most == r;
+  const bool green = most == g;
+  const int centre = red ? 0 : green ? 2 : 4;
+  const int lean = red ? g - b : green ? b - r : r - g;
+  const int hue = centre + (2 * lean >= chroma ? 1 : 0) - (2 * lean < -chroma ? 1 : 0);
+  return hue < 0 ? hue + kHues : hue;
+}
 
-  [[nodiscard]] const std::uint8_t* row(std::size_t channel, int y) const {
-    return data.data() + channel * plane +
-           static_cast<std::size_t>(y) * static_cast<std::size_t>(side);
-  }
-};
-
-/// What is counted pixel by pixel.
-struct Counts {
-  std::int64_t flat = 0;
-  std::int64_t texture = 0;
-  std::int64_t edge = 0;
-  std::int64_t saturated = 0;
-  std::int64_t gray = 0;
-  std::int64_t background = 0;
-  std::int64_t chroma = 0;        // sum of max - min
-  std::int64_t luma = 0;          // sum of the luma in 1/256
-  std::int64_t luma_squared = 0;  // of the luma in 1/4
-};
-
-/// Luma in 1/256 (weights of BT.601).
-inline int luma_of(int r, int g, int b) { return 77 * r + 150 * g + 29 * b; }
+std::size_t colour_of(int r, int g, int b) {
+  return static_cast<std::size_t>((r >> 4) << 8 | (g >> 4) << 4 | b >> 4);
+}
 
 struct Median {
   int value[3];
 };
 
-/// Counts over one row; `below` repeats the row where there is none.
-CUTOUT_SIMD void count_row(const std::uint8_t* __restrict r, const std::uint8_t* __restrict g,
-                           const std::uint8_t* __restrict b, const std::uint8_t* __restrict rb,
-                           const std::uint8_t* __restrict gb, const std::uint8_t* __restrict bb,
-                           int side, const Median& median, Counts& counts) {
-  int flat = 0;
-  int texture = 0;
-  int edge = 0;
-  int saturated = 0;
-  int gray = 0;
-  int background = 0;
-  int chroma = 0;
-  int luma = 0;
-  int luma_squared = 0;
+bool near_median(const Median& median, int r, int g, int b) {
+  return std::abs(r - median.value[0]) <= kNear && std::abs(g - median.value[1]) <= kNear &&
+         std::abs(b - median.value[2]) <= kNear;
+}
+
+CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t* __restrict g,
+                           const std::uint8_t* __restrict b, int side, const Median& median) {
+  int near = 0;
   for (int x = 0; x < side; ++x) {
-    const int right = x + 1 < side ? x + 1 : x;
-    const int across =
-        std::abs(r[x] - r[right]) + std::abs(g[x] - g[right]) + std::abs(b[x] - b[right]);
-    const int down = std::abs(r[x] - rb[x]) + std::abs(g[x] - gb[x]) + std::abs(b[x] - bb[x]);
-    const int step = across > down ? across : down;
-    flat += step <= kFlatMost ? 1 : 0;
-    texture += step >= kTextureLeast && step <= kTextureMost ? 1 : 0;
-    edge += step > kEdgeOver ? 1 : 0;
-    const int most = std::max(std::max(r[x], g[x]), b[x]);
-    const int least = std::min(std::min(r[x], g[x]), b[x]);
-    chroma += most - least;
-    saturated += most - least > kSaturatedOver ? 1 : 0;
-    gray += most - least < kGrayUnder ? 1 : 0;
-    const bool near = std::abs(r[x] - median.value[0]) <= kNear &&
-                      std::abs(g[x] - median.value[1]) <= kNear &&
-                      std::abs(b[x] - median.value[2]) <= kNear;
-    background += near ? 1 : 0;
-    const int value = luma_of(r[x], g[x], b[x]);
-    luma += value;
-    luma_squared += (value >> 6) * (value >> 6) >> 4;
+    near += (std::abs(r[x] - median.value[0]) <= kNear ? 1 : 0) &
+            (std::abs(g[x] - median.value[1]) <= kNear ? 1 : 0) &
+            (std::abs(b[x] - median.value[2]) <= kNear ? 1 : 0);
   }
-  counts.flat += flat;
-  counts.texture += texture;
-  counts.edge += edge;
-  counts.saturated += saturated;
-  counts.gray += gray;
-  counts.background += background;
-  counts.chroma += chroma;
-  counts.luma += luma;
-  counts.luma_squared += luma_squared;
+  return near;
 }
 
 bool in_border(int x, int y, int side, int border) {
@@ -124,35 +80,35 @@ bool in_border(int x, int y, int side, int border) {
 
 /// Calls visit(r, g, b) for every pixel of the border.
 template <typename Visit>
-void each_border_pixel(const Bytes& bytes, Visit&& visit) {
-  const int border = border_of(bytes.side);
-  for (int y = 0; y < bytes.side; ++y) {
-    const bool whole = y < border || y >= bytes.side - border;
-    const std::uint8_t* const r = bytes.row(0, y);
-    const std::uint8_t* const g = bytes.row(1, y);
-    const std::uint8_t* const b = bytes.row(2, y);
-    for (int x = 0; x < bytes.side; ++x) {
-      if (!whole && x == border) x = bytes.side - border;
+void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
+  const int border = border_of(thumbnail.side);
+  for (int y = 0; y < thumbnail.side; ++y) {
+    const bool whole = y < border || y >= thumbnail.side - border;
+    const std::uint8_t* const r = thumbnail.row(0, y);
+    const std::uint8_t* const g = thumbnail.row(1, y);
+    const std::uint8_t* const b = thumbnail.row(2, y);
+    for (int x = 0; x < thumbnail.side; ++x) {
+      if (!whole && x == border) x = thumbnail.side - border;
       visit(r[x], g[x], b[x]);
     }
   }
 }
 
-/// Lower median of each channel of the border, and how many pixels the border has.
-Median border_median(const Bytes& bytes, std::int64_t& pixels) {
-  std::vector<std::int64_t> histogram(3 * 256, 0);
+/// Each channel's value that the lower half of the border's pixels does not exceed.
+Median border_median(const Thumbnail& thumbnail, std::int64_t& pixels) {
+  std::vector<std::int64_t> counts(3 * 256, 0);
   pixels = 0;
-  each_border_pixel(bytes, [&](int r, int g, int b) {
-    ++histogram[static_cast<std::size_t>(r)];
-    ++histogram[256 + static_cast<std::size_t>(g)];
-    ++histogram[512 + static_cast<std::size_t>(b)];
+  each_border_pixel(thumbnail, [&](int r, int g, int b) {
+    ++counts[static_cast<std::size_t>(r)];
+    ++counts[static_cast<std::size_t>(256 + g)];
+    ++counts[static_cast<std::size_t>(512 + b)];
     ++pixels;
   });
   Median median{};
-  for (std::size_t c = 0; c < 3; ++c) {
+  for (int c = 0; c < 3; ++c) {
     std::int64_t seen = 0;
     for (int v = 0; v < 256; ++v) {
-      seen += histogram[c * 256 + static_cast<std::size_t>(v)];
+      seen += counts[static_cast<std::size_t>(256 * c + v)];
       if (seen * 2 >= pixels) {
         median.value[c] = v;
         break;
@@ -162,187 +118,426 @@ Median border_median(const Bytes& bytes, std::int64_t& pixels) {
   return median;
 }
 
-bool near_median(const Median& median, int r, int g, int b) {
-  return std::abs(r - median.value[0]) <= kNear && std::abs(g - median.value[1]) <= kNear &&
-         std::abs(b - median.value[2]) <= kNear;
-}
-
-std::size_t colour_of(int r, int g, int b) {
-  return static_cast<std::size_t>((r >> 4) << 8 | (g >> 4) << 4 | b >> 4);
-}
-
-/// Shares of the commonest colours and the entropy; takes the counts apart.
-void palette(std::vector<std::int64_t>& counts, double pixels, Statistics& statistics) {
-  double entropy = 0;
-  for (const std::int64_t count : counts) {
-    if (count == 0) continue;
-    const double share = static_cast<double>(count) / pixels;
-    entropy -= share * std::log2(share);
-  }
-  at(statistics, Statistic::kEntropy) = static_cast<float>(entropy / 12);
-  std::partial_sort(counts.begin(), counts.begin() + 16, counts.end(), std::greater<>());
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < 16; ++i) {
-    sum += counts[i];
-    const auto share = static_cast<float>(static_cast<double>(sum) / pixels);
-    if (i == 0) at(statistics, Statistic::kColour1) = share;
-    if (i == 3) at(statistics, Statistic::kColour4) = share;
-    if (i == 15) at(statistics, Statistic::kColour16) = share;
-  }
-}
-
 void describe_median(const Median& median, Statistics& statistics) {
   const auto [least, most] = std::minmax({median.value[0], median.value[1], median.value[2]});
   at(statistics, Statistic::kBorderLight) = static_cast<float>(least) / 255.0F;
   at(statistics, Statistic::kBorderDark) = 1.0F - static_cast<float>(most) / 255.0F;
 }
 
-/// Luma as the fast version squares it: in quarters, whole.
-double coarse_square(int luma) { return static_cast<double>((luma >> 6) * (luma >> 6) >> 4); }
+float share_of(std::int64_t part, double whole) {
+  return static_cast<float>(static_cast<double>(part) / whole);
+}
+
+/// Weighted sums over pixels; `weight` counts them.
+struct Sums {
+  std::int64_t weight = 0;
+  std::int64_t flat = 0;
+  std::int64_t smooth = 0;
+  std::int64_t texture = 0;
+  std::int64_t edge = 0;
+  std::int64_t sharp = 0;
+  std::int64_t chroma = 0;
+  std::int64_t saturated = 0;
+  std::int64_t gray = 0;
+  std::int64_t luma = 0;
+  std::int64_t luma_squared = 0;
+  std::int64_t hues[kHues] = {};
+  std::vector<std::int64_t> colours = std::vector<std::int64_t>(kColours, 0);
+};
+
+struct Row {
+  const std::uint8_t* r;
+  const std::uint8_t* g;
+  const std::uint8_t* b;
+};
+
+Row row_of(const Thumbnail& thumbnail, int y) {
+  return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
+}
+
+/// Adds one row but its last pixel, everything but the colours; `right` starts a pixel later,
+/// `below` is the next row (the same for the last).
+CUTOUT_SIMD void add_row(Row row, Row right, Row below, const std::uint8_t* __restrict weights,
+                         int n, Sums& sums) {
+  int weight = 0;
+  int flat = 0;
+  int smooth = 0;
+  int texture = 0;
+  int edge = 0;
+  int sharp = 0;
+  int chroma_sum = 0;
+  int saturated = 0;
+  int gray = 0;
+  int luma_sum = 0;
+  std::int64_t luma_squared = 0;
+  int red = 0;
+  int yellow = 0;
+  int green = 0;
+  int cyan = 0;
+  int blue = 0;
+  int magenta = 0;
+  for (int x = 0; x < n; ++x) {
+    const int r = row.r[x];
+    const int g = row.g[x];
+    const int b = row.b[x];
+    const int w = weights[x];
+    const int across =
+        std::abs(r - right.r[x]) + std::abs(g - right.g[x]) + std::abs(b - right.b[x]);
+    const int down = std::abs(r - below.r[x]) + std::abs(g - below.g[x]) + std::abs(b - below.b[x]);
+    const int step = across > down ? across : down;
+    const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
+    const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    const int chroma = most - least;
+    const int luma = luma_of(r, g, b);
+    const int hue = hue_of(r, g, b, most, chroma);
+    const int coloured = w * chroma;
+    weight += w;
+    flat += step <= kFlatMost ? w : 0;
+    smooth += step <= kSmoothMost ? w : 0;
+    texture += step >= kTextureLeast && step <= kTextureMost ? w : 0;
+    edge += step > kEdgeOver ? w : 0;
+    sharp += step > kSharpOver ? w : 0;
+    chroma_sum += coloured;
+    saturated += chroma > kSaturatedOver ? w : 0;
+    gray += chroma < kGrayUnder ? w : 0;
+    luma_sum += w * luma;
+    luma_squared += w * luma * luma;
+    red += hue == 0 ? coloured : 0;
+    yellow += hue == 1 ? coloured : 0;
+    green += hue == 2 ? coloured : 0;
+    cyan += hue == 3 ? coloured : 0;
+    blue += hue == 4 ? coloured : 0;
+    magenta += hue == 5 ? coloured : 0;
+  }
+  sums.weight += weight;
+  sums.flat += flat;
+  sums.smooth += smooth;
+  sums.texture += texture;
+  sums.edge += edge;
+  sums.sharp += sharp;
+  sums.chroma += chroma_sum;
+  sums.saturated += saturated;
+  sums.gray += gray;
+  sums.luma += luma_sum;
+  sums.luma_squared += luma_squared;
+  sums.hues[0] += red;
+  sums.hues[1] += yellow;
+  sums.hues[2] += green;
+  sums.hues[3] += cyan;
+  sums.hues[4] += blue;
+  sums.hues[5] += magenta;
+}
+
+/// Whole pixels less what is inside.
+Sums remainder(const Sums& all, const Sums& inside) {
+  Sums rest;
+  const auto less = [](std::int64_t whole, std::int64_t part) { return kWhole * whole - part; };
+  rest.weight = less(all.weight, inside.weight);
+  rest.flat = less(all.flat, inside.flat);
+  rest.smooth = less(all.smooth, inside.smooth);
+  rest.texture = less(all.texture, inside.texture);
+  rest.edge = less(all.edge, inside.edge);
+  rest.sharp = less(all.sharp, inside.sharp);
+  rest.chroma = less(all.chroma, inside.chroma);
+  rest.saturated = less(all.saturated, inside.saturated);
+  rest.gray = less(all.gray, inside.gray);
+  rest.luma = less(all.luma, inside.luma);
+  rest.luma_squared = less(all.luma_squared, inside.luma_squared);
+  for (std::size_t h = 0; h < kHues; ++h) rest.hues[h] = less(all.hues[h], inside.hues[h]);
+  std::transform(all.colours.begin(), all.colours.end(), inside.colours.begin(),
+                 rest.colours.begin(), less);
+  return rest;
+}
+
+/// Shares of the commonest colours and the entropy; takes the counts apart.
+void palette(std::vector<std::int64_t>& counts, double weight, RegionStatistics& statistics) {
+  double entropy = 0;
+  for (const std::int64_t count : counts) {
+    if (count == 0) continue;
+    const double share = static_cast<double>(count) / weight;
+    entropy -= share * std::log2(share);
+  }
+  at(statistics, RegionStatistic::kEntropy) = static_cast<float>(entropy / 12);
+  std::partial_sort(counts.begin(), counts.begin() + 16, counts.end(), std::greater<>());
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < 16; ++i) {
+    sum += counts[i];
+    if (i == 0) at(statistics, RegionStatistic::kColour1) = share_of(sum, weight);
+    if (i == 3) at(statistics, RegionStatistic::kColour4) = share_of(sum, weight);
+    if (i == 15) at(statistics, RegionStatistic::kColour16) = share_of(sum, weight);
+  }
+}
+
+RegionStatistics described(Sums sums) {
+  RegionStatistics statistics{};
+  const auto weight = static_cast<double>(sums.weight);
+  const auto set = [&](RegionStatistic which, std::int64_t part, double scale) {
+    at(statistics, which) = share_of(part, weight * scale);
+  };
+  set(RegionStatistic::kFlat, sums.flat, 1);
+  set(RegionStatistic::kSmooth, sums.smooth, 1);
+  set(RegionStatistic::kTexture, sums.texture, 1);
+  set(RegionStatistic::kEdge, sums.edge, 1);
+  set(RegionStatistic::kSharp, sums.sharp, 1);
+  set(RegionStatistic::kSaturation, sums.chroma, 255);
+  set(RegionStatistic::kSaturated, sums.saturated, 1);
+  set(RegionStatistic::kGray, sums.gray, 1);
+  set(RegionStatistic::kLightness, sums.luma, 255);
+  const double mean = static_cast<double>(sums.luma) / weight;
+  const double square = static_cast<double>(sums.luma_squared) / weight;
+  at(statistics, RegionStatistic::kContrast) =
+      static_cast<float>(std::sqrt(std::max(square - mean * mean, 0.0)) / 128);
+  for (std::size_t h = 0; h < kHues; ++h) {
+    statistics[static_cast<std::size_t>(RegionStatistic::kRed) + h] =
+        share_of(sums.hues[h], weight * 255);
+  }
+  palette(sums.colours, weight, statistics);
+  return statistics;
+}
+
+/// Steps of 1 / 255.
+std::uint8_t step_of(float weight) {
+  return static_cast<std::uint8_t>(std::clamp(weight, 0.0F, 1.0F) * kWhole + 0.5F);
+}
+
+/// Whether a region of this weight is large enough to be looked at.
+bool is_seen(std::int64_t weight, double pixels) {
+  return static_cast<double>(weight) * kLeast >= pixels * kWhole;
+}
 
 }  // namespace
+
+Thumbnail make_thumbnail(std::span<const float> planes, int side) {
+  Thumbnail thumbnail{side / 2, {}};
+  const auto n = static_cast<std::size_t>(thumbnail.side);
+  const auto stride = static_cast<std::size_t>(side);
+  thumbnail.planes.resize(3 * n * n);
+  const auto clamped = [](float value) { return std::clamp(value, 0.0F, 255.0F); };
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t y = 0; y < n; ++y) {
+      const float* const upper = planes.data() + (c * stride + 2 * y) * stride;
+      const float* const lower = upper + stride;
+      std::uint8_t* const to = thumbnail.planes.data() + (c * n + y) * n;
+      for (std::size_t x = 0; x < n; ++x) {
+        const float sum = clamped(upper[2 * x]) + clamped(upper[2 * x + 1]) +
+                          clamped(lower[2 * x]) + clamped(lower[2 * x + 1]);
+        to[x] = static_cast<std::uint8_t>(sum * 0.25F + 0.5F);
+      }
+    }
+  }
+  return thumbnail;
+}
 
 void alpha_statistics(ConstImageView rgba, Statistics& statistics) {
   const int rows = std::min(rgba.height, kSampleSide);
   const int columns = std::min(rgba.width, kSampleSide);
+  std::vector<std::size_t> offsets(static_cast<std::size_t>(columns));
+  for (std::size_t j = 0; j < offsets.size(); ++j) {
+    offsets[j] = j * static_cast<std::size_t>(rgba.width) / offsets.size() * 4 + 3;
+  }
   std::int64_t transparent = 0;
   std::int64_t soft = 0;
   for (int i = 0; i < rows; ++i) {
     const std::uint8_t* const row =
         rgba.row(static_cast<int>(static_cast<std::int64_t>(i) * rgba.height / rows));
-    for (int j = 0; j < columns; ++j) {
-      const std::int64_t x = static_cast<std::int64_t>(j) * rgba.width / columns;
-      const std::uint8_t alpha = row[x * 4 + 3];
+    for (const std::size_t offset : offsets) {
+      const std::uint8_t alpha = row[offset];
       transparent += alpha == 0 ? 1 : 0;
       soft += alpha != 0 && alpha != 255 ? 1 : 0;
     }
   }
   const double pixels = static_cast<double>(rows) * columns;
-  at(statistics, Statistic::kTransparent) =
-      static_cast<float>(static_cast<double>(transparent) / pixels);
-  at(statistics, Statistic::kSoft) = static_cast<float>(static_cast<double>(soft) / pixels);
+  at(statistics, Statistic::kTransparent) = share_of(transparent, pixels);
+  at(statistics, Statistic::kSoft) = share_of(soft, pixels);
 }
 
-void colour_statistics(std::span<const float> planes, int side, Statistics& statistics) {
-  const Bytes bytes(planes, side);
-  const auto pixels = static_cast<double>(bytes.plane);
+void border_statistics(const Thumbnail& thumbnail, Statistics& statistics) {
   std::int64_t border = 0;
-  const Median median = border_median(bytes, border);
+  const Median median = border_median(thumbnail, border);
   std::int64_t uniform = 0;
-  each_border_pixel(bytes,
+  each_border_pixel(thumbnail,
                     [&](int r, int g, int b) { uniform += near_median(median, r, g, b) ? 1 : 0; });
-
-  Counts counts;
-  std::vector<std::int64_t> colours(kColours, 0);
-  for (int y = 0; y < side; ++y) {
-    const int below = std::min(y + 1, side - 1);
-    const std::uint8_t* const r = bytes.row(0, y);
-    const std::uint8_t* const g = bytes.row(1, y);
-    const std::uint8_t* const b = bytes.row(2, y);
-    count_row(r, g, b, bytes.row(0, below), bytes.row(1, below), bytes.row(2, below), side, median,
-              counts);
-    for (int x = 0; x < side; ++x) ++colours[colour_of(r[x], g[x], b[x])];
+  std::int64_t background = 0;
+  for (int y = 0; y < thumbnail.side; ++y) {
+    const Row row = row_of(thumbnail, y);
+    background += count_near(row.r, row.g, row.b, thumbnail.side, median);
   }
-
-  const auto share = [&](Statistic which, std::int64_t count) {
-    at(statistics, which) = static_cast<float>(static_cast<double>(count) / pixels);
-  };
-  share(Statistic::kFlat, counts.flat);
-  share(Statistic::kTexture, counts.texture);
-  share(Statistic::kEdge, counts.edge);
-  share(Statistic::kSaturated, counts.saturated);
-  share(Statistic::kGray, counts.gray);
-  share(Statistic::kBackground, counts.background);
-  palette(colours, pixels, statistics);
-  at(statistics, Statistic::kSaturation) =
-      static_cast<float>(static_cast<double>(counts.chroma) / pixels / 255);
-  at(statistics, Statistic::kBorderUniform) =
-      static_cast<float>(static_cast<double>(uniform) / static_cast<double>(border));
   describe_median(median, statistics);
-  const double mean = static_cast<double>(counts.luma) / pixels / 256;
-  const double square = static_cast<double>(counts.luma_squared) / pixels;
-  at(statistics, Statistic::kLightness) = static_cast<float>(mean / 255);
-  at(statistics, Statistic::kContrast) =
-      static_cast<float>(std::sqrt(std::max(square - mean * mean, 0.0)) / 128);
+  at(statistics, Statistic::kBorderUniform) = share_of(uniform, static_cast<double>(border));
+  at(statistics, Statistic::kBackground) =
+      share_of(background, static_cast<double>(thumbnail.side) * thumbnail.side);
 }
 
-void colour_statistics_scalar(std::span<const float> planes, int side, Statistics& statistics) {
-  const auto n = static_cast<std::size_t>(side);
-  const auto value = [&](std::size_t c, int x, int y) {
-    return static_cast<int>(
-        to_byte(planes[(c * n + static_cast<std::size_t>(y)) * n + static_cast<std::size_t>(x)]));
-  };
-  const auto average = [&](Statistic which, auto&& of) {
-    double sum = 0;
-    for (int y = 0; y < side; ++y) {
-      for (int x = 0; x < side; ++x) sum += static_cast<double>(of(x, y));
-    }
-    const double mean = sum / static_cast<double>(n * n);
-    at(statistics, which) = static_cast<float>(mean);
-    return mean;
-  };
-  const auto step = [&](int x, int y) {
-    int across = 0;
-    int down = 0;
-    for (std::size_t c = 0; c < 3; ++c) {
-      across += std::abs(value(c, x, y) - value(c, std::min(x + 1, side - 1), y));
-      down += std::abs(value(c, x, y) - value(c, x, std::min(y + 1, side - 1)));
-    }
-    return std::max(across, down);
-  };
-  const auto chroma = [&](int x, int y) {
-    const auto [least, most] = std::minmax({value(0, x, y), value(1, x, y), value(2, x, y)});
-    return most - least;
-  };
-  average(Statistic::kFlat, [&](int x, int y) { return step(x, y) <= kFlatMost; });
-  average(Statistic::kTexture,
-          [&](int x, int y) { return step(x, y) >= kTextureLeast && step(x, y) <= kTextureMost; });
-  average(Statistic::kEdge, [&](int x, int y) { return step(x, y) > kEdgeOver; });
-  average(Statistic::kSaturation, [&](int x, int y) { return chroma(x, y) / 255.0; });
-  average(Statistic::kSaturated, [&](int x, int y) { return chroma(x, y) > kSaturatedOver; });
-  average(Statistic::kGray, [&](int x, int y) { return chroma(x, y) < kGrayUnder; });
-
+void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics) {
+  const int side = thumbnail.side;
   Median median{};
-  std::vector<int> border;
   for (std::size_t c = 0; c < 3; ++c) {
-    border.clear();
+    std::vector<int> border;
     for (int y = 0; y < side; ++y) {
       for (int x = 0; x < side; ++x) {
-        if (in_border(x, y, side, border_of(side))) border.push_back(value(c, x, y));
+        if (in_border(x, y, side, border_of(side))) border.push_back(thumbnail.row(c, y)[x]);
       }
     }
     std::sort(border.begin(), border.end());
     median.value[c] = border[(border.size() - 1) / 2];
   }
-  describe_median(median, statistics);
-  const auto near = [&](int x, int y) {
-    return near_median(median, value(0, x, y), value(1, x, y), value(2, x, y));
-  };
-  average(Statistic::kBackground, near);
-  double uniform = 0;
+  std::int64_t border = 0;
+  std::int64_t uniform = 0;
+  std::int64_t background = 0;
   for (int y = 0; y < side; ++y) {
     for (int x = 0; x < side; ++x) {
-      if (in_border(x, y, side, border_of(side)) && near(x, y)) ++uniform;
+      const bool near = near_median(median, thumbnail.row(0, y)[x], thumbnail.row(1, y)[x],
+                                    thumbnail.row(2, y)[x]);
+      const bool outermost = in_border(x, y, side, border_of(side));
+      background += near ? 1 : 0;
+      border += outermost ? 1 : 0;
+      uniform += near && outermost ? 1 : 0;
     }
   }
-  at(statistics, Statistic::kBorderUniform) =
-      static_cast<float>(uniform / static_cast<double>(border.size()));
+  describe_median(median, statistics);
+  at(statistics, Statistic::kBorderUniform) = share_of(uniform, static_cast<double>(border));
+  at(statistics, Statistic::kBackground) = share_of(background, static_cast<double>(side) * side);
+}
 
-  std::vector<std::int64_t> colours(kColours, 0);
+Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights) {
+  const int side = thumbnail.side;
+  const auto n = static_cast<std::size_t>(side);
+  const std::vector<std::uint8_t> ones(n, 1);
+  std::vector<std::uint8_t> line(n);
+  Sums all;
+  Sums inside;
   for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x)
-      ++colours[colour_of(value(0, x, y), value(1, x, y), value(2, x, y))];
+    const auto from = weights.subspan(static_cast<std::size_t>(y) * n, n);
+    std::transform(from.begin(), from.end(), line.begin(), step_of);
+    const Row row = row_of(thumbnail, y);
+    const Row below = row_of(thumbnail, std::min(y + 1, side - 1));
+    const Row right{row.r + 1, row.g + 1, row.b + 1};
+    const int last = side - 1;  // has nothing to its right
+    const Row end{row.r + last, row.g + last, row.b + last};
+    const Row below_end{below.r + last, below.g + last, below.b + last};
+    add_row(row, right, below, ones.data(), last, all);
+    add_row(end, end, below_end, ones.data(), 1, all);
+    add_row(row, right, below, line.data(), last, inside);
+    add_row(end, end, below_end, line.data() + last, 1, inside);
+    for (std::size_t x = 0; x < n; ++x) {
+      const std::size_t colour = colour_of(row.r[x], row.g[x], row.b[x]);
+      ++all.colours[colour];
+      inside.colours[colour] += line[x];
+    }
   }
-  palette(colours, static_cast<double>(n * n), statistics);
-  const auto luma = [&](int x, int y) {
-    return luma_of(value(0, x, y), value(1, x, y), value(2, x, y));
+  const double pixels = static_cast<double>(side) * side;
+  Sums outside = remainder(all, inside);
+  Regions regions;
+  regions.inside = described(is_seen(inside.weight, pixels) ? inside : all);
+  regions.outside = described(is_seen(outside.weight, pixels) ? std::move(outside) : all);
+  return regions;
+}
+
+Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights) {
+  const int side = thumbnail.side;
+  const auto n = static_cast<std::size_t>(side);
+  const auto value = [&](std::size_t c, int x, int y) {
+    return static_cast<int>(thumbnail.row(c, std::min(y, side - 1))[std::min(x, side - 1)]);
   };
-  const double mean =
-      average(Statistic::kLightness, [&](int x, int y) { return luma(x, y) / 65280.0; });
-  const double square =
-      average(Statistic::kContrast, [&](int x, int y) { return coarse_square(luma(x, y)); });
-  at(statistics, Statistic::kContrast) =
-      static_cast<float>(std::sqrt(std::max(square - mean * mean * 255 * 255, 0.0)) / 128);
+  const auto weight_at = [&](int x, int y) {
+    return step_of(weights[static_cast<std::size_t>(y) * n + static_cast<std::size_t>(x)]) / 255.0;
+  };
+  double subject = 0;
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) subject += weight_at(x, y);
+  }
+  const double pixels = static_cast<double>(n * n);
+
+  // What every pixel counts for in a region: of the subject, or of the rest.
+  const auto described_under = [&](bool within) {
+    const double wanted = within ? subject : pixels - subject;
+    const bool whole = wanted * kLeast < pixels * (1 - 1e-12);
+    const double sum = whole ? pixels : wanted;
+    const auto mean = [&](auto&& of) {
+      double total = 0;
+      for (int y = 0; y < side; ++y) {
+        for (int x = 0; x < side; ++x) {
+          const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
+          total += w * static_cast<double>(of(x, y));
+        }
+      }
+      return total / sum;
+    };
+    const auto step = [&](int x, int y) {
+      int across = 0;
+      int down = 0;
+      for (std::size_t c = 0; c < 3; ++c) {
+        across += std::abs(value(c, x, y) - value(c, x + 1, y));
+        down += std::abs(value(c, x, y) - value(c, x, y + 1));
+      }
+      return std::max(across, down);
+    };
+    const auto chroma = [&](int x, int y) {
+      const auto [least, most] = std::minmax({value(0, x, y), value(1, x, y), value(2, x, y)});
+      return most - least;
+    };
+    const auto luma = [&](int x, int y) {
+      return luma_of(value(0, x, y), value(1, x, y), value(2, x, y));
+    };
+    // In sixths of a turn, red at 0.
+    const auto hue = [&](int x, int y) {
+      const double r = value(0, x, y);
+      const double g = value(1, x, y);
+      const double b = value(2, x, y);
+      const double d = chroma(x, y);
+      if (d == 0) return 0.0;
+      if (r >= g && r >= b) return (g - b) / d;
+      if (g >= b) return (b - r) / d + 2;
+      return (r - g) / d + 4;
+    };
+    RegionStatistics statistics{};
+    const auto set = [&](RegionStatistic which, double number) {
+      at(statistics, which) = static_cast<float>(number);
+    };
+    set(RegionStatistic::kFlat, mean([&](int x, int y) { return step(x, y) <= kFlatMost; }));
+    set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kSmoothMost; }));
+    set(RegionStatistic::kTexture, mean([&](int x, int y) {
+          return step(x, y) >= kTextureLeast && step(x, y) <= kTextureMost;
+        }));
+    set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeOver; }));
+    set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpOver; }));
+    set(RegionStatistic::kSaturation, mean([&](int x, int y) { return chroma(x, y) / 255.0; }));
+    set(RegionStatistic::kSaturated,
+        mean([&](int x, int y) { return chroma(x, y) > kSaturatedOver; }));
+    set(RegionStatistic::kGray, mean([&](int x, int y) { return chroma(x, y) < kGrayUnder; }));
+    const double light = mean(luma);
+    set(RegionStatistic::kLightness, light / 255);
+    set(RegionStatistic::kContrast,
+        std::sqrt(mean([&](int x, int y) { return std::pow(luma(x, y) - light, 2); })) / 128);
+    for (std::size_t h = 0; h < kHues; ++h) {
+      statistics[static_cast<std::size_t>(RegionStatistic::kRed) + h] =
+          static_cast<float>(mean([&](int x, int y) {
+            const double turned = std::floor(hue(x, y) + 0.5);
+            const bool same = static_cast<std::size_t>(turned < 0 ? turned + kHues : turned) == h;
+            return same ? chroma(x, y) / 255.0 : 0.0;
+          }));
+    }
+    std::vector<double> colours(kColours, 0);
+    for (int y = 0; y < side; ++y) {
+      for (int x = 0; x < side; ++x) {
+        const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
+        colours[colour_of(value(0, x, y), value(1, x, y), value(2, x, y))] += w / sum;
+      }
+    }
+    std::sort(colours.begin(), colours.end(), std::greater<>());
+    double entropy = 0;
+    double seen = 0;
+    for (std::size_t i = 0; i < kColours; ++i) {
+      if (colours[i] > 0) entropy -= colours[i] * std::log2(colours[i]);
+      seen += colours[i];
+      if (i == 0) set(RegionStatistic::kColour1, seen);
+      if (i == 3) set(RegionStatistic::kColour4, seen);
+      if (i == 15) set(RegionStatistic::kColour16, seen);
+    }
+    set(RegionStatistic::kEntropy, entropy / 12);
+    return statistics;
+  };
+  return {described_under(true), described_under(false)};
 }
 
 }  // namespace cutout

@@ -2,39 +2,84 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/image_view.h"
 
 namespace cutout {
 
+/// What the numbers below are counted in: the detector's picture at half its size, in bytes.
+struct Thumbnail {
+  int side = 0;
+  std::vector<std::uint8_t> planes;  // R, G, B, each side x side
+
+  [[nodiscard]] const std::uint8_t* row(std::size_t channel, int y) const {
+    const auto n = static_cast<std::size_t>(side);
+    return planes.data() + (channel * n + static_cast<std::size_t>(y)) * n;
+  }
+};
+
+/// Rounded means of 2 x 2 values of the planes R, G, B (0..255, `side` x `side`, what is outside
+/// clamped); an odd last row and column are left out.
+///
+/// | limit   |                 |
+/// |---------|-----------------|
+/// | side    | at least 8      |
+/// | threads | the calling one |
+Thumbnail make_thumbnail(std::span<const float> planes, int side);
+
 /// What a picture looks like as a whole, without knowing what it shows: every number in 0..1. A
-/// drawing has few, flat colours; a product often lies on one; a cut-out brings its own alpha.
+/// product often lies on one colour; a cut-out brings its own alpha.
 enum class Statistic : std::size_t {
   kTransparent,    // share of the source's pixels with alpha 0
   kSoft,           // with alpha 1..254
-  kFlat,           // pixels that differ from both the right and the lower one by at most 2 in all
-  kTexture,        // by 6 to 60
-  kEdge,           // by more than 96
-  kColour1,        // share of the commonest of 4096 colours
-  kColour4,        // of the four commonest
-  kColour16,       // of the sixteen commonest
-  kEntropy,        // of the 4096 colours, in shares of its maximum
-  kSaturation,     // mean of (max - min) / 255
-  kSaturated,      // share with max - min > 100
-  kGray,           // share with max - min < 6
   kBorderUniform,  // share of the outermost 2 % within 16 of its median in every channel
   kBorderLight,    // smallest channel of that median
   kBorderDark,     // 1 - its largest channel
   kBackground,     // share of the whole picture within 16 of that median
-  kLightness,      // mean of the luma
-  kContrast,       // standard deviation of the luma, in shares of 128
   kCount,
 };
 
 using Statistics = std::array<float, static_cast<std::size_t>(Statistic::kCount)>;
 
-/// Shares of transparent and of soft pixels: kTransparent and kSoft.
+/// What a part of a picture looks like, likewise: every number in 0..1. A drawing has few, flat
+/// colours. A pixel's step is the larger of what it differs from the right and from the lower one,
+/// summed over the channels; its chroma is its largest channel less its smallest.
+enum class RegionStatistic : std::size_t {
+  kFlat,        // share with a step of at most 2
+  kSmooth,      // at most 6
+  kTexture,     // 6 to 60
+  kEdge,        // more than 96
+  kSharp,       // more than 200
+  kColour1,     // share of the commonest of 4096 colours
+  kColour4,     // of the four commonest
+  kColour16,    // of the sixteen commonest
+  kEntropy,     // of the 4096 colours, in shares of its maximum
+  kSaturation,  // mean chroma / 255
+  kSaturated,   // share with a chroma of more than 100
+  kGray,        // of less than 6
+  kLightness,   // mean of the luma / 255
+  kContrast,    // standard deviation of the luma / 128
+  kRed,         // mean of the chroma / 255 of pixels with a hue within 30 degrees of red
+  kYellow,      // of yellow, and so on
+  kGreen,
+  kCyan,
+  kBlue,
+  kMagenta,
+  kCount,
+};
+
+using RegionStatistics = std::array<float, static_cast<std::size_t>(RegionStatistic::kCount)>;
+
+/// The subject and what lies beside it.
+struct Regions {
+  RegionStatistics inside{};
+  RegionStatistics outside{};
+};
+
+/// kTransparent and kSoft.
 ///
 /// | limit   |                                                                              |
 /// |---------|------------------------------------------------------------------------------|
@@ -43,17 +88,31 @@ using Statistics = std::array<float, static_cast<std::size_t>(Statistic::kCount)
 /// | threads | the calling one                                                              |
 void alpha_statistics(ConstImageView rgba, Statistics& statistics);
 
-/// All others, from the planes R, G, B (values 0..255, `side` x `side`) that the detector reads.
+/// The others.
 ///
-/// | limit   |                                                                              |
-/// |---------|------------------------------------------------------------------------------|
-/// | side    | at least 8                                                                   |
-/// | scratch | 4096 counts; 3 x 256 counts                                                  |
-/// | threads | the calling one; sums are of whole numbers, so the order does not matter     |
-/// | agreement | within 1e-5 of the scalar version                                          |
-void colour_statistics(std::span<const float> planes, int side, Statistics& statistics);
+/// | limit   |                                                                      |
+/// |---------|----------------------------------------------------------------------|
+/// | scratch | 3 x 256 counts                                                       |
+/// | threads | the calling one; counts are whole, so the order does not matter      |
+/// | exact   | the scalar version's numbers                                         |
+void border_statistics(const Thumbnail& thumbnail, Statistics& statistics);
+
+/// The definition, pixel by pixel.
+void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics);
+
+/// A pixel counts as much inside as `weights` says (side x side numbers in 0..1, taken in steps of
+/// 1 / 255), the rest of it outside. A region of less than 1 / 2048 of the picture is not looked
+/// at: the whole picture stands for it.
+///
+/// | limit     |                                                                      |
+/// |-----------|----------------------------------------------------------------------|
+/// | side      | 4 to 4096                                                            |
+/// | scratch   | 2 x 4096 counts, a row of weights                                    |
+/// | threads   | the calling one; sums are of whole numbers, so the order is free     |
+/// | agreement | within 1e-5 of the scalar version                                    |
+Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights);
 
 /// The definition, pixel by pixel in double precision.
-void colour_statistics_scalar(std::span<const float> planes, int side, Statistics& statistics);
+Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights);
 
 }  // namespace cutout

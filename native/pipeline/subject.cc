@@ -43,11 +43,11 @@ struct SubjectJob::State {
   ThreadPool& pool;
 
   std::atomic<bool> claimed{false};
-  std::mutex mutex;
-  std::condition_variable changed;
+  std::mutex mutex{};
+  std::condition_variable changed{};
   bool done = false;  // guarded by mutex
-  Status status;      // written before done
-  Statistics statistics{};
+  Status status{};    // written before done
+  Look look{};        // likewise
 
   /// True for the first who asks: that one runs it.
   bool claim() { return !claimed.exchange(true); }
@@ -73,9 +73,10 @@ struct SubjectJob::State {
 
   Status work() {
     CUTOUT_RETURN_IF_ERROR(token.check());
-    alpha_statistics(source, statistics);
+    alpha_statistics(source, look.statistics);
     fill();
-    colour_statistics(types.detector->input(slot), types.input.width, statistics);
+    look.thumbnail = make_thumbnail(types.detector->input(slot), types.input.width);
+    border_statistics(look.thumbnail, look.statistics);
     return types.detector->run(slot, token);
   }
 
@@ -121,7 +122,7 @@ Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
   const SubjectTypes& types = state_->types;
   features.resize(feature_count(types.shape));
   join_features(types.shape, types.detector->output(state_->slot, 0),
-                types.detector->output(state_->slot, 1), state_->statistics, matte, state_->pool,
+                types.detector->output(state_->slot, 1), state_->look, matte, state_->pool,
                 features);
   return {};
 }

@@ -4,9 +4,11 @@ import type { Image } from './kernels_addon.ts';
 
 /** native/classify as test/native/classify.cc opens it; `scalar` asks for the definition. */
 interface ClassifyAddon {
-  /** Weighted mean, mean, weighted maximum and maximum of each map. */
+  /** Mean and maximum of each map under the weights. */
   poolMaps(maps: Float32Array, weights: Float32Array, scalar: boolean): Float32Array;
   statistics(image: Image, planes: Float32Array, side: number, scalar: boolean): Float32Array;
+  /** Of the subject, then of the rest; weights are side / 2 squared. */
+  regions(planes: Float32Array, side: number, weights: Float32Array, scalar: boolean): Float32Array;
 }
 
 const addon = createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as ClassifyAddon;
@@ -29,72 +31,92 @@ test('maps are pooled like their definition, whatever their length', (t) => {
     const weights = floats(size, random);
     const fast = addon.poolMaps(maps, weights, false);
     const scalar = addon.poolMaps(maps, weights, true);
-    t.is(fast.length, 12);
-    for (let at = 0; at < 12; at++) {
+    t.is(fast.length, 6);
+    for (let at = 0; at < 6; at++) {
       const [a = Number.NaN, b = Number.NaN] = [fast[at], scalar[at]];
-      if (at % 4 < 2) t.true(Math.abs(a - b) < 4e-5, `mean ${at} of ${size}: ${a} ${b}`);
+      if (at % 2 === 0) t.true(Math.abs(a - b) < 4e-5, `mean ${at} of ${size}: ${a} ${b}`);
       else t.is(a, b);
     }
   }
 });
 
-test('weights pick what counts; without any the plain mean is taken', (t) => {
+test('weights pick what counts; without any everything does', (t) => {
   const maps = Float32Array.of(1, 2, 3, 10);
-  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), false)], [2.5, 4, 3, 10]);
-  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), false)], [4, 4, 0, 10]);
+  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), false)], [2.5, 3]);
+  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), false)], [4, 10]);
 });
 
-const NAMES = [
-  ...['transparent', 'soft', 'flat', 'texture', 'edge', 'colour1', 'colour4', 'colour16', 'entropy'],
-  ...['saturation', 'saturated', 'gray', 'borderUniform', 'borderLight', 'borderDark', 'background'],
-  ...['lightness', 'contrast'],
+const PICTURE = ['transparent', 'soft', 'borderUniform', 'borderLight', 'borderDark', 'background'] as const;
+const REGION = [
+  ...['flat', 'smooth', 'texture', 'edge', 'sharp', 'colour1', 'colour4', 'colour16', 'entropy'],
+  ...['saturation', 'saturated', 'gray', 'lightness', 'contrast'],
+  ...['red', 'yellow', 'green', 'cyan', 'blue', 'magenta'],
 ] as const;
 
-type Named = Record<(typeof NAMES)[number], number>;
+type Named<Names extends readonly string[]> = Record<Names[number], number>;
+type Colour = (x: number, y: number) => readonly number[];
 
-function statistics(
-  side: number,
-  colour: (x: number, y: number) => readonly number[],
-  alpha = 255,
-  scalar = false,
-): Named {
-  const planes = floats(3 * side * side, (at) => {
-    const pixel = at % (side * side);
-    return colour(pixel % side, Math.floor(pixel / side))[Math.floor(at / (side * side))] ?? Number.NaN;
-  });
-  const data = new Uint8Array(side * side * 4).fill(alpha);
-  const found = addon.statistics({ data, width: side, height: side, stride: side * 4 }, planes, side, scalar);
-  if (found.length !== NAMES.length) throw new Error(`${found.length} statistics`);
-  return Object.fromEntries(NAMES.map((name, at) => [name, found[at]])) as Named;
+function named<Names extends readonly string[]>(names: Names, values: Float32Array): Named<Names> {
+  if (values.length !== names.length) throw new Error(`${values.length} numbers`);
+  return Object.fromEntries(names.map((name, at) => [name, values[at]])) as Named<Names>;
 }
 
-test('statistics are those of their definition, pixel by pixel', (t) => {
-  const random = randoms(3);
-  const noise = () => [random() * 270 - 5, random() * 255, random() * 255];
-  const pictures: Record<string, (x: number, y: number) => readonly number[]> = {
-    noise,
+const planesOf = (side: number, colour: Colour) => {
+  const planes = new Float32Array(3 * side * side);
+  for (let at = 0; at < side * side; at++) {
+    for (const [c, value] of colour(at % side, Math.floor(at / side)).entries()) {
+      planes[c * side * side + at] = value;
+    }
+  }
+  return planes;
+};
+
+function statistics(side: number, colour: Colour, alpha = 255, scalar = false) {
+  const data = new Uint8Array(side * side * 4).fill(alpha);
+  const image = { data, width: side, height: side, stride: side * 4 };
+  return named(PICTURE, addon.statistics(image, planesOf(side, colour), side, scalar));
+}
+
+/** The picture's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
+function regions(side: number, colour: Colour, inside: (x: number, y: number) => number, scalar = false) {
+  const half = Math.floor(side / 2);
+  const weights = floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
+  const found = addon.regions(planesOf(side, colour), side, weights, scalar);
+  return {
+    inside: named(REGION, found.subarray(0, REGION.length)),
+    outside: named(REGION, found.subarray(REGION.length)),
+  };
+}
+
+/** Both versions have to see the same noise. */
+function frozen(colour: Colour): Colour {
+  const seen = new Map<string, readonly number[]>();
+  return (x, y) => {
+    const key = `${x} ${y}`;
+    const known = seen.get(key) ?? colour(x, y);
+    seen.set(key, known);
+    return known;
+  };
+}
+
+function pictures(random: () => number): Record<string, Colour> {
+  return {
+    noise: () => [random() * 270 - 5, random() * 255, random() * 255],
     slope: (x, y) => [x * 3.7, y * 2.1, 255 - x],
     stripes: (x) => (x % 4 < 2 ? [255, 0, 0] : [0, 255, 255]),
     flat: () => [200, 200, 200],
     'soft noise': (x) => [100 + random() * 20, 100 + x / 2, 90 + random() * 5],
   };
-  for (const [title, colour] of Object.entries(pictures)) {
-    for (const side of [8, 33, 64, 120]) {
-      // Both versions have to see the same noise.
-      const seen = new Map<string, readonly number[]>();
-      const same = (x: number, y: number) => {
-        const key = `${x} ${y}`;
-        const known = seen.get(key) ?? colour(x, y);
-        seen.set(key, known);
-        return known;
-      };
+}
+
+const SIDES = [8, 33, 64, 120] as const;
+
+test('statistics are those of their definition, pixel by pixel', (t) => {
+  for (const [title, colour] of Object.entries(pictures(randoms(3)))) {
+    for (const side of SIDES) {
+      const same = frozen(colour);
       const fast = statistics(side, same);
-      const scalar = statistics(side, same, 255, true);
-      for (const name of NAMES)
-        t.true(
-          Math.abs(fast[name] - scalar[name]) < 1e-5,
-          `${title} ${side} ${name}: ${fast[name]} ${scalar[name]}`,
-        );
+      t.deepEqual(fast, statistics(side, same, 255, true), `${title} ${side}`);
       t.true(
         Object.values(fast).every((value) => value >= 0 && value <= 1),
         title,
@@ -103,22 +125,74 @@ test('statistics are those of their definition, pixel by pixel', (t) => {
   }
 });
 
+test('what lies inside and outside is that of its definition, whatever the weights', (t) => {
+  const random = randoms(5);
+  const parts: Record<string, (x: number, y: number) => number> = {
+    any: () => random(),
+    half: (x) => (x % 8 < 4 ? 1 : 0),
+    everywhere: () => 1,
+    nowhere: () => 0,
+    corner: (x, y) => (x + y === 0 ? 1 : 0),
+  };
+  for (const [title, colour] of Object.entries(pictures(random))) {
+    for (const side of SIDES) {
+      for (const [part, inside] of Object.entries(parts)) {
+        const same = frozen(colour);
+        const weights = new Map<string, number>();
+        const fixed = (x: number, y: number) => {
+          const known = weights.get(`${x} ${y}`) ?? inside(x, y);
+          weights.set(`${x} ${y}`, known);
+          return known;
+        };
+        const fast = regions(side, same, fixed);
+        const scalar = regions(side, same, fixed, true);
+        for (const which of ['inside', 'outside'] as const) {
+          for (const name of REGION) {
+            const [a, b] = [fast[which][name], scalar[which][name]];
+            if (!(Math.abs(a - b) < 1e-5 && a >= 0 && a <= 1))
+              t.fail(`${title} ${side} ${part} ${which} ${name}: ${a} ${b}`);
+          }
+        }
+      }
+    }
+  }
+  t.pass();
+});
+
+test('each region is described by its own pixels', (t) => {
+  const found = regions(
+    64,
+    (x) => (x < 32 ? [255, 0, 0] : [0, 0, 255]),
+    (x) => (x < 16 ? 1 : 0),
+  );
+  t.like(found.inside, { colour1: 1, saturated: 1, red: 1, blue: 0, gray: 0 });
+  t.like(found.outside, { colour1: 1, saturated: 1, red: 0, blue: 1, gray: 0 });
+  t.true(Math.abs(found.inside.lightness - 77 / 255) < 0.01);
+  t.true(found.inside.edge > 0 && found.outside.edge === 0);
+});
+
+test('a region that is hardly there is not looked at: the whole picture stands for it', (t) => {
+  const colour: Colour = (x) => (x < 64 ? [250, 250, 250] : [10, 10, 10]);
+  const none = regions(128, colour, () => 0);
+  t.deepEqual(none.inside, none.outside);
+  const all = regions(128, colour, () => 1);
+  t.deepEqual(all.outside, all.inside);
+  t.true(Math.abs(all.inside.colour1 - 0.5) < 1e-6);
+});
+
 test('a drawing and a photograph differ in what they should', (t) => {
   const random = randoms(4);
-  const drawing = statistics(128, (x, y) =>
-    Math.hypot(x - 64, y - 64) < 40 ? [220, 30, 30] : [255, 255, 255],
-  );
-  const photo = statistics(128, (x, y) => [
-    90 + 40 * Math.sin(x / 9) + 30 * random(),
-    80 + y / 2 + 20 * random(),
-    70,
-  ]);
-  t.true(drawing.flat > 0.9 && photo.flat < 0.1);
+  const disc: Colour = (x, y) => (Math.hypot(x - 64, y - 64) < 40 ? [220, 30, 30] : [255, 255, 255]);
+  const noise = frozen((x, y) => [90 + 40 * Math.sin(x / 9) + 30 * random(), 80 + y / 2 + 20 * random(), 70]);
+  const drawing = regions(128, disc, () => 1).inside;
+  const photo = regions(128, noise, () => 1).inside;
+  t.true(drawing.flat > 0.9 && photo.flat < 0.2);
   t.true(drawing.texture < 0.1 && photo.texture > 0.5);
-  t.is(drawing.borderUniform, 1);
-  t.is(drawing.borderLight, 1);
-  t.true(drawing.colour4 > 0.99 && photo.colour4 < 0.5);
-  t.true(Math.abs(drawing.background - (1 - (Math.PI * 40 ** 2) / 128 ** 2)) < 0.01);
+  t.true(drawing.colour4 > 0.95 && photo.colour4 < 0.5);
+  const whole = statistics(128, disc);
+  t.is(whole.borderUniform, 1);
+  t.is(whole.borderLight, 1);
+  t.true(Math.abs(whole.background - (1 - (Math.PI * 40 ** 2) / 128 ** 2)) < 0.02);
 });
 
 test('alpha is counted at the source', (t) => {

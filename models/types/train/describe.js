@@ -1,4 +1,4 @@
-// Features as the server has them: the built addon with the detector and no head.
+// What the server has of a picture: the built addon with the network, the detector and no head.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -10,6 +10,9 @@ const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const modelsDir = process.env.CUTOUT_MODELS_DIR ?? path.join(root, 'data', 'models');
+
+/** Side of the network's input: its mattes only weigh what is told by, a quarter of the usual pixels is enough. */
+export const MATTE_SIDE = 512;
 
 export async function describer(threads = 1) {
   const observer = { notice: (text) => console.log(text), progress: () => {} };
@@ -23,16 +26,19 @@ export async function describer(threads = 1) {
     queueLimit: 100,
     idleReleaseMs: 0,
   });
-  const detector = await ensureNetwork(SUBJECT_DETECTOR, {
-    modelsDir,
-    pull: false,
-    device: 'cpu',
-    role: 'detector',
-    observer,
-  });
-  const info = await engine.loadSubjectTypes({ detector });
+  const place = { modelsDir, pull: false, device: 'cpu', observer };
+  const network = await ensureNetwork('isnet', { ...place, precision: 'int8' });
+  await engine.load({ ...network, width: MATTE_SIDE, height: MATTE_SIDE });
+  const detector = await ensureNetwork(SUBJECT_DETECTOR, { ...place, role: 'detector' });
+  await engine.loadSubjectTypes({ detector });
   return {
-    features: info.features,
+    /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `picture` has that size too, and loses its colours. */
+    matte: async (picture) => {
+      const { width, height } = picture;
+      await engine.matte(picture, { network: 'isnet', width, height, hiddenColour: 'clear', refine: 'off' });
+      return Uint8Array.from({ length: width * height }, (_, at) => picture.data[at * 4 + 3]);
+    },
+    /** The head's features (native/classify/features.h). */
     describe: async (picture, matte) => (await engine.describe(picture, { matte })).features,
     close: () => engine.close(0),
   };

@@ -1,63 +1,68 @@
-// node models/types/train/extract.js PHOTOS CACHE [SECONDS] [MATTES]
-// Features of every training photo and of what augmentation makes of it, by the product's own native code, into
-// the folder CACHE: one file a photo, written once, so that a run that is ended goes on where it was.
-// MATTES: a folder of <type>__<file>.u16, 1024 x 1024 mattes of 16 bits the network made; without one for a photo
-// its own alpha counts, else a rough one.
+// node models/types/train/extract.js DATA CACHE [SECONDS]
+// Features of every training photo (DATA/types) and of what augmentation makes of it, and of the photos in
+// heldout.csv, by the product's own native code under the network's own mattes, into the folder CACHE: one file a
+// photo, written once, so that a run that is ended goes on where it was.
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
+import { mattes } from './mattes.js';
 import {
   cropBox,
   cropped,
+  featuresFile,
   gray,
+  heldOutPhotos,
+  isCutOut,
   load,
   mirrored,
-  networkMatte,
   over,
-  ownMatte,
-  roughMatte,
   seeded,
   tinted,
   trainingPhotos,
 } from './pictures.js';
 
-const [photos, cache, seconds = '1e9', mattes] = process.argv.slice(2);
+const [data, cache, seconds = '1e9'] = process.argv.slice(2);
 const until = Date.now() + Number(seconds) * 1000;
 mkdirSync(cache, { recursive: true });
+const { describe, matte, close } = await describer();
+const matteOf = mattes(path.join(cache, 'mattes'), matte);
 
-/** What is made of one photo: [picture, matte] each. */
-function variants(picture, matte, random) {
-  const centre = matte ?? roughMatte('centre', random);
-  const changed = (from) => {
+/** What is made of one photo: [picture, matte] each, first the photo as it is. */
+async function variants(picture, name, { augment }) {
+  const random = seeded(name);
+  const under = await matteOf(picture, `${name}.plain`);
+  const plain = [[picture, under]];
+  if (!augment) return plain;
+  const changed = (from, its) => {
     const box = cropBox(random);
-    return [mirrored(cropped(tinted(from, random), box)), mirrored(cropped(matte ?? centre, box))];
+    return [mirrored(cropped(tinted(from, random), box)), mirrored(cropped(its, box))];
   };
-  if (!ownMatte(picture))
-    return [[picture, centre], [gray(picture), matte ?? roughMatte('everywhere', random)], changed(picture)];
+  if (!isCutOut(picture)) return [...plain, [gray(picture), under], changed(picture, under)];
   const white = over(picture, [255, 255, 255]);
-  const colour = [random(), random(), random()].map((value) => Math.floor(value * 256));
-  return [[picture, centre], [white, centre], [gray(white), centre], changed(over(picture, colour))];
+  const onWhite = await matteOf(white, `${name}.white`);
+  const ground = [random(), random(), random()].map((value) => Math.floor(value * 256));
+  return [...plain, [white, onWhite], [gray(white), onWhite], changed(over(picture, ground), onWhite)];
 }
 
-const { describe, close } = await describer();
 let done = 0;
-const all = trainingPhotos(photos);
-for (const { name, file } of all) {
-  const to = path.join(cache, `${name.replaceAll('/', '__')}.f32`);
+const all = [
+  ...heldOutPhotos(data).map((photo) => ({ ...photo, augment: false })),
+  ...trainingPhotos(data).map((photo) => ({ ...photo, augment: true })),
+];
+for (const { name, file, augment } of all) {
+  const to = featuresFile(cache, name);
   if (existsSync(to)) continue;
   if (Date.now() > until) break;
-  const picture = await load(file);
-  const matte = ownMatte(picture) ?? networkMatte(mattes, name);
   const rows = [];
-  for (const [each, under] of variants(picture, matte, seeded(name))) rows.push(await describe(each, under));
-  writeFileSync(`${to}.part`, Buffer.concat(rows.map((row) => Buffer.from(row.buffer))));
+  for (const [picture, under] of await variants(await load(file), name, { augment })) {
+    rows.push(Buffer.from((await describe(picture, under)).buffer));
+  }
+  writeFileSync(`${to}.part`, Buffer.concat(rows));
   renameSync(`${to}.part`, to);
   done += 1;
   if (done % 100 === 0) console.log(`${done} photos`);
 }
 await close();
-const left = all.filter(
-  ({ name }) => !existsSync(path.join(cache, `${name.replaceAll('/', '__')}.f32`)),
-).length;
+const left = all.filter(({ name }) => !existsSync(featuresFile(cache, name))).length;
 console.log(`${left} photos left`);
 process.exitCode = left > 0 ? 3 : 0;

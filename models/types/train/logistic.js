@@ -4,8 +4,11 @@ const RATE = 0.05;
 /** As native/classify/head.cc clamps. */
 const MOST_SCALES = 8;
 
-/** Mean and 1 / standard deviation of every feature; `apply` brings a vector to that scale. */
-export function standardise(vectors) {
+/**
+ * Mean of every feature and `share` of 1 / its standard deviation (the smaller, the more a weight on it costs);
+ * `apply` brings a vector to that scale.
+ */
+export function standardise(vectors, share) {
   const n = vectors[0].length;
   const mean = new Float64Array(n);
   const square = new Float64Array(n);
@@ -15,7 +18,7 @@ export function standardise(vectors) {
       square[i] += (vector[i] * vector[i]) / vectors.length;
     }
   }
-  const scale = Float64Array.from(mean, (m, i) => 1 / Math.sqrt(Math.max(square[i] - m * m, 1e-6)));
+  const scale = Float64Array.from(mean, (m, i) => share(i) / Math.sqrt(Math.max(square[i] - m * m, 1e-6)));
   const apply = (vector) =>
     Float64Array.from(vector, (value, i) =>
       Math.min(MOST_SCALES, Math.max(-MOST_SCALES, (value - mean[i]) * scale[i])),
@@ -78,10 +81,15 @@ function addSlopes({ values, labels, shares, weights, types, width }, slopes) {
   for (let at = 0; at < labels.length; at++) {
     const from = at * width;
     for (let type = 0; type < types; type++) {
-      let sum = 0;
+      // Two sums side by side: each waits for its own last addition only.
+      let [even, odd] = [0, 0];
       const row = type * width;
-      for (let i = 0; i < width; i++) sum += weights[row + i] * values[from + i];
-      logits[type] = sum;
+      for (let i = 0; i + 1 < width; i += 2) {
+        even += weights[row + i] * values[from + i];
+        odd += weights[row + i + 1] * values[from + i + 1];
+      }
+      if (width % 2 === 1) even += weights[row + width - 1] * values[from + width - 1];
+      logits[type] = even + odd;
     }
     const found = probabilities(logits);
     for (let type = 0; type < types; type++) {

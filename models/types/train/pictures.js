@@ -1,34 +1,47 @@
 // Pictures for training, and what is done to them: the kind of subject must not be told by the source's habits.
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
 
-/** Photos of one type from one set beyond these are left out: a hundred more of the same say little. */
-const MOST_OF_A_SET = 120;
+const tableOf = (file) => {
+  const [, ...rows] = readFileSync(file, 'utf8').trim().split('\n');
+  return rows;
+};
 
-/** Photos in all: their features take a few minutes, and more of the same sets add little. */
-const MOST = 800;
+/** Photos of one type from one source beyond these are left out: more of the same say little. */
+const MOST_OF_A_SOURCE = 60;
 
-/** At most MOST_OF_A_SET photos of each type and set, in an order that mixes them and is always the same. */
-export function trainingPhotos(folder) {
-  const [, ...rows] = readFileSync(path.join(folder, 'manifest.csv'), 'utf8').trim().split('\n');
-  const photos = rows.map((row) => {
+/**
+ * Photos of DATA/types in an order that mixes them and is always the same. A source is a set, and in the set of many
+ * unlike kinds one kind.
+ */
+export function trainingPhotos(data) {
+  const photos = tableOf(path.join(data, 'types', 'manifest.csv')).map((row) => {
     // Quotes stand in the last column only.
     const columns = row.split(',');
     const [name, type, set] = columns;
     const [kind] = columns.slice(13);
-    return { name, file: path.join(folder, name), type, set, kind, order: seeded(name)() };
+    const source = set === 'caltech101' ? `${set} ${kind}` : set;
+    return { name, file: path.join(data, 'types', name), type, set, source, order: seeded(name)() };
   });
   photos.sort((a, b) => a.order - b.order);
   const taken = new Map();
-  const kept = photos.filter(({ type, set }) => {
-    const key = `${type} ${set}`;
+  return photos.filter(({ type, source }) => {
+    const key = `${type} ${source}`;
     taken.set(key, (taken.get(key) ?? 0) + 1);
-    return taken.get(key) <= MOST_OF_A_SET;
+    return taken.get(key) <= MOST_OF_A_SOURCE;
   });
-  return kept.slice(0, MOST);
 }
+
+/** The photos labelled by eye, which nothing is trained or tuned on. */
+export const heldOutPhotos = (data) =>
+  tableOf(new URL('heldout.csv', import.meta.url)).map((row) => {
+    const [name, type] = row.split(',');
+    return { name, file: path.join(data, name), type, set: name.split('/')[0] };
+  });
+
+export const featuresFile = (cache, name) => path.join(cache, `${name.replaceAll('/', '__')}.f32`);
 
 /** Numbers in 0..1 that are the same in every run for the same text. */
 export function seeded(text) {
@@ -42,70 +55,56 @@ export function seeded(text) {
 /** Largest side a picture is worked on with: the detector reads 512. */
 const LARGEST_SIDE = 512;
 
-export async function load(file) {
-  const { data, info } = await sharp(file, { failOn: 'none' })
-    .autoOrient()
-    .toColourspace('srgb')
-    .ensureAlpha()
-    .resize(LARGEST_SIDE, LARGEST_SIDE, { fit: 'inside', withoutEnlargement: true })
-    .raw()
-    .toBuffer({ resolveWithObject: true });
-  return {
-    data: new Uint8Array(data.buffer, data.byteOffset, data.length),
-    width: info.width,
-    height: info.height,
-  };
+const rgba = async (image) => {
+  const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
+  const { width, height } = info;
+  return { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
+};
+
+export const load = (file) =>
+  rgba(
+    sharp(file, { failOn: 'none' })
+      .autoOrient()
+      .toColourspace('srgb')
+      .ensureAlpha()
+      .resize(LARGEST_SIDE, LARGEST_SIDE, { fit: 'inside', withoutEnlargement: true }),
+  );
+
+/** The picture as a square. */
+export const stretched = ({ data, width, height }, side) =>
+  rgba(
+    sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, {
+      fit: 'fill',
+      kernel: 'linear',
+    }),
+  );
+
+/** Whether the picture brings an alpha to speak of. */
+export function isCutOut({ data }) {
+  for (let at = 3; at < data.length; at += 4) if (data[at] < 128) return true;
+  return false;
 }
 
-/** The picture's own alpha as a matte; undefined where it has none to speak of. */
-export function ownMatte({ data, width, height }) {
-  const alpha = Float32Array.from({ length: width * height }, (_, at) => data[at * 4 + 3] / 255);
-  return alpha.some((value) => value < 0.5) ? { data: alpha, width, height } : undefined;
-}
-
-/** A matte the network made, kept as <folder>/<name>.u16: a square of 16-bit values. Undefined without one. */
-export function networkMatte(folder, name) {
-  const file = folder && path.join(folder, `${name.replaceAll('/', '__')}.u16`);
-  if (!file || !existsSync(file)) return undefined;
-  const bytes = readFileSync(file);
-  const side = Math.sqrt(bytes.length / 2);
-  const data = Float32Array.from({ length: side * side }, (_, at) => bytes.readUInt16LE(at * 2) / 65535);
-  return { data, width: side, height: side };
-}
-
-const SIDE = 64;
-
-/** A matte nobody made: everywhere, or a soft ellipse about the middle. The head must do with any. */
-export function roughMatte(kind, random) {
-  const [cx, cy] = [0.4 + 0.2 * random(), 0.45 + 0.15 * random()];
-  const [rx, ry] = [0.3 + 0.25 * random(), 0.3 + 0.25 * random()];
-  const data = Float32Array.from({ length: SIDE * SIDE }, (_, at) => {
-    if (kind === 'everywhere') return 1;
-    const x = ((at % SIDE) + 0.5) / SIDE;
-    const y = (Math.floor(at / SIDE) + 0.5) / SIDE;
-    return Math.min(1, Math.max(0, (1.1 - Math.hypot((x - cx) / rx, (y - cy) / ry)) * 5));
-  });
-  return { data, width: SIDE, height: SIDE };
-}
-
+/** `change` gives the colour of a pixel, and its alpha if that changes too. */
 function eachPixel({ data, width, height }, change) {
-  const result = new Uint8Array(data.length);
-  for (let at = 0; at < data.length; at += 4) result.set(change(data.subarray(at, at + 4)), at);
+  const result = Uint8Array.from(data);
+  for (let at = 0; at < data.length; at += 4) {
+    result.set(change(data[at], data[at + 1], data[at + 2], data[at + 3]), at);
+  }
   return { data: result, width, height };
 }
 
 export const gray = (picture) =>
-  eachPixel(picture, ([r, g, b, a]) => {
+  eachPixel(picture, (r, g, b) => {
     const luma = 0.299 * r + 0.587 * g + 0.114 * b;
-    return [luma, luma, luma, a];
+    return [luma, luma, luma];
   });
 
 /** Another light: a gain for each channel. */
 export function tinted(picture, random) {
-  const gains = [0, 0, 0].map(() => 0.75 + 0.5 * random());
-  return eachPixel(picture, (pixel) =>
-    [0, 1, 2, 3].map((c) => (c < 3 ? Math.min(255, pixel[c] * gains[c]) : pixel[c])),
-  );
+  const [red, green, blue] = [0, 0, 0].map(() => 0.75 + 0.5 * random());
+  const lit = (value) => Math.min(255, value);
+  return eachPixel(picture, (r, g, b) => [lit(r * red), lit(g * green), lit(b * blue)]);
 }
 
 export function mirrored({ data, width, height }) {
@@ -138,11 +137,10 @@ export function cropped({ data, width, height }, box) {
   return { data: result, width: w, height: h };
 }
 
-/** A cut-out laid over one colour, opaque then. */
-export function over(picture, colour) {
-  return eachPixel(picture, ([r, g, b, a]) => {
-    const [br, bg, bb] = colour;
+/** The picture laid over one colour, opaque then. */
+export function over(picture, [red, green, blue]) {
+  return eachPixel(picture, (r, g, b, a) => {
     const k = a / 255;
-    return [r * k + br * (1 - k), g * k + bg * (1 - k), b * k + bb * (1 - k), 255];
+    return [r * k + red * (1 - k), g * k + green * (1 - k), b * k + blue * (1 - k), 255];
   });
 }

@@ -1,0 +1,23 @@
+// Mattes of the network, kept in a folder: each is made once.
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { MATTE_SIDE } from './describe.js';
+import { over, stretched } from './pictures.js';
+
+/** What lies under transparent pixels for the network (native/image/network_input.h). */
+const GRAY = [128, 128, 128];
+
+/** Gives the matte of a picture, known as `name`, as values 0..1 in a square. */
+export function mattes(folder, make) {
+  mkdirSync(folder, { recursive: true });
+  return async (picture, name) => {
+    const file = path.join(folder, `${name.replaceAll('/', '__')}.u8`);
+    if (!existsSync(file)) {
+      const alpha = await make(await stretched(over(picture, GRAY), MATTE_SIDE));
+      writeFileSync(`${file}.part`, alpha);
+      renameSync(`${file}.part`, file);
+    }
+    const data = Float32Array.from(readFileSync(file), (value) => value / 255);
+    return { data, width: MATTE_SIDE, height: MATTE_SIDE };
+  };
+}
