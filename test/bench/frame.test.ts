@@ -153,22 +153,3 @@ test('every bench has a name of its own and says what it does', (t) => {
   for (const { command } of benches) t.regex(command.name, /^[a-z]+$/);
   t.notThrows(() => createProgram(benches, { out: { write: () => {} }, err: { write: () => {} } }));
 });
-
-test('generate draws pictures with their truth and a list of them', async (t) => {
-  const out = path.join(testFolder(t), 'pictures');
-  const told: string[] = [];
-  const sink = { write: (text: string) => told.push(text) };
-  const command = ['node', 'bench', 'generate', '--out', out, '--mp', '0.01', '--kinds', 'hair,crisp'];
-  await createProgram([], { out: sink, err: sink }).parseAsync(command);
-  const list = JSON.parse(readFileSync(path.join(out, 'pictures.json'), 'utf8')) as { name: string }[];
-  t.deepEqual(
-    list.map(({ name }) => name),
-    ['hair-1', 'crisp-1'],
-  );
-  t.is(told.length, 2);
-  for (const { name } of list) {
-    for (const part of ['images', 'alphas', 'foregrounds']) {
-      t.true(readFileSync(path.join(out, part, `${name}.png`)).length > 0, `${part} of ${name}`);
-    }
-  }
-});

@@ -282,6 +282,6 @@ test('`bench -- generate` writes a folder of pictures, alphas and foregrounds th
   );
   const list = JSON.parse(readFileSync(path.join(out, 'pictures.json'), 'utf8'));
   t.is(list.find(({ name }) => name === 'glass-7').sha256, hashOf(drawn));
-  t.throws(() => command('--out', out, '--kinds', 'clouds'), { message: /no kind clouds/ });
-  t.throws(() => command(), { message: /--out DIR is missing/ });
+  t.throws(() => command('--out', out, '--kinds', 'clouds'), { message: /'clouds' is invalid/ });
+  t.throws(() => command(), { message: /'--out <folder>' not specified/ });
 });

@@ -319,7 +319,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       t.is(alphaAt(picture.data, picture.width, 0, 0), 255);
       t.is(alphaAt(picture.data, picture.width, picture.width - 1, 0), 0);
     }
-    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 61, failed: 0, cancelled: 0 });
+    t.like(engine.stats(), { queued: 0, running: 0, done: 61, failed: 0, cancelled: 0 });
   });
 
   test('matte: values that are not numbers are ENGINE_MODEL, not an empty picture', async (t) => {
@@ -373,7 +373,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.false(engine.cancel(99), 'unknown');
     await running;
     t.false(engine.cancel(1), 'it is over');
-    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
+    t.like(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
   });
 
   test('cancel: a running job ends long before its run would', async (t) => {
@@ -392,7 +392,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.true(took < warmUpMs / 2);
     // The worker is free again, and the next run is whole.
     await engine.matte(2, picture, planFor(spec.name, picture));
-    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
+    t.like(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
   });
 
   test('deadline: a job that waited too long does not start', async (t) => {
@@ -573,7 +573,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await t.throwsAsync(waiting, { code: 'ENGINE_CANCELLED' });
     await t.throwsAsync(running, { code: 'ENGINE_CANCELLED' });
     await t.throwsAsync(late, { code: 'ENGINE_DEADLINE' });
-    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 0, failed: 1, cancelled: 2 });
+    t.like(engine.stats(), { queued: 0, running: 0, done: 0, failed: 1, cancelled: 2 });
   });
 
   test('close: lets running and waiting jobs finish, refuses new ones', async (t) => {
@@ -608,7 +608,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     for (const job of jobs) await t.throwsAsync(job, { code: 'ENGINE_CLOSED' });
     await Promise.all([patient, impatient]);
     t.true(performance.now() - asked < warmUpMs);
-    t.deepEqual(engine.stats(), { queued: 0, running: 0, done: 1, failed: 0, cancelled: 2 });
+    t.like(engine.stats(), { queued: 0, running: 0, done: 1, failed: 0, cancelled: 2 });
   });
 
   test('two engines at once keep apart', async (t) => {
