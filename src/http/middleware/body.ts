@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { koaBody } from 'koa-body';
 import { AppError, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memory.ts';
+import { Collected } from '../collected.ts';
 import type { Context, Middleware } from '../context.ts';
 import { onceEnded } from '../ended.ts';
 import { continueUpload } from '../expect.ts';
@@ -54,21 +55,24 @@ function settlePart(part: Part): void {
 }
 
 /** Collects a file in memory, or only counts it when it is a field that does not exist. */
-function sink(chunks: Buffer[] | undefined, limits: BodyLimits): Writable {
+function sink(file: Collected | undefined, limits: BodyLimits): Writable {
   let size = 0;
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
       size += chunk.length;
       if (size > limits.file) return done(limits.tooLarge());
-      chunks?.push(chunk);
+      file?.add(chunk);
       done();
     },
   });
 }
 
-/** A parser for one request, so that the chunks of its files belong to it alone. Nothing touches a disk. */
-function createParser(limits: BodyLimits) {
-  const chunks = new Map<unknown, Buffer[]>();
+/**
+ * A parser for one request, so that its files belong to it alone. Nothing touches a disk. `length`: bytes of the body, 0
+ * when nobody said.
+ */
+function createParser(limits: BodyLimits, length: number) {
+  const collected = new Map<unknown, Collected>();
   let field = '';
   const formidable: FormidableOptions = {
     maxFileSize: limits.file,
@@ -92,9 +96,10 @@ function createParser(limits: BodyLimits) {
     filename: () => 'upload',
     fileWriteStreamHandler: (file) => {
       if (!fileFields.has(field)) return sink(undefined, limits);
-      const collected: Buffer[] = [];
-      chunks.set(file, collected);
-      return sink(collected, limits);
+      const before = [...collected.values()].reduce((sum, { size }) => sum + size, 0);
+      const bytes = new Collected(Math.max(0, length - before), limits.file);
+      collected.set(file, bytes);
+      return sink(bytes, limits);
     },
   };
   const parse = koaBody({
@@ -108,16 +113,15 @@ function createParser(limits: BodyLimits) {
     queryString: { allowDots: false, depth: 0, duplicates: 'last' },
     formidable,
   });
-  return { parse, chunks };
+  return { parse, collected };
 }
 
-function uploads(files: object, chunks: ReadonlyMap<unknown, Buffer[]>): Map<string, UploadedFile> {
+function uploads(files: object, collected: ReadonlyMap<unknown, Collected>): Map<string, UploadedFile> {
   const result = new Map<string, UploadedFile>();
   for (const [name, value] of Object.entries(files)) {
     const file = Array.isArray(value) ? value.at(-1) : value;
-    const parts = chunks.get(file) ?? [];
-    const data = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
-    if (data.length === 0) continue;
+    const data = collected.get(file)?.take();
+    if (data === undefined || data.length === 0) continue;
     const original = file.originalFilename;
     result.set(name, { data, name: typeof original === 'string' && original !== '' ? original : undefined });
   }
@@ -180,16 +184,16 @@ function checkType(ctx: Context): 'none' | 'multipart' | 'text' {
 }
 
 /**
- * Memory that a body takes while it is read, as many times its length: its pieces, and they put together; of text, what
- * is parsed of it as well.
+ * Memory that a body takes while it is read, as many times its length: of text its pieces, they put together, and what is
+ * parsed of it.
  */
-const whileRead = { multipart: 2, text: 3 } as const;
+const whileRead = { multipart: 1, text: 3 } as const;
 /** A character of a form: itself, and the byte of a file that it may stand for in base64. */
 const bytesOfCharacter = 1.75;
 
-/** Bytes that are announced; of a body without a length, as many as it may have. */
+/** Bytes that are announced; of a body without a length, as many as it may take, a file being moved while it grows. */
 function announced(ctx: Context, kind: 'multipart' | 'text', limits: BodyLimits): number {
-  const most = kind === 'multipart' ? limits.file : limits.json;
+  const most = kind === 'multipart' ? 2 * limits.file : limits.json;
   const length = Number(ctx.get('Content-Length') || most);
   return Math.min(length, Math.max(3 * limits.file, limits.urlencoded));
 }
@@ -213,7 +217,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
   if (kind === 'none') return emptyForm;
   const hold = holdMemory(ctx, memory, whileRead[kind] * announced(ctx, kind, limits));
   continueUpload(ctx.req, ctx.res);
-  const { parse, chunks } = createParser(limits);
+  const { parse, collected } = createParser(limits, Number(ctx.get('Content-Length') || 0));
   try {
     await unlessAborted(
       parse(ctx as Parameters<typeof parse>[0], async () => {}),
@@ -225,7 +229,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
   const { body, files } = ctx.request;
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
-  const form = { text: textFields(Object.entries(body)), files: uploads(files ?? {}, chunks) };
+  const form = { text: textFields(Object.entries(body)), files: uploads(files ?? {}, collected) };
   const characters = [...form.text.values()].reduce((sum, text) => sum + text.length, 0);
   const bytes = [...form.files.values()].reduce((sum, { data }) => sum + data.length, 0);
   hold.resize(bytesOfCharacter * characters + bytes);
