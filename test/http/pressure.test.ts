@@ -10,6 +10,15 @@ function hold(service: Service): () => void {
   return release;
 }
 
+/** An upload that is never sent to its end: whoever answers did not wait for it. */
+const unfinished = ({ url, key }: Pick<Service, 'url' | 'key'>): Promise<Response> =>
+  fetch(`${url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': key, 'Content-Type': 'multipart/form-data; boundary=x' },
+    body: new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) }),
+    duplex: 'half',
+  } as RequestInit);
+
 test('past saturation a request is refused before its body is read', async (t) => {
   const service = await startService(t, { running: 1, workMs: 1000, waitMs: 500 });
   const release = hold(service);
@@ -19,14 +28,7 @@ test('past saturation a request is refused before its body is read', async (t) =
   accepted.push(service.post(picture));
   await eventually(() => service.admission.stats.waiting === 1);
 
-  // Never sent to its end: whoever answers did not wait for it.
-  const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
-  const refused = await fetch(`${service.url}/v1.0/cutout`, {
-    method: 'POST',
-    headers: { 'X-Api-Key': service.key, 'Content-Type': 'multipart/form-data; boundary=x' },
-    body: upload,
-    duplex: 'half',
-  } as RequestInit);
+  const refused = await unfinished(service);
   t.is(refused.status, 503);
   t.is(refused.headers.get('retry-after'), '2');
   t.is((await errorOf(t, refused)).code, 'service_unavailable');
@@ -65,13 +67,7 @@ test('an upload that memory has no room for is refused before it is read; a smal
     first.push(service.post(form({ image_file: large })));
     await eventually(() => service.engine.running === running, 30_000);
   }
-  const upload = new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) });
-  const refused = await fetch(`${service.url}/v1.0/cutout`, {
-    method: 'POST',
-    headers: { 'X-Api-Key': service.key, 'Content-Type': 'multipart/form-data; boundary=x' },
-    body: upload,
-    duplex: 'half',
-  } as RequestInit);
+  const refused = await unfinished(service);
   t.is(refused.status, 503);
   t.is(refused.headers.get('retry-after'), '2');
   t.regex((await errorOf(t, refused)).detail, /memory/);
