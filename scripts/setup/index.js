@@ -60,7 +60,7 @@ async function buildAddon({ tests }) {
         ),
     });
   await target('cutout', ['binding']);
-  if (tests) await target('cutout_test', ['test/native']);
+  if (tests) await target('cutout_test', ['test/native', 'test/stress']);
 }
 
 /**

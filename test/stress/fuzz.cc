@@ -410,9 +410,10 @@ void tell_type(Dice& dice, const Raw& raw, ThreadPool& pool) {
   const int side = dice.pick(8, 64);
   std::vector<float> planes(3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
   fill_network_input(padded.view, {side, side, {0, 0, 0}, {1, 1, 1}}, planes.data(), pool);
-  Statistics statistics{};
-  alpha_statistics(padded.view, statistics);
-  colour_statistics(planes, side, statistics);
+  Look look;
+  alpha_statistics(padded.view, look.statistics);
+  look.thumbnail = make_thumbnail(planes, side);
+  border_statistics(look.thumbnail, look.statistics);
   const DetectorShape shape{dice.pick(1, 9), dice.pick(1, 30), dice.pick(1, 9), dice.pick(1, 20)};
   const auto maps = [&](int count, int map_side, float most) {
     std::vector<float> values(static_cast<std::size_t>(count) *
@@ -428,7 +429,7 @@ void tell_type(Dice& dice, const Raw& raw, ThreadPool& pool) {
   std::vector<float> alpha = answer_of(dice, raw, width, height);
   for (float& value : alpha) value = std::clamp(value, 0.0F, 1.0F);
   std::vector<float> features(feature_count(shape));
-  join_features(shape, heat, deep, statistics, {alpha, width, height}, pool, features);
+  join_features(shape, heat, deep, look, {alpha, width, height}, pool, features);
 
   HeadWeights weights;
   weights.inputs = features.size();
