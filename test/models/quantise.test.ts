@@ -176,13 +176,15 @@ test('weights are stored as int8, each convolution between quantised values, not
   const kinds = graph.node.map((node) => node.opType);
   t.false(kinds.includes('Relu'));
   t.is(kinds.filter((kind) => kind === 'Conv').length, 5);
+  // The picture's three channels are four.
+  t.is(kinds.filter((kind) => kind === 'Pad').length, 1);
   // Five of weights, five of bias, five inputs, two of the addition, one of the steps; none around pooling,
   // enlarging and joining.
   t.is(kinds.filter((kind) => kind === 'DequantizeLinear').length, 18);
   t.is(kinds.filter((kind) => kind === 'QuantizeLinear').length, 7);
   const stored = graph.initializer.filter((tensor) => tensor.dataType === INT8 && tensor.dims.length === 4);
   t.deepEqual(stored.map((tensor) => tensor.dims.map(Number)).sort(), [
-    [4, 3, 3, 3],
+    [4, 4, 3, 3],
     [4, 4, 3, 3],
     [4, 4, 3, 3],
     [4, 4, 3, 3],
