@@ -1,5 +1,6 @@
 import type { Database, Sql } from '../store/database.ts';
 import { InDoubt, isUnavailable, StoreError } from '../store/error.ts';
+import { type Booked, balances, booked } from './booked.ts';
 import {
   dayOf,
   type Entry,
@@ -278,6 +279,16 @@ export class Ledger implements Reservations, Balances {
   async openReservations(): Promise<number> {
     const found = await this.#database.get<{ open: number }>('SELECT count(*) AS open FROM reservation');
     return found?.open ?? 0;
+  }
+
+  /** Credits granted, bought, adjusted and given back, of all accounts since the beginning. */
+  booked(): Promise<Booked[]> {
+    return booked(this.#database);
+  }
+
+  /** Credits that all accounts together have left. */
+  balances(): Promise<QuarterCredits> {
+    return balances(this.#database);
   }
 
   /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */

@@ -19,8 +19,11 @@ export function quarters(value: number): QuarterCredits {
 /** Throws RangeError unless a multiple of 0.25. */
 export const credits = (value: number): QuarterCredits => quarters(value * 4);
 
+/** As a plain number, for what draws curves. */
+export const toCredits = (amount: QuarterCredits): number => amount / 4;
+
 /** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (CONTRACT section 7.1). */
-export const formatCredits = (amount: QuarterCredits): string => String(amount / 4);
+export const formatCredits = (amount: QuarterCredits): string => String(toCredits(amount));
 
 /** Reads '10', '0.25', '+3', '-1.50'; undefined for anything that is not a multiple of 0.25. */
 export function parseCredits(text: string): QuarterCredits | undefined {

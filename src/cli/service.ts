@@ -2,7 +2,7 @@ import path from 'node:path';
 import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
-import { credits, formatCredits } from '../billing/price.ts';
+import { credits, formatCredits, toCredits } from '../billing/price.ts';
 import { type Config, describeAllocator } from '../config.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import { largestWork, previewSize } from '../cutout/demand.ts';
@@ -171,6 +171,10 @@ export async function runService(
       ready: () => health.phase === 'ready',
       results: () => results.stats,
       reservations: () => ledger.openReservations(),
+      balances: async () => toCredits(await ledger.balances()),
+      booked: async () =>
+        (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
+      unloads: () => resting?.stats.unloads ?? 0,
     });
     const local = await ensureLocalAccount({
       accounts,

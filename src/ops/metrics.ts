@@ -13,6 +13,13 @@ export interface Install {
   readonly onnxruntime: string;
 }
 
+/** Credits that came to accounts or left them otherwise than by being used. */
+export interface BookedCredits {
+  readonly kind: string;
+  readonly direction: 'in' | 'out';
+  readonly credits: number;
+}
+
 /** What is read at every scrape. Parts that are opened later, or not at all, are told of by `watch`. */
 export interface Sources {
   readonly ready: () => boolean;
@@ -33,6 +40,10 @@ export interface Sources {
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
+  /** Credits, not quarters. */
+  readonly balances: () => Promise<number>;
+  readonly booked: () => Promise<readonly BookedCredits[]>;
+  readonly unloads: () => number;
 }
 
 /** Seconds. From what a repeat takes to what a client waits for at most. */
@@ -216,6 +227,29 @@ export class Metrics {
     gauge('kept_results', 'Results kept for repeated requests.', () => sources.results?.().results);
     gauge('kept_results_bytes', 'Memory of kept results.', () => sources.results?.().bytes);
     gauge('open_reservations', 'Credits set aside for work under way.', () => sources.reservations?.());
+    gauge('balance_credits', 'What all accounts have left; the same on every node.', () =>
+      sources.balances?.(),
+    );
+    new Counter({
+      name: 'cutout_booked_credits_total',
+      help: 'Credits granted, bought, adjusted and given back, as the books have them; the same on every node.',
+      labelNames: ['kind', 'direction'],
+      registers,
+      async collect() {
+        const rows = await inTime(() => sources.booked?.());
+        this.reset();
+        for (const { kind, direction, credits } of rows ?? []) this.inc({ kind, direction }, credits);
+      },
+    });
+    new Counter({
+      name: 'cutout_network_unloads_total',
+      help: 'How often the network was dropped because nobody asked for it.',
+      registers,
+      collect() {
+        this.reset();
+        this.inc(sources.unloads?.() ?? 0);
+      },
+    });
     new Counter({
       name: 'cutout_engine_jobs_total',
       help: 'Jobs of the engine that ended, by how.',
@@ -232,7 +266,7 @@ export class Metrics {
 }
 
 /** A part that fails or hangs, a database for instance, takes its own value along and no other. */
-async function inTime(value: () => number | undefined | Promise<number>): Promise<number | undefined> {
+async function inTime<T>(value: () => T | Promise<T> | undefined): Promise<T | undefined> {
   const cancelled = new AbortController();
   try {
     const late = sleep(1000, undefined, { signal: cancelled.signal }).catch(() => undefined);

@@ -35,6 +35,11 @@ test('a running server tells its metrics and, until its end, its traces', async 
   t.is(seen.get('cutout_ready'), 1);
   t.is(seen.get('cutout_network_loads_total'), 1);
   t.is(seen.get('cutout_charges_total{payment="full"}'), 1);
+  // What the local account was given at its first start, less the picture.
+  const granted = seen.get('cutout_booked_credits_total{kind="grant",direction="in"}') ?? 0;
+  t.true(granted > 1);
+  t.is(seen.get('cutout_balance_credits'), granted - 1);
+  t.is(seen.get('cutout_network_unloads_total'), 0);
   t.true((seen.get('cutout_engine_jobs_total{outcome="done"}') ?? 0) >= 2);
   t.true((seen.get('cutout_memory_room_bytes') ?? 0) > 64e6);
   t.is(seen.get('cutout_admission_wait_seconds'), 0);

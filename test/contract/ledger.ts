@@ -337,6 +337,30 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await books.ledger.verify(), []);
   });
 
+  test('what was granted, bought, adjusted and given back is counted over all accounts', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    t.deepEqual(await books.ledger.booked(), []);
+    t.is(await books.ledger.balances(), quarters(0));
+    const [one, other] = [await accountWith(books, 10), await accountWith(books, 5)];
+    await books.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
+    await books.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
+    await books.ledger.post(other, { kind: 'adjust', amount: credits(-2) });
+    await books.ledger.post(one, { kind: 'adjust', amount: credits(0.5) });
+    for (const account of [one, other]) {
+      const charged = await reserve(books, account, full);
+      await charged.settle();
+      if (account === one) await books.ledger.refund(account, charged.id);
+    }
+    t.deepEqual(await books.ledger.booked(), [
+      { kind: 'adjust', direction: 'in', amount: credits(0.5) },
+      { kind: 'adjust', direction: 'out', amount: credits(2) },
+      { kind: 'grant', direction: 'in', amount: credits(15) },
+      { kind: 'purchase', direction: 'in', amount: credits(40) },
+      { kind: 'refund', direction: 'in', amount: credits(1) },
+    ]);
+    t.is(await books.ledger.balances(), credits(15 + 40 - 2 + 0.5 - 1));
+  });
+
   test('entries cannot be changed or deleted, not even by hand', async (t) => {
     const books = await testBooks(t, standardBilling, newPlace);
     await accountWith(books, 1);

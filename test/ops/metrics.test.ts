@@ -218,6 +218,9 @@ test('what is read at a scrape is told; what is not there has no value', async (
   t.is(seen.get('cutout_memory_room_bytes'), 4e9);
   t.is(seen.get('cutout_network_loads_total'), 1);
   t.is(seen.get('cutout_network_load_seconds'), 1.5);
+  t.is(seen.get('cutout_network_unloads_total'), 2);
+  t.is(seen.get('cutout_balance_credits'), 12.5);
+  t.is(seen.get('cutout_booked_credits_total{kind="grant",direction="in"}'), 50);
   t.true([...seen.keys()].some((name) => /^cutout_info\{.*precision="int8"/.test(name)));
   const empty = samplesOf(await new Metrics().text());
   t.false(empty.has('cutout_admission_running'));
@@ -227,12 +230,13 @@ test('what is read at a scrape is told; what is not there has no value', async (
 test('a part that fails or hangs takes only its own value along', async (t) => {
   for (const broken of [
     () => Promise.reject(new Error('no database')),
-    () => new Promise<number>(() => {}),
+    () => new Promise<never>(() => {}),
   ]) {
     const metrics = everyMetric();
-    metrics.watch({ reservations: broken });
+    metrics.watch({ reservations: broken, booked: broken });
     const seen = samplesOf(await metrics.text());
     t.false(seen.has('cutout_open_reservations'));
+    t.false([...seen.keys()].some((name) => name.startsWith('cutout_booked_credits_total')));
     t.is(seen.get('cutout_admission_waiting'), 2);
   }
 });

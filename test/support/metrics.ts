@@ -11,6 +11,9 @@ export function everyMetric(): Metrics {
     engine: () => ({ queued: 0, running: 1, done: 5, failed: 1, cancelled: 2, keptBytes: 6e8 }),
     results: () => ({ results: 1, bytes: 2, inFlight: 0 }),
     reservations: async () => 3,
+    balances: async () => 12.5,
+    booked: async () => [{ kind: 'grant', direction: 'in', credits: 50 }],
+    unloads: () => 2,
   });
   metrics.install({
     version: '1',

@@ -2,6 +2,7 @@ import { books } from './0001Books.ts';
 import { improve } from './0002Improve.ts';
 import { signIn } from './0003SignIn.ts';
 import { nodes } from './0004Nodes.ts';
+import { booked } from './0005Booked.ts';
 
 export interface Migration {
   readonly name: string;
@@ -10,4 +11,4 @@ export interface Migration {
 }
 
 /** In order; a step that was released is never edited, only followed by another. */
-export const migrations: readonly Migration[] = [books, improve, signIn, nodes];
+export const migrations: readonly Migration[] = [books, improve, signIn, nodes, booked];
