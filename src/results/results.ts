@@ -40,7 +40,7 @@ export class Results<T> {
 
   /** Names an image for `OnceRequest.content`. */
   get name(): ContentName {
-    return this.#store?.name ?? (() => '');
+    return this.#store?.name ?? (async () => '');
   }
 
   /** By what the books know a repeat of this call again; undefined where they need not. */
