@@ -1,9 +1,11 @@
-import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import fs, { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
-import { StoreError } from './error.ts';
+import { InDoubt, StoreError } from './error.ts';
+import { GroupSync } from './groupSync.ts';
 import { Turns } from './turns.ts';
 
 export interface SqliteOptions {
@@ -30,9 +32,17 @@ class Connection implements SchemaSql {
   readonly #sqlite: Sqlite.Database;
   /** By text: there are only as many as the program writes down. */
   readonly #statements = new Map<string, Statement>();
+  #wrote = false;
 
   constructor(sqlite: Sqlite.Database) {
     this.#sqlite = sqlite;
+  }
+
+  /** Whether anything may have been written since the last call. */
+  takeWrote(): boolean {
+    const wrote = this.#wrote;
+    this.#wrote = false;
+    return wrote;
   }
 
   async all<Row>(text: string, values: Values = {}): Promise<Row[]> {
@@ -48,6 +58,7 @@ class Connection implements SchemaSql {
   }
 
   async script(text: string): Promise<void> {
+    this.#wrote = true;
     this.#sqlite.exec(text);
   }
 
@@ -61,17 +72,27 @@ class Connection implements SchemaSql {
       statement = this.#sqlite.prepare(text);
       this.#statements.set(text, statement);
     }
+    this.#wrote ||= !statement.readonly;
     return statement;
   }
 }
 
-/** SQLite itself is synchronous; what waits here waits for a transaction of this process to end. */
+/**
+ * SQLite itself is synchronous; what waits here waits for a transaction of this process to end, and then for the disk: a
+ * commit writes to the log, and libuv's pool brings the log to the disk while others go on (docs/decisions/0170).
+ */
 class SqliteDatabase implements Database {
   readonly dialect = dialect;
   readonly name: string;
   readonly #sqlite: Sqlite.Database;
   readonly #connection: Connection;
   readonly #turns = new Turns();
+  /** SQLite's log, opened once more; it is there as soon as something was written. */
+  #log: number | undefined;
+  readonly #disk = new GroupSync(async () => {
+    this.#log ??= openSync(`${this.name}-wal`, 'r+');
+    await promisify(fs.fdatasync)(this.#log);
+  });
 
   constructor(sqlite: Sqlite.Database) {
     this.name = sqlite.name;
@@ -104,7 +125,11 @@ class SqliteDatabase implements Database {
   }
 
   async close(): Promise<void> {
+    // SQLite empties the log with the last connection, and does not return before that lasts.
     this.#sqlite.close();
+    if (this.#log === undefined) return;
+    await this.#disk.done().catch(() => {});
+    closeSync(this.#log);
   }
 
   #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>): Promise<T> {
@@ -122,12 +147,13 @@ class SqliteDatabase implements Database {
   }
 
   /** While another process has the database; SQLite's own way to wait would hold this whole thread up. */
-  #patiently<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turns.one(async () => {
+  async #patiently<T>(work: () => Promise<T>): Promise<T> {
+    const { result, wrote } = await this.#turns.one(async () => {
       const until = performance.now() + busyMilliseconds;
       for (;;) {
         try {
-          return await work();
+          this.#connection.takeWrote();
+          return { result: await work(), wrote: this.#connection.takeWrote() };
         } catch (error) {
           if (!isCode(error, 'SQLITE_BUSY', 'SQLITE_FULL')) throw error;
           if (isCode(error, 'SQLITE_FULL') || performance.now() > until) throw unavailable(error);
@@ -135,6 +161,18 @@ class SqliteDatabase implements Database {
         }
       }
     });
+    if (wrote) await this.#toDisk();
+    return result;
+  }
+
+  async #toDisk(): Promise<void> {
+    try {
+      await this.#disk.done();
+    } catch (error) {
+      throw unavailable(
+        new InDoubt(`the disk did not take it: ${(error as Error).message}`, { cause: error }),
+      );
+    }
   }
 }
 
@@ -150,8 +188,9 @@ const unavailable = (cause: Error) =>
 /**
  * Opens (or makes) the database, readable by its owner only.
  *
- * WAL with synchronous=FULL: a commit that returned survives `kill -9` (NORMAL would too) and a power cut
- * (NORMAL would not). docs/decisions/0055 has the cost.
+ * WAL: a commit survives `kill -9` as soon as it is in the log, and a power cut once that is on the disk. With
+ * synchronous=FULL SQLite would wait for the disk itself, and the whole thread with it; with NORMAL it does so only before
+ * it empties the log, and for the rest `SqliteDatabase` does (docs/decisions/0170).
  */
 export function openSqlite(options: SqliteOptions): Database {
   const { file, nativeBinding } = options;
@@ -163,7 +202,7 @@ export function openSqlite(options: SqliteOptions): Database {
     chmodSync(file, 0o600);
     sqlite = new Sqlite(file, { nativeBinding, timeout: busyMilliseconds });
     sqlite.pragma('journal_mode = WAL');
-    sqlite.pragma('synchronous = FULL');
+    sqlite.pragma('synchronous = NORMAL');
     sqlite.pragma('foreign_keys = ON');
     sqlite.pragma('trusted_schema = OFF');
     sqlite.pragma('busy_timeout = 0');

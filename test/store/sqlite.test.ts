@@ -1,7 +1,9 @@
-import { statSync, writeFileSync } from 'node:fs';
+import fs, { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
 import Sqlite from 'better-sqlite3';
+import { InDoubt } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { testStoreContract } from '../contract/store.ts';
@@ -26,10 +28,66 @@ test('the database and everything beside it is readable by its owner only', asyn
   }
 });
 
-test('commits are durable', async (t) => {
-  const { database } = await open(t);
+/** Stands in for fs.fdatasync until the test ends; `answer` is called by whoever lets the disk be done. */
+function withDisk(t: Cleanup, disk: (descriptor: number, answer: (error: Error | null) => void) => void) {
+  const real = fs.fdatasync;
+  const set = (fdatasync: unknown) => void Object.assign(fs, { fdatasync });
+  set(disk);
+  t.teardown(() => set(real));
+}
+
+test.serial('who writes waits for the disk, together with others; who reads does not', async (t) => {
+  const { dataDir, database } = await open(t);
   t.deepEqual(await database.get('PRAGMA journal_mode'), { journal_mode: 'wal' });
-  t.deepEqual(await database.get('PRAGMA synchronous'), { synchronous: 2 });
+  const log = statSync(path.join(dataDir, 'books.db-wal')).ino;
+  const waiting: (() => void)[] = [];
+  withDisk(t, (descriptor, answer) => {
+    t.is(fs.fstatSync(descriptor).ino, log);
+    waiting.push(() => answer(null));
+  });
+  const done: string[] = [];
+  const write = (id: string) =>
+    database
+      .transaction((sql) =>
+        sql.run('INSERT INTO account (id, name, created_at) VALUES (@id, @id, 0)', { id }),
+      )
+      .then(() => done.push(id));
+  const writing = [write('a'), write('b'), write('c')];
+  await setImmediate();
+  t.is(waiting.length, 1, 'of b and c only when the disk has taken a');
+  const rows = await database.all<{ id: string }>('SELECT id FROM account ORDER BY id');
+  t.deepEqual(
+    rows.map(({ id }) => id),
+    ['a', 'b', 'c'],
+  );
+  await t.throwsAsync(
+    database.transaction(async () => {
+      throw new Error('changed its mind');
+    }),
+  );
+  t.deepEqual(done, []);
+  waiting.shift()?.();
+  await writing[0];
+  await setImmediate();
+  t.is(waiting.length, 1, 'one time for b and c');
+  t.deepEqual(done, ['a']);
+  waiting.shift()?.();
+  await Promise.all(writing);
+  t.deepEqual(done.sort(), ['a', 'b', 'c']);
+  await database.snapshot((sql) => sql.all('SELECT id FROM account'));
+  t.is(waiting.length, 0);
+  withDisk(t, (_descriptor, answer) => answer(null));
+});
+
+test.serial('what the disk does not take is in doubt, and tried again with the next', async (t) => {
+  const { database } = await open(t);
+  let broken = true;
+  withDisk(t, (_descriptor, answer) => answer(broken ? new Error('EIO: i/o error, fdatasync') : null));
+  const remove = () => database.run('DELETE FROM console_link');
+  const error = await t.throwsAsync(remove(), { code: 'STORE_UNAVAILABLE' });
+  t.true(error?.cause instanceof InDoubt);
+  broken = false;
+  t.is(await remove(), 0);
 });
 
 test('a database that another process has for too long is unavailable, not broken', async (t) => {
