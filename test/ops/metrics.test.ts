@@ -228,10 +228,7 @@ test('what is read at a scrape is told; what is not there has no value', async (
 });
 
 test('a part that fails or hangs takes only its own value along', async (t) => {
-  for (const broken of [
-    () => Promise.reject(new Error('no database')),
-    () => new Promise<never>(() => {}),
-  ]) {
+  for (const broken of [() => Promise.reject(new Error('no database')), () => new Promise<never>(() => {})]) {
     const metrics = everyMetric();
     metrics.watch({ reservations: broken, booked: broken });
     const seen = samplesOf(await metrics.text());
