@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
-import { root } from '../fixtures/cli.ts';
+import { root, temporaryFolder } from '../fixtures/cli.ts';
 
 /** `src/{a,b}.ts` as both. */
 function expanded(text: string): string[] {
@@ -22,3 +23,35 @@ for (const file of ['docs/threat-model.md', 'docs/operations.md', 'SECURITY.md']
     t.true(all.length > 0);
     for (const one of all) t.true(existsSync(one), path.relative(root, one));
   });
+
+/** Proxies of docs/operations.md as their own programs read them; certificates apart, which are the reader's. */
+for (const { language, name, program, whole, args } of [
+  {
+    language: 'nginx',
+    name: 'nginx.conf',
+    program: existsSync('/usr/sbin/nginx') ? '/usr/sbin/nginx' : 'nginx',
+    whole: (block: string, folder: string) =>
+      `pid ${folder}/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n${block
+        .replace('443 ssl', '127.0.0.1:8443')
+        .replace(/^.*ssl_certificate.*$/m, '')}\n}\n`,
+    args: (file: string) => ['-t', '-q', '-c', file],
+  },
+  {
+    language: 'caddy',
+    name: 'Caddyfile',
+    program: 'caddy',
+    whole: (block: string) => block,
+    args: (file: string) => ['adapt', '--config', file],
+  },
+]) {
+  const there = spawnSync(program, language === 'nginx' ? ['-v'] : ['version']).status === 0;
+  (there ? test : test.skip)(`docs/operations.md: ${language} reads its configuration`, (t) => {
+    const text = readFileSync(path.join(root, 'docs/operations.md'), 'utf8');
+    const block = new RegExp(`^\\\`\\\`\\\`${language}\\n([\\s\\S]*?)^\\\`\\\`\\\`$`, 'm').exec(text)?.[1];
+    const folder = temporaryFolder(t);
+    const file = path.join(folder, name);
+    writeFileSync(file, whole(block ?? 'not there', folder));
+    const { status, stderr } = spawnSync(program, args(file), { encoding: 'utf8' });
+    t.is(status, 0, stderr);
+  });
+}
