@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { Pool } from 'undici';
+import { jsonLines } from './lib/child.ts';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { closedLoop, openLoop, type Sample, type Send } from './lib/load/generate.ts';
 import { type Summary, summarise } from './lib/load/summary.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
+import { childScript } from './lib/paths.ts';
 import { openPictures } from './lib/pictures.ts';
-import { quantile } from './lib/stats.ts';
+import { busyMs, processorMs } from './lib/server.ts';
+import { mean, quantile } from './lib/stats.ts';
 import { openTarget, type Target } from './lib/target.ts';
 
 interface OverloadOptions extends Shared {
@@ -15,19 +18,26 @@ interface OverloadOptions extends Shared {
   readonly size: string;
   readonly parallel: number;
   readonly factors: readonly number[];
+  readonly uploads: number;
 }
 
 export const command: BenchCommand = {
   name: 'overload',
   title: 'Overload',
   summary: 'what is served, how evenly, and whether health answers, at and far past saturation',
-  shared: { seconds: 50, target: true, images: true },
+  shared: { rounds: 1, seconds: 50, target: true, images: true },
   options: (command: Command) =>
     command
       .option('--mp <n>', 'megapixels of the upload', values.number, 1)
       .option('--size <size>', 'of the result', 'full')
       .option('--parallel <n>', 'callers of the closed loop that finds the saturating load', values.whole, 4)
-      .option('--factors <list>', 'open loops, as multiples of that', values.numbers, [1, 3]),
+      .option('--factors <list>', 'open loops, as multiples of that', values.numbers, [1, 3])
+      .option(
+        '--uploads <n>',
+        'files of 21 MB that arrive at once, as fast as they are taken',
+        values.whole,
+        16,
+      ),
   all: { full: {}, quick: { seconds: 20 } },
 };
 
@@ -41,9 +51,21 @@ export interface Stage {
   readonly summary: Summary;
   /** Milliseconds of every look at /health/ready. */
   readonly health: readonly number[];
+  /** While requests came; NaN of a server elsewhere. */
+  readonly cores: Cores;
+}
+
+/** How many cores were busy, on average. */
+export interface Cores {
+  readonly server: number;
+  /** This process: it asks, and shares the machine. */
+  readonly client: number;
+  /** Whatever else ran on the machine: what it took, the server did not have. */
+  readonly others: number;
 }
 
 const HEALTH_EVERY_MS = 50;
+const FLOOD_MEGABYTES = 21;
 
 /** Results a second of those that were there within the time that requests came. */
 export const goodputOf = (samples: readonly Sample[], seconds: number): number =>
@@ -75,35 +97,94 @@ async function watched<T>(url: string, work: () => Promise<T>): Promise<readonly
   }
 }
 
+/** What the cores did for the first `seconds` from now. */
+async function coresDuring(seconds: number, pid: number | undefined): Promise<Cores> {
+  const look = async () => {
+    const { user, system } = process.cpuUsage();
+    const server = pid === undefined ? Number.NaN : await processorMs(pid);
+    return { server, client: (user + system) / 1000, all: await busyMs() };
+  };
+  const before = await look();
+  await sleep(seconds * 1000);
+  const after = await look();
+  const of = (who: 'server' | 'client' | 'all') => (after[who] - before[who]) / (seconds * 1000);
+  const [server, client] = [of('server'), of('client')];
+  return { server, client, others: Math.max(0, of('all') - server - client) };
+}
+
+/** The same stage of several rounds as one. */
+export function joined(rounds: readonly Round[], seconds: number): Stage {
+  const [first] = rounds;
+  const samples = rounds.flatMap((round) => round.samples);
+  const cores = (who: keyof Cores) => mean(rounds.map((round) => round.cores[who]));
+  return {
+    name: first?.name ?? '',
+    offered: mean(rounds.map(({ offered }) => offered)),
+    goodput: goodputOf(samples, seconds) / rounds.length,
+    summary: summarise(samples),
+    health: rounds.flatMap(({ health }) => health),
+    cores: { server: cores('server'), client: cores('client'), others: cores('others') },
+  };
+}
+
+/** A stage, measured once. */
+export interface Round extends Pick<Stage, 'name' | 'offered' | 'health' | 'cores'> {
+  readonly samples: readonly Sample[];
+}
+
 async function stages(
-  { parallel, factors, seconds }: OverloadOptions,
+  { parallel, factors, seconds, rounds }: OverloadOptions,
   target: Target,
   send: Send,
   { progress }: Context,
 ): Promise<readonly Stage[]> {
-  const { address } = target;
-  progress(`closed loop, ${parallel} callers`);
-  const [closed, health] = await watched(address, () => closedLoop({ parallel, seconds }, send));
-  const peak = goodputOf(closed, seconds);
-  if (!(peak > 0)) throw new Error('no closed loop got a result');
-  const found: Stage[] = [
-    { name: `${parallel} callers`, offered: peak, goodput: peak, summary: summarise(closed), health },
-  ];
-  for (const factor of factors) {
-    progress(`open loop, ${factor} × ${peak.toFixed(2)} a second`);
-    const offered = factor * peak;
-    const plan = { perSecond: offered, seconds, arrivals: 'random', drainSeconds: 120 } as const;
-    const [samples, looks] = await watched(address, () => openLoop(plan, send));
-    const name = `${factor} × saturation`;
-    found.push({
-      name,
-      offered,
-      goodput: goodputOf(samples, seconds),
-      summary: summarise(samples),
-      health: looks,
-    });
+  const { address, pid } = target;
+  const measure = async (name: string, offered: number, load: () => Promise<readonly Sample[]>) => {
+    progress(name);
+    const cores = coresDuring(seconds, pid);
+    const [samples, health] = await watched(address, load);
+    return { name, offered, samples, health, cores: await cores };
+  };
+  const names = [`${parallel} callers`, ...factors.map((factor) => `${factor} × saturation`)];
+  const found: Round[] = [];
+  // One stage after the other and all of them again: what else the machine does falls on all alike.
+  for (let round = 0; round < rounds; round++) {
+    const closed = await measure(names[0] ?? '', Number.NaN, () => closedLoop({ parallel, seconds }, send));
+    found.push({ ...closed, offered: goodputOf(closed.samples, seconds) });
+    const peak = mean(found.filter(({ name }) => name === closed.name).map(({ offered }) => offered));
+    if (!(peak > 0)) throw new Error('no closed loop got a result');
+    for (const [index, factor] of factors.entries()) {
+      const offered = factor * peak;
+      const plan = { perSecond: offered, seconds, arrivals: 'random', drainSeconds: 120 } as const;
+      found.push(await measure(names[index + 1] ?? '', offered, () => openLoop(plan, send)));
+    }
   }
-  return found;
+  return names.map((name) =>
+    joined(
+      found.filter((one) => one.name === name),
+      seconds,
+    ),
+  );
+}
+
+/** Health while the largest files arrive, which are refused once they are read. */
+async function flooded({ uploads, seconds }: OverloadOptions, target: Target): Promise<Flood> {
+  const { address, key } = target;
+  const flood = () =>
+    jsonLines(childScript('load/flood.js'), [address, key, uploads, FLOOD_MEGABYTES, seconds]);
+  const [lines, health] = await watched(address, flood);
+  const codes = lines[0] as Summary['codes'];
+  const sent = Object.values(codes).reduce((total, count) => total + count, 0);
+  return { uploads, health, codes, perSecond: (sent * FLOOD_MEGABYTES) / seconds };
+}
+
+/** What was measured while files arrived. */
+export interface Flood {
+  readonly uploads: number;
+  readonly health: readonly number[];
+  readonly codes: Summary['codes'];
+  /** Megabytes a second. */
+  readonly perSecond: number;
 }
 
 const codesText = (codes: Summary['codes']): string =>
@@ -124,9 +205,13 @@ function tableOf(all: readonly Stage[]): Part {
       'p99 ms',
       'health p99 ms',
       'health max ms',
+      'server cores',
+      'client',
+      'others',
+      'ms each',
       'answers',
     ],
-    rows: all.map(({ name, offered, goodput, summary, health }) => [
+    rows: all.map(({ name, offered, goodput, summary, health, cores }) => [
       name,
       offered,
       goodput,
@@ -135,11 +220,34 @@ function tableOf(all: readonly Stage[]): Part {
       summary.p99,
       quantile(health, 0.99),
       quantile(health, 1),
+      cores.server,
+      cores.client,
+      cores.others,
+      (1000 * cores.server) / goodput,
       codesText(summary.codes),
     ]),
-    note: 'Times are of requests that got a result. Health is asked every 50 ms on a connection of its own.',
+    note: 'Times are of requests that got a result. Health is asked every 50 ms on a connection of its own. Cores: how many were busy while requests came, with the server, this client and all other programs; ms each: processor time of the server for each result.',
   };
 }
+
+const floodTableOf = ({ uploads, health, codes, perSecond }: Flood): Part => ({
+  kind: 'table',
+  title: `${uploads} files of ${FLOOD_MEGABYTES} MB at once`,
+  columns: ['MB/s', 'health p50 ms', 'p95 ms', 'p99 ms', 'max ms', 'answers'],
+  rows: [[perSecond, ...[0.5, 0.95, 0.99, 1].map((q) => quantile(health, q)), codesText(codes)]],
+  note: 'They come from a process of its own with a lower priority, so that health waits for the server alone.',
+});
+
+export const floodFigureOf = ({ uploads, health }: Flood): Figure =>
+  computed(
+    'overload.uploads.health',
+    `${uploads} uploads: slowest look at health`,
+    'ms',
+    quantile(health, 1),
+    {
+      atMost: 50,
+    },
+  );
 
 export function figuresOf(all: readonly Stage[]): readonly Figure[] {
   const peak = Math.max(...all.map(({ goodput }) => goodput));
@@ -154,7 +262,7 @@ export function figuresOf(all: readonly Stage[]): readonly Figure[] {
 }
 
 export async function run(options: OverloadOptions, context: Context): Promise<Outcome> {
-  const { mp, size, seconds, images } = options;
+  const { mp, size, seconds, rounds, images } = options;
   const picture = await openPictures(images).jpeg(mp);
   const target = await openTarget(options);
   try {
@@ -162,10 +270,12 @@ export async function run(options: OverloadOptions, context: Context): Promise<O
     context.progress('warming up');
     expectOk(await target.client.cutout(picture, { size, format: 'png' }));
     const all = await stages(options, target, send, context);
+    context.progress(`${options.uploads} files of ${FLOOD_MEGABYTES} MB at once`);
+    const flood = await flooded(options, target);
     return {
-      settings: { server: target.server, upload: `${mp} MP`, size, 'seconds a step': seconds },
-      figures: figuresOf(all),
-      parts: [tableOf(all)],
+      settings: { server: target.server, upload: `${mp} MP`, size, rounds, 'seconds a step': seconds },
+      figures: [...figuresOf(all), floodFigureOf(flood)],
+      parts: [tableOf(all), floodTableOf(flood)],
       notes: ['Client and server share the machine unless --url names another one.'],
     };
   } finally {

@@ -28,6 +28,14 @@ export async function processorMs(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
+/** Time that all cores of the machine have been busy so far, in milliseconds; what a host took of them counts. */
+export async function busyMs(): Promise<number> {
+  const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
+    line.match(/\d+/g)?.map(Number) ?? [];
+  return (user + nice + system + irq + softirq + steal) * TICK_MS;
+}
+
 export interface OwnServer {
   readonly url: string;
   readonly key: string;

@@ -6,6 +6,7 @@ export interface Target {
   /** For the report: where the figures are of. */
   readonly server: string;
   readonly address: string;
+  readonly key: string;
   /** Of a server that was started here. */
   readonly pid?: number;
   close(): Promise<void>;
@@ -20,7 +21,7 @@ export async function openTarget(
     const known = key ?? process.env['CUTOUT_API_KEY'];
     if (known === undefined) throw new Error('--url needs --key (or CUTOUT_API_KEY)');
     const client = openClient({ url, key: known });
-    return { client, server: url, address: url, close: () => client.close() };
+    return { client, server: url, address: url, key: known, close: () => client.close() };
   }
   const own = await startServer(env);
   const client = openClient(own);
@@ -28,6 +29,7 @@ export async function openTarget(
     client,
     server: 'started here',
     address: own.url,
+    key: own.key,
     pid: own.pid,
     close: async () => {
       await client.close();

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { summarise } from '../../bench/lib/load/summary.ts';
-import { figuresOf, goodputOf, run } from '../../bench/overload.ts';
+import { figuresOf, goodputOf, joined, run } from '../../bench/overload.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/books.ts';
@@ -21,6 +21,7 @@ test('figures compare with the best stage', (t) => {
     goodput,
     summary: summarise(times.map((ms) => sample(ms))),
     health: [1, 7],
+    cores: { server: 1, client: 0, others: 0 },
   });
   const figures = figuresOf([
     stage('4 callers', 2, [100, 100]),
@@ -31,6 +32,21 @@ test('figures compare with the best stage', (t) => {
   t.is(figure('overload.3_saturation.goodput'), 0.75);
   t.is(figure('overload.4_callers.spread'), 1);
   t.is(figure('overload.3_saturation.health'), 7);
+});
+
+test('rounds of a stage are one: results of all, a second of one; every look at health', (t) => {
+  const round = (times: readonly number[], server: number) => ({
+    name: 'one',
+    offered: 2,
+    samples: times.map((ms) => sample(ms)),
+    health: times,
+    cores: { server, client: 0, others: 1 },
+  });
+  const stage = joined([round([100, 200, 2100], 1), round([300], 2)], 2);
+  t.is(stage.goodput, 0.75);
+  t.is(stage.summary.ok, 4);
+  t.deepEqual(stage.health, [100, 200, 2100, 300]);
+  t.deepEqual(stage.cores, { server: 1.5, client: 0, others: 1 });
 });
 
 test('a running server is driven past saturation', async (t) => {
@@ -46,12 +62,16 @@ test('a running server is driven past saturation', async (t) => {
     parallel: 2,
     factors: [3],
     seconds: 1,
-    rounds: 1,
+    rounds: 2,
+    uploads: 2,
   };
   const { figures, parts } = await run(options, { progress: () => {} });
   const figure = (name: string) => figures.find((one) => one.name === name)?.median ?? Number.NaN;
   t.true(figure('overload.2_callers.goodput') > 0);
   t.true(figure('overload.3_saturation.health') > 0);
-  const [table] = parts;
+  t.true(figure('overload.uploads.health') > 0);
+  const [table, flood] = parts;
   t.is(table?.kind === 'table' && table.rows.length, 2);
+  // Files that only begin like a picture: each was read to its end.
+  t.regex(String(flood?.kind === 'table' && flood.rows[0]?.at(-1)), /^\d+ \w+$/);
 });
