@@ -25,19 +25,23 @@ export interface MemoryStats {
 
 /** Bodies may take this much at least: the largest one while it is read. */
 const leastHeld = 100e6;
+/** An account that holds something gets more as long as so many times what stays free is not less than all it holds. */
+const greed = 3;
 /** With less room than this nothing sensible can be done. */
 export const leastRoom = 1.5 * leastHeld;
 
 /**
  * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and
  * answers leave room for the largest piece of work, and half of all in any case: work can always go on, and frees what
- * waits.
+ * waits. Among accounts nobody can take all of it (docs/decisions/0171): one alone holds three quarters at most, each of
+ * two three sevenths, and who holds nothing yet gets whatever is free.
  */
 export class MemoryBudget {
   #room = Number.POSITIVE_INFINITY;
   #mostHeld = Number.POSITIVE_INFINITY;
   readonly #listeners: (() => void)[] = [];
   #held = 0;
+  readonly #heldBy = new Map<string, number>();
   #working = 0;
   #refused = 0;
 
@@ -56,10 +60,12 @@ export class MemoryBudget {
     return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#mostHeld);
   }
 
-  /** For a body that is about to be read; undefined when there is no room now. */
-  hold(bytes: number): Hold | undefined {
+  /** For a body of an account that is about to be read; undefined when there is no room for it now. */
+  hold(account: string, bytes: number): Hold | undefined {
     const held = this.#held + bytes;
-    if (held > this.#mostHeld || held + this.#working > this.#room) {
+    const before = this.#heldBy.get(account) ?? 0;
+    const greedy = before > 0 && before + bytes > greed * (this.#mostHeld - held);
+    if (greedy || held > this.#mostHeld || held + this.#working > this.#room) {
       this.#refused++;
       return undefined;
     }
@@ -68,6 +74,9 @@ export class MemoryBudget {
       const more = next - own;
       own = next;
       this.#held += more;
+      const all = (this.#heldBy.get(account) ?? 0) + more;
+      if (all > 0) this.#heldBy.set(account, all);
+      else this.#heldBy.delete(account);
       if (more < 0) this.#tell();
     };
     resize(bytes);

@@ -197,8 +197,8 @@ test('work waits for its memory, goes on when some is freed, and is refused when
   leave(first);
   leave(await second);
 
-  const body = memory.hold(400e6);
-  t.is(memory.hold(1), undefined, 'bodies leave the largest work its room');
+  const body = memory.hold('a', 400e6);
+  t.is(memory.hold('b', 1), undefined, 'bodies leave the largest work its room');
   const third = await admission.enter(work({ bytes: 500e6 }), forever());
   const fourth = admission.enter(work({ bytes: 200e6 }), forever());
   t.is(admission.stats.waiting, 1);

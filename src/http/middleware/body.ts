@@ -200,7 +200,8 @@ function announced(ctx: Context, kind: 'multipart' | 'text', limits: BodyLimits)
 
 /** Sets the memory of the request aside until its answer is out. */
 function holdMemory(ctx: Context, memory: MemoryBudget, bytes: number): Hold {
-  const hold = memory.hold(bytes);
+  // All who send without a key are one account here.
+  const hold = memory.hold(ctx.state.account?.id ?? '', bytes);
   if (!hold)
     throw fail('service_unavailable', {
       reason: 'memory',

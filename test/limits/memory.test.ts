@@ -1,0 +1,71 @@
+import test from 'ava';
+import { type Hold, MemoryBudget } from '../../src/limits/memory.ts';
+
+const upload = 20e6;
+
+/** Room for 50 uploads, and for work. */
+function open(): MemoryBudget {
+  const memory = new MemoryBudget();
+  memory.bound({ room: 2000e6, largestWork: 600e6 });
+  return memory;
+}
+
+/** As many uploads as an account gets. */
+function fill(memory: MemoryBudget, account: string): Hold[] {
+  const found: Hold[] = [];
+  for (;;) {
+    const hold = memory.hold(account, upload);
+    if (!hold) return found;
+    found.push(hold);
+  }
+}
+
+test('an account alone fills three quarters with uploads that never end; others are let in all the same', (t) => {
+  const memory = open();
+  t.is(fill(memory, 'slow').length, 37);
+  t.is(fill(memory, 'b').length, 9, 'three quarters of what the first left');
+  t.is(fill(memory, 'c').length, 3);
+  t.is(fill(memory, 'slow').length, 0);
+});
+
+test('who has more than its part gives way as its uploads end', (t) => {
+  const memory = open();
+  const first = fill(memory, 'a');
+  let others = fill(memory, 'b').length;
+  for (const hold of first.slice(0, 20)) {
+    hold.release();
+    others += fill(memory, 'b').length;
+  }
+  t.is(others, 24);
+  t.is(fill(memory, 'a').length, 2, 'it had 17 left');
+});
+
+test('who holds nothing gets whatever is free, and nobody more than that', (t) => {
+  const memory = open();
+  const large = memory.hold('a', 990e6);
+  t.is(memory.hold('b', 11e6), undefined);
+  t.not(memory.hold('b', 10e6), undefined);
+  t.is(memory.hold('b', 1), undefined);
+  large?.release();
+  large?.release();
+  t.is(memory.stats.held, 10e6);
+});
+
+test('what an upload becomes counts for its account; released, nothing of it is left', (t) => {
+  const memory = open();
+  const [first, ...rest] = fill(memory, 'a');
+  first?.resize(0);
+  t.not(memory.hold('a', upload), undefined);
+  first?.resize(900e6);
+  t.is(memory.hold('a', 1), undefined);
+  first?.release();
+  for (const hold of rest) hold.release();
+  t.is(memory.stats.held, upload);
+  t.is(fill(memory, 'a').length, 36);
+});
+
+test('until it is bound there is room for all', (t) => {
+  const memory = new MemoryBudget();
+  t.not(memory.hold('a', 1e12), undefined);
+  t.not(memory.hold('a', 1e12), undefined);
+});
