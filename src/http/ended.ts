@@ -10,7 +10,8 @@ export function onceEnded({ req, res }: Context, listener: (delivered: boolean) 
   const { socket } = req;
   let delivered = false;
   const finish = () => {
-    delivered = !socket.destroyed;
+    // A write that failed at once is told by `errored` alone: the socket is destroyed only after this.
+    delivered = !socket.destroyed && !socket.errored;
   };
   const end = () => {
     res.off('finish', finish);

@@ -34,6 +34,13 @@ const post = async (server: Serving, key: string, body?: FormData) =>
     body: body ?? form({ image_file: await picture(), size: 'full' }),
   });
 
+/** Waits until a request has passed the books; only then is it worked on. */
+async function atWork(dataDir: string): Promise<void> {
+  const books = await openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+  await eventually(async () => (await books.ledger.openReservations()) > 0);
+  await books.close();
+}
+
 const requests = (server: Serving) =>
   server
     .stdout()
@@ -121,10 +128,8 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
   const live = () => request(`${server.url}/health/live`, { dispatcher: agent });
   await (await live()).body.text();
   const running = [post(server, key()), post(server, key()), post(server, key())];
-  // At work, and time for the others to have come as far, also on a machine that is in use.
-  const reserved = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
-  await eventually(async () => (await reserved.ledger.openReservations()) > 0);
-  await reserved.close();
+  // And time for the others to have come as far, also on a machine that is in use.
+  await atWork(data);
   await sleep(100);
   const body = Buffer.from('{"size":"auto"}');
   let release = () => {};
@@ -172,7 +177,7 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
   const server = await startServing(t, { ...env, CUTOUT_STOP_TIMEOUT: '0' });
   const cut = post(server, key());
   cut.catch(() => {});
-  await sleep(300);
+  await atWork(data);
   server.child.kill('SIGTERM');
   await t.throwsAsync(cut);
   t.is((await server.ended).code, 0);
@@ -183,10 +188,10 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
 });
 
 test.serial('a second signal ends it at once', async (t) => {
-  const { env, key } = setUp(t, { convolutions: 100 });
+  const { data, env, key } = setUp(t, { convolutions: 100 });
   const server = await startServing(t, env);
   post(server, key()).catch(() => {});
-  await sleep(300);
+  await atWork(data);
   server.child.kill('SIGTERM');
   await eventually(() => server.stdout().includes('"stopping"'));
   server.child.kill('SIGTERM');
@@ -194,7 +199,7 @@ test.serial('a second signal ends it at once', async (t) => {
 });
 
 test.serial('a client that leaves ends its work', async (t) => {
-  const { env, key } = setUp(t, { convolutions: 100 });
+  const { data, env, key } = setUp(t, { convolutions: 100 });
   const server = await startServing(t, env);
   const controller = new AbortController();
   const gone = fetch(`${server.url}/v1.0/cutout`, {
@@ -204,7 +209,7 @@ test.serial('a client that leaves ends its work', async (t) => {
     signal: controller.signal,
   });
   gone.catch(() => {});
-  await sleep(300);
+  await atWork(data);
   controller.abort();
   await eventually(() => requests(server).length === 1);
   t.like(JSON.parse(requests(server)[0] ?? ''), { status: 499, error: 'client_closed' });

@@ -224,10 +224,10 @@ export function testResultsContract(test: TestFn, name: string, make: MakeResult
   });
 
   test(is('a result is gone when its time is up'), async (t) => {
-    const { call } = await start(t, { keepSeconds: 0.3 });
+    const { call } = await start(t, { keepSeconds: 2 });
     await call({ idempotencyKey: 'k' });
     t.true((await call({ idempotencyKey: 'k', node: 1 })).replayed);
-    await sleep(350);
+    await sleep(2050);
     t.false((await call({ idempotencyKey: 'k', node: 1 })).replayed);
   });
 

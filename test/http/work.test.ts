@@ -50,7 +50,7 @@ test('a client that leaves while it waits for its turn is never worked for', asy
     body: form({ image_file: picture }),
     signal: controller.signal,
   });
-  await eventually(async () => (await service.books.ledger.openReservations()) === 2);
+  await eventually(() => service.admission.stats.waiting === 1);
   controller.abort();
   await t.throwsAsync(second, { any: true });
   await eventually(() => requestLines(service).length === 1);
@@ -84,8 +84,7 @@ test('when too many wait, the next is refused at once with Retry-After', async (
   const release = hold(service);
   const picture = await scene();
   const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: picture })));
-  await eventually(async () => (await service.books.ledger.openReservations()) === 5);
-  await eventually(() => service.engine.running === 2);
+  await eventually(() => service.engine.running === 2 && service.admission.stats.waiting === 3);
   const refused = await service.post(form({ image_file: picture }));
   t.is(refused.status, 503);
   t.true(Number(refused.headers.get('retry-after')) >= 1);
