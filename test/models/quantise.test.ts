@@ -192,15 +192,27 @@ test('weights are stored as int8, each convolution between quantised values, not
   ]);
 });
 
-test('a convolution named in the table stays in floats', async (t) => {
+test('convolutions named in the table stay in floats, and so do the maps between them', async (t) => {
   t.timeout(120_000);
   const table = await tableFor(t);
-  const kept = { ...table, float: ['Conv/c3'], bias: {} };
-  const file = bytesOf(rewrite(unetFile(), undefined, 'int8', kept).pieces);
-  const graph = graphOf(file);
-  t.true(graph.initializer.some((tensor) => tensor.name === 'w3'));
-  const [a, b] = [await run(t, unetFile(), inputs), await run(t, file, inputs)];
-  t.true(largestDifference(a, b) < 0.02);
+  const float = await run(t, unetFile(), inputs);
+  const made = (names: readonly string[]) =>
+    bytesOf(rewrite(unetFile(), undefined, 'int8', { ...table, float: [...names], bias: {} }).pieces);
+  for (const names of [['Conv/c3'], ['Conv/c2'], ['Conv/c1', 'Conv/c3'], ['Conv/c1', 'Conv/c2', 'Conv/c3']]) {
+    const file = made(names);
+    const kept = graphOf(file).initializer.filter(({ name }) => /^w\d$/.test(name));
+    t.is(kept.length, names.length);
+    t.true(largestDifference(float, await run(t, file, inputs)) < 0.02, names.join());
+  }
+  // What one in floats gives to one in 8 bits is quantised once, before it is enlarged and joined.
+  const { node: nodes } = graphOf(made(['Conv/c2']));
+  const [resize] = nodes.filter(({ opType }) => opType === 'Resize');
+  const from = nodes.find(({ output }) => output[0] === resize?.input[0]);
+  t.is(from?.opType, 'QuantizeLinear');
+  t.is(from?.input[0], 'r2');
+  // The sum of two that are in floats is added in floats.
+  const { node: summed } = graphOf(made(['Conv/c1', 'Conv/c3']));
+  t.deepEqual(summed.find(({ opType }) => opType === 'Add')?.input, ['r3', 'r1']);
 });
 
 test('a table that does not fit the network is refused with a sentence that names what', async (t) => {

@@ -9,7 +9,7 @@ import { collect, readStatistics } from './collect.ts';
 import { layersOf } from './layers.ts';
 import { readNetwork } from './network.ts';
 import { CALIBRATION_PHOTOS } from './photos.ts';
-import type { Quantiles } from './ranges.ts';
+import type { Choice } from './ranges.ts';
 import { merge, solve } from './solve.ts';
 
 const root = fileURLToPath(new URL('../../../../../', import.meta.url));
@@ -21,7 +21,7 @@ export interface Calibration {
   readonly data: string;
   /** File to write to. */
   readonly out: string;
-  readonly tableOf: (quantiles: Quantiles) => QuantisationTable;
+  readonly tableOf: (choice: Choice) => QuantisationTable;
 }
 
 /** Reads the command line, runs the network in floats over the photos that it has not been run over, and takes it apart. */
@@ -66,6 +66,6 @@ export async function openCalibration(): Promise<Calibration> {
     features,
     data,
     out,
-    tableOf: (quantiles) => ({ sourceSha256, ...solve(layers, merged, quantiles, input, logit) }),
+    tableOf: (choice) => ({ sourceSha256, ...solve(layers, merged, choice, input, logit) }),
   };
 }

@@ -5,10 +5,10 @@
 import { writeFileSync } from 'node:fs';
 import { openCalibration } from './calibration.ts';
 import { CALIBRATION_PHOTOS } from './photos.ts';
-import { RANGE_QUANTILES } from './ranges.ts';
+import { CHOICE } from './ranges.ts';
 
 const { out, tableOf } = await openCalibration();
-const table = tableOf(RANGE_QUANTILES);
+const table = tableOf(CHOICE);
 
 /** One line a tensor: a change of the table can be read. */
 const lines = (entries: object) =>
@@ -20,7 +20,7 @@ writeFileSync(
   `{
   "sourceSha256": "${table.sourceSha256}",
   "photos": ${JSON.stringify(CALIBRATION_PHOTOS, null, 2).replaceAll('\n', '\n  ')},
-  "ranges": ${JSON.stringify(RANGE_QUANTILES)},
+  "ranges": ${JSON.stringify(CHOICE.quantiles)},
   "float": ${JSON.stringify(table.float)},
   "tensors": {\n${lines(table.tensors)}\n  },
   "bias": {\n${lines(table.bias)}\n  }

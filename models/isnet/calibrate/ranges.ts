@@ -21,3 +21,21 @@ export const RANGE_QUANTILES: Quantiles = { stage3: 1, stage4: 1, stage5: 0.9, s
 /** Of a tensor: its name begins with its stage. */
 export const quantileOf = (tensor: string, quantiles: Quantiles): number =>
   quantiles[tensor.split('/')[1] ?? ''] ?? USUAL_QUANTILE;
+
+/**
+ * Convolutions that stay in floats: the two that make the deepest map and the one that reads it, so that it is never
+ * rounded. Of all that was tried the most for its time (docs/decisions/0164).
+ */
+const FLOAT_CONVOLUTIONS = [
+  '/stage6/rebnconvin/conv_s1/Conv',
+  '/stage6/rebnconv1d/conv_s1/Conv',
+  '/stage5d/rebnconvin/conv_s1/Conv',
+] as const;
+
+export interface Choice {
+  readonly quantiles: Quantiles;
+  /** Names of the convolutions that stay in floats. */
+  readonly floats: readonly string[];
+}
+
+export const CHOICE: Choice = { quantiles: RANGE_QUANTILES, floats: FLOAT_CONVOLUTIONS };

@@ -11,7 +11,7 @@ import { openCalibration } from './calibration.ts';
 import { readNetwork } from './network.ts';
 import { SEARCH_PHOTOS } from './photos.ts';
 import { inputOf } from './picture.ts';
-import { type Quantiles, STAGES, USUAL_QUANTILE } from './ranges.ts';
+import { CHOICE, type Quantiles, STAGES, USUAL_QUANTILE } from './ranges.ts';
 
 const SEARCH_SIDE = 512;
 /** Deepest first: most hangs on it. */
@@ -60,7 +60,7 @@ function errorOf(mattes: readonly Float32Array[], wanted: readonly Float32Array[
 try {
   const wanted = await mattesOf();
   const score = async (quantiles: Quantiles) => {
-    const error = errorOf(await mattesOf(tableOf(quantiles)), wanted);
+    const error = errorOf(await mattesOf(tableOf({ ...CHOICE, quantiles })), wanted);
     console.log(error.toFixed(5), JSON.stringify(quantiles));
     return error;
   };

@@ -6,7 +6,7 @@ import {
   type TensorEntry,
 } from '../../../src/models/quantise/table.ts';
 import type { Convolution, Layers } from './layers.ts';
-import { type Quantiles, quantileOf } from './ranges.ts';
+import { type Choice, quantileOf } from './ranges.ts';
 import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';
 
 const LEVELS = 255;
@@ -70,16 +70,16 @@ export function merge(photos: Photos): Map<string, Merged> {
 class Solver {
   readonly #layers: Layers;
   readonly #all: Map<string, Merged>;
-  readonly #quantiles: Quantiles;
+  readonly #choice: Choice;
   readonly #tensors: Record<string, TensorEntry> = {};
   readonly #readers = new Map<string, { convolution: Convolution; from: number }[]>();
   /** Mean square of what a convolution gives. */
   readonly #power = new Map<Convolution, number>();
 
-  constructor(layers: Layers, all: Map<string, Merged>, quantiles: Quantiles) {
+  constructor(layers: Layers, all: Map<string, Merged>, choice: Choice) {
     this.#layers = layers;
     this.#all = all;
-    this.#quantiles = quantiles;
+    this.#choice = choice;
     for (const convolution of layers.convolutions) {
       const { squares, count, channels } = this.#merged(convolution.makes);
       this.#power.set(convolution, squares.reduce((a, b) => a + b, 0) / count / channels);
@@ -104,7 +104,7 @@ class Solver {
     const sorted = this.#merged(name)
       .ranges.map((each) => each[channel] ?? 0)
       .sort((a, b) => a - b);
-    return sorted[Math.round((sorted.length - 1) * quantileOf(name, this.#quantiles))] ?? 0;
+    return sorted[Math.round((sorted.length - 1) * quantileOf(name, this.#choice.quantiles))] ?? 0;
   }
 
   /** Mean squared error of a channel whose values are held in steps of `step`. */
@@ -255,7 +255,7 @@ class Solver {
 
   /**
    * Enlarging rounds down. What only it reads is rounded up when it is made: half a step more in the bias. Where
-   * that is not possible (a sum, a map that others read too), its readers' bias makes up for the mean.
+   * that is not possible (a sum, a map that others read too, one made in floats), its readers' bias makes up for the mean.
    */
   #againstCutting(shifts: Map<Convolution, Float64Array>): void {
     const lost = new Map<string, Float64Array>();
@@ -264,24 +264,20 @@ class Solver {
         reads.filter((each) => each.enlarged > 0).map(({ source }) => source),
       ),
     );
-    const add = (makes: string, amounts: Float64Array) => {
-      const convolution = this.#layers.convolutions.find((each) => each.makes === makes);
-      const shift = convolution && shifts.get(convolution);
-      if (!shift) throw new Error(`nothing to shift makes ${makes}`);
-      for (const [c, amount] of amounts.entries()) (shift[c] as number) += amount;
-    };
     for (const name of enlarged) {
       const half = this.#steps(name).map((step) => step * CUT_OFF);
       const active = this.#active(name);
-      if (!this.#layers.onlyEnlarged(name)) {
+      const addition = this.#layers.additions.find((each) => each.makes === name);
+      const maker = this.#layers.convolutions.find(({ makes }) => makes === (addition?.right ?? name));
+      const shift = maker && shifts.get(maker);
+      if (!shift || !this.#layers.onlyEnlarged(name)) {
         lost.set(
           name,
           half.map((amount, c) => amount * (active[c] as number)),
         );
         continue;
       }
-      const addition = this.#layers.additions.find((each) => each.makes === name);
-      add(addition?.right ?? name, half);
+      for (const [c, amount] of half.entries()) (shift[c] as number) += amount;
       if (!addition) continue;
       const raised = this.#active(addition.right);
       lost.set(
@@ -312,6 +308,7 @@ class Solver {
     input: { name: string; mean: number; std: number },
     logit: string,
   ): Omit<QuantisationTable, 'sourceSha256'> {
+    const { floats } = this.#choice;
     this.#additions();
     for (const [name, { signed }] of this.#all) {
       if (name === logit || this.#tensors[name]) continue;
@@ -320,7 +317,7 @@ class Solver {
     const shifts = new Map<Convolution, Float64Array>();
     for (const convolution of this.#layers.convolutions) {
       // The picture's own values are exact, and the logit has no one step.
-      if (convolution.makes === logit) continue;
+      if (convolution.makes === logit || floats.includes(convolution.name)) continue;
       const own = convolution.reads.length === 0;
       shifts.set(convolution, own ? new Float64Array(convolution.outputs) : this.#roundingShift(convolution));
     }
@@ -339,20 +336,20 @@ class Solver {
       const counted = [...shift].map((amount, c) => Math.round((BIAS_STEPS * amount) / (steps[c] as number)));
       if (counted.some((each) => each !== 0)) bias[name] = counted;
     }
-    return { float: [], tensors: this.#tensors, bias };
+    return { float: [...floats], tensors: this.#tensors, bias };
   }
 }
 
 /**
  * A table of 8-bit scales from what the photos showed, put together by `merge`. `logit`: the tensor before the last
- * enlarging and the sigmoid. The same statistics and quantiles give the same table.
+ * enlarging and the sigmoid. The same statistics and choice give the same table.
  */
 export function solve(
   layers: Layers,
   photos: Map<string, Merged>,
-  quantiles: Quantiles,
+  choice: Choice,
   input: { name: string; mean: number; std: number },
   logit: string,
 ): Omit<QuantisationTable, 'sourceSha256'> {
-  return new Solver(layers, photos, quantiles).solve(input, logit);
+  return new Solver(layers, photos, choice).solve(input, logit);
 }

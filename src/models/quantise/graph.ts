@@ -25,6 +25,7 @@ interface Eight {
 
 /** Operators that only move or compare values: they work on 8-bit values as they are. */
 const PASSING = new Set(['MaxPool', 'Resize', 'Relu']);
+const MOVING = new Set([...PASSING, 'Concat']);
 
 /**
  * ONNX Runtime's fast integer convolutions take multiples of so many input channels, and give at least 16
@@ -39,6 +40,7 @@ class Quantiser {
   readonly #floats: (tensor: TensorProto) => Float32Array;
   readonly #initializers: Map<string, TensorProto>;
   readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #makers = new Map<string, NodeProto>();
   readonly #eight = new Map<string, Eight>();
   /** Tensors that exist as floats in the new graph. */
   readonly #float: Set<string>;
@@ -52,6 +54,7 @@ class Quantiser {
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#float = new Set([...this.#initializers.keys(), ...graph.input.map((value) => value.name)]);
     for (const node of graph.node) {
+      for (const name of node.output) this.#makers.set(name, node);
       for (const name of node.input) {
         const known = this.#consumers.get(name);
         if (known) known.push(node);
@@ -120,12 +123,12 @@ class Quantiser {
     return eight;
   }
 
-  /** The 8-bit form of a tensor; one that is of floats so far is quantised per channel. */
-  #asEight(name: string, channels: number): Eight {
-    const known = this.#eight.get(name);
+  /** The 8-bit form of a tensor; one that is of floats so far is quantised per channel, before it is moved. */
+  #asEight(name: string): Eight {
+    const known = this.#eight.get(name) ?? this.#movedAsEight(name);
     if (known) return known;
     const entry = this.#entry(name);
-    const scales = scalesOf(entry, channels);
+    const scales = scalesOf(entry, this.#channels(name));
     if (!entry.channels) return this.#quantise(name, name, entry, scales);
     const eight = { name: this.#fresh('u8'), scales, scale: entry.scale, zero: entry.zeroPoint };
     this.#nodes.push(
@@ -135,6 +138,26 @@ class Quantiser {
     );
     this.#eight.set(name, eight);
     return eight;
+  }
+
+  /** What a node that works on 8-bit values as they are gives on the 8-bit forms of its inputs. */
+  #movedAsEight(name: string): Eight | undefined {
+    const maker = this.#makers.get(name);
+    if (!maker || this.#table.tensors[name] || !MOVING.has(maker.opType)) return undefined;
+    for (const each of maker.opType === 'Concat' ? maker.input : maker.input.slice(0, 1)) this.#asEight(each);
+    const again = create(NodeProtoSchema, { ...maker, name: '' });
+    return this.#pass(again) || this.#concat(again) ? this.#eight.get(name) : undefined;
+  }
+
+  /** Channels of what a convolution or an addition gives, or of the picture. */
+  #channels(name: string): number {
+    const maker = this.#makers.get(name);
+    if (maker?.opType === 'Conv') {
+      return Number(this.#initializers.get(maker.input[1] ?? '')?.dims[0] ?? Number.NaN);
+    }
+    if (maker) return this.#channels(maker.input[0] ?? '');
+    const reader = this.#consumers.get(name)?.find(({ opType }) => opType === 'Conv');
+    return Number(this.#initializers.get(reader?.input[1] ?? '')?.dims[1] ?? Number.NaN);
   }
 
   /** The tensor in the file's own terms, one scale for all channels: for the operators of ONNX Runtime. */
@@ -287,11 +310,7 @@ class Quantiser {
     const made = this.#weights(node);
     const { bias } = made;
     const outputs = bias.length;
-    const { input, weights, dims } = this.#inWholeGroups(
-      this.#asEight(inputName, Number(made.dims[1])),
-      made.weights,
-      made.dims,
-    );
+    const { input, weights, dims } = this.#inWholeGroups(this.#asEight(inputName), made.weights, made.dims);
     const consumers = this.#consumers.get(outputName) ?? [];
     const [next] = consumers;
     // Values below zero point 0 are cut off by QuantizeLinear: that is the ReLU.
