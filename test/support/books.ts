@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -58,6 +58,21 @@ export interface Place {
   readonly dataDir: string;
   /** PostgreSQL; SQLite in the folder without it. */
   readonly databaseUrl?: string;
+}
+
+/**
+ * Stands in for the disk until the test ends: `answer` is called by whoever lets it be done. Without `disk` it is always
+ * done at once, for tests that count turns of the event loop.
+ */
+export function withDisk(
+  t: Cleanup,
+  disk: (descriptor: number, answer: (error: Error | null) => void) => void = (_descriptor, answer) =>
+    answer(null),
+): void {
+  const real = fs.fdatasync;
+  const set = (fdatasync: unknown) => void Object.assign(fs, { fdatasync });
+  set(disk);
+  t.teardown(() => set(real));
 }
 
 /** A place with nothing in it, gone after the test. */
