@@ -251,10 +251,25 @@ export const floodFigureOf = ({ uploads, health }: Flood): Figure =>
 
 export function figuresOf(all: readonly Stage[]): readonly Figure[] {
   const peak = Math.max(...all.map(({ goodput }) => goodput));
-  return all.flatMap(({ name, goodput, summary, health }) => {
+  // What others on the machine take from one stage more than from the next does not count here.
+  const each = ({ goodput, cores }: Stage) => goodput / cores.server;
+  const best = Math.max(...all.map(each));
+  return all.flatMap((stage) => {
+    const { name, goodput, summary, health, cores } = stage;
     const at = `overload.${name.replaceAll(/[^\w.]+/g, '_')}`;
     return [
       computed(`${at}.goodput`, `${name}: served, of the most`, '×', goodput / peak, { atLeast: 0.92 }),
+      ...(Number.isNaN(cores.server)
+        ? []
+        : [
+            computed(
+              `${at}.efficiency`,
+              `${name}: served for its processor time, of the most`,
+              '×',
+              each(stage) / best,
+              { atLeast: 0.92 },
+            ),
+          ]),
       computed(`${at}.spread`, `${name}: p99 over p50`, '×', summary.p99 / summary.p50, { atMost: 3 }),
       computed(`${at}.health`, `${name}: slowest look at health`, 'ms', quantile(health, 1), { atMost: 50 }),
     ];

@@ -15,21 +15,23 @@ test('served counts results within the time that requests came', (t) => {
 });
 
 test('figures compare with the best stage', (t) => {
-  const stage = (name: string, goodput: number, times: readonly number[]) => ({
+  const stage = (name: string, goodput: number, times: readonly number[], server: number) => ({
     name,
     offered: 9,
     goodput,
     summary: summarise(times.map((ms) => sample(ms))),
     health: [1, 7],
-    cores: { server: 1, client: 0, others: 0 },
+    cores: { server, client: 0, others: 0 },
   });
   const figures = figuresOf([
-    stage('4 callers', 2, [100, 100]),
-    stage('3 × saturation', 1.5, [100, 100, 400]),
+    stage('4 callers', 2, [100, 100], 2),
+    stage('3 × saturation', 1.5, [100, 100, 400], 1.875),
   ]);
   const figure = (name: string) => figures.find((one) => one.name === name)?.median;
   t.is(figure('overload.4_callers.goodput'), 1);
   t.is(figure('overload.3_saturation.goodput'), 0.75);
+  t.is(figure('overload.4_callers.efficiency'), 1);
+  t.is(figure('overload.3_saturation.efficiency'), 0.8);
   t.is(figure('overload.4_callers.spread'), 1);
   t.is(figure('overload.3_saturation.health'), 7);
 });
