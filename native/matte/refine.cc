@@ -20,8 +20,10 @@ namespace {
 
 constexpr int kTileWidth = 256;  // pixels
 constexpr int kTileHeight = 64;
-constexpr int kSegment = 64;     // pixels of a row that are judged together
-constexpr float kGray = 128.0F;  // what lies behind a picture's own transparency, as for networks
+constexpr int kSegment = 64;      // pixels of a row that are judged together
+constexpr float kGray = 128.0F;   // what lies behind a picture's own transparency, as for networks
+constexpr float kSurety = 2e-3F;  // variance of a trusted alpha, in units of the colours'
+constexpr float kNoise = 1e-3F;   // squared distance of a colour from F and B's line that is noise
 
 /// What is interpolated from cells to pixels.
 enum Channel {
@@ -58,6 +60,12 @@ CUTOUT_INLINE float clamp01(float v) {
   return above < 1.0F ? above : 1.0F;
 }
 
+/// alpha^2 + (1 - alpha)^2.
+CUTOUT_INLINE float squares(float alpha) {
+  const float rest = 1.0F - alpha;
+  return alpha * alpha + rest * rest;
+}
+
 CUTOUT_INLINE std::uint32_t to_byte(float v) {
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(v * 255.0F + 0.5F));
 }
@@ -77,13 +85,19 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
   const float plane[4] = {value(kPlane), value(kPlane + 1), value(kPlane + 2), value(kPlane + 3)};
   const float fore[3] = {value(kFore), value(kFore + 1), value(kFore + 2)};
   const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
+  const float trust = value(kTrust);
   const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kLack));
-  const float alpha = clamp01(blend(q, guided, value(kTrust)));
-  const float rest = 1.0F - alpha;
-  const float share = alpha / (alpha * alpha + rest * rest);
-  const auto own_colour = [&](int c) {
-    return to_byte(clamp01(fore[c] + share * (colour[c] - alpha * fore[c] - rest * back[c])));
-  };
+  const float first = clamp01(blend(q, guided, trust));
+  const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
+  const auto left = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };
+  const float r[3] = {left(0, first), left(1, first), left(2, first)};
+  const float apart = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+  const float along = r[0] * d[0] + r[1] * d[1] + r[2] * d[2];
+  const float beside = r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - along * along / (apart + kNoise);
+  const float surety = trust * kSurety / (kNoise + (beside > 0.0F ? beside : 0.0F));
+  const float alpha = clamp01(first + surety * along / (squares(first) + surety * apart));
+  const float share = alpha / squares(alpha);
+  const auto own_colour = [&](int c) { return to_byte(clamp01(fore[c] + share * left(c, alpha))); };
   const std::uint32_t clean = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
   const std::uint32_t m = to_byte(alpha);
   // All bits where the pixel is mixed: arithmetic, not a branch, so that the loop is vectorised.

@@ -21,7 +21,12 @@ namespace cutout {
 ///     the models lacked of it at the guide's size
 ///  4. alpha = q + trust (A - q), q the sharper alpha by the spline of upsample.h: where the guide
 ///     misleads (like colours, wide soft regions) trust is small and the network's own stays
-///  5. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2): of the pairs
+///  5. of what F and B leave unexplained, r = I - alpha F - (1 - alpha) B, alpha takes its share:
+///     alpha += t r.(F - B) / (alpha^2 + (1 - alpha)^2 + t |F - B|^2), the least-squares answer for
+///     alpha, F and B together. t = 0.002 trust / (0.001 + e^2), alpha's variance over the
+///     colours', which e, the part of r across F - B, tells of: alpha cannot explain it
+///     (docs/decisions/0157)
+///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2): of the pairs
 ///     that explain the pixel, the one nearest to F and B
 /// Alpha is rounded to m in 0..255 and multiplied with the alpha that the picture had; 0 outside
 /// `roi`. RGB stays as it is where m is 255 and where the picture was not opaque.
