@@ -1,6 +1,10 @@
 // Multinomial logistic regression in double precision, full batches, always the same number of steps.
+import { addProducts, products } from './products.js';
+
 const STEPS = 80;
 const RATE = 0.05;
+/** Rows that are worked on together. */
+const BLOCK = 64;
 /** As native/classify/head.cc clamps. */
 const MOST_SCALES = 8;
 
@@ -48,10 +52,8 @@ export function probabilities(logits, temperature = 1) {
 export function learnWeights(rows, { types, prior, penalty }) {
   const n = rows[0].values.length;
   const start = Float64Array.from(prior.flatMap((row) => [...row, 0]));
-  const values = new Float64Array(rows.length * (n + 1)).fill(1);
-  for (const [at, row] of rows.entries()) values.set(row.values, at * (n + 1));
-  const labels = Int32Array.from(rows, ({ label }) => label);
-  const shares = Float64Array.from(rows, ({ weight }) => weight);
+  const blocks = [];
+  for (let from = 0; from < rows.length; from += BLOCK) blocks.push(blockOf(rows.slice(from, from + BLOCK)));
   const weights = Float64Array.from(start);
   const slopes = new Float64Array(weights.length);
   const first = new Float64Array(weights.length);
@@ -59,7 +61,7 @@ export function learnWeights(rows, { types, prior, penalty }) {
   for (let step = 1; step <= STEPS; step++) {
     for (let i = 0; i < slopes.length; i++)
       slopes[i] = (i + 1) % (n + 1) === 0 ? 0 : penalty * (weights[i] - start[i]);
-    addSlopes({ values, labels, shares, weights, types, width: n + 1 }, slopes);
+    for (const block of blocks) addSlopes(block, weights, types, slopes);
     const rate = RATE * (1 - step / (STEPS + 1));
     for (let i = 0; i < weights.length; i++) {
       first[i] = 0.9 * first[i] + 0.1 * slopes[i];
@@ -75,27 +77,26 @@ export function learnWeights(rows, { types, prior, penalty }) {
   };
 }
 
-/** Adds the slope of the loss in every weight; the last of each row is the bias, its value 1. */
-function addSlopes({ values, labels, shares, weights, types, width }, slopes) {
-  const logits = new Array(types).fill(0);
-  for (let at = 0; at < labels.length; at++) {
-    const from = at * width;
-    for (let type = 0; type < types; type++) {
-      // Two sums side by side: each waits for its own last addition only.
-      let [even, odd] = [0, 0];
-      const row = type * width;
-      for (let i = 0; i + 1 < width; i += 2) {
-        even += weights[row + i] * values[from + i];
-        odd += weights[row + i + 1] * values[from + i + 1];
-      }
-      if (width % 2 === 1) even += weights[row + width - 1] * values[from + width - 1];
-      logits[type] = even + odd;
-    }
-    const found = probabilities(logits);
-    for (let type = 0; type < types; type++) {
-      const error = shares[at] * (found[type] - (type === labels[at] ? 1 : 0));
-      const row = type * width;
-      for (let i = 0; i < width; i++) slopes[row + i] += error * values[from + i];
-    }
+/** Rows side by side, filled up with empty ones; the last value of each is the bias's, 1. */
+function blockOf(rows) {
+  const width = rows[0].values.length + 1;
+  const values = new Float64Array(BLOCK * width);
+  for (const [at, row] of rows.entries()) {
+    values.set(row.values, at * width);
+    values[(at + 1) * width - 1] = 1;
   }
+  return { values, width, rows };
+}
+
+/** Adds the slope of the loss in every weight. */
+function addSlopes({ values, width, rows }, weights, types, slopes) {
+  const logits = new Float64Array(BLOCK * types);
+  products(values, weights, width, logits);
+  const errors = new Float64Array(BLOCK * types);
+  for (const [at, { label, weight }] of rows.entries()) {
+    const found = probabilities([...logits.subarray(at * types, (at + 1) * types)]);
+    for (let type = 0; type < types; type++)
+      errors[at * types + type] = weight * (found[type] - (type === label ? 1 : 0));
+  }
+  addProducts(values, errors, width, slopes);
 }

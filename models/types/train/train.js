@@ -3,6 +3,7 @@
 // sources it never saw, and writes models/types/head.json (or OUT). The same cache gives the same file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { joined, learnHidden } from './hidden.js';
 import { typeOfKind } from './kinds.js';
 import { learnWeights, logitsOf, probabilities, standardise } from './logistic.js';
 import { featuresFile, heldOutPhotos, seeded, trainingPhotos } from './pictures.js';
@@ -74,14 +75,21 @@ function learn(chosen) {
       typeOfKind[at] === type ? PRIOR / scaling.scale[at] : 0,
     ),
   );
-  const model = learnWeights(
-    rows.map(({ values, label, weight }) => ({ values: scaling.apply(values), label, weight })),
-    { types: SUBJECT_TYPES.length, prior, penalty: PENALTY },
-  );
-  return { ...model, scaling };
+  const scaled = rows.map(({ values, label, weight }) => ({ values: scaling.apply(values), label, weight }));
+  const types = SUBJECT_TYPES.length;
+  const linear = learnWeights(scaled, { types, prior, penalty: PENALTY });
+  const found = scaled.map(({ values }) => logitsOf(linear, values));
+  const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer' });
+  return { ...joined(linear, hidden), scaling };
 }
 
-const logits = (model, values) => logitsOf(model, model.scaling.apply(values));
+function logits({ first, firstBias, second, secondBias, scaling }, values) {
+  const units = logitsOf({ weights: first, bias: firstBias }, scaling.apply(values));
+  return logitsOf(
+    { weights: second, bias: secondBias },
+    units.map((unit) => Math.max(unit, 0)),
+  );
+}
 
 // Sources that were never trained on, fold by fold: the photo as it is, no augmentation.
 const unseen = [];
@@ -143,21 +151,21 @@ function quantised(rows) {
 }
 
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
-const { weights, scales } = quantised(model.weights);
+const [first, second] = [quantised(model.first), quantised(model.second)];
 const head = {
   about: 'Head of the subject types, written by models/types/train/train.js; meaning: native/classify/head.h',
   types: SUBJECT_TYPES,
-  hidden: 0,
+  hidden: model.first.length,
   temperature: Number(temperature.toFixed(2)),
   threshold: Number(threshold.toFixed(2)),
   mean: base64(Float32Array.from(model.scaling.mean)),
   scale: base64(Float32Array.from(model.scaling.scale)),
-  first: base64(weights),
-  firstScale: base64(Float32Array.from(scales)),
-  firstBias: base64(Float32Array.from(model.bias)),
-  second: '',
-  secondScale: '',
-  secondBias: '',
+  first: base64(first.weights),
+  firstScale: base64(Float32Array.from(first.scales)),
+  firstBias: base64(Float32Array.from(model.firstBias)),
+  second: base64(second.weights),
+  secondScale: base64(Float32Array.from(second.scales)),
+  secondBias: base64(Float32Array.from(model.secondBias)),
 };
 // The list on one line, as the formatter has it.
 const text = JSON.stringify(head, null, 2).replace(

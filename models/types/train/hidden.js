@@ -1,0 +1,168 @@
+// What one hidden layer knows better than a linear head: trained by Adam on mixed pairs of photos with some of the
+// inputs left out, so that it does not learn sources by heart. The same seed gives the same layer.
+import { probabilities } from './logistic.js';
+import { seeded } from './pictures.js';
+import { addProducts, products } from './products.js';
+
+const UNITS = 24;
+const ROUNDS = 25;
+const BATCH = 128;
+const RATE = 2e-3;
+/** Weights shrink by this share of the rate each step. */
+const DECAY = 0.1;
+/** Share of the inputs that a batch does without. */
+const LEFT_OUT = 0.3;
+/** Both parameters of the beta distribution that says how much of a pair is of its first photo. */
+const MIXED = 0.4;
+
+function normal(random) {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
+
+/** Johnk's method. */
+function beta(random, each) {
+  for (;;) {
+    const [x, y] = [random() ** (1 / each), random() ** (1 / each)];
+    if (x + y > 0 && x + y <= 1) return x / (x + y);
+  }
+}
+
+/** Draws indices as often as their weights say. */
+function drawer(weights, random) {
+  let sum = 0;
+  const upTo = Float64Array.from(weights, (weight) => {
+    sum += weight;
+    return sum;
+  });
+  return () => {
+    const wanted = random() * sum;
+    let [low, high] = [0, upTo.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (upTo[middle] > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
+}
+
+/** Parameters that Adam moves; `decay` shrinks them. */
+class Parameters {
+  constructor(length, start, decay) {
+    this.values = Float64Array.from({ length }, start);
+    this.slopes = new Float64Array(length);
+    this.first = new Float64Array(length);
+    this.second = new Float64Array(length);
+    this.decay = decay;
+  }
+
+  step(rate, count) {
+    const { values, slopes, first, second, decay } = this;
+    const [scale1, scale2] = [1 / (1 - 0.9 ** count), 1 / (1 - 0.99 ** count)];
+    for (let i = 0; i < values.length; i++) {
+      first[i] += 0.1 * (slopes[i] - first[i]);
+      second[i] += 0.01 * (slopes[i] * slopes[i] - second[i]);
+      values[i] -= rate * ((first[i] * scale1) / (Math.sqrt(second[i] * scale2) + 1e-8) + decay * values[i]);
+    }
+    slopes.fill(0);
+  }
+}
+
+/**
+ * What is added to the logits of `linear` (logitsOf): `out` times the positive parts of `into` times the values. `rows`
+ * are { values, label, weight }.
+ */
+export function learnHidden(rows, linear, { types, seed }) {
+  const random = seeded(seed);
+  const n = rows[0].values.length;
+  const values = new Float32Array(rows.length * n);
+  for (const [at, row] of rows.entries()) values.set(row.values, at * n);
+  const draw = drawer(
+    rows.map(({ weight }) => weight),
+    random,
+  );
+  const into = new Parameters(UNITS * n, () => 0.7 * Math.sqrt(2 / n) * normal(random), DECAY);
+  const intoBias = new Parameters(UNITS, () => 0, 0);
+  const out = new Parameters(types * UNITS, () => 0, DECAY);
+  const outBias = new Parameters(types, () => 0, 0);
+
+  const seen = new Float64Array(n);
+  const x = new Float64Array(BATCH * n);
+  const active = new Float64Array(BATCH * UNITS);
+  const back = new Float64Array(BATCH * UNITS);
+
+  /** Puts a mixture of two photos into place `at` of the batch, and says what its logits are without the layer. */
+  function mix(at) {
+    const [one, other, share] = [draw(), draw(), beta(random, MIXED)];
+    for (let i = 0; i < n; i++)
+      x[at * n + i] = seen[i] * (share * values[one * n + i] + (1 - share) * values[other * n + i]);
+    const logits = linear[one].map((value, type) => share * value + (1 - share) * linear[other][type]);
+    return { one: rows[one].label, other: rows[other].label, share, logits };
+  }
+
+  /** From the output of the units back to what each of them is to change by. */
+  function judge({ one, other, share, logits }, at) {
+    const from = at * UNITS;
+    const errors = probabilities(
+      logits.map((logit, type) => {
+        let sum = logit + outBias.values[type];
+        for (let unit = 0; unit < UNITS; unit++) sum += out.values[type * UNITS + unit] * active[from + unit];
+        return sum;
+      }),
+    ).map((found) => found / BATCH);
+    errors[one] -= share / BATCH;
+    errors[other] -= (1 - share) / BATCH;
+    for (let unit = 0; unit < UNITS; unit++) {
+      let sum = 0;
+      for (let type = 0; type < types; type++) {
+        sum += errors[type] * out.values[type * UNITS + unit];
+        out.slopes[type * UNITS + unit] += errors[type] * active[from + unit];
+      }
+      back[from + unit] = active[from + unit] > 0 ? sum : 0;
+      intoBias.slopes[unit] += back[from + unit];
+    }
+    for (let type = 0; type < types; type++) outBias.slopes[type] += errors[type];
+  }
+
+  const steps = Math.floor((ROUNDS * rows.length) / BATCH);
+  for (let step = 0; step < steps; step++) {
+    for (let i = 0; i < n; i++) seen[i] = random() > LEFT_OUT ? 1 / (1 - LEFT_OUT) : 0;
+    const batch = Array.from({ length: BATCH }, (_, at) => mix(at));
+    products(x, into.values, n, active);
+    for (let at = 0; at < active.length; at++)
+      active[at] = Math.max(active[at] + intoBias.values[at % UNITS], 0);
+    batch.forEach(judge);
+    addProducts(x, back, n, into.slopes);
+    const rate = RATE * (1 - step / steps);
+    for (const parameters of [into, intoBias, out, outBias]) parameters.step(rate, step + 1);
+  }
+  const line = (array, at, length) => array.slice(at * length, (at + 1) * length);
+  return {
+    into: Array.from({ length: UNITS }, (_, unit) => line(into.values, unit, n)),
+    intoBias: intoBias.values,
+    out: Array.from({ length: types }, (_, type) => line(out.values, type, UNITS)),
+    outBias: outBias.values,
+  };
+}
+
+/**
+ * One head with one hidden layer: the logits of the linear one pass through it as two units each, one for either
+ * sign.
+ */
+export function joined({ weights, bias }, hidden) {
+  const types = weights.length;
+  const units = 2 * types + hidden.into.length;
+  const negative = (row) => row.map((value) => -value);
+  return {
+    first: [...weights, ...weights.map(negative), ...hidden.into],
+    firstBias: Float64Array.from([...bias, ...negative([...bias]), ...hidden.intoBias]),
+    second: hidden.out.map((row, type) => {
+      const all = new Float64Array(units);
+      all[type] = 1;
+      all[types + type] = -1;
+      all.set(row, 2 * types);
+      return all;
+    }),
+    secondBias: hidden.outBias,
+  };
+}

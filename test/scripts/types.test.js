@@ -1,0 +1,39 @@
+import test from 'ava';
+import { joined, learnHidden } from '../../models/types/train/hidden.js';
+import { logitsOf } from '../../models/types/train/logistic.js';
+
+// Two inputs whose signs agree or not: no linear head tells that.
+const rows = Array.from({ length: 6000 }, (_, at) => {
+  const values = [Math.sin(at * 12.9898) * 2, Math.cos(at * 78.233) * 2];
+  return { values, label: values[0] * values[1] > 0 ? 1 : 0, weight: 1 / 6000 };
+});
+const linear = { weights: [Float64Array.of(0.1, -0.2), Float64Array.of(-0.3, 0.4)], bias: [0.05, -0.05] };
+const before = rows.map(({ values }) => logitsOf(linear, values));
+const learn = (seed) => learnHidden(rows, before, { types: 2, seed });
+
+function headLogits({ first, firstBias, second, secondBias }, values) {
+  const units = logitsOf({ weights: first, bias: firstBias }, values).map((unit) => Math.max(unit, 0));
+  return logitsOf({ weights: second, bias: secondBias }, units);
+}
+
+const right = (logits) =>
+  logits.filter(([zero, one], at) => (one > zero ? 1 : 0) === rows[at].label).length / rows.length;
+
+test('a hidden layer learns what no linear head can tell, the same way from the same seed', (t) => {
+  const hidden = learn('one');
+  t.true(right(before) < 0.65);
+  t.true(right(rows.map(({ values }) => headLogits(joined(linear, hidden), values))) > 0.85);
+  t.deepEqual(learn('one'), hidden);
+  t.notDeepEqual(learn('another').into, hidden.into);
+});
+
+test('the linear logits pass through the joined head unchanged', (t) => {
+  const n = 2;
+  const silent = { into: [new Float64Array(n)], intoBias: [0], out: [[0], [0]], outBias: [0, 0] };
+  const head = joined(linear, silent);
+  t.is(head.first.length, 2 * 2 + 1);
+  for (const [at, { values }] of rows.entries()) {
+    const found = headLogits(head, values);
+    for (const type of [0, 1]) t.true(Math.abs(found[type] - before[at][type]) < 1e-12);
+  }
+});
