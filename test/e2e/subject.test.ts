@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import anyTest, { type TestFn } from 'ava';
+import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import sharp, { type Sharp } from 'sharp';
 import { openSubjectTypes } from '../../src/cli/subject.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
@@ -11,7 +11,12 @@ import { locateNetwork, sizeStepOf } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { engineOptions, planFor } from '../fixtures/engine_setup.ts';
 
-const test = anyTest as TestFn<{ engine: Engine; found: boolean; notices: string[] }>;
+interface Context {
+  readonly engine: Engine;
+  readonly found: boolean;
+  readonly notices: string[];
+}
+const test = anyTest as TestFn<Context>;
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
@@ -66,6 +71,16 @@ test('without the detector types are off and the operator is told what to do', a
   });
 });
 
+/** Undefined, with a plain word in the log, where the photos or a network that looks at them are not at hand. */
+async function networkAndPhotos(t: ExecutionContext<Context>) {
+  const network = await locateNetwork('isnet', { modelsDir, device: 'cpu' });
+  if (t.context.found && existsSync(photos) && existsSync(network.path)) return network;
+  const missing = existsSync(photos) ? `the network isnet is not in ${modelsDir}` : 'no ../shared/data';
+  t.log(`skipped: ${t.context.notices.join(' ') || missing}`);
+  t.pass();
+  return undefined;
+}
+
 test('a drawing is a graphic, on transparency and on white', async (t) => {
   if (!t.context.found) {
     t.log(`skipped: ${t.context.notices.join(' ')}`);
@@ -86,13 +101,8 @@ test.serial(
   'photos of sources that nothing was trained on are told as well as the head told them when it was made',
   async (t) => {
     t.timeout(180_000);
-    const network = await locateNetwork('isnet', { modelsDir, device: 'cpu' });
-    if (!t.context.found || !existsSync(photos) || !existsSync(network.path)) {
-      const missing = existsSync(photos) ? `the network isnet is not in ${modelsDir}` : 'no ../shared/data';
-      t.log(`skipped: ${t.context.notices.join(' ') || missing}`);
-      t.pass();
-      return;
-    }
+    const network = await networkAndPhotos(t);
+    if (!network) return;
     const { engine } = t.context;
     // A quarter of the usual pixels where the network can, as in training: the matte only weighs what is told by.
     const step = await sizeStepOf('isnet', { modelsDir, device: 'cpu' });
@@ -128,13 +138,8 @@ test('photos are what they show, under the matte of the network', async (t) => {
     ['jizhizili_peers/gfm_am2k/sample3.jpg', 'animal'],
     ['u2net/test_images/sailboat3.jpg', 'transportation'],
   ] as const;
-  const network = await locateNetwork('isnet', { modelsDir, device: 'cpu' });
-  if (!t.context.found || !existsSync(photos) || !existsSync(network.path)) {
-    const missing = existsSync(photos) ? `the network isnet is not in ${modelsDir}` : 'no ../shared/data';
-    t.log(`skipped: ${t.context.notices.join(' ') || missing}`);
-    t.pass();
-    return;
-  }
+  const network = await networkAndPhotos(t);
+  if (!network) return;
   const { engine } = t.context;
   await engine.load(network);
   for (const [file, type] of known) {
