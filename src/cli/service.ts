@@ -174,7 +174,6 @@ export async function runService(
       balances: async () => toCredits(await ledger.balances()),
       booked: async () =>
         (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
-      unloads: () => resting?.stats.unloads ?? 0,
     });
     const local = await ensureLocalAccount({
       accounts,
@@ -261,6 +260,7 @@ export async function runService(
     const networkRests = (what: 'unloaded' | 'loaded', ms: number) => {
       logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
       if (what === 'loaded') metrics?.networkLoaded(ms);
+      else metrics?.networkUnloaded();
     };
     resting =
       config.idleUnload > 0

@@ -43,7 +43,6 @@ export interface Sources {
   /** Credits, not quarters. */
   readonly balances: () => Promise<number>;
   readonly booked: () => Promise<readonly BookedCredits[]>;
-  readonly unloads: () => number;
 }
 
 /** Seconds. From what a repeat takes to what a client waits for at most. */
@@ -74,6 +73,7 @@ export class Metrics {
   readonly #charges: Counter<'payment'>;
   readonly #credits: Counter<'payment'>;
   readonly #loads: Counter;
+  readonly #unloads: Counter;
   readonly #loadSeconds: Gauge;
   readonly #info: Gauge;
 
@@ -126,6 +126,10 @@ export class Metrics {
       'payment',
     ]);
     this.#loads = counter('network_loads_total', 'How often the network was opened.');
+    this.#unloads = counter(
+      'network_unloads_total',
+      'How often the network was dropped because nobody asked for it.',
+    );
     this.#loadSeconds = new Gauge({
       name: 'cutout_network_load_seconds',
       help: 'How long opening and warming the network took the last time.',
@@ -157,6 +161,10 @@ export class Metrics {
   networkLoaded(ms: number): void {
     this.#loads.inc();
     this.#loadSeconds.set(ms / 1000);
+  }
+
+  networkUnloaded(): void {
+    this.#unloads.inc();
   }
 
   readonly record: Recorder = (request) => {
@@ -239,15 +247,6 @@ export class Metrics {
         const rows = await inTime(() => sources.booked?.());
         this.reset();
         for (const { kind, direction, credits } of rows ?? []) this.inc({ kind, direction }, credits);
-      },
-    });
-    new Counter({
-      name: 'cutout_network_unloads_total',
-      help: 'How often the network was dropped because nobody asked for it.',
-      registers,
-      collect() {
-        this.reset();
-        this.inc(sources.unloads?.() ?? 0);
       },
     });
     new Counter({

@@ -13,7 +13,6 @@ export function everyMetric(): Metrics {
     reservations: async () => 3,
     balances: async () => 12.5,
     booked: async () => [{ kind: 'grant', direction: 'in', credits: 50 }],
-    unloads: () => 2,
   });
   metrics.install({
     version: '1',
@@ -25,6 +24,8 @@ export function everyMetric(): Metrics {
     onnxruntime: '1',
   });
   metrics.networkLoaded(1500);
+  metrics.networkUnloaded();
+  metrics.networkUnloaded();
   const notes = new Notes();
   notes.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
   notes.add({ size: 'full', error: 'rate_limit_exceeded', reason: 'rate', payment: 'full', charged: '1' });
