@@ -8,6 +8,7 @@ import * as peers from './peers.ts';
 import * as png from './png.ts';
 import * as precision from './precision.ts';
 import * as prepare from './prepare.ts';
+import * as preview from './preview.ts';
 import * as quality from './quality.ts';
 import * as repeats from './repeats.ts';
 import * as rest from './rest.ts';
@@ -18,6 +19,7 @@ import * as threads from './threads.ts';
 /** Every bench, in the order of --help and of `all`. bench/README.md says how to add one. */
 export const benches: readonly BenchModule[] = [
   speed,
+  preview,
   load,
   overload,
   observe,
