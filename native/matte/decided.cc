@@ -30,7 +30,7 @@ CUTOUT_SIMD Counts count(const float* p, int n) {
 }
 
 bool decided(std::int64_t sure, std::int64_t between) {
-  return sure > 0 && 5 * between <= 2 * sure;
+  return sure > 0 && 5 * between <= 3 * sure;
 }
 
 }  // namespace

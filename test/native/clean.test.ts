@@ -298,7 +298,7 @@ test('whether a map is decided: bit-equal to the scalar version, and by the rule
   t.false(decided([0.49, 0.2]));
   t.false(decided([0.6]));
   t.true(decided([1]));
-  t.true(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0, 0]));
-  t.false(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
+  t.true(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
+  t.false(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0.45]));
   t.true(decided([0.6, 1, 1, 1, 1, 0.7, 0.95, 0.05]));
 });
