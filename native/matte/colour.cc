@@ -1,8 +1,10 @@
 #include "matte/colour.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "core/simd.h"
 
@@ -13,25 +15,24 @@ namespace {
 constexpr int kSteps = 8;
 constexpr float kSmooth = 1e-5F;       // pull of a neighbour where alpha is even (Germer: 1e-5)
 constexpr std::size_t kRowGrain = 16;  // rows of a level
+constexpr std::size_t kTileGrain = 4;
 
 /// Premultiplied colour sums and weight of both layers: F r, g, b, w, then B r, g, b, w.
 constexpr int kSums = 8;
 
-/// One level of the pyramid: `values` of kSums planes on the way down (in size), of which the
-/// weights' planes stay and the colours' become the layers' colours on the way up.
+/// One level of the pyramid: kSums planes on the way down, of which the weights' planes stay and
+/// the colours' become the layers' colours on the way up.
 struct Level {
   int width = 0;
   int height = 0;
-  std::vector<float> values;
+  std::unique_ptr<float[]> values;
 
   Level(int w, int h) : width(w), height(h) {
-    values.resize(kSums * static_cast<std::size_t>(w) * static_cast<std::size_t>(h));
+    values = std::make_unique_for_overwrite<float[]>(kSums * static_cast<std::size_t>(w) *
+                                                     static_cast<std::size_t>(h));
   }
-  float* row(int plane, int y) {
-    return values.data() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;
-  }
-  [[nodiscard]] const float* row(int plane, int y) const {
-    return values.data() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;
+  [[nodiscard]] float* row(int plane, int y) const {
+    return values.get() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;
   }
 };
 
@@ -65,6 +66,7 @@ CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict 
                            const float* __restrict blue, const float* __restrict alpha,
                            const float* scale, const float* offset, int n, int stride,
                            float* __restrict out) {
+#pragma GCC ivdep  // planes lie apart
   for (int i = 0; i < n; ++i) {
     const float r = red[i] * scale[0] + offset[0];
     const float g = green[i] * scale[1] + offset[1];
@@ -82,40 +84,47 @@ CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict 
   }
 }
 
-/// Rows 2y and 2y + 1 of a finer level, each kSums planes of `stride`, into row y of `level`. A
-/// row or column that does not exist counts as nothing.
-void pull(const float* upper, const float* lower, int stride, int y, Level& level) {
+/// kSums planes of one row.
+struct Planes {
+  const float* first;
+  std::ptrdiff_t stride;  // from one plane to the next
+};
+
+/// `n` cells of two rows of a finer level into (n + 1) / 2 cells from `x` on of row y of `level`. A
+/// column that does not exist counts as nothing.
+void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& level) {
   for (int k = 0; k < kSums; ++k) {
-    pull_row(upper + static_cast<std::ptrdiff_t>(k) * stride,
-             lower + static_cast<std::ptrdiff_t>(k) * stride, level.width, level.row(k, y));
+    const float* a = upper.first + k * upper.stride;
+    const float* b = lower.first + k * lower.stride;
+    float* out = level.row(k, y) + x;
+    pull_row(a, b, n / 2, out);
+    if (n % 2 != 0) out[n / 2] = (a[n - 1] + 0.0F) + (b[n - 1] + 0.0F);
   }
   for (int k = 0; k < kSums; k += 4) {
-    limit_row(level.row(k, y), level.row(k + 1, y), level.row(k + 2, y), level.row(k + 3, y),
-              level.width);
+    limit_row(level.row(k, y) + x, level.row(k + 1, y) + x, level.row(k + 2, y) + x,
+              level.row(k + 3, y) + x, (n + 1) / 2);
   }
 }
 
 /// The level above the guide itself, which is never written down.
 Level first_level(const Guide& guide, const float* alpha, ThreadPool& pool) {
+  constexpr int kPiece = 128;  // cells whose sums stay in the first cache
   Level level((guide.width + 1) / 2, (guide.height + 1) / 2);
   pool.parallel_for(
       static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
-        const int stride = level.width * 2;
-        const std::size_t size = static_cast<std::size_t>(kSums) * static_cast<std::size_t>(stride);
-        std::vector<float> rows(2 * size);
+        std::array<std::array<float, kSums * kPiece>, 2> rows{};
         for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-          for (int k = 0; k < 2; ++k) {
-            float* row = rows.data() + (k == 0 ? 0 : size);
-            if (2 * y + k >= guide.height) {
-              std::fill_n(row, size, 0.0F);
-              continue;
+          if (2 * y + 1 == guide.height) rows[1].fill(0.0F);
+          for (int x = 0; x < guide.width; x += kPiece) {
+            const int n = std::min(kPiece, guide.width - x);
+            for (int k = 0; k < std::min(2, guide.height - 2 * y); ++k) {
+              const std::size_t cell = guide.at(x, 2 * y + k);
+              weigh_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
+                        alpha + cell, guide.scale.data(), guide.offset.data(), n, kPiece,
+                        rows[static_cast<std::size_t>(k)].data());
             }
-            const std::size_t cell = guide.at(0, 2 * y + k);
-            weigh_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
-                      alpha + cell, guide.scale.data(), guide.offset.data(), guide.width, stride,
-                      row);
+            pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, n, x / 2, y, level);
           }
-          pull(rows.data(), rows.data() + size, stride, y, level);
         }
       });
   return level;
@@ -123,25 +132,16 @@ Level first_level(const Guide& guide, const float* alpha, ThreadPool& pool) {
 
 Level next_level(const Level& fine, ThreadPool& pool) {
   Level level((fine.width + 1) / 2, (fine.height + 1) / 2);
+  const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(fine.width) * fine.height;
+  const std::vector<float> nothing(static_cast<std::size_t>(fine.width));
   pool.parallel_for(
       static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
-        const int stride = level.width * 2;
-        const std::size_t size = static_cast<std::size_t>(kSums) * static_cast<std::size_t>(stride);
-        std::vector<float> rows(2 * size);
         for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-          for (int k = 0; k < 2; ++k) {
-            for (int plane = 0; plane < kSums; ++plane) {
-              float* row =
-                  rows.data() + (k == 0 ? 0 : size) + static_cast<std::ptrdiff_t>(plane) * stride;
-              if (2 * y + k < fine.height) {
-                std::memcpy(row, fine.row(plane, 2 * y + k),
-                            static_cast<std::size_t>(fine.width) * sizeof(float));
-              } else {
-                std::fill_n(row, fine.width, 0.0F);
-              }
-            }
-          }
-          pull(rows.data(), rows.data() + size, stride, y, level);
+          const Planes upper{fine.row(0, 2 * y), stride};
+          const bool last = 2 * y + 1 == fine.height;
+          const Planes lower =
+              last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
+          pull(upper, lower, fine.width, 0, y, level);
         }
       });
   return level;
@@ -159,7 +159,7 @@ inline Half half_of(int x, int coarse) {
   return {near, far};
 }
 
-inline float between_cells(float near, float far) { return 0.75F * near + 0.25F * far; }
+CUTOUT_INLINE float between_cells(float near, float far) { return 0.75F * near + 0.25F * far; }
 
 /// Colour `plane` of a finer cell (x, y) as the coarser level has it.
 inline float from_coarse(const Level& coarse, int plane, int x, int y) {
@@ -170,6 +170,68 @@ inline float from_coarse(const Level& coarse, int plane, int x, int y) {
   return between_cells(between_cells(near[h.near], near[h.far]),
                        between_cells(far[h.near], far[h.far]));
 }
+
+/// Coarse cells 0 .. n - 1 at twice their number; their neighbours -1 and n are read as well.
+CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict fine) {
+  for (int i = 0; i < n; ++i) {
+    fine[2 * i] = between_cells(coarse[i], coarse[i - 1]);
+    fine[2 * i + 1] = between_cells(coarse[i], coarse[i + 1]);
+  }
+}
+
+/// The colours of a coarser level at the width of the next finer one, columns `left` ..
+/// `left` + `n` - 1 of it (the border repeated), row by row downwards.
+class Widened {
+ public:
+  static constexpr int kColours = 6;  // F r, g, b, B r, g, b
+
+  Widened(const Level& coarse, int fine_width, int left, int n)
+      : coarse_(coarse),
+        fine_width_(fine_width),
+        left_(left),
+        first_(left >= 0 ? left / 2 : (left - 1) / 2),
+        cells_((left + n + 1) / 2 - first_ + 1),
+        border_(static_cast<std::size_t>(cells_ + 2)),
+        stride_(2 * cells_) {
+    for (Row& row : rows_) row.values.resize(kColours * static_cast<std::size_t>(stride_));
+  }
+
+  /// Colour `c` of row `y` of the coarse level.
+  const float* row(int c, int y) {
+    Row& row = rows_[static_cast<std::size_t>(y) % rows_.size()];
+    if (row.index != y) fill(row, y);
+    return row.values.data() + c * stride_ + (left_ - 2 * first_);
+  }
+
+ private:
+  struct Row {
+    int index = -1;
+    std::vector<float> values;
+  };
+
+  void fill(Row& row, int y) {
+    row.index = y;
+    for (int c = 0; c < kColours; ++c) {
+      float* out = row.values.data() + c * stride_;
+      copy_cells(coarse_.row(c < 3 ? c : c + 1, y), coarse_.width, first_ - 1, cells_ + 2,
+                 border_.data());
+      widen(border_.data() + 1, cells_, out);
+      // Left of the picture the repeated coarse cells give its first column's value; right of it
+      // they do so only where the last column is the second of its coarse cell.
+      const int last = fine_width_ - 1 - 2 * first_;
+      for (int i = last + 1; i < stride_; ++i) out[i] = out[last];
+    }
+  }
+
+  const Level& coarse_;
+  int fine_width_;
+  int left_;
+  int first_;  // coarse cell
+  int cells_;  // coarse cells
+  std::vector<float> border_;
+  int stride_;
+  std::array<Row, 2> rows_;  // the two of a finer row are neighbours
+};
 
 /// Sums -> colours, from the coarsest level on.
 void finish_coarsest(Level& level) {
@@ -184,17 +246,21 @@ void finish_coarsest(Level& level) {
   }
 }
 
+CUTOUT_SIMD void push_row(const float* __restrict near, const float* __restrict far,
+                          const float* __restrict weight, int n, float* __restrict row) {
+  for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * between_cells(near[i], far[i]);
+}
+
 void push(const Level& coarse, Level& fine, ThreadPool& pool) {
   pool.parallel_for(static_cast<std::size_t>(fine.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {
+                      Widened widened(coarse, fine.width, 0, fine.width);
                       for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-                        for (int c = 0; c < kSums; ++c) {
-                          if (c % 4 == 3) continue;
-                          const float* weight = fine.row(c / 4 * 4 + 3, y);
-                          float* row = fine.row(c, y);
-                          for (int x = 0; x < fine.width; ++x) {
-                            row[x] += (1.0F - weight[x]) * from_coarse(coarse, c, x, y);
-                          }
+                        const Half v = half_of(y, coarse.height);
+                        for (int c = 0; c < Widened::kColours; ++c) {
+                          const int plane = c < 3 ? c : c + 1;
+                          push_row(widened.row(c, v.near), widened.row(c, v.far),
+                                   fine.row(plane / 4 * 4 + 3, y), fine.width, fine.row(plane, y));
                         }
                       }
                     });
@@ -238,20 +304,25 @@ CUTOUT_INLINE float solve_back(const Pull& m, float b0, float b1) {
 }
 
 constexpr int kSide = kTile + 2 * (kSteps + 1);
-constexpr int kPatch = kSide * kSide;
+constexpr int kSpare = 16;  // cells behind the last that a loop over whole vectors may touch
+constexpr int kPatch = kSide * kSide + kSpare;
+// Columns without a patch's outermost ones: whole vectors, so that no loop has a rest. What lies
+// outside of what a step needs comes to nothing valid.
+constexpr int kInner = kSide - 2;
+static_assert(kInner % 16 == 0);
 
 /// A tile and what its result depends on: colour, alpha, then F and B twice, planes of kPatch.
 struct Patches {
-  float colour[3][kPatch];
-  float alpha[kPatch];
-  float layers[2][6][kPatch];  // before and after a step: F r, g, b, B r, g, b
+  float colour[3][kPatch] = {};
+  float alpha[kPatch] = {};
+  float layers[2][6][kPatch] = {};  // before and after a step: F r, g, b, B r, g, b
 };
 
 CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict alpha,
                         const float* __restrict from, int inset, float* __restrict to) {
   for (int j = inset; j < kSide - inset; ++j) {
-    for (int i = inset; i < kSide - inset; ++i) {
-      const int at = j * kSide + i;
+#pragma GCC ivdep  // planes lie apart
+    for (int at = j * kSide + 1; at < j * kSide + 1 + kInner; ++at) {
       const float a = alpha[at];
       const Neighbours w{weight_between(a, alpha[at - 1]), weight_between(a, alpha[at + 1]),
                          weight_between(a, alpha[at - kSide]),
@@ -272,28 +343,47 @@ CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict 
 }
 
 /// First guess of a layer's colour at a cell of the guide itself.
-inline float first_guess(float colour, float weight, float coarse) {
+CUTOUT_INLINE float first_guess(float colour, float weight, float coarse) {
   return colour * weight + (1.0F - weight) * coarse;
+}
+
+CUTOUT_SIMD void scale_row(float* __restrict row, float scale, float offset, int n) {
+  for (int i = 0; i < n; ++i) row[i] = row[i] * scale + offset;
+}
+
+/// First guesses of both layers in one colour.
+CUTOUT_SIMD void guess_row(const float* __restrict alpha, const float* __restrict colour,
+                           const float* const* fore_rows, const float* const* back_rows, int n,
+                           float* __restrict fore, float* __restrict back) {
+  const float* __restrict fore_near = fore_rows[0];
+  const float* __restrict fore_far = fore_rows[1];
+  const float* __restrict back_near = back_rows[0];
+  const float* __restrict back_far = back_rows[1];
+  for (int i = 0; i < n; ++i) {
+    fore[i] = first_guess(colour[i], power8(alpha[i]), between_cells(fore_near[i], fore_far[i]));
+    back[i] =
+        first_guess(colour[i], power8(1.0F - alpha[i]), between_cells(back_near[i], back_far[i]));
+  }
 }
 
 void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, const Tile& tile,
                 Patches& at, CellColours& out) {
+  const int left = tile.left - kSteps - 1;
+  Widened widened(coarse, guide.width, left, kSide);
   for (int j = 0; j < kSide; ++j) {
     const int y = std::clamp(tile.top - kSteps - 1 + j, 0, guide.height - 1);
-    for (int i = 0; i < kSide; ++i) {
-      const int x = std::clamp(tile.left - kSteps - 1 + i, 0, guide.width - 1);
-      const std::size_t cell = guide.at(x, y);
-      const int k = j * kSide + i;
-      const float a = alpha[cell];
-      at.alpha[k] = a;
-      const float fore = power8(a);
-      const float back = power8(1.0F - a);
-      for (int c = 0; c < 3; ++c) {
-        const float colour = guide.colour(static_cast<std::size_t>(c), cell);
-        at.colour[c][k] = colour;
-        at.layers[0][c][k] = first_guess(colour, fore, from_coarse(coarse, c, x, y));
-        at.layers[0][c + 3][k] = first_guess(colour, back, from_coarse(coarse, c + 4, x, y));
-      }
+    const Half v = half_of(y, coarse.height);
+    const std::size_t row = guide.at(0, y);
+    const int k = j * kSide;
+    copy_cells(alpha + row, guide.width, left, kSide, at.alpha + k);
+    for (int c = 0; c < 3; ++c) {
+      const auto channel = static_cast<std::size_t>(c);
+      copy_cells(guide.planes[channel] + row, guide.width, left, kSide, at.colour[c] + k);
+      scale_row(at.colour[c] + k, guide.scale[channel], guide.offset[channel], kSide);
+      const float* fore[2] = {widened.row(c, v.near), widened.row(c, v.far)};
+      const float* back[2] = {widened.row(c + 3, v.near), widened.row(c + 3, v.far)};
+      guess_row(at.alpha + k, at.colour[c] + k, fore, back, kSide, at.layers[0][c] + k,
+                at.layers[0][c + 3] + k);
     }
   }
   for (int step = 0; step < kSteps; ++step) {
@@ -341,8 +431,8 @@ CellColours estimate_colours(const Guide& guide, const float* alpha, const std::
   CellColours colours = empty_colours(guide);
   if (tiles.empty()) return colours;
   const Level coarse = finished_level(guide, alpha, pool);
-  pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-    const auto patches = std::make_unique_for_overwrite<Patches>();
+  pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
+    const auto patches = std::make_unique<Patches>();
     for (std::size_t i = begin; i < end; ++i) {
       solve_tile(guide, alpha, coarse, tiles[i], *patches, colours);
     }

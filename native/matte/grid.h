@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 namespace cutout {
 
@@ -28,5 +30,15 @@ struct Guide {
     return planes[channel][cell] * scale[channel] + offset[channel];
   }
 };
+
+/// Columns first .. first + n - 1 of a row of `width` cells, the border repeated.
+inline void copy_cells(const float* row, int width, int first, int n, float* out) {
+  const int before = std::clamp(-first, 0, n);
+  const int behind = std::clamp(first + n - width, 0, n - before);
+  const int inside = n - before - behind;
+  std::fill_n(out, before, row[0]);
+  std::memcpy(out + before, row + first + before, static_cast<std::size_t>(inside) * sizeof(float));
+  std::fill_n(out + before + inside, behind, row[width - 1]);
+}
 
 }  // namespace cutout

@@ -41,6 +41,10 @@ enum Product {
   kProducts
 };
 
+/// Columns are kept in planes that end with a whole vector of any processor: no loop has a rest.
+constexpr int kVector = 16;
+constexpr int whole_vectors(int columns) { return (columns + kVector - 1) / kVector * kVector; }
+
 /// The sum of seven numbers in the one order that every version uses.
 CUTOUT_INLINE float sum7(float a, float b, float c, float d, float e, float f, float g) {
   return ((a + b) + (c + d)) + ((e + f) + g);
@@ -113,11 +117,13 @@ CUTOUT_INLINE void solve(const float* sum, std::ptrdiff_t from, float* out, std:
   out[kBack2 * to] = (mean(kKB) + kNothing * b) * back;
 }
 
-CUTOUT_SIMD void fill_products(const float* __restrict line, int n, int stride,
-                               float* __restrict out) {
+/// `line`: three planes of the guide, then alpha, `n` apart; n is a whole number of vectors.
+CUTOUT_SIMD void fill_products(const float* __restrict line, const float* scale,
+                               const float* offset, int n, float* __restrict out) {
+#pragma GCC ivdep  // products lie apart
   for (int i = 0; i < n; ++i) {
-    products_of(line[i], line[stride + i], line[2 * stride + i], line[3 * stride + i], out + i,
-                stride);
+    products_of(line[i] * scale[0] + offset[0], line[n + i] * scale[1] + offset[1],
+                line[2 * n + i] * scale[2] + offset[2], line[3 * n + i], out + i, n);
   }
 }
 
@@ -139,20 +145,25 @@ CUTOUT_SIMD void sum_across(const float* const* rows, int n, float* __restrict o
   for (int i = 0; i < n; ++i) out[i] = sum7(a[i], b[i], c[i], d[i], e[i], f[i], g[i]);
 }
 
-CUTOUT_SIMD void solve_row(const float* __restrict sums, int n, float* __restrict out, int stride) {
+CUTOUT_SIMD void solve_row(const float* __restrict sums, int from, int n, float* __restrict out,
+                           int stride) {
 #pragma GCC ivdep  // channels lie apart
-  for (int i = 0; i < n; ++i) solve(sums + i, n, out + i, stride);
+  for (int i = 0; i < n; ++i) solve(sums + i, from, out + i, stride);
 }
 
 }  // namespace
 
 LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width)
-    : guide_(guide), alpha_(alpha), left_(left), width_(width) {
-  const auto bordered = static_cast<std::size_t>(width + 2 * kModelRadius);
-  line_.resize(4 * bordered);
-  products_.resize(kProducts * bordered);
+    : guide_(guide),
+      alpha_(alpha),
+      left_(left),
+      width_(width),
+      padded_(whole_vectors(width)),
+      bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
+  line_.resize(4 * static_cast<std::size_t>(bordered_));
+  products_.resize(kProducts * static_cast<std::size_t>(bordered_));
   kept_.fill(INT_MIN);
-  for (std::vector<float>& row : rows_) row.resize(kProducts * static_cast<std::size_t>(width));
+  for (std::vector<float>& row : rows_) row.resize(kProducts * static_cast<std::size_t>(padded_));
 }
 
 const float* LocalModel::sums(int y) {
@@ -161,21 +172,18 @@ const float* LocalModel::sums(int y) {
   float* out = rows_[slot].data();
   if (kept_[slot] == inside) return out;
   kept_[slot] = inside;
-  const int bordered = width_ + 2 * kModelRadius;
   const std::size_t start = guide_.at(0, inside);
-  for (int i = 0; i < bordered; ++i) {
-    const std::size_t cell =
-        start + static_cast<std::size_t>(std::clamp(left_ - kModelRadius + i, 0, guide_.width - 1));
-    for (int c = 0; c < 3; ++c) {
-      line_[static_cast<std::size_t>(c * bordered + i)] =
-          guide_.colour(static_cast<std::size_t>(c), cell);
-    }
-    line_[static_cast<std::size_t>(3 * bordered + i)] = alpha_[cell];
+  const std::array<const float*, 4> planes = {guide_.planes[0], guide_.planes[1], guide_.planes[2],
+                                              alpha_};
+  for (std::size_t k = 0; k < planes.size(); ++k) {
+    copy_cells(planes[k] + start, guide_.width, left_ - kModelRadius, width_ + 2 * kModelRadius,
+               line_.data() + k * static_cast<std::size_t>(bordered_));
   }
-  fill_products(line_.data(), bordered, bordered, products_.data());
+  fill_products(line_.data(), guide_.scale.data(), guide_.offset.data(), bordered_,
+                products_.data());
   for (int k = 0; k < kProducts; ++k) {
-    sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered, width_,
-              out + static_cast<std::ptrdiff_t>(k) * width_);
+    sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered_, padded_,
+              out + static_cast<std::ptrdiff_t>(k) * padded_);
   }
   return out;
 }
@@ -183,8 +191,8 @@ const float* LocalModel::sums(int y) {
 void LocalModel::row(int y, float* out, int stride) {
   std::array<const float*, kWindow> rows{};
   for (int k = 0; k < kWindow; ++k) rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
-  sum_across(rows.data(), kProducts * width_, products_.data());
-  solve_row(products_.data(), width_, out, stride);
+  sum_across(rows.data(), kProducts * padded_, products_.data());
+  solve_row(products_.data(), padded_, width_, out, stride);
 }
 
 std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,

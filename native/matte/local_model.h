@@ -43,7 +43,7 @@ CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const f
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | alpha     | guide.width * guide.height numbers in 0..1                                             |
 /// | strip     | columns left .. left + width - 1 of the guide, at least one                            |
-/// | scratch   | 21 * 9 floats a column                                                                 |
+/// | scratch   | 21 * 9 floats a column, whole vectors of columns                                       |
 /// | threads   | one object a thread; the result of a cell depends on its window only                   |
 /// | agreement | bit-equal to the scalar version                                                        |
 class LocalModel {
@@ -60,7 +60,9 @@ class LocalModel {
   const float* alpha_;
   int left_;
   int width_;
-  std::vector<float> line_;      // four colours and alpha of one row with its border
+  int padded_;                   // columns of a plane of sums: whole vectors
+  int bordered_;                 // the same with the border
+  std::vector<float> line_;      // colours and alpha of one row with its border
   std::vector<float> products_;  // of one row
   std::array<int, 8> kept_{};
   std::array<std::vector<float>, 8> rows_;  // sums along rows, by row modulo 8

@@ -55,7 +55,14 @@ inline float trust_of(float network, float model) {
   return network * network / (network * (network + kModelError * model) + kSoft * kSoft);
 }
 
-/// How much of an edge there is among a cell and its eight neighbours: 0 .. 1.
+/// How much of an edge there is between the least and the greatest alpha of a neighbourhood: 0..1.
+CUTOUT_INLINE float edge_between(float least, float most) {
+  const float background = most / kEdge;
+  const float foreground = (1.0F - least) / kEdge;
+  return (background < 1.0F ? background : 1.0F) * (foreground < 1.0F ? foreground : 1.0F);
+}
+
+/// The same among a cell and its eight neighbours.
 inline float edge_at(const std::vector<float>& alpha, int width, int height, int x, int y) {
   float least = 1.0F;
   float most = 0.0F;
@@ -67,22 +74,51 @@ inline float edge_at(const std::vector<float>& alpha, int width, int height, int
       most = std::max(most, value);
     }
   }
-  return std::min(1.0F, most / kEdge) * std::min(1.0F, (1.0F - least) / kEdge);
+  return edge_between(least, most);
 }
 
-/// Takes trust away from the unsure cells of a tile that have no edge beside them.
-void doubt_tile(const Tile& tile, SharpMatte& matte) {
-  for (int y = tile.top; y < tile.bottom; ++y) {
-    for (int x = tile.left; x < tile.right; ++x) {
-      const std::size_t cell = static_cast<std::size_t>(y) * static_cast<std::size_t>(matte.width) +
-                               static_cast<std::size_t>(x);
-      if (matte.unsure[cell] == 0) continue;
-      matte.trust[cell] *= edge_at(matte.alpha, matte.width, matte.height, x, y);
+/// Trust of n cells, of whose 3 x 3 neighbourhoods `alpha` has three rows from the column before.
+CUTOUT_SIMD void doubt_row(const float* __restrict above, const float* __restrict here,
+                           const float* __restrict below, const std::uint8_t* __restrict unsure,
+                           int n, float* __restrict trust) {
+  for (int i = 0; i < n; ++i) {
+    float least = 1.0F;
+    float most = 0.0F;
+    for (int k = i; k < i + 3; ++k) {
+      for (const float value : {above[k], here[k], below[k]}) {
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+      }
     }
+    const float doubted = trust[i] * edge_between(least, most);
+    trust[i] = unsure[i] != 0 ? doubted : trust[i];
   }
 }
 
-inline float clamp01(float v) { return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F; }  // NaN: 0
+/// Takes trust away from the unsure cells of a tile that have no edge beside them.
+void doubt_tile(const Guide& grid, const Tile& tile, SharpMatte& matte) {
+  std::array<std::array<float, kTile + 2>, 3> rows{};  // by row modulo 3
+  const int n = tile.right - tile.left;
+  const auto load = [&](int y) -> const float* {
+    float* row = rows[static_cast<std::size_t>(y + 3) % 3].data();
+    const int inside = std::clamp(y, 0, grid.height - 1);
+    copy_cells(matte.alpha.data() + grid.at(0, inside), grid.width, tile.left - 1, n + 2, row);
+    return row;
+  };
+  const float* above = load(tile.top - 1);
+  const float* here = load(tile.top);
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const float* below = load(y + 1);
+    const std::size_t cell = grid.at(tile.left, y);
+    doubt_row(above, here, below, matte.unsure.data() + cell, n, matte.trust.data() + cell);
+    above = here;
+    here = below;
+  }
+}
+
+CUTOUT_INLINE float clamp01(float v) {  // NaN: 0
+  return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F;
+}
 
 /// 1 unless the cell and its eight neighbours are all surely background or all surely foreground.
 inline bool is_unsure(std::span<const float> p, int width, int height, int x, int y) {
@@ -119,11 +155,15 @@ CUTOUT_SIMD void begin_cells(const float* __restrict p, const float* __restrict 
                              const float* __restrict high, int n, std::uint8_t* __restrict unsure,
                              float* __restrict alpha) {
   for (int i = 0; i < n; ++i) {
-    const bool background = high[i] <= 0.0F && high[i + 1] <= 0.0F && high[i + 2] <= 0.0F;
-    const bool foreground = low[i] >= 1.0F && low[i + 1] >= 1.0F && low[i + 2] >= 1.0F;
-    const bool open = !background & !foreground;
-    unsure[i] = open ? 1 : 0;
-    alpha[i] = open ? clamp01(p[i]) : snap(p[i]);
+    const float more = high[i] < high[i + 1] ? high[i + 1] : high[i];
+    const float most = more < high[i + 2] ? high[i + 2] : more;
+    const float less = low[i] < low[i + 1] ? low[i] : low[i + 1];
+    const float least = less < low[i + 2] ? less : low[i + 2];
+    const int open = static_cast<int>(most > 0.0F) & static_cast<int>(least < 1.0F);
+    const float soft = clamp01(p[i]);
+    const float sure = snap(p[i]);
+    unsure[i] = static_cast<std::uint8_t>(open);
+    alpha[i] = open != 0 ? soft : sure;
   }
 }
 
@@ -189,31 +229,35 @@ void model_tile(const Guide& guide, const SharpMatte& matte, const Tile& tile, f
   }
 }
 
-/// A square of cells around a tile, its border repeated from the picture's.
+/// A square of cells around a tile, its border repeated from the picture's. Loops run over whole
+/// vectors: up to `kSpare` columns further than they need, into cells that nothing valid is made
+/// of.
 constexpr int kReach = 2 * kBlurRadius + kErrorRadius;
 constexpr int kSide = kTile + 2 * kReach;
-using Patch = std::array<float, static_cast<std::size_t>(kSide) * kSide>;
+constexpr int kSpare = 16;
+using Patch = std::array<float, static_cast<std::size_t>(kSide) * kSide + kSpare>;
+
+constexpr int whole_vectors(int columns) { return (columns + kSpare - 1) / kSpare * kSpare; }
 
 void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch) {
   for (int j = 0; j < kSide; ++j) {
-    const std::size_t row = grid.at(0, std::clamp(tile.top - kReach + j, 0, grid.height - 1));
-    for (int i = 0; i < kSide; ++i) {
-      const int x = std::clamp(tile.left - kReach + i, 0, grid.width - 1);
-      patch[static_cast<std::size_t>(j * kSide + i)] = plane[row + static_cast<std::size_t>(x)];
-    }
+    const int y = std::clamp(tile.top - kReach + j, 0, grid.height - 1);
+    copy_cells(plane + grid.at(0, y), grid.width, tile.left - kReach, kSide,
+               patch.data() + static_cast<std::ptrdiff_t>(j) * kSide);
   }
 }
 
 /// Blurs what is at least `inset` from the patch's border; `inset` >= kBlurRadius.
 CUTOUT_SIMD void blur_patch(const float* __restrict from, int inset, const float* weights,
                             float* __restrict lines, float* __restrict out) {
+  const int right = inset + whole_vectors(kSide - 2 * inset);
   for (int j = inset - kBlurRadius; j < kSide - inset + kBlurRadius; ++j) {
-    for (int i = inset; i < kSide - inset; ++i) {
+    for (int i = inset; i < right; ++i) {
       lines[j * kSide + i] = blur9(from + j * kSide + i, 1, weights);
     }
   }
   for (int j = inset; j < kSide - inset; ++j) {
-    for (int i = inset; i < kSide - inset; ++i) {
+    for (int i = inset; i < right; ++i) {
       out[j * kSide + i] = blur9(lines + j * kSide + i, kSide, weights);
     }
   }
@@ -223,19 +267,22 @@ CUTOUT_SIMD void blur_patch(const float* __restrict from, int inset, const float
 CUTOUT_SIMD void error_patch(const float* __restrict p, float* __restrict blurred,
                              float* __restrict lines, float* __restrict out) {
   constexpr int kInset = kBlurRadius;
+  constexpr int kInner = kInset + kErrorRadius;
+  constexpr int kRight = kInset + whole_vectors(kSide - 2 * kInset);
+  constexpr int kInnerRight = kInner + whole_vectors(kSide - 2 * kInner);
   for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInset; i < kSide - kInset; ++i) {
+    for (int i = kInset; i < kRight; ++i) {
       const float d = p[j * kSide + i] - blurred[j * kSide + i];
       blurred[j * kSide + i] = d * d;
     }
   }
   for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInset + kErrorRadius; i < kSide - kInset - kErrorRadius; ++i) {
+    for (int i = kInner; i < kInnerRight; ++i) {
       lines[j * kSide + i] = sum5(blurred + j * kSide + i, 1);
     }
   }
-  for (int j = kInset + kErrorRadius; j < kSide - kInset - kErrorRadius; ++j) {
-    for (int i = kInset + kErrorRadius; i < kSide - kInset - kErrorRadius; ++i) {
+  for (int j = kInner; j < kSide - kInner; ++j) {
+    for (int i = kInner; i < kInnerRight; ++i) {
       out[j * kSide + i] = sum5(lines + j * kSide + i, kSide) * (1.0F / 25.0F);
     }
   }
@@ -244,8 +291,9 @@ CUTOUT_SIMD void error_patch(const float* __restrict p, float* __restrict blurre
 CUTOUT_SIMD void blend_patch(const float* __restrict p, const float* __restrict network,
                              float* __restrict model_to_trust, float* __restrict sharp_to_blend) {
   constexpr int kInset = kBlurRadius + kErrorRadius;
+  constexpr int kRight = kInset + whole_vectors(kSide - 2 * kInset);
   for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInset; i < kSide - kInset; ++i) {
+    for (int i = kInset; i < kRight; ++i) {
       const int at = j * kSide + i;
       const float trust = trust_of(network[at], model_to_trust[at]);
       model_to_trust[at] = trust;
@@ -255,13 +303,25 @@ CUTOUT_SIMD void blend_patch(const float* __restrict p, const float* __restrict 
 }
 
 struct Patches {
-  Patch p;
-  Patch sharp;
-  Patch lines;
-  Patch blurred;
-  Patch network;
-  Patch model;
+  Patch p{};
+  Patch sharp{};
+  Patch lines{};
+  Patch blurred{};
+  Patch network{};
+  Patch model{};
 };
+
+/// What a round makes of n cells, from the patches' rows; sure cells keep what they have.
+CUTOUT_SIMD void settle_row(const float* __restrict p, const float* __restrict blend,
+                            const float* __restrict blurred, const float* __restrict trusted,
+                            const std::uint8_t* __restrict unsure, int n, float* __restrict alpha,
+                            float* __restrict trust) {
+  for (int i = 0; i < n; ++i) {
+    const float value = clamp01(blend[i] + (p[i] - blurred[i]));
+    alpha[i] = unsure[i] != 0 ? value : alpha[i];
+    trust[i] = unsure[i] != 0 ? trusted[i] : trust[i];
+  }
+}
 
 /// One round: `p` and the models' answer `sharp` -> alpha and trust of the tile's unsure cells.
 void weigh_tile(const Guide& grid, const float* p, const float* sharp, const BlurWeights& weights,
@@ -275,14 +335,11 @@ void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Blu
   blend_patch(at.p.data(), at.network.data(), at.model.data(), at.sharp.data());
   blur_patch(at.sharp.data(), kReach, weights.data(), at.lines.data(), at.blurred.data());
   for (int y = tile.top; y < tile.bottom; ++y) {
-    for (int x = tile.left; x < tile.right; ++x) {
-      const std::size_t cell = grid.at(x, y);
-      if (matte.unsure[cell] == 0) continue;
-      const auto i =
-          static_cast<std::size_t>((y - tile.top + kReach) * kSide + (x - tile.left + kReach));
-      matte.alpha[cell] = clamp01(at.sharp[i] + (at.p[i] - at.blurred[i]));
-      matte.trust[cell] = at.model[i];
-    }
+    const std::size_t cell = grid.at(tile.left, y);
+    const std::ptrdiff_t i = (y - tile.top + kReach) * kSide + kReach;
+    settle_row(at.p.data() + i, at.sharp.data() + i, at.blurred.data() + i, at.model.data() + i,
+               matte.unsure.data() + cell, tile.right - tile.left, matte.alpha.data() + cell,
+               matte.trust.data() + cell);
   }
 }
 
@@ -315,7 +372,7 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
     });
   }
   pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) doubt_tile(tiles[i], matte);
+    for (std::size_t i = begin; i < end; ++i) doubt_tile(guide, tiles[i], matte);
   });
   return matte;
 }
@@ -426,7 +483,13 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
       }
     }
   }
-  doubt_tile({0, 0, guide.width, guide.height}, matte);
+  for (int y = 0; y < guide.height; ++y) {
+    for (int x = 0; x < guide.width; ++x) {
+      const std::size_t cell = guide.at(x, y);
+      if (matte.unsure[cell] == 0) continue;
+      matte.trust[cell] *= edge_at(matte.alpha, guide.width, guide.height, x, y);
+    }
+  }
   return matte;
 }
 
