@@ -176,12 +176,12 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
           continue;
         }
         const std::size_t bytes = static_cast<std::size_t>(n) * 4;
-        std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
-        Seen seen = look_at(pixels.data(), n);
+        Seen seen = look_at(at, n);
         const bool whole = std::min(b.low[segment], c.low[segment]) > kSureForeground;
         if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
           vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
                    d.values.data() + x, position.weights.data(), n, matte.data());
+          std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
           seen = multiply_matte(pixels.data(), matte.data(), n, hidden_mask);
           std::memcpy(at, pixels.data(), bytes);
         }

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "core/simd.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr int kTileWidth = 256;  // pixels
 constexpr int kTileHeight = 64;
 constexpr int kSegment = 64;      // pixels of a row that are judged together
+constexpr int kLanes = 8;         // pixels that are interpolated together
 constexpr float kGray = 128.0F;   // what lies behind a picture's own transparency, as for networks
 constexpr float kSurety = 2e-3F;  // variance of a trusted alpha, in units of the colours'
 constexpr float kNoise = 1e-3F;   // squared distance of a colour from F and B's line that is noise
@@ -35,23 +37,36 @@ enum Channel {
   kChannels
 };
 
-/// Two neighbouring cells and where between them a pixel's centre lies.
-struct Linear {
-  int first;
-  int second;
-  float t;
-};
+// Vectors of the compiler, as in image/filter.cc.
+typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-std::vector<Linear> linear_positions(int in, int out) {
-  std::vector<Linear> positions(static_cast<std::size_t>(out));
-  for (int i = 0; i < out; ++i) {
-    const double centre = std::clamp((i + 0.5) * in / out - 0.5, 0.0, in - 1.0);
-    const int first = static_cast<int>(centre);
-    positions[static_cast<std::size_t>(i)] = {first, std::min(first + 1, in - 1),
-                                              static_cast<float>(centre - first)};
+/// Where the centres of the pixels of one axis lie among cells: `t` of the way from cell `first` to
+/// the next one (none at the last cell: t is 0 there), and the spline's weights of cells
+/// first - 1 .. first + 2, the border repeated. The last pixel is repeated for whole vectors.
+struct Axis {
+  std::vector<int> first;
+  std::vector<float> t;
+  std::array<std::vector<float>, 4> spline;
+
+  Axis(int in, int out) {
+    const auto count = static_cast<std::size_t>(out);
+    const std::size_t padded = count + kLanes - 1;
+    first.resize(padded);
+    t.resize(padded);
+    for (std::vector<float>& weights : spline) weights.resize(padded);
+    const std::vector<Cubic> cubics = cubic_positions(in, out);
+    for (std::size_t i = 0; i < padded; ++i) {
+      const std::size_t pixel = std::min(i, count - 1);
+      const Cubic& cubic = cubics[pixel];
+      const double centre =
+          std::clamp((static_cast<double>(pixel) + 0.5) * in / out - 0.5, 0.0, in - 1.0);
+      first[i] = cubic.at[1];
+      t[i] = static_cast<float>(centre - first[i]);
+      for (std::size_t k = 0; k < 4; ++k) spline[k][i] = cubic.weights[k];
+    }
   }
-  return positions;
-}
+};
 
 CUTOUT_INLINE float blend(float a, float b, float t) { return a + t * (b - a); }
 
@@ -159,29 +174,69 @@ CUTOUT_SIMD void lack_row(const float* __restrict cells, int stride, const float
   }
 }
 
-/// A row of cells at the picture's width: kChannels planes of kTileWidth.
-CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const Linear* __restrict at,
-                       int origin, int n, float* __restrict out) {
-  for (int k = 0; k < kChannels; ++k) {
-    const float* __restrict channel = cells + static_cast<std::ptrdiff_t>(k) * stride - origin;
-    float* __restrict to = out + static_cast<std::ptrdiff_t>(k) * kTileWidth;
-    for (int i = 0; i < n; ++i) to[i] = blend(channel[at[i].first], channel[at[i].second], at[i].t);
+/// A row of cells, planes `stride` apart, at the picture's width: kChannels planes of kTileWidth.
+/// `first` counts from the row's own first cell `left`; behind a plane kLanes numbers are readable.
+CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const int* __restrict first,
+                       const float* __restrict t, int left, int n, float* __restrict out) {
+  for (int i = 0; i < n; i += kLanes) {
+    const float* from = cells + (first[i] - left);
+    float* to = out + i;
+    if (first[i + kLanes - 1] - first[i] < kLanes - 1) {
+      // All of them lie among eight cells: one load and two permutations instead of gathers.
+      const I32x8 at = *reinterpret_cast<const I32x8*>(first + i) - first[i];
+      const F32x8 share = *reinterpret_cast<const F32x8*>(t + i);
+      for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
+        const F32x8 loaded = *reinterpret_cast<const F32x8*>(from);
+        const F32x8 a = __builtin_shuffle(loaded, at);
+        const F32x8 b = __builtin_shuffle(loaded, at + 1);
+        *reinterpret_cast<F32x8*>(to) = a + share * (b - a);
+      }
+    } else {
+      for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
+        for (int j = 0; j < kLanes; ++j) {
+          const int at = first[i + j] - first[i];
+          to[j] = blend(from[at], from[at + 1], t[i + j]);
+        }
+      }
+    }
   }
 }
 
-CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const Cubic* __restrict columns, int n,
-                             float* __restrict out) {
-  for (int i = 0; i < n; ++i) {
-    const Cubic& c = columns[i];
-    out[i] = between(alpha[c.at[0]], alpha[c.at[1]], alpha[c.at[2]], alpha[c.at[3]], c.weights[0],
-                     c.weights[1], c.weights[2], c.weights[3]);
+/// A row of alpha, which starts with the cell before `left` and has kLanes readable numbers behind
+/// it, at the picture's width. `weights`: the spline's.
+CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restrict first,
+                             const float* const* weights, int left, int n, float* __restrict out) {
+  const float* __restrict wa = weights[0];
+  const float* __restrict wb = weights[1];
+  const float* __restrict wc = weights[2];
+  const float* __restrict wd = weights[3];
+  for (int i = 0; i < n; i += kLanes) {
+    const float* from = alpha + (first[i] - left);
+    if (first[i + kLanes - 1] - first[i] < kLanes) {
+      const I32x8 at = *reinterpret_cast<const I32x8*>(first + i) - first[i];
+      const F32x8 a = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from), at);
+      const F32x8 b = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + 1), at);
+      const F32x8 c = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + 2), at);
+      const F32x8 d = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + 3), at);
+      const F32x8 value = *reinterpret_cast<const F32x8*>(wa + i) * a +
+                          *reinterpret_cast<const F32x8*>(wb + i) * b +
+                          *reinterpret_cast<const F32x8*>(wc + i) * c +
+                          *reinterpret_cast<const F32x8*>(wd + i) * d;
+      const F32x8 low = b < c ? b : c;
+      const F32x8 high = b < c ? c : b;
+      *reinterpret_cast<F32x8*>(out + i) = value < low ? low : (value > high ? high : value);
+    } else {
+      for (int j = i; j < i + kLanes; ++j) {
+        const float* at = from + (first[j] - first[i]);
+        out[j] = between(at[0], at[1], at[2], at[3], wa[j], wb[j], wc[j], wd[j]);
+      }
+    }
   }
 }
 
-CUTOUT_SIMD Seen refine_pixels(std::uint32_t* __restrict pixels, int n,
-                               const float* __restrict upper, const float* __restrict lower,
-                               float t, const float* const* alpha, const float* weights,
-                               std::uint32_t hidden_mask) {
+CUTOUT_SIMD Seen refine_pixels(std::uint8_t* __restrict rgba, int n, const float* __restrict upper,
+                               const float* __restrict lower, float t, const float* const* alpha,
+                               const float* weights, std::uint32_t hidden_mask) {
   const float* __restrict a = alpha[0];
   const float* __restrict b = alpha[1];
   const float* __restrict c = alpha[2];
@@ -193,11 +248,13 @@ CUTOUT_SIMD Seen refine_pixels(std::uint32_t* __restrict pixels, int n,
   Seen seen;
   for (int i = 0; i < n; ++i) {
     const float q = between(a[i], b[i], c[i], d[i], w0, w1, w2, w3);
-    const std::uint32_t pixel = refined_pixel(
-        pixels[i], q,
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + i * 4, sizeof pixel);  // rows may start at any byte
+    pixel = refined_pixel(
+        pixel, q,
         [&](int k) { return blend(upper[k * kTileWidth + i], lower[k * kTileWidth + i], t); },
         hidden_mask);
-    pixels[i] = pixel;
+    std::memcpy(rgba + i * 4, &pixel, sizeof pixel);
     const std::uint32_t own = pixel >> 24;
     seen.any |= own;
     seen.all &= own;
@@ -206,34 +263,40 @@ CUTOUT_SIMD Seen refine_pixels(std::uint32_t* __restrict pixels, int n,
   return seen;
 }
 
+CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
+  for (int i = 0; i < n; ++i) {
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + i * 4, sizeof pixel);
+    pixel = with_alpha(pixel, pixel >> 24, 0);
+    std::memcpy(rgba + i * 4, &pixel, sizeof pixel);
+  }
+}
+
 /// Rows of cells as one tile of the picture needs them, made when they are first asked for.
 class TileRows {
  public:
-  TileRows(const Cells& cells, const std::vector<Linear>& columns,
-           const std::vector<Cubic>& cubic_columns, int x, int n)
+  TileRows(const Cells& cells, const Axis& columns, int x, int n)
       : cells_(cells),
-        columns_(columns.data() + x),
-        cubic_columns_(cubic_columns.data() + x),
+        first_(columns.first.data() + x),
+        t_(columns.t.data() + x),
         n_(n),
-        left_(columns_[0].first),
-        width_(columns_[n - 1].second - left_ + 1),
+        left_(first_[0]),
+        width_(std::min(first_[n - 1] + 1, cells.guide.width - 1) - left_ + 1),
+        stride_(width_ + kLanes),
         model_(cells.guide, cells.matte.alpha.data(), left_, width_) {
-    row_.resize(static_cast<std::size_t>(std::max<int>(kChannels, kModelChannels)) *
-                static_cast<std::size_t>(width_));
-    model_row_.resize(static_cast<std::size_t>(kModelChannels) * static_cast<std::size_t>(width_));
+    for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
+    row_.resize(static_cast<std::size_t>(std::max<int>(kChannels, kModelChannels) * stride_));
+    line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
     for (Wide& wide : wide_) wide.values.resize(kChannels * kTileWidth);
     for (Wide& wide : alpha_) wide.values.resize(kTileWidth);
   }
-
-  [[nodiscard]] int left() const { return left_; }
-  [[nodiscard]] int right() const { return left_ + width_ - 1; }
 
   const float* channels(int y) {
     Wide& wide = wide_[static_cast<std::size_t>(y) % wide_.size()];
     if (wide.index != y) {
       wide.index = y;
       fill_row(y);
-      widen(row_.data(), width_, columns_, left_, n_, wide.values.data());
+      widen(row_.data(), stride_, first_, t_, left_, n_, wide.values.data());
     }
     return wide.values.data();
   }
@@ -242,8 +305,9 @@ class TileRows {
     Wide& wide = alpha_[static_cast<std::size_t>(y) % alpha_.size()];
     if (wide.index != y) {
       wide.index = y;
-      widen_alpha(cells_.matte.alpha.data() + cells_.guide.at(0, y), cubic_columns_, n_,
-                  wide.values.data());
+      copy_cells(cells_.matte.alpha.data() + cells_.guide.at(0, y), cells_.guide.width, left_ - 1,
+                 width_ + 3, line_.data());
+      widen_alpha(line_.data(), first_, spline_.data(), left_, n_, wide.values.data());
     }
     return wide.values.data();
   }
@@ -258,16 +322,15 @@ class TileRows {
     const Guide& guide = cells_.guide;
     const std::size_t cell = guide.at(left_, y);
     const auto width = static_cast<std::size_t>(width_);
-    model_.row(y, model_row_.data(), width_);
-    std::memcpy(row_.data(), model_row_.data(), 4 * width * sizeof(float));  // kA0 .. kB
+    model_.row(y, row_.data(), stride_);  // what is no plane is overwritten
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
       const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
       const bool known = cells_.has_colours(left_ + x, y);
       for (int c = 0; c < 3; ++c) {
         const auto channel = static_cast<std::size_t>(c);
-        float* fore = row_.data() + (kFore + channel) * width + x;
-        float* back = row_.data() + (kBack + channel) * width + x;
+        float* fore = plane(kFore + c) + x;
+        float* back = plane(kBack + c) + x;
         if (known) {
           const std::size_t at = cell + static_cast<std::size_t>(x);
           std::memcpy(fore, cells_.colours.fore[channel].get() + at, bytes);
@@ -279,84 +342,91 @@ class TileRows {
       }
       x = end;
     }
-    lack_row(row_.data(), width_, guide.planes[0] + cell, guide.planes[1] + cell,
+    lack_row(row_.data(), stride_, guide.planes[0] + cell, guide.planes[1] + cell,
              guide.planes[2] + cell, guide.scale.data(), guide.offset.data(),
-             cells_.matte.alpha.data() + cell, width_, row_.data() + kLack * width);
-    std::memcpy(row_.data() + kTrust * width, cells_.matte.trust.data() + cell,
-                width * sizeof(float));
+             cells_.matte.alpha.data() + cell, width_, plane(kLack));
+    std::memcpy(plane(kTrust), cells_.matte.trust.data() + cell, width * sizeof(float));
   }
 
+  float* plane(int channel) { return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_; }
+
   const Cells& cells_;
-  const Linear* columns_;
-  const Cubic* cubic_columns_;
+  const int* first_;  // of the tile's columns, as in Axis
+  const float* t_;
+  std::array<const float*, 4> spline_{};
   int n_;
-  int left_;   // first column of cells
-  int width_;  // cells
+  int left_;    // first column of cells
+  int width_;   // cells
+  int stride_;  // cells of a plane
   LocalModel model_;
   std::vector<float> row_;
-  std::vector<float> model_row_;
+  std::vector<float> line_;
   std::array<Wide, 2> wide_;  // neighbouring rows never share a place
   std::array<Wide, 4> alpha_;
 };
 
-struct Positions {
-  std::vector<Linear> rows;
-  std::vector<Linear> columns;
-  std::vector<Cubic> cubic_rows;
-  std::vector<Cubic> cubic_columns;
+/// What there is to do with the pixels of a segment in all rows between two rows of cells.
+enum class Kind : std::uint8_t { kClear, kKeep, kRefine };
+using Kinds = std::array<Kind, kTileWidth / kSegment>;
 
-  Positions(const Guide& guide, const ImageView& picture)
-      : rows(linear_positions(guide.height, picture.height)),
-        columns(linear_positions(guide.width, picture.width)),
-        cubic_rows(cubic_positions(guide.height, picture.height)),
-        cubic_columns(cubic_positions(guide.width, picture.width)) {}
-};
+Kinds kinds_of(const Cells& cells, const Axis& columns, const Box& part, int upper, int lower) {
+  Kinds kinds{};
+  for (int x = 0; x < part.width; x += kSegment) {
+    const int left = part.left + x;
+    const int first = columns.first[static_cast<std::size_t>(left)];
+    const int right = std::min(left + kSegment, part.left + part.width) - 1;
+    const int last =
+        std::min(columns.first[static_cast<std::size_t>(right)] + 1, cells.guide.width - 1);
+    kinds[static_cast<std::size_t>(x / kSegment)] =
+        cells.unsure(first, last, upper, lower)                   ? Kind::kRefine
+        : cells.matte.alpha[cells.guide.at(first, upper)] == 0.0F ? Kind::kClear
+                                                                  : Kind::kKeep;
+  }
+  return kinds;
+}
 
 /// One tile of the picture; `part` is inside the region of interest and not empty.
-void refine_tile(ImageView rgba, const Cells& cells, const Positions& at, const Box& part,
-                 HiddenColour hidden, Summary& summary) {
+void refine_tile(ImageView rgba, const Cells& cells, const Axis& rows, const Axis& columns,
+                 const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
-  TileRows rows(cells, at.columns, at.cubic_columns, part.left, part.width);
-  std::array<std::uint32_t, kSegment> pixels;
+  std::optional<TileRows> tile;  // many tiles need none of it
+  Kinds kinds{};
+  int known = -1;  // row of cells that `kinds` starts from
   for (int y = part.top; y < part.top + part.height; ++y) {
-    const Linear& linear = at.rows[static_cast<std::size_t>(y)];
-    const Cubic& cubic = at.cubic_rows[static_cast<std::size_t>(y)];
-    std::uint8_t* line = rgba.row(y);
-    for (int x = 0; x < part.width; x += kSegment) {
-      const int n = std::min(kSegment, part.width - x);
-      const int left = part.left + x;
-      std::uint8_t* bytes = line + static_cast<std::ptrdiff_t>(left) * 4;
-      const int first = at.columns[static_cast<std::size_t>(left)].first;
-      const int last = at.columns[static_cast<std::size_t>(left + n - 1)].second;
-      const bool unsure = cells.unsure(first, last, linear.first, linear.second);
-      if (!unsure && cells.matte.alpha[cells.guide.at(first, linear.first)] == 0.0F) {
+    const auto row = static_cast<std::size_t>(y);
+    const int upper = rows.first[row];
+    const int lower = std::min(upper + 1, cells.guide.height - 1);
+    if (upper != known) kinds = kinds_of(cells, columns, part, upper, lower);
+    known = upper;
+    for (int x = 0, end = 0; x < part.width; x = end) {
+      const Kind kind = kinds[static_cast<std::size_t>(x / kSegment)];
+      do {
+        end = std::min(end + kSegment, part.width);
+      } while (end < part.width && kinds[static_cast<std::size_t>(end / kSegment)] == kind);
+      const int n = end - x;
+      std::uint8_t* bytes = rgba.row(y) + static_cast<std::ptrdiff_t>(part.left + x) * 4;
+      if (kind == Kind::kClear) {
         clear_alpha(bytes, n, hidden);
         summary.opaque = false;
         continue;
       }
-      const std::size_t size = static_cast<std::size_t>(n) * 4;
-      std::memcpy(pixels.data(), bytes, size);  // rows may start at any byte
       Seen seen;
-      if (unsure) {
+      if (kind == Kind::kRefine) {
+        if (!tile) tile.emplace(cells, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
-        for (std::size_t k = 0; k < 4; ++k) alpha[k] = rows.alpha(cubic.at[k]) + x;
-        const float* upper = rows.channels(linear.first) + x;
-        const float* lower = rows.channels(linear.second) + x;
-        seen = refine_pixels(pixels.data(), n, upper, lower, linear.t, alpha.data(),
-                             cubic.weights.data(), hidden_mask);
-        std::memcpy(bytes, pixels.data(), size);
-      } else {
-        seen = look_at(pixels.data(), n);
-        if (seen.all != 255 && hidden == HiddenColour::kClear) {
-          for (int i = 0; i < n; ++i) {
-            pixels[static_cast<std::size_t>(i)] =
-                with_alpha(pixels[static_cast<std::size_t>(i)],
-                           pixels[static_cast<std::size_t>(i)] >> 24, hidden_mask);
-          }
-          std::memcpy(bytes, pixels.data(), size);
+        std::array<float, 4> weights{};
+        for (int k = 0; k < 4; ++k) {
+          const int cell = std::clamp(upper - 1 + k, 0, cells.guide.height - 1);
+          alpha[static_cast<std::size_t>(k)] = tile->alpha(cell) + x;
+          weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
+        seen = refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x,
+                             rows.t[row], alpha.data(), weights.data(), hidden_mask);
+      } else {
+        seen = look_at(bytes, n);
+        if (seen.all != 255 && hidden == HiddenColour::kClear) clear_hidden(bytes, n);
       }
-      summary.add(seen, bytes, left, n, y);
+      summary.add(seen, bytes, part.left + x, n, y);
     }
   }
 }
@@ -394,7 +464,8 @@ Box clear_around(ImageView rgba, const Box& tile, const Box& inside, HiddenColou
 MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const float> p,
                           const Box& roi, HiddenColour hidden, ThreadPool& pool) {
   const Cells cells(guide, p, pool);
-  const Positions positions(guide, rgba);
+  const Axis rows(guide.height, rgba.height);
+  const Axis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
   const int across = (rgba.width + kTileWidth - 1) / kTileWidth;
   const int down = (rgba.height + kTileHeight - 1) / kTileHeight;
@@ -406,7 +477,7 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
       const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
                      std::min(kTileHeight, rgba.height - top)};
       const Box part = clear_around(rgba, tile, inside, hidden, parts[i]);
-      if (!part.empty()) refine_tile(rgba, cells, positions, part, hidden, parts[i]);
+      if (!part.empty()) refine_tile(rgba, cells, rows, columns, part, hidden, parts[i]);
     }
   });
   Summary whole;
@@ -418,7 +489,8 @@ MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<c
                                  const Box& roi, HiddenColour hidden) {
   const SharpMatte matte = sharpen_matte_scalar(guide, p);
   const CellColours colours = estimate_colours_scalar(guide, matte.alpha.data());
-  const Positions positions(guide, rgba);
+  const Axis rows(guide.height, rgba.height);
+  const Axis columns(guide.width, rgba.width);
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
   std::vector<std::array<float, kChannels>> cells(guide.cells());
   for (int y = 0; y < guide.height; ++y) {
@@ -446,26 +518,31 @@ MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<c
         summary.add({0, 0, 0}, bytes, x, 1, y);
         continue;
       }
-      const Linear& row = positions.rows[static_cast<std::size_t>(y)];
-      const Linear& column = positions.columns[static_cast<std::size_t>(x)];
-      const Cubic& cubic_row = positions.cubic_rows[static_cast<std::size_t>(y)];
-      const Cubic& cubic = positions.cubic_columns[static_cast<std::size_t>(x)];
+      const auto row = static_cast<std::size_t>(y);
+      const auto column = static_cast<std::size_t>(x);
+      const auto at = [&](int dx, int dy) {
+        return guide.at(std::clamp(columns.first[column] + dx, 0, guide.width - 1),
+                        std::clamp(rows.first[row] + dy, 0, guide.height - 1));
+      };
+      const auto spline = [](const Axis& axis, std::size_t i, const std::array<float, 4>& v) {
+        return between(v[0], v[1], v[2], v[3], axis.spline[0][i], axis.spline[1][i],
+                       axis.spline[2][i], axis.spline[3][i]);
+      };
       std::array<float, 4> lines{};
-      for (std::size_t k = 0; k < 4; ++k) {
-        const float* alpha = matte.alpha.data() + guide.at(0, cubic_row.at[k]);
-        lines[k] =
-            between(alpha[cubic.at[0]], alpha[cubic.at[1]], alpha[cubic.at[2]], alpha[cubic.at[3]],
-                    cubic.weights[0], cubic.weights[1], cubic.weights[2], cubic.weights[3]);
+      for (int k = 0; k < 4; ++k) {
+        std::array<float, 4> taps{};
+        for (int l = 0; l < 4; ++l) {
+          taps[static_cast<std::size_t>(l)] = matte.alpha[at(l - 1, k - 1)];
+        }
+        lines[static_cast<std::size_t>(k)] = spline(columns, column, taps);
       }
-      const float q = between(lines[0], lines[1], lines[2], lines[3], cubic_row.weights[0],
-                              cubic_row.weights[1], cubic_row.weights[2], cubic_row.weights[3]);
+      const float q = spline(rows, row, lines);
       const auto value = [&](int k) {
         const auto channel = static_cast<std::size_t>(k);
-        const auto across = [&](int cell_row) {
-          return blend(cells[guide.at(column.first, cell_row)][channel],
-                       cells[guide.at(column.second, cell_row)][channel], column.t);
+        const auto across = [&](int dy) {
+          return blend(cells[at(0, dy)][channel], cells[at(1, dy)][channel], columns.t[column]);
         };
-        return blend(across(row.first), across(row.second), row.t);
+        return blend(across(0), across(1), rows.t[row]);
       };
       std::uint32_t pixel = 0;
       std::memcpy(&pixel, bytes, 4);

@@ -1,7 +1,6 @@
 #include "matte/summary.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -15,15 +14,16 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
 
-constexpr int kSegment = 1024;
 constexpr std::size_t kGrain = 64;
 
 }  // namespace
 
-CUTOUT_SIMD Seen look_at(const std::uint32_t* pixels, int n) {
+CUTOUT_SIMD Seen look_at(const std::uint8_t* rgba, int n) {
   Seen seen;
   for (int x = 0; x < n; ++x) {
-    const std::uint32_t alpha = pixels[x] >> 24;
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + x * 4, sizeof pixel);
+    const std::uint32_t alpha = pixel >> 24;
     seen.any |= alpha;
     seen.all &= alpha;
     seen.foreground += alpha >> 7;
@@ -65,16 +65,11 @@ MatteSummary summarise_alpha(ConstImageView rgba, const Box& region, ThreadPool&
   const auto rows = static_cast<std::size_t>(std::max(region.height, 0));
   std::vector<Summary> parts((rows + kGrain - 1) / kGrain);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::array<std::uint32_t, kSegment> pixels;
     Summary& part = parts[begin / kGrain];
     for (std::size_t row = begin; row < end; ++row) {
       const int y = region.top + static_cast<int>(row);
-      for (int x = region.left; x < region.left + region.width; x += kSegment) {
-        const int n = std::min(kSegment, region.left + region.width - x);
-        const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
-        std::memcpy(pixels.data(), at, static_cast<std::size_t>(n) * 4);  // rows start at any byte
-        part.add(look_at(pixels.data(), n), at, x, n, y);
-      }
+      const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(region.left) * 4;
+      part.add(look_at(at, region.width), at, region.left, region.width, y);
     }
   });
   Summary whole;

@@ -21,8 +21,8 @@ struct Seen {
   std::uint32_t foreground = 0;
 };
 
-/// `pixels` RGBA words, alpha in the top byte.
-Seen look_at(const std::uint32_t* pixels, int n);
+/// n pixels of RGBA8, from any byte on.
+Seen look_at(const std::uint8_t* rgba, int n);
 
 /// Collects a summary run by run; parts of a picture are joined with `add` in any order.
 struct Summary {
