@@ -20,7 +20,7 @@ import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Raised whenever preparation makes other files than before: older ones are then made again. */
-export const PREPARER_VERSION = 2;
+export const PREPARER_VERSION = 3;
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -64,6 +64,7 @@ function refuseExternalData(model: ModelProto): void {
  * 32-bit floats, and batch dimension and size are freed where that is certain to be right (onnx/batch.ts,
  * onnx/size.ts). The size stays fixed with 16-bit floats, which are for GPUs: TensorRT builds an engine for every size.
  * `int8` makes the convolutions of 8-bit integers with the scales of `table` (quantise/graph.ts).
+ * The batch is left at what it is with `batch` `kept`: ONNX Runtime then knows the size of every map beforehand.
  * `file` is borrowed until the pieces are read. Throws a RangeError for a file it cannot take, an Error of
  * the protobuf reader for bytes that are no ONNX file.
  */
@@ -72,6 +73,7 @@ export function rewrite(
   features: string | undefined,
   precision: Precision,
   table?: QuantisationTable,
+  batch: 'free' | 'kept' = 'free',
 ): Rewritten {
   const model = fromBinary(ModelProtoSchema, file);
   refuseExternalData(model);
@@ -87,7 +89,7 @@ export function rewrite(
   else if (half) floatBorders(graph);
   dropUnused(graph);
   const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
-  const free = freeBatch(graph);
+  const free = batch === 'free' && freeBatch(graph);
   if (precision === 'int8') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
     const standard = model.opsetImport.find(({ domain }) => domain === '')?.version ?? 0n;
@@ -138,7 +140,9 @@ export async function prepareNetwork(
   const read = precision === 'int8' ? await readTable(entry) : undefined;
   let rewritten: Rewritten;
   try {
-    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision, read?.table);
+    // A detector reads one picture at a time.
+    const batch = manifest.role === 'detector' ? 'kept' : 'free';
+    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {

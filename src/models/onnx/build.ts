@@ -14,16 +14,17 @@ import {
 } from './onnx_pb.ts';
 
 /** Attribute types, by their numbers in the ONNX standard. */
-const TYPES = { int: 2, text: 3, ints: 7 } as const;
+const TYPES = { float: 1, int: 2, text: 3, ints: 7 } as const;
 
-/** An attribute's value: text, an integer or a list of integers. */
-export type Setting = string | number | readonly number[];
+/** An attribute's value: text, an integer, a list of integers or a 32-bit float. */
+export type Setting = string | number | readonly number[] | { readonly float: number };
 
 function attributeOf(name: string, value: Setting): AttributeProto {
   if (typeof value === 'string')
     return create(AttributeProtoSchema, { name, type: TYPES.text, s: Buffer.from(value) });
   if (typeof value === 'number')
     return create(AttributeProtoSchema, { name, type: TYPES.int, i: BigInt(value) });
+  if ('float' in value) return create(AttributeProtoSchema, { name, type: TYPES.float, f: value.float });
   return create(AttributeProtoSchema, { name, type: TYPES.ints, ints: value.map(BigInt) });
 }
 

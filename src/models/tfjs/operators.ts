@@ -155,8 +155,9 @@ function axesOf(call: Call, axes: Constant): number[] {
 const mean: Operator = (call) => {
   const { node, sink } = call;
   if (!settings(node).flag('keep_dims')) throw new RangeError(`${node.name} drops dimensions`);
-  const axes = axesOf(call, constant(call, 1));
-  sink.node('ReduceMean', [tensor(call)], node.name, { axes, keepdims: 1 });
+  const axes = axesOf(call, constant(call, 1)).sort((a, b) => a - b);
+  if (axes.join() === '2,3') sink.node('GlobalAveragePool', [tensor(call)], node.name);
+  else sink.node('ReduceMean', [tensor(call)], node.name, { axes, keepdims: 1 });
 };
 
 const concatenation: Operator = (call) => {

@@ -1,0 +1,47 @@
+import { buildNode } from '../onnx/build.ts';
+import type { NodeProto } from '../onnx/onnx_pb.ts';
+import { besides, type FloatGraph, outputOf } from './float_graph.ts';
+
+/** x of max(0, min(6, x + 3)) when `clip` computes that. */
+function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
+  if (clip.opType !== 'Clip' || graph.number(clip.input[1]) !== 0 || graph.number(clip.input[2]) !== 6) {
+    return undefined;
+  }
+  const sum = graph.maker(clip.input[0]);
+  if (sum?.opType !== 'Add') return undefined;
+  return sum.input.find((x) => graph.number(besides(sum, x)) === 3);
+}
+
+/** c when `node` is c * x, c a constant. */
+function factorOf(graph: FloatGraph, node: NodeProto | undefined, x: string): number | undefined {
+  return node?.opType === 'Mul' ? graph.number(besides(node, x)) : undefined;
+}
+
+/**
+ * Writes c * clip(x + 3, 0, 6) as 6 c * HardSigmoid(x), and that times x as 6 c * HardSwish(x): ONNX Runtime
+ * computes either while it writes what a convolution gives. c is about 1/6; foldFactors removes what is left of it.
+ */
+export function fuseHardActivations(graph: FloatGraph): void {
+  for (const clip of [...graph.graph.node]) {
+    const x = shifted(graph, clip);
+    const gate = clip.output[0] ?? '';
+    const product = graph.onlyReader(gate);
+    if (x === undefined || product?.opType !== 'Mul') continue;
+    const other = besides(product, gate);
+    const constant = graph.number(other);
+    const sixth = constant ?? factorOf(graph, graph.maker(other), x);
+    if (sixth === undefined) continue;
+    const output = outputOf(product);
+    const plain = `${output}/plain`;
+    graph.replace(product, [
+      constant === undefined
+        ? buildNode('HardSwish', [x], plain)
+        : buildNode('HardSigmoid', [x], plain, { alpha: { float: 1 / 6 }, beta: { float: 0.5 } }),
+      buildNode(
+        'Mul',
+        [plain, graph.add(`${output}/factor`, { dims: [], values: Float32Array.of(6 * sixth) })],
+        output,
+      ),
+    ]);
+  }
+}

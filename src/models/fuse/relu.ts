@@ -1,0 +1,15 @@
+import { buildNode } from '../onnx/build.ts';
+import { type FloatGraph, outputOf } from './float_graph.ts';
+
+/** Puts a ReLU behind a concatenation in front of it, where it can become a part of the convolutions there. */
+export function reluBeforeConcat(graph: FloatGraph): void {
+  for (const relu of [...graph.graph.node]) {
+    const joined = relu.opType === 'Relu' ? graph.maker(relu.input[0]) : undefined;
+    if (joined?.opType !== 'Concat' || graph.onlyReader(outputOf(joined)) !== relu) continue;
+    const parts = joined.input.map((name, at) => buildNode('Relu', [name], `${relu.name}/part ${at}`));
+    joined.input = parts.map(outputOf);
+    joined.output = [outputOf(relu)];
+    graph.replace(joined, []);
+    graph.replace(relu, [...parts, joined]);
+  }
+}
