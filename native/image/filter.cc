@@ -178,31 +178,6 @@ CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const f
 
 }  // namespace
 
-namespace {
-
-/// The overshoot of one or two pixels.
-template <typename Floats, typename Whole>
-[[gnu::always_inline]] inline void limit(float* at, const Whole& alphas) {
-  Floats pixels;
-  std::memcpy(&pixels, at, sizeof pixels);
-  const Floats zero = {};
-  const Floats full = zero + 255.0F;
-  const Floats alpha = __builtin_shuffle(pixels, alphas);
-  const Floats scaled = pixels * (full / (alpha > full ? alpha : full));
-  const Floats least = scaled > zero ? scaled : zero;
-  const Floats most = alpha > zero ? (alpha < full ? alpha : full) : zero;
-  pixels = least < most ? least : most;
-  std::memcpy(at, &pixels, sizeof pixels);
-}
-
-}  // namespace
-
-CUTOUT_SIMD void limit_row(float* row, int pixels) {
-  int i = 0;
-  for (; i + 2 <= pixels; i += 2) limit<F32x8>(row + i * 4, I32x8{3, 3, 3, 3, 7, 7, 7, 7});
-  if (i < pixels) limit<F32x4>(row + i * 4, I32x4{3, 3, 3, 3});
-}
-
 void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row) {
   const Byte* top = rgba.row(rows.first[static_cast<std::size_t>(y)]);
   const int count = rows.count[static_cast<std::size_t>(y)];

@@ -15,7 +15,7 @@ namespace cutout {
 /// | limit   |                                                                                          |
 /// |---------|------------------------------------------------------------------------------------------|
 /// | layout  | RGBA8, any stride; filtered rows are interleaved float RGBA                              |
-/// | in, out | never overlap; limit_row works in place                                                  |
+/// | in, out | never overlap                                                                            |
 /// | order   | sums run in a fixed order: the same bits on every processor and in every thread          |
 /// | threads | every function is reentrant; callers split rows                                          |
 
@@ -27,10 +27,6 @@ inline std::size_t filtered_row_size(int width, const Taps& columns) {
 /// Vertical pass: output row `y` of `rows` into row[0 .. rgba.width * 4). What lies behind is
 /// untouched.
 void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row);
-
-/// Takes the overshoot from a filtered row: alpha into 0..255, colours reduced along with an alpha
-/// above that (their straight value stays), then into 0..alpha.
-void limit_row(float* row, int pixels);
 
 /// Horizontal pass: `row` as laid out by `filter_rows`, zeros behind it; writes columns.outputs()
 /// pixels.

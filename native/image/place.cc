@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "image/enlarge.h"
+#include "image/pack.h"
 #include "image/resample.h"
 
 namespace cutout {
@@ -24,16 +26,6 @@ bool inside(const Box& box, int width, int height) {
 std::string shown(const Box& box) {
   return std::to_string(box.width) + "x" + std::to_string(box.height) + " at " +
          std::to_string(box.left) + ", " + std::to_string(box.top);
-}
-
-/// Brings `source` to the front of the buffer. From the first row on: a row never lies before its
-/// place.
-void gather(std::uint8_t* buffer, int width, const Box& source) {
-  const std::size_t row = bytes_of(source.width, 1);
-  for (int y = 0; y < source.height; ++y) {
-    const std::size_t from = bytes_of(width, source.top + y) + bytes_of(source.left, 1);
-    std::memmove(buffer + bytes_of(source.width, y), buffer + from, row);
-  }
 }
 
 /// Brings the packed rows at the front of the buffer to `target`, and clears the rest of the
@@ -65,14 +57,20 @@ Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& s
                                  shown({0, 0, canvas_width, canvas_height}) + " in " +
                                  std::to_string(buffer.size()) + " bytes"};
   }
-  if (source.width != width || source.height != height) gather(buffer.data(), width, source);
-  const ImageView packed{buffer.data(), source.width, source.height, 4,
-                         static_cast<std::ptrdiff_t>(source.width) * 4};
+  ConstImageView shown_part{buffer.data() + bytes_of(width, source.top) + bytes_of(source.left, 1),
+                            source.width, source.height, 4,
+                            static_cast<std::ptrdiff_t>(bytes_of(width, 1))};
   const int reduced_width = std::min(source.width, target.width);
   const int reduced_height = std::min(source.height, target.height);
-  CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, reduced_width, reduced_height, pool));
-  CUTOUT_RETURN_IF_ERROR(
-      enlarge_in_place(buffer, reduced_width, reduced_height, target.width, target.height, pool));
+  if (reduced_width < source.width || reduced_height < source.height) {
+    pack_rows(shown_part, buffer.data());
+    const ImageView packed{buffer.data(), source.width, source.height, 4,
+                           static_cast<std::ptrdiff_t>(bytes_of(source.width, 1))};
+    CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, reduced_width, reduced_height, pool));
+    shown_part = {buffer.data(), reduced_width, reduced_height, 4,
+                  static_cast<std::ptrdiff_t>(bytes_of(reduced_width, 1))};
+  }
+  CUTOUT_RETURN_IF_ERROR(enlarge_in_place(buffer, shown_part, target.width, target.height, pool));
   if (target.width != canvas_width || target.height != canvas_height) {
     spread(buffer.data(), canvas_width, canvas_height, target);
   }

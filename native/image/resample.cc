@@ -11,6 +11,7 @@
 
 #include "core/simd.h"
 #include "image/filter.h"
+#include "image/pack.h"
 
 namespace cutout {
 
@@ -24,10 +25,8 @@ typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32)));
 typedef std::uint8_t U8x8 __attribute__((vector_size(8)));
 
-/// Row y of a reduction reads nothing before row y - 3 of the result. Row y of an enlargement reads
-/// nothing before row y - 3 either: from what it reads first to the end there are at most 2.5 rows
-/// of the picture more than the share that is left, and those are not longer than the result's. The
-/// band that waits ends one band before the one being computed: reading and writing never meet.
+/// Row y reads nothing before row y - 3 of the result. The band that waits ends one band before the
+/// one being computed: reading and writing never meet.
 static_assert(kBand > 4);
 
 double lanczos3_definition(double x) {
@@ -43,61 +42,16 @@ double weight_of(int i, int j, int in, int out) {
   return lanczos3_definition((j + 0.5) / scale - (i + 0.5));
 }
 
-/// Of Catmull-Rom's cubic.
-double cubic_definition(double x) {
-  const double a = std::abs(x);
-  if (a < 1) return 1.5 * a * a * a - 2.5 * a * a + 1;
-  if (a < 2) return -0.5 * a * a * a + 2.5 * a * a - 4 * a + 2;
-  return 0;
-}
-
-using Premultiplied = std::array<double, 4>;
-
-/// Between `pixels` 1 and 2 of 4, overshoot taken away.
-Premultiplied cubic_between(const std::array<Premultiplied, 4>& pixels, double fraction) {
-  Premultiplied sum = {};
-  for (int k = 0; k < 4; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    for (std::size_t c = 0; c < 4; ++c) {
-      sum[c] += cubic_definition(k - 1 - fraction) * pixels[i][c];
-    }
-  }
-  const double alpha = std::clamp(sum[3], 0.0, 255.0);
-  const double scale = sum[3] > 255 ? 255 / sum[3] : 1;
-  for (std::size_t c = 0; c < 3; ++c) sum[c] = std::clamp(sum[c] * scale, 0.0, alpha);
-  sum[3] = alpha;
-  return sum;
-}
-
 std::size_t bytes_of(int width, int height) {
   return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4;
-}
-
-Status refused(const char* verb, int width, int height, int to_width, int to_height) {
-  return {Code::kBadInput, std::string("cannot ") + verb + " " + std::to_string(width) + "x" +
-                               std::to_string(height) + " to " + std::to_string(to_width) + "x" +
-                               std::to_string(to_height)};
 }
 
 std::uint8_t to_byte(double value) {
   return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
 }
 
-void pack_rows(ImageView rgba) {
-  const std::size_t row = bytes_of(rgba.width, 1);
-  if (rgba.stride == static_cast<std::ptrdiff_t>(row)) return;
-  for (int y = 1; y < rgba.height; ++y) {
-    std::memmove(rgba.data + static_cast<std::size_t>(y) * row, rgba.row(y), row);
-  }
-}
-
-/// Where the overshoot of negative lobes is taken away; kLimitedAtTheEnd leaves it to the rounding.
-enum class Overshoot { kLimitedAtTheEnd, kLimitedInBetween };
-
-/// Writes the resampled picture to `out`, which is in the same memory: at the picture's first byte
-/// when it is reduced, so far before it that both end together when it is enlarged.
-void resample(ConstImageView rgba, const Taps& rows, const Taps& columns, Overshoot overshoot,
-              std::uint8_t* out, ThreadPool& pool) {
+/// Writes the reduced picture to its own first byte.
+void reduce(ImageView rgba, const Taps& rows, const Taps& columns, ThreadPool& pool) {
   const std::size_t row_bytes = bytes_of(columns.outputs(), 1);
   const auto count = static_cast<std::size_t>(rows.outputs());
   std::vector<std::uint8_t> bands(2 * kBand * row_bytes);
@@ -111,11 +65,10 @@ void resample(ConstImageView rgba, const Taps& rows, const Taps& columns, Oversh
       std::vector<float> pixels(row_bytes);
       for (std::size_t y = start + begin; y < start + end; ++y) {
         if (const std::size_t old = y - 2 * kBand; y >= 2 * kBand && old < count) {
-          std::memcpy(out + old * row_bytes, waiting(old), row_bytes);
+          std::memcpy(rgba.data + old * row_bytes, waiting(old), row_bytes);
         }
         if (y < count) {
           filter_rows(rgba, rows, static_cast<int>(y), filtered.data());
-          if (overshoot == Overshoot::kLimitedInBetween) limit_row(filtered.data(), rgba.width);
           filter_columns(filtered.data(), columns, pixels.data());
           store_straight(pixels.data(), columns.outputs(), waiting(y));
         }
@@ -157,32 +110,17 @@ CUTOUT_SIMD void store_straight(const float* __restrict premultiplied, int pixel
 
 Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool) {
   if (width < 1 || height < 1 || width > rgba.width || height > rgba.height) {
-    return refused("reduce", rgba.width, rgba.height, width, height);
+    return {Code::kBadInput, "cannot reduce " + std::to_string(rgba.width) + "x" +
+                                 std::to_string(rgba.height) + " to " + std::to_string(width) +
+                                 "x" + std::to_string(height)};
   }
   if (width == rgba.width && height == rgba.height) {
-    pack_rows(rgba);
+    pack_rows(rgba, rgba.data);
     return {};
   }
   const Taps rows = lanczos3_taps(rgba.height, height);
   const Taps columns = lanczos3_taps(rgba.width, width);
-  resample(rgba, rows, columns, Overshoot::kLimitedAtTheEnd, rgba.data, pool);
-  return {};
-}
-
-Status enlarge_in_place(std::span<std::uint8_t> buffer, int width, int height, int to_width,
-                        int to_height, ThreadPool& pool) {
-  if (width < 1 || height < 1 || to_width < width || to_height < height ||
-      buffer.size() < bytes_of(to_width, to_height)) {
-    return refused("enlarge", width, height, to_width, to_height);
-  }
-  if (to_width == width && to_height == height) return {};
-  const std::size_t size = bytes_of(width, height);
-  std::uint8_t* const end = buffer.data() + bytes_of(to_width, to_height) - size;
-  std::memmove(end, buffer.data(), size);
-  const ConstImageView picture{end, width, height, 4, static_cast<std::ptrdiff_t>(width) * 4};
-  const Taps rows = catmull_rom_taps(height, to_height);
-  const Taps columns = catmull_rom_taps(width, to_width);
-  resample(picture, rows, columns, Overshoot::kLimitedInBetween, buffer.data(), pool);
+  reduce(rgba, rows, columns, pool);
   return {};
 }
 
@@ -210,37 +148,6 @@ void reduce_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out
       const double alpha = sum[3] / total;
       out[3] = to_byte(alpha);
       for (int c = 0; c < 3; ++c) out[c] = out[3] == 0 ? 0 : to_byte(sum[c] / sum[3] * 255);
-    }
-  }
-}
-
-void enlarge_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out) {
-  const auto pixel_at = [&](int x, int y) {  // the border repeated
-    const std::uint8_t* pixel =
-        rgba.row(std::clamp(y, 0, rgba.height - 1)) + std::clamp(x, 0, rgba.width - 1) * 4L;
-    const double alpha = pixel[3];
-    return Premultiplied{pixel[0] * alpha / 255, pixel[1] * alpha / 255, pixel[2] * alpha / 255,
-                         alpha};
-  };
-  for (int oy = 0; oy < height; ++oy) {
-    const double v = (oy + 0.5) * rgba.height / height - 0.5;
-    const int y = static_cast<int>(std::floor(v));
-    for (int ox = 0; ox < width; ++ox, out += 4) {
-      const double u = (ox + 0.5) * rgba.width / width - 0.5;
-      const int x = static_cast<int>(std::floor(u));
-      std::array<Premultiplied, 4> columns;
-      for (int k = 0; k < 4; ++k) {
-        const int column = x - 1 + k;
-        columns[static_cast<std::size_t>(k)] =
-            cubic_between({pixel_at(column, y - 1), pixel_at(column, y), pixel_at(column, y + 1),
-                           pixel_at(column, y + 2)},
-                          v - y);
-      }
-      const Premultiplied value = cubic_between(columns, u - x);
-      out[3] = to_byte(value[3]);
-      for (std::size_t c = 0; c < 3; ++c) {
-        out[c] = out[3] == 0 ? 0 : to_byte(value[c] / value[3] * 255);
-      }
     }
   }
 }

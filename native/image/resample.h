@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "core/image_view.h"
 #include "core/status.h"
@@ -28,28 +27,6 @@ Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
 /// The definition, in double precision and two dimensions at once; `out` holds width * height * 4
 /// bytes.
 void reduce_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out);
-
-/// Enlarges the picture at the front of the buffer to `to_width` x `to_height` with Catmull-Rom's
-/// cubic on premultiplied colours, the border repeated; the result lies at the front. After each of
-/// the two passes, the vertical one first, overshoot is taken away (limit_row in filter.h): no ring
-/// and no speck appears where the picture is transparent. RGB is 0 where the result's alpha is 0.
-/// With the size it already has, the picture keeps every value.
-///
-/// | limit     |                                                                                        |
-/// |-----------|----------------------------------------------------------------------------------------|
-/// | layout    | straight RGBA8, rows without padding                                                   |
-/// | size      | at least the picture's in each direction, by any factor; at most the buffer            |
-/// | errors    | kBadInput when one of these does not hold; nothing is changed then                     |
-/// | in == out | yes: the picture moves to the end of the result, rows are read ahead of the writing,   |
-/// |           | and a band of finished rows waits outside until the place is free                      |
-/// | threads   | rows of a band over the pool; bit-equal for any number of threads                      |
-/// | scratch   | 2 bands of 64 rows of the result, a float row of the picture for each running range    |
-/// | agreement | alpha and premultiplied colour within 1 of the scalar version                          |
-Status enlarge_in_place(std::span<std::uint8_t> buffer, int width, int height, int to_width,
-                        int to_height, ThreadPool& pool);
-
-/// The definition, in double precision; `out` holds width * height * 4 bytes.
-void enlarge_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out);
 
 /// Premultiplied float RGBA (filter.h) -> straight RGBA8, rounded and clamped; 0 where alpha rounds
 /// to 0.

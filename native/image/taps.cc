@@ -53,13 +53,6 @@ double lanczos3(double x) {
   return 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle);
 }
 
-double catmull_rom(double x) {
-  x = std::abs(x);
-  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
-  if (x < 2) return ((-0.5 * x + 2.5) * x - 4) * x + 2;
-  return 0;
-}
-
 }  // namespace
 
 Taps area_taps(int in, int out) {
@@ -99,25 +92,6 @@ Taps lanczos3_taps(int in, int out) {
     for (int j = first; j <= last; ++j) sum += lanczos3((j - centre) / scale);
     taps.begin(first);
     for (int j = first; j <= last; ++j) taps.add(lanczos3((j - centre) / scale) / sum);
-  }
-  return taps.finish();
-}
-
-Taps catmull_rom_taps(int in, int out) {
-  if (in == out) return area_taps(in, out);
-  TapsBuilder taps(out);
-  for (int i = 0; i < out; ++i) {
-    const double centre = (i + 0.5) * in / out - 0.5;
-    const int before = static_cast<int>(std::floor(centre));
-    const int first = std::clamp(before - 1, 0, in - 1);
-    const int last = std::clamp(before + 2, 0, in - 1);
-    // What lies outside counts as the border's pixel.
-    double weights[4] = {};
-    for (int j = before - 1; j <= before + 2; ++j) {
-      weights[std::clamp(j, first, last) - first] += catmull_rom(j - centre);
-    }
-    taps.begin(first);
-    for (int j = first; j <= last; ++j) taps.add(weights[j - first]);
   }
   return taps.finish();
 }

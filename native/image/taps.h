@@ -30,8 +30,4 @@ Taps area_taps(int in, int out);
 /// the taps outside the picture are left out and the others normalised. Equal: a copy.
 Taps lanczos3_taps(int in, int out);
 
-/// Catmull-Rom's cubic, for enlarging (out >= in): through every pixel, 4 taps an output, the
-/// border repeated. Equal: a copy.
-Taps catmull_rom_taps(int in, int out);
-
 }  // namespace cutout

@@ -9,9 +9,25 @@ const kernels = loadKernels();
 function enlarge(image: Image, width: number, height: number, threads = 1): Uint8Array {
   const buffer = new Uint8Array(width * height * 4).fill(0xa5);
   buffer.set(packed(image));
-  const error = kernels.enlargeInPlace(buffer, image.width, image.height, width, height, threads);
+  const row = image.width * 4;
+  const error = kernels.enlargeInPlace(buffer, image.width, image.height, width, height, threads, 0, row);
   if (error !== '') throw new Error(error);
   return buffer;
+}
+
+/** Enlarges a picture that lies in a larger one, from column `left` and row `top` on. */
+function enlargePart(image: Image, width: number, height: number, left: number, top: number, right: number) {
+  const row = image.width * 4;
+  const stride = (left + right) * 4 + row;
+  const buffer = new Uint8Array(Math.max(width * height * 4, stride * (top + image.height))).fill(0x5a);
+  const offset = top * stride + left * 4;
+  const rows = packed(image);
+  for (let y = 0; y < image.height; y++) {
+    buffer.set(rows.subarray(y * row, (y + 1) * row), offset + y * stride);
+  }
+  const error = kernels.enlargeInPlace(buffer, image.width, image.height, width, height, 3, offset, stride);
+  if (error !== '') throw new Error(error);
+  return buffer.subarray(0, width * height * 4);
 }
 
 const anyEnlargement = (more: number, maxWidth = 60, maxHeight = 60) =>
@@ -53,6 +69,25 @@ test('enlargement never reads what it has overwritten: tall pictures, hardly lar
     const worst = difference(enlarge(image, width, height, 3), kernels.enlargeScalar(image, width, height));
     t.true(worst <= 1, `${width}x${height}: ${worst}`);
   }
+});
+
+test('enlargement makes the same of a part of a picture, wherever it lies and however it is cut', (t) => {
+  const place = fc.record({
+    left: fc.integer({ min: 0, max: 40 }),
+    top: fc.integer({ min: 0, max: 400 }),
+    right: fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constant(900)),
+    more: fc.constantFrom(3, 30, 400),
+  });
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyEnlargement(1000, 60, 400), place, ({ image, across, down }, at) => {
+        const [width, height] = [image.width + (across % at.more), image.height + (down % at.more)];
+        const part = enlargePart(image, width, height, at.left, at.top, at.right);
+        return Buffer.from(part).equals(enlarge(image, width, height));
+      }),
+      { numRuns: 120 },
+    ),
+  );
 });
 
 test('enlargement has the same bytes for any number of threads', (t) => {
@@ -137,7 +172,7 @@ test('enlargement refuses to reduce and a buffer that is too small, and leaves t
     const buffer = new Uint8Array(20 * 10 * 4);
     buffer.set(image.data);
     const before = buffer.slice();
-    t.regex(kernels.enlargeInPlace(buffer, 10, 10, width, height, 1), /cannot enlarge 10x10/);
+    t.regex(kernels.enlargeInPlace(buffer, 10, 10, width, height, 1, 0, 40), /cannot enlarge 10x10/);
     t.deepEqual(buffer, before);
   }
 });

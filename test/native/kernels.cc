@@ -1,3 +1,4 @@
+#include "image/enlarge.h"
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "images.h"
@@ -57,13 +58,15 @@ Napi::Value reduce_scalar_js(const Napi::CallbackInfo& info) {
   return out;
 }
 
-/// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads): message of the error, or ''.
+/// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads, offset, stride): message of
+/// the error, or ''. The picture starts `offset` bytes into the buffer.
 Napi::Value enlarge_in_place_js(const Napi::CallbackInfo& info) {
   auto buffer = info[0].As<Napi::Uint8Array>();
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
   ThreadPool pool(whole(5));
-  const Status status = enlarge_in_place({buffer.Data(), buffer.ByteLength()}, whole(1), whole(2),
-                                         whole(3), whole(4), pool);
+  const Status status = enlarge_in_place(
+      {buffer.Data(), buffer.ByteLength()},
+      {buffer.Data() + whole(6), whole(1), whole(2), 4, whole(7)}, whole(3), whole(4), pool);
   return Napi::String::New(info.Env(), status.message());
 }
 

@@ -58,7 +58,7 @@ export interface KernelAddon {
   /** Changes image.data; the message of the error, empty if there was none. */
   reduceInPlace(image: Image, width: number, height: number, threads: number): string;
   reduceScalar(image: Image, width: number, height: number): Uint8Array;
-  /** Changes the buffer, which starts with a packed picture; the message of the error, empty if there was none. */
+  /** Changes the buffer, where a picture starts at byte `offset`; the message of the error, empty if there was none. */
   enlargeInPlace(
     buffer: Uint8Array,
     width: number,
@@ -66,6 +66,8 @@ export interface KernelAddon {
     toWidth: number,
     toHeight: number,
     threads: number,
+    offset: number,
+    stride: number,
   ): string;
   enlargeScalar(image: Image, width: number, height: number): Uint8Array;
   /** Changes image.data. */

@@ -12,6 +12,7 @@
 #include "core/cancel.h"
 #include "image/network_input.h"
 #include "image/plane.h"
+#include "image/enlarge.h"
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
@@ -93,16 +94,21 @@ void check_reduction(ThreadPool& pool, int round) {
 }
 
 void check_enlargement(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 90), pick(1, 200), 0);
+  Picture picture(pick(1, 90), pick(1, 200), pick(0, 9));
+  const Box part = box_in(picture.width, picture.height);
+  const auto shown = [&] {
+    const ImageView all = picture.view();
+    return ImageView{all.row(part.top) + part.left * 4, part.width, part.height, 4, all.stride};
+  };
   const bool hardly = pick(0, 1) == 0;
-  const int width = picture.width + pick(0, hardly ? 2 : 300);
-  const int height = picture.height + pick(0, hardly ? 2 : 300);
+  const int width = part.width + pick(0, hardly ? 2 : 300);
+  const int height = part.height + pick(0, hardly ? 2 : 300);
   const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   std::vector<std::uint8_t> scalar(pixels * 4);
-  enlarge_scalar(picture.view(), width, height, scalar.data());
-  picture.data.resize(pixels * 4);  // not a byte more than the result
-  const Status status =
-      enlarge_in_place(picture.data, picture.width, picture.height, width, height, pool);
+  enlarge_scalar(shown(), width, height, scalar.data());
+  // Not a byte more than picture and result need.
+  picture.data.resize(std::max(picture.data.size(), pixels * 4));
+  const Status status = enlarge_in_place(picture.data, shown(), width, height, pool);
   expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "enlargement", round);
 }
 

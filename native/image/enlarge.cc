@@ -1,0 +1,512 @@
+#include "image/enlarge.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/simd.h"
+#include "image/pack.h"
+
+namespace cutout {
+
+namespace {
+
+using Byte = std::uint8_t;
+
+constexpr std::size_t kBand = 64;  // rows of the result computed before any of them is written back
+constexpr std::size_t kGrain = 8;
+constexpr int kPiece = 64;  // pixels of a row that are judged together
+constexpr int kLanes = 8;   // pixels that are computed together
+constexpr int kTaps = 4;
+constexpr int kBefore = 2;  // repeated columns on each side that taps reach
+
+// Vectors of the compiler, as in filter.cc.
+typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/// Of Catmull-Rom's cubic.
+double cubic_at(double x) {
+  const double a = std::abs(x);
+  if (a < 1) return (1.5 * a - 2.5) * a * a + 1;
+  if (a < 2) return ((-0.5 * a + 2.5) * a - 4) * a + 2;
+  return 0;
+}
+
+/// The pixels of one axis: `before`, the one at or before the centre of an output (-1 .. in - 1),
+/// and the weights of pixels before - 1 .. before + 2. The last output is repeated for whole
+/// vectors.
+struct Axis {
+  std::vector<int> before;
+  std::array<std::vector<float>, kTaps> weights;
+
+  Axis(int in, int out) {
+    const std::size_t padded = static_cast<std::size_t>(out) + kLanes - 1;
+    before.resize(padded);
+    for (std::vector<float>& tap : weights) tap.resize(padded);
+    for (std::size_t i = 0; i < padded; ++i) {
+      const double output = std::min(static_cast<double>(i), out - 1.0);
+      const double centre = (output + 0.5) * in / out - 0.5;
+      before[i] = static_cast<int>(std::floor(centre));
+      for (int k = 0; k < kTaps; ++k) {
+        weights[static_cast<std::size_t>(k)][i] =
+            static_cast<float>(cubic_at(before[i] - 1 + k - centre));
+      }
+    }
+  }
+};
+
+/// What is known of the alphas of some pixels, as bits: 0 nothing to compute.
+enum Seen : unsigned char { kNothing = 0, kTransparent = 1, kOpaque = 2, kMixed = 3 };
+
+struct Alphas {
+  std::uint32_t all;
+  std::uint32_t any;
+};
+
+CUTOUT_SIMD Alphas alphas_of(const Byte* rgba, int n) {
+  Alphas seen{255, 0};
+  for (int i = 0; i < n; ++i) {
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + i * 4, sizeof pixel);
+    seen.all &= pixel >> 24;
+    seen.any |= pixel >> 24;
+  }
+  return seen;
+}
+
+CUTOUT_INLINE float clamp_to(float v, float most) {
+  const float above = v > 0.0F ? v : 0.0F;
+  return above < most ? above : most;
+}
+
+CUTOUT_INLINE float byte_at(std::uint32_t pixel, int shift) {
+  return static_cast<float>(static_cast<std::int32_t>((pixel >> shift) & 255U));
+}
+
+using Rows = std::array<const Byte*, kTaps>;
+
+/// Vertical pass over n opaque pixels: colours 0..255.
+CUTOUT_SIMD void blend_opaque(const Rows& rows, const float* weights, int n, float* __restrict red,
+                              float* __restrict green, float* __restrict blue) {
+  const Byte* __restrict a = rows[0];
+  const Byte* __restrict b = rows[1];
+  const Byte* __restrict c = rows[2];
+  const Byte* __restrict d = rows[3];
+  const float wa = weights[0];
+  const float wb = weights[1];
+  const float wc = weights[2];
+  const float wd = weights[3];
+  for (int i = 0; i < n; ++i) {
+    std::uint32_t p[kTaps];
+    std::memcpy(&p[0], a + i * 4, 4);
+    std::memcpy(&p[1], b + i * 4, 4);
+    std::memcpy(&p[2], c + i * 4, 4);
+    std::memcpy(&p[3], d + i * 4, 4);
+    const auto sum = [&](int shift) {
+      return wa * byte_at(p[0], shift) + wb * byte_at(p[1], shift) + wc * byte_at(p[2], shift) +
+             wd * byte_at(p[3], shift);
+    };
+    red[i] = clamp_to(sum(0), 255.0F);
+    green[i] = clamp_to(sum(8), 255.0F);
+    blue[i] = clamp_to(sum(16), 255.0F);
+  }
+}
+
+/// Vertical pass over n pixels of any alpha: premultiplied, alpha 0..255, colours 0..alpha.
+CUTOUT_SIMD void blend_mixed(const Rows& rows, const float* weights, int n, float* __restrict red,
+                             float* __restrict green, float* __restrict blue,
+                             float* __restrict alpha) {
+  const Byte* __restrict a = rows[0];
+  const Byte* __restrict b = rows[1];
+  const Byte* __restrict c = rows[2];
+  const Byte* __restrict d = rows[3];
+  const float wa = weights[0];
+  const float wb = weights[1];
+  const float wc = weights[2];
+  const float wd = weights[3];
+  for (int i = 0; i < n; ++i) {
+    std::uint32_t p[kTaps];
+    std::memcpy(&p[0], a + i * 4, 4);
+    std::memcpy(&p[1], b + i * 4, 4);
+    std::memcpy(&p[2], c + i * 4, 4);
+    std::memcpy(&p[3], d + i * 4, 4);
+    const float shares[kTaps] = {wa * byte_at(p[0], 24), wb * byte_at(p[1], 24),
+                                 wc * byte_at(p[2], 24), wd * byte_at(p[3], 24)};
+    const float total = shares[0] + shares[1] + shares[2] + shares[3];
+    const float most = clamp_to(total, 255.0F);
+    const float scale = 1.0F / (total > 255.0F ? total : 255.0F);
+    const auto colour = [&](int shift) {
+      const float sum = shares[0] * byte_at(p[0], shift) + shares[1] * byte_at(p[1], shift) +
+                        shares[2] * byte_at(p[2], shift) + shares[3] * byte_at(p[3], shift);
+      return clamp_to(sum * scale, most);
+    };
+    red[i] = colour(0);
+    green[i] = colour(8);
+    blue[i] = colour(16);
+    alpha[i] = most;
+  }
+}
+
+/// The horizontal pass over outputs 0 .. n - 1 (a last vector is written whole) to straight RGBA8.
+/// `planes` (red, green, blue, alpha) start with the pixel kBefore columns before the picture.
+struct Span {
+  const int* before;
+  std::array<const float*, kTaps> weights;
+  std::array<const float*, 4> planes;
+  int n;
+};
+
+/// Weighted sum of four neighbours for each of eight outputs, which lie among as many pixels.
+[[gnu::always_inline]] inline void sum_taps(const float* from, const I32x8& at,
+                                            const F32x8* weights, F32x8& sum) {
+  sum = weights[0] * __builtin_shuffle(*reinterpret_cast<const F32x8*>(from), at);
+  for (int k = 1; k < kTaps; ++k) {
+    sum += weights[k] * __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + k), at);
+  }
+}
+
+/// A number rounded into 0..255.
+[[gnu::always_inline]] inline void to_bytes(const F32x8& value, I32x8& bytes) {
+  const F32x8 zero = {};
+  const F32x8 rounded = value + 0.5F;
+  const F32x8 least = rounded > zero ? rounded : zero;
+  bytes = __builtin_convertvector(least < zero + 255.0F ? least : zero + 255.0F, I32x8);
+}
+
+CUTOUT_SIMD void store_opaque(const Span& span, Byte* out) {
+  for (int i = 0; i < span.n; i += kLanes) {
+    const int first = span.before[i];
+    const I32x8 at = *reinterpret_cast<const I32x8*>(span.before + i) - first;
+    F32x8 weights[kTaps];
+    for (std::size_t k = 0; k < kTaps; ++k) {
+      weights[k] = *reinterpret_cast<const F32x8*>(span.weights[k] + i);
+    }
+    I32x8 pixels = {-1, -1, -1, -1, -1, -1, -1, -1};
+    pixels <<= 24;
+    for (std::size_t c = 0; c < 3; ++c) {
+      F32x8 sum;
+      sum_taps(span.planes[c] + first + kBefore - 1, at, weights, sum);
+      I32x8 bytes;
+      to_bytes(sum, bytes);
+      pixels |= bytes << static_cast<int>(8 * c);
+    }
+    std::memcpy(out + static_cast<std::ptrdiff_t>(i) * 4, &pixels, sizeof pixels);
+  }
+}
+
+CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
+  const F32x8 zero = {};
+  for (int i = 0; i < span.n; i += kLanes) {
+    const int first = span.before[i];
+    const I32x8 at = *reinterpret_cast<const I32x8*>(span.before + i) - first;
+    F32x8 weights[kTaps];
+    for (std::size_t k = 0; k < kTaps; ++k) {
+      weights[k] = *reinterpret_cast<const F32x8*>(span.weights[k] + i);
+    }
+    F32x8 alpha;
+    sum_taps(span.planes[3] + first + kBefore - 1, at, weights, alpha);
+    I32x8 bytes;
+    to_bytes(alpha, bytes);
+    I32x8 pixels = bytes << 24;
+    // An alpha above 255 takes the colours along.
+    const F32x8 scale = alpha >= zero + 0.5F ? (zero + 255.0F) / alpha : zero;
+    const I32x8 visible = alpha >= zero + 0.5F;
+    for (std::size_t c = 0; c < 3; ++c) {
+      F32x8 sum;
+      sum_taps(span.planes[c] + first + kBefore - 1, at, weights, sum);
+      to_bytes(sum * scale, bytes);
+      pixels |= (bytes & visible) << static_cast<int>(8 * c);
+    }
+    std::memcpy(out + static_cast<std::ptrdiff_t>(i) * 4, &pixels, sizeof pixels);
+  }
+}
+
+/// Numbers of a row's plane: the picture's columns, the border, and what whole vectors read.
+std::size_t plane_size(int width) {
+  return static_cast<std::size_t>(width) + 2 * kBefore + 2 * kLanes;
+}
+
+/// The rows of a result, one after the other; one object a thread.
+class RowMaker {
+ public:
+  RowMaker(ConstImageView picture, const Axis& rows, const Axis& columns, int outputs)
+      : picture_(picture),
+        rows_(rows),
+        columns_(columns),
+        outputs_(outputs),
+        seen_(static_cast<std::size_t>((picture.width + kPiece - 1) / kPiece)) {
+    for (std::vector<float>& plane : planes_) plane.resize(plane_size(picture.width));
+  }
+
+  /// Row y of the result, whole vectors of pixels.
+  void make(int y, Byte* out) {
+    filter_rows(y);
+    for (int x = 0, end = 0; x < outputs_; x = end) {
+      const unsigned seen = seen_by(x, std::min(x + kPiece, outputs_));
+      do {
+        end = std::min(end + kPiece, outputs_);
+      } while (end < outputs_ && seen_by(end, std::min(end + kPiece, outputs_)) == seen);
+      Byte* to = out + static_cast<std::ptrdiff_t>(x) * 4;
+      Span span{columns_.before.data() + x, {}, {}, end - x};
+      for (std::size_t k = 0; k < kTaps; ++k) span.weights[k] = columns_.weights[k].data() + x;
+      for (std::size_t c = 0; c < 4; ++c) span.planes[c] = planes_[c].data();
+      if (seen == kTransparent) {
+        std::memset(to, 0, static_cast<std::size_t>(end - x) * 4);
+      } else if (seen == kOpaque) {
+        store_opaque(span, to);
+      } else {
+        store_mixed(span, to);
+      }
+    }
+  }
+
+ private:
+  /// The vertical pass: planes and what is known of their pieces.
+  void filter_rows(int y) {
+    const auto row = static_cast<std::size_t>(y);
+    Rows lines{};
+    std::array<float, kTaps> weights{};
+    for (int k = 0; k < kTaps; ++k) {
+      const auto tap = static_cast<std::size_t>(k);
+      lines[tap] = picture_.row(std::clamp(rows_.before[row] - 1 + k, 0, picture_.height - 1));
+      weights[tap] = rows_.weights[tap][row];
+    }
+    for (int x = 0; x < picture_.width; x += kPiece) {
+      const int n = std::min(kPiece, picture_.width - x);
+      Alphas seen{255, 0};
+      Rows at{};
+      for (std::size_t k = 0; k < kTaps; ++k) {
+        at[k] = lines[k] + static_cast<std::ptrdiff_t>(x) * 4;
+        const Alphas of_row = alphas_of(at[k], n);
+        seen.all &= of_row.all;
+        seen.any |= of_row.any;
+      }
+      std::array<float*, 4> to{};
+      for (std::size_t c = 0; c < 4; ++c) to[c] = planes_[c].data() + kBefore + x;
+      unsigned char& piece = seen_[static_cast<std::size_t>(x / kPiece)];
+      piece = seen.any == 0 ? kTransparent : seen.all == 255 ? kOpaque : kMixed;
+      if (piece == kTransparent) {
+        for (float* plane : to) std::fill_n(plane, n, 0.0F);
+      } else if (piece == kOpaque) {
+        blend_opaque(at, weights.data(), n, to[0], to[1], to[2]);
+        std::fill_n(to[3], n, 255.0F);
+      } else {
+        blend_mixed(at, weights.data(), n, to[0], to[1], to[2], to[3]);
+      }
+    }
+    for (std::vector<float>& plane : planes_) {
+      float* const first = plane.data() + kBefore;
+      float* const behind = first + picture_.width;
+      std::fill(plane.data(), first, *first);
+      std::fill_n(behind, kBefore, behind[-1]);
+    }
+  }
+
+  /// What is known of the pixels that outputs x .. end - 1 are made of.
+  [[nodiscard]] unsigned seen_by(int x, int end) const {
+    const int last = picture_.width - 1;
+    const int first = std::clamp(columns_.before[static_cast<std::size_t>(x)] - 1, 0, last);
+    const int behind = std::clamp(columns_.before[static_cast<std::size_t>(end) - 1] + 2, 0, last);
+    unsigned seen = kNothing;
+    for (int piece = first / kPiece; piece <= behind / kPiece; ++piece) {
+      seen |= seen_[static_cast<std::size_t>(piece)];
+    }
+    return seen;
+  }
+
+  ConstImageView picture_;
+  const Axis& rows_;
+  const Axis& columns_;
+  int outputs_;
+  std::array<std::vector<float>, 4> planes_;
+  std::vector<unsigned char> seen_;
+};
+
+/// Rows begin .. end - 1 of a result in the order in which they are made, and the ring where two
+/// bands of them wait.
+class Run {
+ public:
+  Run(int begin, int end, bool backwards, int width, Byte* result)
+      : begin_(begin),
+        end_(end),
+        backwards_(backwards),
+        row_bytes_(static_cast<std::size_t>(width) * 4),
+        slot_bytes_(row_bytes_ + (kLanes - 1) * 4),
+        result_(result),
+        ring_(std::min(count(), kRing) * slot_bytes_) {}
+
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(end_ - begin_); }
+  [[nodiscard]] int row(std::size_t i) const {
+    return backwards_ ? end_ - 1 - static_cast<int>(i) : begin_ + static_cast<int>(i);
+  }
+  Byte* waiting(std::size_t i) { return ring_.data() + i % kRing * slot_bytes_; }
+
+  /// Makes all rows. Each takes the place of one that has waited for two bands and goes to its own.
+  void make(const auto& maker, ThreadPool& pool) {
+    for (std::size_t start = 0; start < count(); start += kBand) {
+      pool.parallel_for(std::min(kBand, count() - start), kGrain,
+                        [&](std::size_t begin, std::size_t end) {
+                          RowMaker rows = maker();
+                          for (std::size_t i = start + begin; i < start + end; ++i) {
+                            if (i >= kRing) write(i - kRing);
+                            rows.make(row(i), waiting(i));
+                          }
+                        });
+    }
+  }
+
+  /// Writes the rows that still wait.
+  void finish(ThreadPool& pool) {
+    const std::size_t waits = std::min(count(), kRing);
+    pool.parallel_for(waits, kGrain, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) write(count() - waits + i);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kRing = 2 * kBand;
+
+  void write(std::size_t i) {
+    std::memcpy(result_ + static_cast<std::size_t>(row(i)) * row_bytes_, waiting(i), row_bytes_);
+  }
+
+  int begin_;
+  int end_;
+  bool backwards_;
+  std::size_t row_bytes_;
+  std::size_t slot_bytes_;
+  Byte* result_;
+  std::vector<Byte> ring_;
+};
+
+/// The bytes of the buffer that row y of the result is made of: up to `end`.
+struct Source {
+  std::ptrdiff_t begin;
+  std::ptrdiff_t end;
+};
+
+Source source_of(ConstImageView picture, const Byte* buffer, const Axis& rows, int y) {
+  const int before = rows.before[static_cast<std::size_t>(y)];
+  const auto row = [&](int at) {
+    return picture.row(std::clamp(at, 0, picture.height - 1)) - buffer;
+  };
+  return {row(before - 1), row(before + 2) + static_cast<std::ptrdiff_t>(picture.width) * 4};
+}
+
+/// The first row from which on all may be made from the end backwards: none of them is made of
+/// bytes where rows made a band earlier are written; or -1 if the rows before it cannot be made
+/// from the front on for the same reason.
+int first_backwards(ConstImageView picture, const Byte* buffer, const Axis& rows, int width,
+                    int height) {
+  constexpr auto kApart = static_cast<std::ptrdiff_t>(kBand);
+  const std::ptrdiff_t row_bytes = static_cast<std::ptrdiff_t>(width) * 4;
+  int first = height;
+  while (first > 0 &&
+         source_of(picture, buffer, rows, first - 1).end <= (first - 1 + kApart) * row_bytes) {
+    --first;
+  }
+  for (int y = 0; y < first; ++y) {
+    if (source_of(picture, buffer, rows, y).begin < (y - kApart) * row_bytes) return -1;
+  }
+  return first;
+}
+
+bool lies_in(ConstImageView picture, std::span<const Byte> buffer) {
+  const Byte* const end =
+      picture.row(picture.height - 1) + static_cast<std::ptrdiff_t>(picture.width) * 4;
+  return picture.data >= buffer.data() && end <= buffer.data() + buffer.size();
+}
+
+using Premultiplied = std::array<double, 4>;
+
+/// Between `pixels` 1 and 2 of 4, overshoot taken away.
+Premultiplied cubic_between(const std::array<Premultiplied, 4>& pixels, double fraction) {
+  Premultiplied sum = {};
+  for (int k = 0; k < 4; ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    for (std::size_t c = 0; c < 4; ++c) sum[c] += cubic_at(k - 1 - fraction) * pixels[i][c];
+  }
+  const double alpha = std::clamp(sum[3], 0.0, 255.0);
+  const double scale = sum[3] > 255 ? 255 / sum[3] : 1;
+  for (std::size_t c = 0; c < 3; ++c) sum[c] = std::clamp(sum[c] * scale, 0.0, alpha);
+  sum[3] = alpha;
+  return sum;
+}
+
+Byte to_byte(double value) { return static_cast<Byte>(std::clamp(value + 0.5, 0.0, 255.0)); }
+
+}  // namespace
+
+Status enlarge_in_place(std::span<Byte> buffer, ConstImageView picture, int to_width, int to_height,
+                        ThreadPool& pool) {
+  const auto size = static_cast<std::size_t>(std::max(to_width, 0)) *
+                    static_cast<std::size_t>(std::max(to_height, 0)) * 4;
+  if (picture.empty() || to_width < picture.width || to_height < picture.height ||
+      buffer.size() < size || !lies_in(picture, buffer)) {
+    return {Code::kBadInput, "cannot enlarge " + std::to_string(picture.width) + "x" +
+                                 std::to_string(picture.height) + " to " +
+                                 std::to_string(to_width) + "x" + std::to_string(to_height)};
+  }
+  if (to_width == picture.width && to_height == picture.height) {
+    pack_rows(picture, buffer.data());
+    return {};
+  }
+  const Axis rows(picture.height, to_height);
+  const Axis columns(picture.width, to_width);
+  int middle = first_backwards(picture, buffer.data(), rows, to_width, to_height);
+  if (middle < 0) {
+    pack_rows(picture, buffer.data());
+    picture = {buffer.data(), picture.width, picture.height, 4,
+               static_cast<std::ptrdiff_t>(picture.width) * 4};
+    // From the front nothing stands in the way: a row's source ends at most 2.5 rows of the
+    // picture, which are not longer than the result's, behind its share.
+    middle = 0;
+  }
+  const auto maker = [&] { return RowMaker(picture, rows, columns, to_width); };
+  Run forwards(0, middle, false, to_width, buffer.data());
+  Run backwards(middle, to_height, true, to_width, buffer.data());
+  // What is still to be made of the rows behind the middle is read before any of the last bands of
+  // `backwards` is written there.
+  backwards.make(maker, pool);
+  forwards.make(maker, pool);
+  backwards.finish(pool);
+  forwards.finish(pool);
+  return {};
+}
+
+void enlarge_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out) {
+  const auto pixel_at = [&](int x, int y) {  // the border repeated
+    const std::uint8_t* pixel =
+        rgba.row(std::clamp(y, 0, rgba.height - 1)) + std::clamp(x, 0, rgba.width - 1) * 4L;
+    const double alpha = pixel[3];
+    return Premultiplied{pixel[0] * alpha / 255, pixel[1] * alpha / 255, pixel[2] * alpha / 255,
+                         alpha};
+  };
+  for (int oy = 0; oy < height; ++oy) {
+    const double v = (oy + 0.5) * rgba.height / height - 0.5;
+    const int y = static_cast<int>(std::floor(v));
+    for (int ox = 0; ox < width; ++ox, out += 4) {
+      const double u = (ox + 0.5) * rgba.width / width - 0.5;
+      const int x = static_cast<int>(std::floor(u));
+      std::array<Premultiplied, 4> columns;
+      for (int k = 0; k < 4; ++k) {
+        const int column = x - 1 + k;
+        columns[static_cast<std::size_t>(k)] =
+            cubic_between({pixel_at(column, y - 1), pixel_at(column, y), pixel_at(column, y + 1),
+                           pixel_at(column, y + 2)},
+                          v - y);
+      }
+      const Premultiplied value = cubic_between(columns, u - x);
+      out[3] = to_byte(value[3]);
+      for (std::size_t c = 0; c < 3; ++c) {
+        out[c] = out[3] == 0 ? 0 : to_byte(value[c] / value[3] * 255);
+      }
+    }
+  }
+}
+
+}  // namespace cutout
