@@ -43,7 +43,7 @@ std::size_t feature_count(const DetectorShape& shape);
 /// | limit   |                                                                   |
 /// |---------|-------------------------------------------------------------------|
 /// | values  | heat 0..1; deep finite; sizes as `shape` says                     |
-/// | threads | the matte's size over the pool, else the calling one; same bits   |
+/// | threads | the pool; same bits                                               |
 void join_features(const DetectorShape& shape, std::span<const float> heat,
                    std::span<const float> deep, const Look& look, const Matte& matte,
                    ThreadPool& pool, std::span<float> features);

@@ -13,6 +13,9 @@ namespace {
 constexpr std::size_t kLanes = 16;
 using Lanes = std::array<float, kLanes>;
 
+/// Of a range of work.
+constexpr std::size_t kValues = 1 << 17;
+
 /// Sum of the weights below which nothing is picked: every value counts alike.
 constexpr double kNoWeight = 1e-6;
 
@@ -71,14 +74,18 @@ std::vector<float> counted(std::span<const float> weights) {
 
 }  // namespace
 
-std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights) {
+std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights,
+                              ThreadPool& pool) {
   const std::size_t n = weights.size();
   const std::vector<float> used = counted(weights);
   const double weight = sum_of(used);
   std::vector<Pooled> pooled(maps.size() / n);
-  for (std::size_t m = 0; m < pooled.size(); ++m) {
-    pooled[m] = pool_one(maps.data() + m * n, used.data(), n, weight);
-  }
+  pool.parallel_for(pooled.size(), std::max<std::size_t>(kValues / n, 1),
+                    [&](std::size_t begin, std::size_t end) {
+                      for (std::size_t m = begin; m < end; ++m) {
+                        pooled[m] = pool_one(maps.data() + m * n, used.data(), n, weight);
+                      }
+                    });
   return pooled;
 }
 

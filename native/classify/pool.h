@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "core/thread_pool.h"
+
 namespace cutout {
 
 /// What is known of one map under weights.
@@ -20,10 +22,11 @@ struct Pooled {
 /// | limit     |                                                                            |
 /// |-----------|----------------------------------------------------------------------------|
 /// | values    | finite; weights 0..1, at least one                                         |
-/// | threads   | the calling one                                                            |
+/// | threads   | the pool, whole maps each: same bits                                       |
 /// | order     | sums run in a fixed order: the same bits on every processor                |
 /// | agreement | maxima equal, means within 1e-5 of the largest |value| of the scalar version |
-std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights);
+std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights,
+                              ThreadPool& pool);
 
 /// The definition, in double precision.
 std::vector<Pooled> pool_maps_scalar(std::span<const float> maps, std::span<const float> weights);

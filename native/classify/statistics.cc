@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <mutex>
 
 #include "core/simd.h"
 
@@ -23,8 +24,9 @@ constexpr int kSaturatedOver = 100;
 constexpr int kGrayUnder = 6;
 constexpr int kNear = 16;
 constexpr int kHues = 6;
-constexpr int kWhole = 255;      // weight of a pixel that lies in a region altogether
-constexpr double kLeast = 2048;  // a region is at least one part of so many of the picture
+constexpr std::size_t kRows = 64;  // of a range of work
+constexpr int kWhole = 255;        // weight of a pixel that lies in a region altogether
+constexpr double kLeast = 2048;    // a region is at least one part of so many of the picture
 
 float& at(Statistics& statistics, Statistic which) {
   return statistics[static_cast<std::size_t>(which)];
@@ -155,32 +157,40 @@ Row row_of(const Thumbnail& thumbnail, int y) {
   return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
 }
 
-/// Adds one row but its last pixel, everything but the colours; `right` starts a pixel later,
-/// `below` is the next row (the same for the last).
-CUTOUT_SIMD void add_row(Row row, Row right, Row below, const std::uint8_t* __restrict weights,
-                         int n, Sums& sums) {
-  int weight = 0;
-  int flat = 0;
-  int smooth = 0;
-  int texture = 0;
-  int edge = 0;
-  int sharp = 0;
-  int chroma_sum = 0;
-  int saturated = 0;
-  int gray = 0;
-  int luma_sum = 0;
-  std::int64_t luma_squared = 0;
-  int red = 0;
-  int yellow = 0;
-  int green = 0;
-  int cyan = 0;
-  int blue = 0;
-  int magenta = 0;
+/// Pixels that add_pixels() takes at once: their weighted squares of the luma fit into 32 bits.
+constexpr int kRun = 256;
+
+/// Adds up to kRun pixels to both sums, everything but the colours: once as they are, once by their
+/// weights. `right` starts a pixel later, `below` is the next row (the same for the last).
+CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* __restrict weights,
+                            int n, Sums& all, Sums& inside) {
+  std::uint32_t weight = 0;
+  std::uint32_t flat[2] = {};
+  std::uint32_t smooth[2] = {};
+  std::uint32_t texture[2] = {};
+  std::uint32_t edge[2] = {};
+  std::uint32_t sharp[2] = {};
+  std::uint32_t chroma_sum[2] = {};
+  std::uint32_t saturated[2] = {};
+  std::uint32_t gray[2] = {};
+  std::uint32_t luma_sum[2] = {};
+  std::uint32_t luma_squared[2] = {};
+  std::uint32_t red[2] = {};
+  std::uint32_t yellow[2] = {};
+  std::uint32_t green[2] = {};
+  std::uint32_t cyan[2] = {};
+  std::uint32_t blue[2] = {};
+  std::uint32_t magenta[2] = {};
+  const auto count = [](std::uint32_t(&sums)[2], bool counts, std::uint32_t value,
+                        std::uint32_t weighted) {
+    sums[0] += counts ? value : 0;
+    sums[1] += counts ? weighted : 0;
+  };
   for (int x = 0; x < n; ++x) {
     const int r = row.r[x];
     const int g = row.g[x];
     const int b = row.b[x];
-    const int w = weights[x];
+    const std::uint32_t w = weights[x];
     const int across =
         std::abs(r - right.r[x]) + std::abs(g - right.g[x]) + std::abs(b - right.b[x]);
     const int down = std::abs(r - below.r[x]) + std::abs(g - below.g[x]) + std::abs(b - below.b[x]);
@@ -188,44 +198,89 @@ CUTOUT_SIMD void add_row(Row row, Row right, Row below, const std::uint8_t* __re
     const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
     const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
     const int chroma = most - least;
-    const int luma = luma_of(r, g, b);
     const int hue = hue_of(r, g, b, most, chroma);
-    const int coloured = w * chroma;
+    const auto luma = static_cast<std::uint32_t>(luma_of(r, g, b));
+    const auto colour = static_cast<std::uint32_t>(chroma);
+    const std::uint32_t coloured = w * colour;
     weight += w;
-    flat += step <= kFlatMost ? w : 0;
-    smooth += step <= kSmoothMost ? w : 0;
-    texture += step >= kTextureLeast && step <= kTextureMost ? w : 0;
-    edge += step > kEdgeOver ? w : 0;
-    sharp += step > kSharpOver ? w : 0;
-    chroma_sum += coloured;
-    saturated += chroma > kSaturatedOver ? w : 0;
-    gray += chroma < kGrayUnder ? w : 0;
-    luma_sum += w * luma;
-    luma_squared += w * luma * luma;
-    red += hue == 0 ? coloured : 0;
-    yellow += hue == 1 ? coloured : 0;
-    green += hue == 2 ? coloured : 0;
-    cyan += hue == 3 ? coloured : 0;
-    blue += hue == 4 ? coloured : 0;
-    magenta += hue == 5 ? coloured : 0;
+    count(flat, step <= kFlatMost, 1, w);
+    count(smooth, step <= kSmoothMost, 1, w);
+    count(texture, step >= kTextureLeast && step <= kTextureMost, 1, w);
+    count(edge, step > kEdgeOver, 1, w);
+    count(sharp, step > kSharpOver, 1, w);
+    count(chroma_sum, true, colour, coloured);
+    count(saturated, chroma > kSaturatedOver, 1, w);
+    count(gray, chroma < kGrayUnder, 1, w);
+    count(luma_sum, true, luma, w * luma);
+    count(luma_squared, true, luma * luma, w * luma * luma);
+    count(red, hue == 0, colour, coloured);
+    count(yellow, hue == 1, colour, coloured);
+    count(green, hue == 2, colour, coloured);
+    count(cyan, hue == 3, colour, coloured);
+    count(blue, hue == 4, colour, coloured);
+    count(magenta, hue == 5, colour, coloured);
   }
-  sums.weight += weight;
-  sums.flat += flat;
-  sums.smooth += smooth;
-  sums.texture += texture;
-  sums.edge += edge;
-  sums.sharp += sharp;
-  sums.chroma += chroma_sum;
-  sums.saturated += saturated;
-  sums.gray += gray;
-  sums.luma += luma_sum;
-  sums.luma_squared += luma_squared;
-  sums.hues[0] += red;
-  sums.hues[1] += yellow;
-  sums.hues[2] += green;
-  sums.hues[3] += cyan;
-  sums.hues[4] += blue;
-  sums.hues[5] += magenta;
+  all.weight += n;
+  inside.weight += weight;
+  for (const int which : {0, 1}) {
+    Sums& sums = which == 0 ? all : inside;
+    sums.flat += flat[which];
+    sums.smooth += smooth[which];
+    sums.texture += texture[which];
+    sums.edge += edge[which];
+    sums.sharp += sharp[which];
+    sums.chroma += chroma_sum[which];
+    sums.saturated += saturated[which];
+    sums.gray += gray[which];
+    sums.luma += luma_sum[which];
+    sums.luma_squared += luma_squared[which];
+    sums.hues[0] += red[which];
+    sums.hues[1] += yellow[which];
+    sums.hues[2] += green[which];
+    sums.hues[3] += cyan[which];
+    sums.hues[4] += blue[which];
+    sums.hues[5] += magenta[which];
+  }
+}
+
+/// One row of the picture, at x and what lies to the right of it.
+Row shifted(const Row& row, int x) { return {row.r + x, row.g + x, row.b + x}; }
+
+/// Adds a row; `line` are its weights.
+void add_row(const Thumbnail& thumbnail, int y, std::span<const std::uint8_t> line, Sums& all,
+             Sums& inside) {
+  const int side = thumbnail.side;
+  const int last = side - 1;  // has nothing to its right
+  const Row row = row_of(thumbnail, y);
+  const Row below = row_of(thumbnail, std::min(y + 1, last));
+  for (int x = 0; x < last; x += kRun) {
+    const int n = std::min(kRun, last - x);
+    add_pixels(shifted(row, x), shifted(row, x + 1), shifted(below, x), line.data() + x, n, all,
+               inside);
+  }
+  const Row end = shifted(row, last);
+  add_pixels(end, end, shifted(below, last), line.data() + last, 1, all, inside);
+  for (int x = 0; x < side; ++x) {
+    const std::size_t colour = colour_of(row.r[x], row.g[x], row.b[x]);
+    ++all.colours[colour];
+    inside.colours[colour] += line[static_cast<std::size_t>(x)];
+  }
+}
+
+void add(const Sums& part, Sums& sums) {
+  sums.weight += part.weight;
+  sums.flat += part.flat;
+  sums.smooth += part.smooth;
+  sums.texture += part.texture;
+  sums.edge += part.edge;
+  sums.sharp += part.sharp;
+  sums.chroma += part.chroma;
+  sums.saturated += part.saturated;
+  sums.gray += part.gray;
+  sums.luma += part.luma;
+  sums.luma_squared += part.luma_squared;
+  for (std::size_t h = 0; h < kHues; ++h) sums.hues[h] += part.hues[h];
+  for (std::size_t c = 0; c < kColours; ++c) sums.colours[c] += part.colours[c];
 }
 
 /// Whole pixels less what is inside.
@@ -305,6 +360,20 @@ bool is_seen(std::int64_t weight, double pixels) {
   return static_cast<double>(weight) * kLeast >= pixels * kWhole;
 }
 
+CUTOUT_INLINE float clamped(float value) {
+  return value < 0.0F ? 0.0F : value > 255.0F ? 255.0F : value;
+}
+
+/// Rounded means of 2 x 2 values.
+CUTOUT_SIMD void halve_row(const float* __restrict upper, const float* __restrict lower,
+                           std::size_t n, std::uint8_t* __restrict to) {
+  for (std::size_t x = 0; x < n; ++x) {
+    const float sum = clamped(upper[2 * x]) + clamped(upper[2 * x + 1]) + clamped(lower[2 * x]) +
+                      clamped(lower[2 * x + 1]);
+    to[x] = static_cast<std::uint8_t>(sum * 0.25F + 0.5F);
+  }
+}
+
 }  // namespace
 
 Thumbnail make_thumbnail(std::span<const float> planes, int side) {
@@ -312,17 +381,10 @@ Thumbnail make_thumbnail(std::span<const float> planes, int side) {
   const auto n = static_cast<std::size_t>(thumbnail.side);
   const auto stride = static_cast<std::size_t>(side);
   thumbnail.planes.resize(3 * n * n);
-  const auto clamped = [](float value) { return std::clamp(value, 0.0F, 255.0F); };
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t y = 0; y < n; ++y) {
       const float* const upper = planes.data() + (c * stride + 2 * y) * stride;
-      const float* const lower = upper + stride;
-      std::uint8_t* const to = thumbnail.planes.data() + (c * n + y) * n;
-      for (std::size_t x = 0; x < n; ++x) {
-        const float sum = clamped(upper[2 * x]) + clamped(upper[2 * x + 1]) +
-                          clamped(lower[2 * x]) + clamped(lower[2 * x + 1]);
-        to[x] = static_cast<std::uint8_t>(sum * 0.25F + 0.5F);
-      }
+      halve_row(upper, upper + stride, n, thumbnail.planes.data() + (c * n + y) * n);
     }
   }
   return thumbnail;
@@ -399,32 +461,26 @@ void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics
   at(statistics, Statistic::kBackground) = share_of(background, static_cast<double>(side) * side);
 }
 
-Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights) {
+Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
+                          ThreadPool& pool) {
   const int side = thumbnail.side;
   const auto n = static_cast<std::size_t>(side);
-  const std::vector<std::uint8_t> ones(n, 1);
-  std::vector<std::uint8_t> line(n);
+  std::mutex mutex;
   Sums all;
   Sums inside;
-  for (int y = 0; y < side; ++y) {
-    const auto from = weights.subspan(static_cast<std::size_t>(y) * n, n);
-    std::transform(from.begin(), from.end(), line.begin(), step_of);
-    const Row row = row_of(thumbnail, y);
-    const Row below = row_of(thumbnail, std::min(y + 1, side - 1));
-    const Row right{row.r + 1, row.g + 1, row.b + 1};
-    const int last = side - 1;  // has nothing to its right
-    const Row end{row.r + last, row.g + last, row.b + last};
-    const Row below_end{below.r + last, below.g + last, below.b + last};
-    add_row(row, right, below, ones.data(), last, all);
-    add_row(end, end, below_end, ones.data(), 1, all);
-    add_row(row, right, below, line.data(), last, inside);
-    add_row(end, end, below_end, line.data() + last, 1, inside);
-    for (std::size_t x = 0; x < n; ++x) {
-      const std::size_t colour = colour_of(row.r[x], row.g[x], row.b[x]);
-      ++all.colours[colour];
-      inside.colours[colour] += line[x];
+  pool.parallel_for(n, kRows, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::uint8_t> line(n);
+    Sums part_all;
+    Sums part_inside;
+    for (std::size_t y = begin; y < end; ++y) {
+      const auto from = weights.subspan(y * n, n);
+      std::transform(from.begin(), from.end(), line.begin(), step_of);
+      add_row(thumbnail, static_cast<int>(y), line, part_all, part_inside);
     }
-  }
+    const std::lock_guard lock(mutex);
+    add(part_all, all);
+    add(part_inside, inside);
+  });
   const double pixels = static_cast<double>(side) * side;
   Sums outside = remainder(all, inside);
   Regions regions;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/image_view.h"
+#include "core/thread_pool.h"
 
 namespace cutout {
 
@@ -107,10 +108,11 @@ void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics
 /// | limit     |                                                                      |
 /// |-----------|----------------------------------------------------------------------|
 /// | side      | 4 to 4096                                                            |
-/// | scratch   | 2 x 4096 counts, a row of weights                                    |
-/// | threads   | the calling one; sums are of whole numbers, so the order is free     |
+/// | scratch   | a thread: 2 x 4096 counts, a row of weights                          |
+/// | threads   | the pool; sums are of whole numbers, so the order is free: same bits |
 /// | agreement | within 1e-5 of the scalar version                                    |
-Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights);
+Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
+                          ThreadPool& pool);
 
 /// The definition, pixel by pixel in double precision.
 Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights);

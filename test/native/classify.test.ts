@@ -5,10 +5,16 @@ import type { Image } from './kernels_addon.ts';
 /** native/classify as test/native/classify.cc opens it; `scalar` asks for the definition. */
 interface ClassifyAddon {
   /** Mean and maximum of each map under the weights. */
-  poolMaps(maps: Float32Array, weights: Float32Array, scalar: boolean): Float32Array;
+  poolMaps(maps: Float32Array, weights: Float32Array, scalar: boolean, threads: number): Float32Array;
   statistics(image: Image, planes: Float32Array, side: number, scalar: boolean): Float32Array;
   /** Of the subject, then of the rest; weights are side / 2 squared. */
-  regions(planes: Float32Array, side: number, weights: Float32Array, scalar: boolean): Float32Array;
+  regions(
+    planes: Float32Array,
+    side: number,
+    weights: Float32Array,
+    scalar: boolean,
+    threads: number,
+  ): Float32Array;
 }
 
 const addon = createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as ClassifyAddon;
@@ -29,8 +35,8 @@ test('maps are pooled like their definition, whatever their length', (t) => {
   for (const size of [1, 15, 16, 17, 256, 1000]) {
     const maps = floats(size * 3, () => random() * 8 - 4);
     const weights = floats(size, random);
-    const fast = addon.poolMaps(maps, weights, false);
-    const scalar = addon.poolMaps(maps, weights, true);
+    const fast = addon.poolMaps(maps, weights, false, 0);
+    const scalar = addon.poolMaps(maps, weights, true, 0);
     t.is(fast.length, 6);
     for (let at = 0; at < 6; at++) {
       const [a = Number.NaN, b = Number.NaN] = [fast[at], scalar[at]];
@@ -42,8 +48,14 @@ test('maps are pooled like their definition, whatever their length', (t) => {
 
 test('weights pick what counts; without any everything does', (t) => {
   const maps = Float32Array.of(1, 2, 3, 10);
-  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), false)], [2.5, 3]);
-  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), false)], [4, 10]);
+  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), false, 0)], [2.5, 3]);
+  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), false, 0)], [4, 10]);
+});
+
+test('more threads pool to the same bits', (t) => {
+  const random = randoms(6);
+  const [maps, weights] = [floats(40 * 16384, random), floats(16384, random)];
+  t.deepEqual(addon.poolMaps(maps, weights, false, 3), addon.poolMaps(maps, weights, false, 0));
 });
 
 const PICTURE = ['transparent', 'soft', 'borderUniform', 'borderLight', 'borderDark', 'background'] as const;
@@ -81,7 +93,7 @@ function statistics(side: number, colour: Colour, alpha = 255, scalar = false) {
 function regions(side: number, colour: Colour, inside: (x: number, y: number) => number, scalar = false) {
   const half = Math.floor(side / 2);
   const weights = floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
-  const found = addon.regions(planesOf(side, colour), side, weights, scalar);
+  const found = addon.regions(planesOf(side, colour), side, weights, scalar, 0);
   return {
     inside: named(REGION, found.subarray(0, REGION.length)),
     outside: named(REGION, found.subarray(REGION.length)),
@@ -157,6 +169,26 @@ test('what lies inside and outside is that of its definition, whatever the weigh
     }
   }
   t.pass();
+});
+
+test('wide rows, all of them white, and any number of threads count the same', (t) => {
+  const side = 530;
+  const random = randoms(8);
+  const weights = floats((side / 2) ** 2, random);
+  const colours: Record<string, Colour> = {
+    white: () => [255, 255, 255],
+    slope: (x, y) => [x / 3, y / 3, 255 - x / 4],
+  };
+  for (const [title, colour] of Object.entries(colours)) {
+    const planes = planesOf(side, colour);
+    for (const used of [weights, new Float32Array(weights.length).fill(1)]) {
+      const one = addon.regions(planes, side, used, false, 0);
+      const scalar = addon.regions(planes, side, used, true, 0);
+      const worst = one.reduce((most, value, at) => Math.max(most, Math.abs(value - (scalar[at] ?? 9))), 0);
+      t.true(worst < 1e-5, `${title}: off by ${worst}`);
+      t.deepEqual(addon.regions(planes, side, used, false, 3), one);
+    }
+  }
 });
 
 test('each region is described by its own pixels', (t) => {

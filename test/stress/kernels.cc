@@ -203,11 +203,11 @@ void check_plane(ThreadPool& pool, int round) {
   expect(close(fast, scalar, 1e-5F), "plane", round);
 }
 
-void check_pooling(int round) {
+void check_pooling(ThreadPool& pool, int round) {
   const auto size = static_cast<std::size_t>(pick(1, 300));
   const std::vector<float> maps = floats(size * static_cast<std::size_t>(pick(1, 9)), -4, 4);
   const std::vector<float> weights = floats(size, 0, pick(0, 1));
-  const std::vector<Pooled> fast = pool_maps(maps, weights);
+  const std::vector<Pooled> fast = pool_maps(maps, weights, pool);
   const std::vector<Pooled> scalar = pool_maps_scalar(maps, weights);
   const auto same = [](const Pooled& a, const Pooled& b) {
     return a.max == b.max && std::abs(a.mean - b.mean) <= 4e-5F;
@@ -216,9 +216,9 @@ void check_pooling(int round) {
          round);
 }
 
-void check_statistics(int round) {
+void check_statistics(ThreadPool& pool, int round) {
   Picture picture(pick(1, 700), pick(1, 60), pick(0, 9));
-  const int side = pick(8, 90);
+  const int side = pick(8, 200);
   const auto cells = static_cast<std::size_t>(side / 2) * static_cast<std::size_t>(side / 2);
   const Thumbnail thumbnail =
       make_thumbnail(floats(3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side), -5,
@@ -231,7 +231,7 @@ void check_statistics(int round) {
   border_statistics_scalar(thumbnail, scalar);
   expect(fast == scalar, "statistics", round);
   const std::vector<float> weights = floats(cells, 0, pick(0, 1));
-  const Regions regions = region_statistics(thumbnail, weights);
+  const Regions regions = region_statistics(thumbnail, weights, pool);
   const Regions slow = region_statistics_scalar(thumbnail, weights);
   expect(close(regions.inside, slow.inside, 1e-5F) && close(regions.outside, slow.outside, 1e-5F),
          "regions", round);
@@ -307,8 +307,8 @@ int main(int argc, char** argv) {
     check_cleaning(pool, round);
     check_refinement(pool, round);
     check_plane(pool, round);
-    check_pooling(round);
-    check_statistics(round);
+    check_pooling(pool, round);
+    check_statistics(pool, round);
     check_features(pool, round);
     check_composition(pool, round);
   }
