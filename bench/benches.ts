@@ -14,6 +14,7 @@ import * as repeats from './repeats.ts';
 import * as rest from './rest.ts';
 import * as speed from './speed.ts';
 import * as start from './start.ts';
+import * as subject from './subject.ts';
 import * as threads from './threads.ts';
 
 /** Every bench, in the order of --help and of `all`. bench/README.md says how to add one. */
@@ -30,6 +31,7 @@ export const benches: readonly BenchModule[] = [
   kernels,
   png,
   threads,
+  subject,
   repeats,
   prepare,
   precision,

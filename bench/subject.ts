@@ -1,0 +1,79 @@
+import { availableParallelism } from 'node:os';
+import { jsonLines } from './lib/child.ts';
+import type { BenchCommand, Context, Shared } from './lib/command.ts';
+import { computed, measured, type Outcome } from './lib/outcome.ts';
+import { childScript, modelsFolder, usedNetwork } from './lib/paths.ts';
+import { median } from './lib/stats.ts';
+
+export const command: BenchCommand = {
+  name: 'subject',
+  title: 'Telling the type of a subject',
+  summary:
+    'what type=auto costs: detector, statistics and head by themselves, and a matte with and without them',
+  shared: { rounds: 10 },
+  all: { quick: { rounds: 3 } },
+};
+
+/** One a run, in milliseconds. */
+interface Times {
+  readonly ms: readonly number[];
+  readonly processor: readonly number[];
+}
+
+/** What subject_run.ts prints. */
+interface SubjectRun {
+  readonly described: Times;
+  readonly plain: Times;
+  readonly told: Times;
+}
+
+/** What a matte takes longer with the type: the middle of the differences of neighbouring runs. */
+export const longer = (without: readonly number[], having: readonly number[]): number =>
+  median(having.map((ms, at) => ms - (without[at] ?? Number.NaN)));
+
+/** One thread, and as many as there are cores; each in a fresh process. The goal is for two cores. */
+export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
+  const counts = [...new Set([1, availableParallelism()])];
+  const runs: (SubjectRun & { readonly threads: number })[] = [];
+  for (const threads of counts) {
+    progress(`${threads} threads`);
+    const args = [modelsFolder(), usedNetwork(), threads, rounds];
+    const [result] = await jsonLines(childScript('subject_run.js'), args);
+    runs.push({ threads, ...(result as SubjectRun) });
+  }
+  return {
+    settings: { rounds },
+    figures: runs.flatMap(({ threads, described, plain, told }) => {
+      const [name, title] = [`subject.${threads}threads`, `${threads} threads`];
+      const goal = threads === 2 ? { atMost: 35 } : undefined;
+      return [
+        measured(`${name}.described`, `described by itself, ${title}`, 'ms', described.ms, goal),
+        computed(
+          `${name}.longer`,
+          `a matte with the type takes longer by, ${title}`,
+          'ms',
+          longer(plain.ms, told.ms),
+        ),
+      ];
+    }),
+    parts: [
+      {
+        kind: 'table',
+        title: 'Milliseconds, and processor milliseconds, of a picture of 1024 x 1024',
+        columns: [
+          'threads',
+          'described',
+          'its processor',
+          'matte',
+          'its processor',
+          'with type',
+          'its processor',
+        ],
+        rows: runs.map(({ threads, described, plain, told }) => [
+          threads,
+          ...[described, plain, told].flatMap(({ ms, processor }) => [median(ms), median(processor)]),
+        ]),
+      },
+    ],
+  };
+}
