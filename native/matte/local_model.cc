@@ -15,8 +15,12 @@ constexpr float kMean = 1.0F / (kWindow * kWindow);
 constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
 constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
 
-/// What is summed over a window.
+/// What is summed over a window: first what the plane needs, then what only the line needs.
 enum Product {
+  kR,
+  kG,
+  kBl,
+  kP,
   kRR,
   kRG,
   kRB,
@@ -26,7 +30,8 @@ enum Product {
   kRp,
   kGp,
   kBp,
-  kF,
+  kPlaneProducts,
+  kF = kPlaneProducts,
   kFR,
   kFG,
   kFB,
@@ -34,10 +39,6 @@ enum Product {
   kKR,
   kKG,
   kKB,
-  kR,
-  kG,
-  kBl,
-  kP,
   kProducts
 };
 
@@ -50,10 +51,12 @@ CUTOUT_INLINE float sum7(float a, float b, float c, float d, float e, float f, f
   return ((a + b) + (c + d)) + ((e + f) + g);
 }
 
-CUTOUT_INLINE void products_of(float r, float g, float b, float p, float* out,
-                               std::ptrdiff_t stride) {
-  const float fore = p * p;
-  const float back = (1.0F - p) * (1.0F - p);
+CUTOUT_INLINE void plane_products(float r, float g, float b, float p, float* out,
+                                  std::ptrdiff_t stride) {
+  out[kR * stride] = r;
+  out[kG * stride] = g;
+  out[kBl * stride] = b;
+  out[kP * stride] = p;
   out[kRR * stride] = r * r;
   out[kRG * stride] = r * g;
   out[kRB * stride] = r * b;
@@ -63,6 +66,12 @@ CUTOUT_INLINE void products_of(float r, float g, float b, float p, float* out,
   out[kRp * stride] = r * p;
   out[kGp * stride] = g * p;
   out[kBp * stride] = b * p;
+}
+
+CUTOUT_INLINE void line_products(float r, float g, float b, float p, float* out,
+                                 std::ptrdiff_t stride) {
+  const float fore = p * p;
+  const float back = (1.0F - p) * (1.0F - p);
   out[kF * stride] = fore;
   out[kFR * stride] = r * fore;
   out[kFG * stride] = g * fore;
@@ -71,14 +80,11 @@ CUTOUT_INLINE void products_of(float r, float g, float b, float p, float* out,
   out[kKR * stride] = r * back;
   out[kKG * stride] = g * back;
   out[kKB * stride] = b * back;
-  out[kR * stride] = r;
-  out[kG * stride] = g;
-  out[kBl * stride] = b;
-  out[kP * stride] = p;
 }
 
-/// Sums over a window -> model.
-CUTOUT_INLINE void solve(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
+/// Sums over a window -> the plane.
+CUTOUT_INLINE void solve_plane(const float* sum, std::ptrdiff_t from, float* out,
+                               std::ptrdiff_t to) {
   const auto mean = [&](int k) { return sum[k * from] * kMean; };
   const float r = mean(kR);
   const float g = mean(kG);
@@ -107,6 +113,15 @@ CUTOUT_INLINE void solve(const float* sum, std::ptrdiff_t from, float* out, std:
   out[kA1 * to] = a1;
   out[kA2 * to] = a2;
   out[kB * to] = p - (a0 * r + a1 * g + a2 * b);
+}
+
+/// Sums over a window -> the line.
+CUTOUT_INLINE void solve_line(const float* sum, std::ptrdiff_t from, float* out,
+                              std::ptrdiff_t to) {
+  const auto mean = [&](int k) { return sum[k * from] * kMean; };
+  const float r = mean(kR);
+  const float g = mean(kG);
+  const float b = mean(kBl);
   const float fore = 1.0F / (mean(kF) + kNothing);
   out[kFore0 * to] = (mean(kFR) + kNothing * r) * fore;
   out[kFore1 * to] = (mean(kFG) + kNothing * g) * fore;
@@ -117,13 +132,26 @@ CUTOUT_INLINE void solve(const float* sum, std::ptrdiff_t from, float* out, std:
   out[kBack2 * to] = (mean(kKB) + kNothing * b) * back;
 }
 
-/// `line`: three planes of the guide, then alpha, `n` apart; n is a whole number of vectors.
-CUTOUT_SIMD void fill_products(const float* __restrict line, const float* scale,
-                               const float* offset, int n, float* __restrict out) {
+/// Cells of one row: three planes of the guide as they are, then alpha.
+using Cells = std::array<const float*, 4>;
+
+/// n is a whole number of vectors.
+CUTOUT_SIMD void fill_plane(const Cells& cells, const float* scale, const float* offset, int n,
+                            float* __restrict out) {
 #pragma GCC ivdep  // products lie apart
   for (int i = 0; i < n; ++i) {
-    products_of(line[i] * scale[0] + offset[0], line[n + i] * scale[1] + offset[1],
-                line[2 * n + i] * scale[2] + offset[2], line[3 * n + i], out + i, n);
+    plane_products(cells[0][i] * scale[0] + offset[0], cells[1][i] * scale[1] + offset[1],
+                   cells[2][i] * scale[2] + offset[2], cells[3][i], out + i, n);
+  }
+}
+
+/// The line's products of what fill_plane has written.
+CUTOUT_SIMD void fill_line(int n, float* products) {
+  const float* plane = products;
+#pragma GCC ivdep
+  for (int i = 0; i < n; ++i) {
+    line_products(plane[kR * n + i], plane[kG * n + i], plane[kBl * n + i], plane[kP * n + i],
+                  products + i, n);
   }
 }
 
@@ -145,25 +173,34 @@ CUTOUT_SIMD void sum_across(const float* const* rows, int n, float* __restrict o
   for (int i = 0; i < n; ++i) out[i] = sum7(a[i], b[i], c[i], d[i], e[i], f[i], g[i]);
 }
 
-CUTOUT_SIMD void solve_row(const float* __restrict sums, int from, int n, float* __restrict out,
-                           int stride) {
+CUTOUT_SIMD void solve_planes(const float* __restrict sums, int from, int n, float* __restrict out,
+                              int stride) {
 #pragma GCC ivdep  // channels lie apart
-  for (int i = 0; i < n; ++i) solve(sums + i, from, out + i, stride);
+  for (int i = 0; i < n; ++i) solve_plane(sums + i, from, out + i, stride);
+}
+
+CUTOUT_SIMD void solve_lines(const float* __restrict sums, int from, int n, float* __restrict out,
+                             int stride) {
+#pragma GCC ivdep
+  for (int i = 0; i < n; ++i) solve_line(sums + i, from, out + i, stride);
 }
 
 }  // namespace
 
-LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width)
+LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models)
     : guide_(guide),
       alpha_(alpha),
       left_(left),
       width_(width),
+      products_of_(models == Models::kPlane ? kPlaneProducts : kProducts),
       padded_(whole_vectors(width)),
       bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
   line_.resize(4 * static_cast<std::size_t>(bordered_));
-  products_.resize(kProducts * static_cast<std::size_t>(bordered_));
+  products_.resize(static_cast<std::size_t>(products_of_ * bordered_));
   kept_.fill(INT_MIN);
-  for (std::vector<float>& row : rows_) row.resize(kProducts * static_cast<std::size_t>(padded_));
+  for (std::vector<float>& row : rows_) {
+    row.resize(static_cast<std::size_t>(products_of_ * padded_));
+  }
 }
 
 const float* LocalModel::sums(int y) {
@@ -173,15 +210,22 @@ const float* LocalModel::sums(int y) {
   if (kept_[slot] == inside) return out;
   kept_[slot] = inside;
   const std::size_t start = guide_.at(0, inside);
-  const std::array<const float*, 4> planes = {guide_.planes[0], guide_.planes[1], guide_.planes[2],
-                                              alpha_};
-  for (std::size_t k = 0; k < planes.size(); ++k) {
-    copy_cells(planes[k] + start, guide_.width, left_ - kModelRadius, width_ + 2 * kModelRadius,
-               line_.data() + k * static_cast<std::size_t>(bordered_));
+  Cells cells = {guide_.planes[0] + start, guide_.planes[1] + start, guide_.planes[2] + start,
+                 alpha_ + start};
+  const int first = left_ - kModelRadius;
+  const bool within = first >= 0 && first + bordered_ <= guide_.width;
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    if (within) {
+      cells[k] += first;
+    } else {
+      float* row = line_.data() + k * static_cast<std::size_t>(bordered_);
+      copy_cells(cells[k], guide_.width, first, width_ + 2 * kModelRadius, row);
+      cells[k] = row;
+    }
   }
-  fill_products(line_.data(), guide_.scale.data(), guide_.offset.data(), bordered_,
-                products_.data());
-  for (int k = 0; k < kProducts; ++k) {
+  fill_plane(cells, guide_.scale.data(), guide_.offset.data(), bordered_, products_.data());
+  if (products_of_ > kPlaneProducts) fill_line(bordered_, products_.data());
+  for (int k = 0; k < products_of_; ++k) {
     sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered_, padded_,
               out + static_cast<std::ptrdiff_t>(k) * padded_);
   }
@@ -191,8 +235,9 @@ const float* LocalModel::sums(int y) {
 void LocalModel::row(int y, float* out, int stride) {
   std::array<const float*, kWindow> rows{};
   for (int k = 0; k < kWindow; ++k) rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
-  sum_across(rows.data(), kProducts * padded_, products_.data());
-  solve_row(products_.data(), padded_, width_, out, stride);
+  sum_across(rows.data(), products_of_ * padded_, products_.data());
+  solve_planes(products_.data(), padded_, width_, out, stride);
+  if (products_of_ > kPlaneProducts) solve_lines(products_.data(), padded_, width_, out, stride);
 }
 
 std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
@@ -203,8 +248,10 @@ std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const f
     for (int i = 0; i < kWindow; ++i) {
       const std::size_t cell = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
                                         std::clamp(y - kModelRadius + j, 0, guide.height - 1));
-      products_of(guide.colour(0, cell), guide.colour(1, cell), guide.colour(2, cell), alpha[cell],
-                  cells[static_cast<std::size_t>(i)].data(), 1);
+      float* products = cells[static_cast<std::size_t>(i)].data();
+      const float colour[3] = {guide.colour(0, cell), guide.colour(1, cell), guide.colour(2, cell)};
+      plane_products(colour[0], colour[1], colour[2], alpha[cell], products, 1);
+      line_products(colour[0], colour[1], colour[2], alpha[cell], products, 1);
     }
     for (std::size_t k = 0; k < kProducts; ++k) {
       lines[static_cast<std::size_t>(j)][k] =
@@ -218,7 +265,8 @@ std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const f
                    lines[6][k]);
   }
   std::array<float, kModelChannels> model{};
-  solve(sums.data(), 1, model.data(), 1);
+  solve_plane(sums.data(), 1, model.data(), 1);
+  solve_line(sums.data(), 1, model.data(), 1);
   return model;
 }
 

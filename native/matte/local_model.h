@@ -16,6 +16,10 @@ namespace cutout {
 /// Channels are kept apart (one array each) for the vector units.
 enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
 inline constexpr int kModelChannels = 10;
+inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
+
+/// What is asked of a window: the plane alone costs 13 sums, both models 21.
+enum class Models { kPlane, kBoth };
 inline constexpr int kModelRadius = 3;     // cells
 inline constexpr float kLinePrior = 0.2F;  // weight of the plane's answer on the line, colour^2
 
@@ -48,9 +52,9 @@ CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const f
 /// | agreement | bit-equal to the scalar version                                                        |
 class LocalModel {
  public:
-  LocalModel(const Guide& guide, const float* alpha, int left, int width);
+  LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models);
 
-  /// out[channel * stride + i] for the cells i of row y.
+  /// out[channel * stride + i] for the cells i of row y: kModelChannels or kPlaneChannels of them.
   void row(int y, float* out, int stride);
 
  private:
@@ -60,6 +64,7 @@ class LocalModel {
   const float* alpha_;
   int left_;
   int width_;
+  int products_of_;              // how many are summed
   int padded_;                   // columns of a plane of sums: whole vectors
   int bordered_;                 // the same with the border
   std::vector<float> line_;      // colours and alpha of one row with its border

@@ -134,8 +134,8 @@ struct Cells {
   Cells(const Guide& g, std::span<const float> p, ThreadPool& pool) : guide(g) {
     matte = sharpen_matte(guide, p, pool);
     // A pixel beside an unsure cell also looks at that cell's neighbour.
-    const std::vector<Tile> tiles = tiles_near(matte.unsure, guide.width, guide.height, 2);
-    colours = estimate_colours(guide, matte.alpha.data(), tiles, pool);
+    const std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 2);
+    colours = estimate_colours(guide, matte.alpha.get(), tiles, pool);
     tiles_across = (guide.width + kTile - 1) / kTile;
     const int down = (guide.height + kTile - 1) / kTile;
     coloured.resize(static_cast<std::size_t>(tiles_across) * static_cast<std::size_t>(down));
@@ -151,8 +151,8 @@ struct Cells {
   }
   /// True if a cell in columns left..right of rows a and b is unsure.
   [[nodiscard]] bool unsure(int left, int right, int a, int b) const {
-    const std::uint8_t* upper = matte.unsure.data() + guide.at(0, a);
-    const std::uint8_t* lower = matte.unsure.data() + guide.at(0, b);
+    const std::uint8_t* upper = matte.unsure.get() + guide.at(0, a);
+    const std::uint8_t* lower = matte.unsure.get() + guide.at(0, b);
     std::uint32_t any = 0;
     for (int x = left; x <= right; ++x) any |= static_cast<std::uint32_t>(upper[x] | lower[x]);
     return any != 0;
@@ -283,9 +283,9 @@ class TileRows {
         left_(first_[0]),
         width_(std::min(first_[n - 1] + 1, cells.guide.width - 1) - left_ + 1),
         stride_(width_ + kLanes),
-        model_(cells.guide, cells.matte.alpha.data(), left_, width_) {
+        model_(cells.guide, cells.matte.alpha.get(), left_, width_, Models::kPlane) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
-    row_.resize(static_cast<std::size_t>(std::max<int>(kChannels, kModelChannels) * stride_));
+    row_.resize(static_cast<std::size_t>(kChannels * stride_));
     line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
     for (Wide& wide : wide_) wide.values.resize(kChannels * kTileWidth);
     for (Wide& wide : alpha_) wide.values.resize(kTileWidth);
@@ -305,7 +305,7 @@ class TileRows {
     Wide& wide = alpha_[static_cast<std::size_t>(y) % alpha_.size()];
     if (wide.index != y) {
       wide.index = y;
-      copy_cells(cells_.matte.alpha.data() + cells_.guide.at(0, y), cells_.guide.width, left_ - 1,
+      copy_cells(cells_.matte.alpha.get() + cells_.guide.at(0, y), cells_.guide.width, left_ - 1,
                  width_ + 3, line_.data());
       widen_alpha(line_.data(), first_, spline_.data(), left_, n_, wide.values.data());
     }
@@ -322,7 +322,8 @@ class TileRows {
     const Guide& guide = cells_.guide;
     const std::size_t cell = guide.at(left_, y);
     const auto width = static_cast<std::size_t>(width_);
-    model_.row(y, row_.data(), stride_);  // what is no plane is overwritten
+    static_assert(kPlane + kPlaneChannels == kFore);
+    model_.row(y, plane(kPlane), stride_);
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
       const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
@@ -344,8 +345,8 @@ class TileRows {
     }
     lack_row(row_.data(), stride_, guide.planes[0] + cell, guide.planes[1] + cell,
              guide.planes[2] + cell, guide.scale.data(), guide.offset.data(),
-             cells_.matte.alpha.data() + cell, width_, plane(kLack));
-    std::memcpy(plane(kTrust), cells_.matte.trust.data() + cell, width * sizeof(float));
+             cells_.matte.alpha.get() + cell, width_, plane(kLack));
+    std::memcpy(plane(kTrust), cells_.matte.trust.get() + cell, width * sizeof(float));
   }
 
   float* plane(int channel) { return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_; }
@@ -488,7 +489,7 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
 MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
                                  const Box& roi, HiddenColour hidden) {
   const SharpMatte matte = sharpen_matte_scalar(guide, p);
-  const CellColours colours = estimate_colours_scalar(guide, matte.alpha.data());
+  const CellColours colours = estimate_colours_scalar(guide, matte.alpha.get());
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
@@ -497,7 +498,7 @@ MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<c
     for (int x = 0; x < guide.width; ++x) {
       const std::size_t cell = guide.at(x, y);
       std::array<float, kChannels>& at = cells[cell];
-      const auto model = local_model_scalar(guide, matte.alpha.data(), x, y);
+      const auto model = local_model_scalar(guide, matte.alpha.get(), x, y);
       std::copy_n(model.begin(), 4, at.begin());
       for (std::size_t c = 0; c < 3; ++c) {
         at[kFore + c] = colours.fore[c][cell];

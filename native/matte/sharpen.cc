@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "core/simd.h"
 #include "matte/blur.h"
@@ -63,7 +65,7 @@ CUTOUT_INLINE float edge_between(float least, float most) {
 }
 
 /// The same among a cell and its eight neighbours.
-inline float edge_at(const std::vector<float>& alpha, int width, int height, int x, int y) {
+inline float edge_at(const float* alpha, int width, int height, int x, int y) {
   float least = 1.0F;
   float most = 0.0F;
   for (int j = std::max(y - 1, 0); j <= std::min(y + 1, height - 1); ++j) {
@@ -102,7 +104,7 @@ void doubt_tile(const Guide& grid, const Tile& tile, SharpMatte& matte) {
   const auto load = [&](int y) -> const float* {
     float* row = rows[static_cast<std::size_t>(y + 3) % 3].data();
     const int inside = std::clamp(y, 0, grid.height - 1);
-    copy_cells(matte.alpha.data() + grid.at(0, inside), grid.width, tile.left - 1, n + 2, row);
+    copy_cells(matte.alpha.get() + grid.at(0, inside), grid.width, tile.left - 1, n + 2, row);
     return row;
   };
   const float* above = load(tile.top - 1);
@@ -110,7 +112,7 @@ void doubt_tile(const Guide& grid, const Tile& tile, SharpMatte& matte) {
   for (int y = tile.top; y < tile.bottom; ++y) {
     const float* below = load(y + 1);
     const std::size_t cell = grid.at(tile.left, y);
-    doubt_row(above, here, below, matte.unsure.data() + cell, n, matte.trust.data() + cell);
+    doubt_row(above, here, below, matte.unsure.get() + cell, n, matte.trust.get() + cell);
     above = here;
     here = below;
   }
@@ -167,31 +169,28 @@ CUTOUT_SIMD void begin_cells(const float* __restrict p, const float* __restrict 
   }
 }
 
-/// What the cells of a row start from: p where they are unsure, 0 or 1 elsewhere.
-void begin_row(SharpMatte& matte, std::span<const float> p, int y, std::vector<float>& scratch) {
-  const auto width = static_cast<std::size_t>(matte.width);
-  const auto row = [&](int j) {
-    return p.data() + static_cast<std::size_t>(std::clamp(j, 0, matte.height - 1)) * width;
-  };
+SharpMatte empty_matte(const Guide& guide) {
+  return {std::make_unique_for_overwrite<float[]>(guide.cells()),
+          std::make_unique_for_overwrite<float[]>(guide.cells()),
+          std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells())};
+}
+
+/// What the cells of a row start from: p where they are unsure, 0 or 1 elsewhere, and no trust.
+void begin_row(const Guide& grid, std::span<const float> p, int y, std::vector<float>& scratch,
+               SharpMatte& matte) {
+  const auto width = static_cast<std::size_t>(grid.width);
+  const auto row = [&](int j) { return p.data() + grid.at(0, std::clamp(j, 0, grid.height - 1)); };
   scratch.resize(2 * (width + 2));
   float* low = scratch.data();
   float* high = low + width + 2;
-  range_across(row(y - 1), row(y), row(y + 1), matte.width, low + 1, high + 1);
+  range_across(row(y - 1), row(y), row(y + 1), grid.width, low + 1, high + 1);
   low[0] = low[1];
   high[0] = high[1];
   low[width + 1] = low[width];
   high[width + 1] = high[width];
-  const std::size_t cell = static_cast<std::size_t>(y) * width;
-  begin_cells(row(y), low, high, matte.width, matte.unsure.data() + cell,
-              matte.alpha.data() + cell);
-}
-
-SharpMatte empty_matte(const Guide& guide) {
-  SharpMatte matte{guide.width, guide.height, {}, {}, {}};
-  matte.alpha.resize(guide.cells());
-  matte.trust.resize(guide.cells());
-  matte.unsure.resize(guide.cells());
-  return matte;
+  const std::size_t cell = grid.at(0, y);
+  begin_cells(row(y), low, high, grid.width, matte.unsure.get() + cell, matte.alpha.get() + cell);
+  std::fill_n(matte.trust.get() + cell, width, 0.0F);
 }
 
 /// Alpha of a cell by its models.
@@ -218,14 +217,14 @@ CUTOUT_SIMD void model_row(const float* __restrict models, int stride, const flo
 /// The models' alpha of a tile into `sharp`.
 void model_tile(const Guide& guide, const SharpMatte& matte, const Tile& tile, float* sharp) {
   const int width = tile.right - tile.left;
-  LocalModel model(guide, matte.alpha.data(), tile.left, width);
+  LocalModel model(guide, matte.alpha.get(), tile.left, width, Models::kBoth);
   std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
   for (int y = tile.top; y < tile.bottom; ++y) {
     const std::size_t cell = guide.at(tile.left, y);
     model.row(y, row.data(), width);
     model_row(row.data(), width, guide.planes[0] + cell, guide.planes[1] + cell,
               guide.planes[2] + cell, guide.scale.data(), guide.offset.data(),
-              matte.unsure.data() + cell, width, sharp + cell);
+              matte.unsure.get() + cell, width, sharp + cell);
   }
 }
 
@@ -239,24 +238,31 @@ using Patch = std::array<float, static_cast<std::size_t>(kSide) * kSide + kSpare
 
 constexpr int whole_vectors(int columns) { return (columns + kSpare - 1) / kSpare * kSpare; }
 
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch) {
-  for (int j = 0; j < kSide; ++j) {
+/// Rows and columns of a patch that are used: those of a tile and kReach around it.
+struct Extent {
+  int across;
+  int down;
+};
+
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, const Extent& extent,
+                Patch& patch) {
+  for (int j = 0; j < extent.down; ++j) {
     const int y = std::clamp(tile.top - kReach + j, 0, grid.height - 1);
-    copy_cells(plane + grid.at(0, y), grid.width, tile.left - kReach, kSide,
+    copy_cells(plane + grid.at(0, y), grid.width, tile.left - kReach, extent.across,
                patch.data() + static_cast<std::ptrdiff_t>(j) * kSide);
   }
 }
 
 /// Blurs what is at least `inset` from the patch's border; `inset` >= kBlurRadius.
-CUTOUT_SIMD void blur_patch(const float* __restrict from, int inset, const float* weights,
-                            float* __restrict lines, float* __restrict out) {
-  const int right = inset + whole_vectors(kSide - 2 * inset);
-  for (int j = inset - kBlurRadius; j < kSide - inset + kBlurRadius; ++j) {
+CUTOUT_SIMD void blur_patch(const float* __restrict from, const Extent& extent, int inset,
+                            const float* weights, float* __restrict lines, float* __restrict out) {
+  const int right = inset + whole_vectors(extent.across - 2 * inset);
+  for (int j = inset - kBlurRadius; j < extent.down - inset + kBlurRadius; ++j) {
     for (int i = inset; i < right; ++i) {
       lines[j * kSide + i] = blur9(from + j * kSide + i, 1, weights);
     }
   }
-  for (int j = inset; j < kSide - inset; ++j) {
+  for (int j = inset; j < extent.down - inset; ++j) {
     for (int i = inset; i < right; ++i) {
       out[j * kSide + i] = blur9(lines + j * kSide + i, kSide, weights);
     }
@@ -264,36 +270,38 @@ CUTOUT_SIMD void blur_patch(const float* __restrict from, int inset, const float
 }
 
 /// Means of (p - blurred)^2 over 5 x 5 cells, where all of them lie kBlurRadius inside the patch.
-CUTOUT_SIMD void error_patch(const float* __restrict p, float* __restrict blurred,
-                             float* __restrict lines, float* __restrict out) {
+CUTOUT_SIMD void error_patch(const float* __restrict p, const Extent& extent,
+                             float* __restrict blurred, float* __restrict lines,
+                             float* __restrict out) {
   constexpr int kInset = kBlurRadius;
   constexpr int kInner = kInset + kErrorRadius;
-  constexpr int kRight = kInset + whole_vectors(kSide - 2 * kInset);
-  constexpr int kInnerRight = kInner + whole_vectors(kSide - 2 * kInner);
-  for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInset; i < kRight; ++i) {
+  const int right = kInset + whole_vectors(extent.across - 2 * kInset);
+  const int inner_right = kInner + whole_vectors(extent.across - 2 * kInner);
+  for (int j = kInset; j < extent.down - kInset; ++j) {
+    for (int i = kInset; i < right; ++i) {
       const float d = p[j * kSide + i] - blurred[j * kSide + i];
       blurred[j * kSide + i] = d * d;
     }
   }
-  for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInner; i < kInnerRight; ++i) {
+  for (int j = kInset; j < extent.down - kInset; ++j) {
+    for (int i = kInner; i < inner_right; ++i) {
       lines[j * kSide + i] = sum5(blurred + j * kSide + i, 1);
     }
   }
-  for (int j = kInner; j < kSide - kInner; ++j) {
-    for (int i = kInner; i < kInnerRight; ++i) {
+  for (int j = kInner; j < extent.down - kInner; ++j) {
+    for (int i = kInner; i < inner_right; ++i) {
       out[j * kSide + i] = sum5(lines + j * kSide + i, kSide) * (1.0F / 25.0F);
     }
   }
 }
 
-CUTOUT_SIMD void blend_patch(const float* __restrict p, const float* __restrict network,
-                             float* __restrict model_to_trust, float* __restrict sharp_to_blend) {
+CUTOUT_SIMD void blend_patch(const float* __restrict p, const Extent& extent,
+                             const float* __restrict network, float* __restrict model_to_trust,
+                             float* __restrict sharp_to_blend) {
   constexpr int kInset = kBlurRadius + kErrorRadius;
-  constexpr int kRight = kInset + whole_vectors(kSide - 2 * kInset);
-  for (int j = kInset; j < kSide - kInset; ++j) {
-    for (int i = kInset; i < kRight; ++i) {
+  const int right = kInset + whole_vectors(extent.across - 2 * kInset);
+  for (int j = kInset; j < extent.down - kInset; ++j) {
+    for (int i = kInset; i < right; ++i) {
       const int at = j * kSide + i;
       const float trust = trust_of(network[at], model_to_trust[at]);
       model_to_trust[at] = trust;
@@ -326,20 +334,22 @@ CUTOUT_SIMD void settle_row(const float* __restrict p, const float* __restrict b
 /// One round: `p` and the models' answer `sharp` -> alpha and trust of the tile's unsure cells.
 void weigh_tile(const Guide& grid, const float* p, const float* sharp, const BlurWeights& weights,
                 const Tile& tile, Patches& at, SharpMatte& matte) {
-  load_patch(grid, p, tile, at.p);
-  load_patch(grid, sharp, tile, at.sharp);
-  blur_patch(at.p.data(), kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
-  error_patch(at.p.data(), at.blurred.data(), at.lines.data(), at.network.data());
-  blur_patch(at.sharp.data(), kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
-  error_patch(at.p.data(), at.blurred.data(), at.lines.data(), at.model.data());
-  blend_patch(at.p.data(), at.network.data(), at.model.data(), at.sharp.data());
-  blur_patch(at.sharp.data(), kReach, weights.data(), at.lines.data(), at.blurred.data());
+  const Extent extent{tile.right - tile.left + 2 * kReach, tile.bottom - tile.top + 2 * kReach};
+  load_patch(grid, p, tile, extent, at.p);
+  load_patch(grid, sharp, tile, extent, at.sharp);
+  blur_patch(at.p.data(), extent, kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
+  error_patch(at.p.data(), extent, at.blurred.data(), at.lines.data(), at.network.data());
+  blur_patch(at.sharp.data(), extent, kBlurRadius, weights.data(), at.lines.data(),
+             at.blurred.data());
+  error_patch(at.p.data(), extent, at.blurred.data(), at.lines.data(), at.model.data());
+  blend_patch(at.p.data(), extent, at.network.data(), at.model.data(), at.sharp.data());
+  blur_patch(at.sharp.data(), extent, kReach, weights.data(), at.lines.data(), at.blurred.data());
   for (int y = tile.top; y < tile.bottom; ++y) {
     const std::size_t cell = grid.at(tile.left, y);
     const std::ptrdiff_t i = (y - tile.top + kReach) * kSide + kReach;
     settle_row(at.p.data() + i, at.sharp.data() + i, at.blurred.data() + i, at.model.data() + i,
-               matte.unsure.data() + cell, tile.right - tile.left, matte.alpha.data() + cell,
-               matte.trust.data() + cell);
+               matte.unsure.get() + cell, tile.right - tile.left, matte.alpha.get() + cell,
+               matte.trust.get() + cell);
   }
 }
 
@@ -347,27 +357,32 @@ void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Blu
 
 SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
   SharpMatte matte = empty_matte(guide);
+  const auto start = std::make_unique_for_overwrite<float[]>(guide.cells());
+  const auto sharp = std::make_unique_for_overwrite<float[]>(guide.cells());
   pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {
                       std::vector<float> scratch;
                       for (std::size_t y = begin; y < end; ++y) {
-                        begin_row(matte, p, static_cast<int>(y), scratch);
+                        begin_row(guide, p, static_cast<int>(y), scratch, matte);
+                        const std::size_t cell = guide.at(0, static_cast<int>(y));
+                        const float* row = matte.alpha.get() + cell;
+                        std::copy_n(row, guide.width, start.get() + cell);
+                        std::copy_n(row, guide.width, sharp.get() + cell);
                       }
                     });
-  const std::vector<Tile> tiles = tiles_near(matte.unsure, guide.width, guide.height, 0);
+  std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return matte;
-  const std::vector<float> start = matte.alpha;
-  std::vector<float> sharp = matte.alpha;
+  for (Tile& tile : tiles) tile = marked_part(tile, matte.unsure.get(), guide.width);
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
   for (int round = 0; round < kRounds; ++round) {
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.data());
+      for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.get());
     });
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       Patches patches;
       for (std::size_t i = begin; i < end; ++i) {
-        weigh_tile(guide, start.data(), sharp.data(), weights, tiles[i], patches, matte);
+        weigh_tile(guide, start.get(), sharp.get(), weights, tiles[i], patches, matte);
       }
     });
   }
@@ -446,7 +461,8 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
       matte.alpha[cell] = unsure ? clamp01(p[cell]) : snap(p[cell]);
     }
   }
-  const std::vector<float> start = matte.alpha;
+  std::fill_n(matte.trust.get(), guide.cells(), 0.0F);
+  const std::vector<float> start(matte.alpha.get(), matte.alpha.get() + guide.cells());
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
   Wide network(guide, start);
@@ -457,7 +473,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
       for (int x = 0; x < guide.width; ++x) {
         const std::size_t cell = guide.at(x, y);
         if (matte.unsure[cell] == 0) continue;
-        const auto model = local_model_scalar(guide, matte.alpha.data(), x, y);
+        const auto model = local_model_scalar(guide, matte.alpha.get(), x, y);
         sharp[cell] = alpha_by(model.data(), 1, guide.colour(0, cell), guide.colour(1, cell),
                                guide.colour(2, cell));
       }
@@ -487,7 +503,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
     for (int x = 0; x < guide.width; ++x) {
       const std::size_t cell = guide.at(x, y);
       if (matte.unsure[cell] == 0) continue;
-      matte.trust[cell] *= edge_at(matte.alpha, guide.width, guide.height, x, y);
+      matte.trust[cell] *= edge_at(matte.alpha.get(), guide.width, guide.height, x, y);
     }
   }
   return matte;

@@ -1,21 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "core/thread_pool.h"
 #include "matte/grid.h"
 
 namespace cutout {
 
-/// A network's answer at its own size after the guide has been asked.
+/// A network's answer at its own size after the guide has been asked: planes of guide.cells().
 struct SharpMatte {
-  int width = 0;  // cells
-  int height = 0;
-  std::vector<float> alpha;  // 0..1; exactly 0 or 1 where the network is sure
-  std::vector<float> trust;  // 0..1: how far the guide is to be followed; 0 where not unsure
-  std::vector<std::uint8_t> unsure;  // 1: the cell or a neighbour of it is neither 0 nor 1
+  std::unique_ptr<float[]> alpha;  // 0..1; exactly 0 or 1 where the network is sure
+  std::unique_ptr<float[]> trust;  // 0..1: how far the guide is to be followed; 0 where not unsure
+  std::unique_ptr<std::uint8_t[]> unsure;  // 1: the cell or a neighbour of it is neither 0 nor 1
 };
 
 /// Takes the network's blur away as far as the colours of the guide explain it.

@@ -19,16 +19,15 @@ struct Tile {
 
 /// The tiles, from left to right and top to bottom, that hold a marked cell or are within `reach`
 /// (at most kTile) of one.
-inline std::vector<Tile> tiles_near(const std::vector<std::uint8_t>& marked, int width, int height,
-                                    int reach) {
+inline std::vector<Tile> tiles_near(const std::uint8_t* marked, int width, int height, int reach) {
   std::vector<Tile> tiles;
   const auto any = [&](int left, int top, int right, int bottom) {
     for (int y = std::max(top, 0); y < std::min(bottom, height); ++y) {
       const std::uint8_t* row =
-          marked.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width);
-      for (int x = std::max(left, 0); x < std::min(right, width); ++x) {
-        if (row[x] != 0) return true;
-      }
+          marked + static_cast<std::size_t>(y) * static_cast<std::size_t>(width);
+      unsigned found = 0;
+      for (int x = std::max(left, 0); x < std::min(right, width); ++x) found |= row[x];
+      if (found != 0) return true;
     }
     return false;
   };
@@ -39,6 +38,25 @@ inline std::vector<Tile> tiles_near(const std::vector<std::uint8_t>& marked, int
     }
   }
   return tiles;
+}
+
+/// The least part of a tile with all its marked cells, of which it has at least one.
+inline Tile marked_part(const Tile& tile, const std::uint8_t* marked, int width) {
+  Tile part{tile.right, tile.bottom, tile.left, tile.top};
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const std::uint8_t* row =
+        marked + static_cast<std::size_t>(y) * static_cast<std::size_t>(width);
+    int left = tile.left;
+    int right = tile.right;
+    while (left < right && row[left] == 0) ++left;
+    while (right > left && row[right - 1] == 0) --right;
+    if (left == right) continue;
+    part.left = std::min(part.left, left);
+    part.right = std::max(part.right, right);
+    part.top = std::min(part.top, y);
+    part.bottom = y + 1;
+  }
+  return part;
 }
 
 }  // namespace cutout

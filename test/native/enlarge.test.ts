@@ -74,20 +74,28 @@ test('enlargement never reads what it has overwritten: tall pictures, hardly lar
 test('enlargement makes the same of a part of a picture, wherever it lies and however it is cut', (t) => {
   const place = fc.record({
     left: fc.integer({ min: 0, max: 40 }),
-    top: fc.integer({ min: 0, max: 400 }),
+    top: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 400 })),
     right: fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constant(900)),
-    more: fc.constantFrom(3, 30, 400),
+    across: fc.constantFrom(3, 30, 400),
+    down: fc.constantFrom(3, 30, 1000),
   });
+  const any = fc.oneof(anyEnlargement(1000, 60, 400), anyEnlargement(1000, 6, 6));
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyEnlargement(1000, 60, 400), place, ({ image, across, down }, at) => {
-        const [width, height] = [image.width + (across % at.more), image.height + (down % at.more)];
+      fc.property(any, place, ({ image, across, down }, at) => {
+        const [width, height] = [image.width + (across % at.across), image.height + (down % at.down)];
         const part = enlargePart(image, width, height, at.left, at.top, at.right);
         return Buffer.from(part).equals(enlarge(image, width, height));
       }),
-      { numRuns: 120 },
+      { numRuns: 200 },
     ),
   );
+});
+
+test('enlargement packs rows that lie too far apart to be left there', (t) => {
+  const next = random(4);
+  const image = paint(5, 8, () => [next() * 256, next() * 256, next() * 256, next() * 256]);
+  t.true(Buffer.from(enlargePart(image, 6, 1000, 0, 0, 900)).equals(enlarge(image, 6, 1000)));
 });
 
 test('enlargement has the same bytes for any number of threads', (t) => {

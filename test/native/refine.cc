@@ -63,9 +63,12 @@ Napi::Value sharpen_matte_js(const Napi::CallbackInfo& info) {
   const SharpMatte matte =
       threads < 0 ? sharpen_matte_scalar(guide, p) : sharpen_matte(guide, p, pool);
   auto result = Napi::Object::New(info.Env());
-  result.Set("alpha", from_floats(info.Env(), matte.alpha));
-  result.Set("trust", from_floats(info.Env(), matte.trust));
-  result.Set("unsure", from_floats(info.Env(), {matte.unsure.begin(), matte.unsure.end()}));
+  const auto set = [&](const char* name, const auto* plane) {
+    result.Set(name, from_floats(info.Env(), {plane, plane + guide.cells()}));
+  };
+  set("alpha", matte.alpha.get());
+  set("trust", matte.trust.get());
+  set("unsure", matte.unsure.get());
   return result;
 }
 
@@ -90,7 +93,7 @@ Napi::Value estimate_colours_js(const Napi::CallbackInfo& info) {
   const CellColours colours =
       threads < 0 ? estimate_colours_scalar(guide, alpha.data())
                   : estimate_colours(guide, alpha.data(),
-                                     tiles_near(all, guide.width, guide.height, 0), pool);
+                                     tiles_near(all.data(), guide.width, guide.height, 0), pool);
   std::vector<float> planes;
   for (const auto& plane : colours.fore) {
     planes.insert(planes.end(), plane.get(), plane.get() + guide.cells());
@@ -109,7 +112,7 @@ Napi::Value local_model_js(const Napi::CallbackInfo& info) {
   const int width = info[3].ToNumber().Int32Value();
   const bool scalar = info[4].ToBoolean();
   std::vector<float> out;
-  LocalModel strip(guide, alpha.data(), left, width);
+  LocalModel strip(guide, alpha.data(), left, width, Models::kBoth);
   std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
   for (int y = 0; y < guide.height; ++y) {
     if (scalar) {
