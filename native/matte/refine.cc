@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -123,6 +124,12 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
   return with_alpha(rgb, multiply_255(own, m), hidden_mask);
 }
 
+/// How many times wider the picture is than the guide, the geometric mean of both directions.
+float enlargement_of(const Guide& guide, const ImageView& picture) {
+  const double pixels = static_cast<double>(picture.width) * picture.height;
+  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.cells())));
+}
+
 /// Everything that is known at the guide's size.
 struct Cells {
   const Guide& guide;
@@ -131,8 +138,8 @@ struct Cells {
   std::vector<std::uint8_t> coloured;  // 1: this tile's cells have colours
   int tiles_across = 0;
 
-  Cells(const Guide& g, std::span<const float> p, ThreadPool& pool) : guide(g) {
-    matte = sharpen_matte(guide, p, pool);
+  Cells(const Guide& g, std::span<const float> p, float enlargement, ThreadPool& pool) : guide(g) {
+    matte = sharpen_matte(guide, p, enlargement, pool);
     // A pixel beside an unsure cell also looks at that cell's neighbour.
     const std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 2);
     colours = estimate_colours(guide, matte.alpha.get(), tiles, pool);
@@ -464,7 +471,7 @@ Box clear_around(ImageView rgba, const Box& tile, const Box& inside, HiddenColou
 
 MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const float> p,
                           const Box& roi, HiddenColour hidden, ThreadPool& pool) {
-  const Cells cells(guide, p, pool);
+  const Cells cells(guide, p, enlargement_of(guide, rgba), pool);
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
@@ -488,7 +495,7 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
 
 MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
                                  const Box& roi, HiddenColour hidden) {
-  const SharpMatte matte = sharpen_matte_scalar(guide, p);
+  const SharpMatte matte = sharpen_matte_scalar(guide, p, enlargement_of(guide, rgba));
   const CellColours colours = estimate_colours_scalar(guide, matte.alpha.get());
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);

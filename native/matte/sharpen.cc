@@ -26,7 +26,15 @@ constexpr float kModelError = 0.3F;  // how heavily the model's error counts bes
 constexpr float kSoft = 2e-4F;
 // A cell whose neighbourhood stays this near to 0, or to 1, has no edge for the colours to find.
 constexpr float kEdge = 0.1F;
+// Pictures this many times wider than the answer get back all that the blurred answer lacks.
+constexpr float kWhole = 4.0F;
 constexpr std::size_t kRowGrain = 32;  // rows of cells
+
+/// The share of what the blurred answer lacks that is added back: 0..1.
+inline float added_back(float enlargement) {
+  const float share = (enlargement - 1.0F) / (kWhole - 1.0F);
+  return share > 0.0F ? (share < 1.0F ? share : 1.0F) : 0.0F;
+}
 
 using BlurWeights = std::array<float, kBlurRadius + 1>;
 
@@ -322,10 +330,10 @@ struct Patches {
 /// What a round makes of n cells, from the patches' rows; sure cells keep what they have.
 CUTOUT_SIMD void settle_row(const float* __restrict p, const float* __restrict blend,
                             const float* __restrict blurred, const float* __restrict trusted,
-                            const std::uint8_t* __restrict unsure, int n, float* __restrict alpha,
-                            float* __restrict trust) {
+                            float back, const std::uint8_t* __restrict unsure, int n,
+                            float* __restrict alpha, float* __restrict trust) {
   for (int i = 0; i < n; ++i) {
-    const float value = clamp01(blend[i] + (p[i] - blurred[i]));
+    const float value = clamp01(blend[i] + back * (p[i] - blurred[i]));
     alpha[i] = unsure[i] != 0 ? value : alpha[i];
     trust[i] = unsure[i] != 0 ? trusted[i] : trust[i];
   }
@@ -333,7 +341,7 @@ CUTOUT_SIMD void settle_row(const float* __restrict p, const float* __restrict b
 
 /// One round: `p` and the models' answer `sharp` -> alpha and trust of the tile's unsure cells.
 void weigh_tile(const Guide& grid, const float* p, const float* sharp, const BlurWeights& weights,
-                const Tile& tile, Patches& at, SharpMatte& matte) {
+                float back, const Tile& tile, Patches& at, SharpMatte& matte) {
   const Extent extent{tile.right - tile.left + 2 * kReach, tile.bottom - tile.top + 2 * kReach};
   load_patch(grid, p, tile, extent, at.p);
   load_patch(grid, sharp, tile, extent, at.sharp);
@@ -343,11 +351,14 @@ void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Blu
              at.blurred.data());
   error_patch(at.p.data(), extent, at.blurred.data(), at.lines.data(), at.model.data());
   blend_patch(at.p.data(), extent, at.network.data(), at.model.data(), at.sharp.data());
-  blur_patch(at.sharp.data(), extent, kReach, weights.data(), at.lines.data(), at.blurred.data());
+  if (back > 0.0F) {
+    blur_patch(at.sharp.data(), extent, kReach, weights.data(), at.lines.data(), at.blurred.data());
+  }
+  const Patch& blurred = back > 0.0F ? at.blurred : at.p;  // nothing is lacking of p itself
   for (int y = tile.top; y < tile.bottom; ++y) {
     const std::size_t cell = grid.at(tile.left, y);
     const std::ptrdiff_t i = (y - tile.top + kReach) * kSide + kReach;
-    settle_row(at.p.data() + i, at.sharp.data() + i, at.blurred.data() + i, at.model.data() + i,
+    settle_row(at.p.data() + i, at.sharp.data() + i, blurred.data() + i, at.model.data() + i, back,
                matte.unsure.get() + cell, tile.right - tile.left, matte.alpha.get() + cell,
                matte.trust.get() + cell);
   }
@@ -355,7 +366,8 @@ void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Blu
 
 }  // namespace
 
-SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
+SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enlargement,
+                         ThreadPool& pool) {
   SharpMatte matte = empty_matte(guide);
   const auto start = std::make_unique_for_overwrite<float[]>(guide.cells());
   const auto sharp = std::make_unique_for_overwrite<float[]>(guide.cells());
@@ -375,6 +387,7 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
   for (Tile& tile : tiles) tile = marked_part(tile, matte.unsure.get(), guide.width);
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
+  const float back = added_back(enlargement);
   for (int round = 0; round < kRounds; ++round) {
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.get());
@@ -382,7 +395,7 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPoo
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       Patches patches;
       for (std::size_t i = begin; i < end; ++i) {
-        weigh_tile(guide, start.get(), sharp.get(), weights, tiles[i], patches, matte);
+        weigh_tile(guide, start.get(), sharp.get(), weights, back, tiles[i], patches, matte);
       }
     });
   }
@@ -451,7 +464,7 @@ Wide error_scalar(const Guide& grid, Wide& p, Wide& plane, const BlurWeights& we
 
 }  // namespace
 
-SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
+SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, float enlargement) {
   SharpMatte matte = empty_matte(guide);
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
@@ -465,6 +478,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
   const std::vector<float> start(matte.alpha.get(), matte.alpha.get() + guide.cells());
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
+  const float back = added_back(enlargement);
   Wide network(guide, start);
   Wide network_error = error_scalar(guide, network, network, weights);
   for (int round = 0; round < kRounds; ++round) {
@@ -494,7 +508,8 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p) {
         if (matte.unsure[cell] == 0) continue;
         const int wx = x + kReach;
         const int wy = y + kReach;
-        matte.alpha[cell] = clamp01(*blend.at(wx, wy) + (start[cell] - *blurred.at(wx, wy)));
+        const float lack = back > 0.0F ? start[cell] - *blurred.at(wx, wy) : 0.0F;
+        matte.alpha[cell] = clamp01(*blend.at(wx, wy) + back * lack);
         matte.trust[cell] = trust(wx, wy);
       }
     }

@@ -24,10 +24,15 @@ struct SharpMatte {
 /// of focus) and the answer is kept:
 ///   trust = e(p)^2 / (e(p) (e(p) + 0.3 e(L)) + (2e-4)^2),
 ///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2.
-/// What the blend of L and p still lacks of p after blurring is added back. Last, trust falls to 0
-/// where the sharper alpha stays below 0.1, or above 0.9, in all of 3 x 3 cells: there is no edge
-/// there, so what the colours say is the background's own pattern (joints of a wall) or the
-/// subject's.
+/// Of what the blend of L and p still lacks of p after blurring, a share is added back: nothing
+/// where the picture is no larger than the answer, all from 4 times as wide on. A picture at the
+/// answer's own size has no detail for it to restore, and what a real network's answer holds beyond
+/// the colours' there is noise, which this would double (docs/decisions/0159). `enlargement` is the
+/// picture's width over the guide's, the geometric mean of both directions.
+///
+/// Last, trust falls to 0 where the sharper alpha stays below 0.1, or above 0.9, in all of 3 x 3
+/// cells: there is no edge there, so what the colours say is the background's own pattern (joints
+/// of a wall) or the subject's.
 ///
 /// `p` holds guide.width * guide.height values; clamped to 0..1, NaN counts as 0.
 ///
@@ -37,9 +42,10 @@ struct SharpMatte {
 /// | scratch   | two planes of floats; work is done on tiles near unsure cells only                     |
 /// | threads   | tiles over the pool; same bytes for any number of threads                              |
 /// | agreement | bit-equal to the scalar version                                                        |
-SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, ThreadPool& pool);
+SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enlargement,
+                         ThreadPool& pool);
 
 /// The same, cell by cell.
-SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p);
+SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, float enlargement);
 
 }  // namespace cutout

@@ -112,6 +112,7 @@ export interface KernelAddon {
   sharpenMatte(
     guide: Guide,
     p: Float32Array,
+    enlargement: number,
     threads: number,
   ): { readonly alpha: Float32Array; readonly trust: Float32Array; readonly unsure: Float32Array };
   /** Planes of the foreground's r, g, b and the background's r, g, b. */

@@ -54,14 +54,15 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   return from_summary(info.Env(), refine_matte(image, guide, p, roi, hidden, pool));
 }
 
-/// sharpenMatte(guide, p, threads): { alpha, trust, unsure }.
+/// sharpenMatte(guide, p, enlargement, threads): { alpha, trust, unsure }.
 Napi::Value sharpen_matte_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
-  const int threads = info[2].ToNumber().Int32Value();
+  const float enlargement = info[2].ToNumber().FloatValue();
+  const int threads = info[3].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  const SharpMatte matte =
-      threads < 0 ? sharpen_matte_scalar(guide, p) : sharpen_matte(guide, p, pool);
+  const SharpMatte matte = threads < 0 ? sharpen_matte_scalar(guide, p, enlargement)
+                                       : sharpen_matte(guide, p, enlargement, pool);
   auto result = Napi::Object::New(info.Env());
   const auto set = [&](const char* name, const auto* plane) {
     result.Set(name, from_floats(info.Env(), {plane, plane + guide.cells()}));

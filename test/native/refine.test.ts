@@ -120,8 +120,9 @@ test('sharpening, colours and local models are bit-equal to their scalar version
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCells, fc.nat(), ({ guide, p }, seed) => {
-        const fast = kernels.sharpenMatte(guide, p, 2);
-        const scalar = kernels.sharpenMatte(guide, p, SCALAR);
+        const enlargement = [0.5, 1, 1.7, 4, 9][seed % 5] ?? 1;
+        const fast = kernels.sharpenMatte(guide, p, enlargement, 2);
+        const scalar = kernels.sharpenMatte(guide, p, enlargement, SCALAR);
         const left = seed % guide.width;
         const width = 1 + (Math.floor(seed / 100) % (guide.width - left));
         return (
@@ -373,7 +374,7 @@ test('colours are not followed where the alpha around a cell shows no edge', (t)
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCells, ({ guide, p }) => {
-        const { alpha, trust } = kernels.sharpenMatte(guide, p, 2);
+        const { alpha, trust } = kernels.sharpenMatte(guide, p, 4, 2);
         return trust.every((value, i) => {
           const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
           let [least, most] = [1, 0];
@@ -391,6 +392,83 @@ test('colours are not followed where the alpha around a cell shows no edge', (t)
     ),
   );
   t.true(checked > 100, `${checked}`);
+});
+
+test("at the network's own size a cell's alpha goes beyond neither the colours nor the network", (t) => {
+  let sharper = 0;
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCells, ({ guide, p }) => {
+        // Without colours to go by, what the models say is a mean of the cells of their window.
+        const flat = { ...guide, planes: new Float32Array(guide.planes.length).fill(0.25) };
+        const { alpha, unsure } = kernels.sharpenMatte(flat, p, 1, 2);
+        return alpha.every((value, i) => {
+          if (unsure[i] === 0) return true;
+          const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
+          let [least, most] = [1, 0];
+          // Three rounds look at 7 x 7 cells, then at 7 x 7 of those and again.
+          for (let v = Math.max(0, y - 9); v <= Math.min(guide.height - 1, y + 9); v++) {
+            for (let u = Math.max(0, x - 9); u <= Math.min(guide.width - 1, x + 9); u++) {
+              const network = p[v * guide.width + u] ?? 0;
+              const a = network > 0 ? Math.min(1, network) : 0;
+              [least, most] = [Math.min(least, a), Math.max(most, a)];
+            }
+          }
+          if (most - least > 0.01 && most < 1) sharper++;
+          return value >= least - 1e-4 && value <= most + 1e-4;
+        });
+      }),
+      { numRuns: 60 },
+    ),
+  );
+  t.true(sharper > 100, `${sharper}`);
+});
+
+test('waves that a network leaves in a soft edge grow only as the picture is larger than its answer', (t) => {
+  // Alike in colour, so nothing but the network tells; it wavers by a tenth every seven cells.
+  const [width, height] = [96, 64];
+  const planes = Float32Array.from({ length: 3 * width * height }, (_, i) => 0.4 + 0.002 * (i % 3));
+  const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
+  const slope = (x: number) => Math.min(1, Math.max(0, 0.5 + (x - 48) / 60));
+  const waves = (x: number, y: number) =>
+    0.1 * Math.sin((2 * Math.PI * x) / 7) * Math.sin((2 * Math.PI * y) / 7);
+  const p = Float32Array.from({ length: width * height }, (_, i) =>
+    Math.min(1, Math.max(0, slope(i % width) + waves(i % width, Math.floor(i / width)))),
+  );
+  const rise = (plane: Float32Array) => {
+    let [sum, n] = [0, 0];
+    for (let y = 8; y < height - 8; y++) {
+      for (let x = 30; x < 66; x++, n++) sum += ((plane[y * width + x] ?? 0) - slope(x)) ** 2;
+    }
+    return Math.sqrt(sum / n);
+  };
+  const [under = 0, own = 0, twice = 0, four = 0, eight = 0] = [0.5, 1, 2, 4, 8].map((enlargement) =>
+    rise(kernels.sharpenMatte(guide, p, enlargement, 2).alpha),
+  );
+  t.log(JSON.stringify([rise(p), under, own, twice, four, eight]));
+  t.true(own <= rise(p));
+  t.is(under, own);
+  t.true(own < twice && twice < four);
+  t.is(four, eight);
+
+  // The same through the picture: pixels between sure ones and nothing else.
+  const by = (times: number) => {
+    const image = paint(width * times, height * times, () => [102, 102, 103, 255]);
+    const { out } = refine({ image, guide, p, roi: whole(image), hidden: 'keep' });
+    const cells = Float32Array.from({ length: width * height }, (_, i) => {
+      const [x, y] = [(i % width) * times, Math.floor(i / width) * times];
+      let sum = 0;
+      for (let k = 0; k < times * times; k++) {
+        sum += (pixel(out, x + (k % times), y + Math.floor(k / times))[3] ?? 0) / 255;
+      }
+      return sum / (times * times);
+    });
+    return rise(cells);
+  };
+  const [same, larger] = [by(1), by(4)];
+  t.log(JSON.stringify([same, larger]));
+  t.true(same <= rise(p));
+  t.true(same < larger);
 });
 
 test("glass keeps the network's own alpha", (t) => {
