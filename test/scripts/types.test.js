@@ -1,6 +1,6 @@
 import test from 'ava';
-import { joined, learnHidden } from '../../models/types/train/hidden.js';
-import { logitsOf } from '../../models/types/train/logistic.js';
+import { averaged, joined, learnHidden } from '../../models/types/train/hidden.js';
+import { learnWeights, logitsOf } from '../../models/types/train/logistic.js';
 
 // Two inputs whose signs agree or not: no linear head tells that.
 const rows = Array.from({ length: 6000 }, (_, at) => {
@@ -27,6 +27,15 @@ test('a hidden layer learns what no linear head can tell, the same way from the 
   t.notDeepEqual(learn('another').into, hidden.into);
 });
 
+test('averaged layers give the mean of what they give', (t) => {
+  const layers = [learn('one'), learn('another')];
+  const heads = [...layers, averaged(layers)].map((layer) => joined(linear, layer));
+  for (const { values } of rows.slice(0, 100)) {
+    const [one, another, mean] = heads.map((head) => headLogits(head, values));
+    for (const type of [0, 1]) t.true(Math.abs(mean[type] - (one[type] + another[type]) / 2) < 1e-9);
+  }
+});
+
 test('the linear logits pass through the joined head unchanged', (t) => {
   const n = 2;
   const silent = { into: [new Float64Array(n)], intoBias: [0], out: [[0], [0]], outBias: [0, 0] };
@@ -36,4 +45,17 @@ test('the linear logits pass through the joined head unchanged', (t) => {
     const found = headLogits(head, values);
     for (const type of [0, 1]) t.true(Math.abs(found[type] - before[at][type]) < 1e-12);
   }
+});
+
+test('a linear head learns what one can tell, and a penalty holds it to what is given', (t) => {
+  const sides = rows.map((row) => ({ ...row, label: row.values[0] > 0.5 ? 1 : 0 }));
+  const prior = [Float64Array.of(0, 0), Float64Array.of(0, 0)];
+  const learnt = learnWeights(sides, { types: 2, prior, penalty: 0.001 });
+  const told = sides.filter(({ values, label }) => {
+    const [zero, one] = logitsOf(learnt, values);
+    return (one > zero ? 1 : 0) === label;
+  });
+  t.true(told.length / sides.length > 0.95);
+  const held = learnWeights(sides, { types: 2, prior, penalty: 1000 });
+  for (const row of held.weights) for (const weight of row) t.true(Math.abs(weight) < 0.01);
 });

@@ -1,11 +1,13 @@
-// node models/types/train/extract.js DATA CACHE [SECONDS]
-// Features of every training photo (DATA/types) and of what augmentation makes of it, and of the photos in
+// node models/types/train/extract.js DATA PACKAGES CACHE [SECONDS]
+// Features of every training photo (DATA/types, PACKAGES) and of what augmentation makes of it, and of the photos in
 // heldout.csv, by the product's own native code under the network's own mattes, into the folder CACHE: one file a
 // photo, written once, so that a run that is ended goes on where it was.
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
+import { laidOver } from './grounds.js';
 import { mattes } from './mattes.js';
+import { groundPhotos, packagePhotos } from './packages.js';
 import {
   cropBox,
   cropped,
@@ -21,40 +23,57 @@ import {
   trainingPhotos,
 } from './pictures.js';
 
-const [data, cache, seconds = '1e9'] = process.argv.slice(2);
+const [data, packages, cache, seconds = '1e9'] = process.argv.slice(2);
 const until = Date.now() + Number(seconds) * 1000;
 mkdirSync(cache, { recursive: true });
 const { describe, matte, close } = await describer();
 const matteOf = mattes(path.join(cache, 'mattes'), matte);
 
-/** What is made of one photo: [picture, matte] each, first the photo as it is. */
-async function variants(picture, name, { augment }) {
+const places = groundPhotos(packagePhotos(packages));
+
+/** The cut-out over a ground of each of these kinds, each with the network's own matte of that. */
+async function overGrounds(picture, name, kinds, random) {
+  const made = [];
+  for (const kind of kinds) {
+    const laid = await laidOver(kind, picture, places, random);
+    made.push([laid, await matteOf(laid, `${name}.over.${kind}`)]);
+  }
+  return made;
+}
+
+/** What is made of a photo: [picture, matte] each, first the photo as it is. */
+async function variants(picture, { name, augment, grounds: kinds }) {
   const random = seeded(name);
   const under = await matteOf(picture, `${name}.plain`);
-  const plain = [[picture, under]];
-  if (!augment) return plain;
+  const asItIs = [[picture, under]];
+  if (!augment) return asItIs;
   const changed = (from, its) => {
     const box = cropBox(random);
     return [mirrored(cropped(tinted(from, random), box)), mirrored(cropped(its, box))];
   };
-  if (!isCutOut(picture)) return [...plain, [gray(picture), under], changed(picture, under)];
+  if (!isCutOut(picture)) return [...asItIs, [gray(picture), under], changed(picture, under)];
   const white = over(picture, [255, 255, 255]);
   const onWhite = await matteOf(white, `${name}.white`);
+  if (kinds) {
+    const laid = await overGrounds(picture, name, kinds, random);
+    const [first] = laid;
+    return [...asItIs, [white, onWhite], ...laid, [gray(first[0]), first[1]]];
+  }
   const ground = [random(), random(), random()].map((value) => Math.floor(value * 256));
-  return [...plain, [white, onWhite], [gray(white), onWhite], changed(over(picture, ground), onWhite)];
+  return [...asItIs, [white, onWhite], [gray(white), onWhite], changed(over(picture, ground), onWhite)];
 }
 
 let done = 0;
 const all = [
   ...heldOutPhotos(data).map((photo) => ({ ...photo, augment: false })),
-  ...trainingPhotos(data).map((photo) => ({ ...photo, augment: true })),
+  ...trainingPhotos(data, packages).map((photo) => ({ ...photo, augment: true })),
 ];
-for (const { name, file, augment } of all) {
-  const to = featuresFile(cache, name);
+for (const photo of all) {
+  const to = featuresFile(cache, photo.name);
   if (existsSync(to)) continue;
   if (Date.now() > until) break;
   const rows = [];
-  for (const [picture, under] of await variants(await load(file), name, { augment })) {
+  for (const [picture, under] of await variants(await load(photo.open()), photo)) {
     rows.push(Buffer.from((await describe(picture, under)).buffer));
   }
   writeFileSync(`${to}.part`, Buffer.concat(rows));

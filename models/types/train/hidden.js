@@ -1,11 +1,12 @@
 // What one hidden layer knows better than a linear head: trained by Adam on mixed pairs of photos with some of the
 // inputs left out, so that it does not learn sources by heart. The same seed gives the same layer.
+import { Parameters } from './adam.js';
 import { probabilities } from './logistic.js';
 import { seeded } from './pictures.js';
 import { addProducts, products } from './products.js';
 
 const UNITS = 24;
-const ROUNDS = 25;
+const ROUNDS = 10;
 const BATCH = 128;
 const RATE = 2e-3;
 /** Weights shrink by this share of the rate each step. */
@@ -46,28 +47,6 @@ function drawer(weights, random) {
   };
 }
 
-/** Parameters that Adam moves; `decay` shrinks them. */
-class Parameters {
-  constructor(length, start, decay) {
-    this.values = Float64Array.from({ length }, start);
-    this.slopes = new Float64Array(length);
-    this.first = new Float64Array(length);
-    this.second = new Float64Array(length);
-    this.decay = decay;
-  }
-
-  step(rate, count) {
-    const { values, slopes, first, second, decay } = this;
-    const [scale1, scale2] = [1 / (1 - 0.9 ** count), 1 / (1 - 0.99 ** count)];
-    for (let i = 0; i < values.length; i++) {
-      first[i] += 0.1 * (slopes[i] - first[i]);
-      second[i] += 0.01 * (slopes[i] * slopes[i] - second[i]);
-      values[i] -= rate * ((first[i] * scale1) / (Math.sqrt(second[i] * scale2) + 1e-8) + decay * values[i]);
-    }
-    slopes.fill(0);
-  }
-}
-
 /**
  * What is added to the logits of `linear` (logitsOf): `out` times the positive parts of `into` times the values. `rows`
  * are { values, label, weight }.
@@ -81,10 +60,11 @@ export function learnHidden(rows, linear, { types, seed }) {
     rows.map(({ weight }) => weight),
     random,
   );
-  const into = new Parameters(UNITS * n, () => 0.7 * Math.sqrt(2 / n) * normal(random), DECAY);
-  const intoBias = new Parameters(UNITS, () => 0, 0);
-  const out = new Parameters(types * UNITS, () => 0, DECAY);
-  const outBias = new Parameters(types, () => 0, 0);
+  const start = Float64Array.from({ length: UNITS * n }, () => 0.7 * Math.sqrt(2 / n) * normal(random));
+  const into = new Parameters(start, DECAY);
+  const intoBias = new Parameters(new Float64Array(UNITS));
+  const out = new Parameters(new Float64Array(types * UNITS), DECAY);
+  const outBias = new Parameters(new Float64Array(types));
 
   const seen = new Float64Array(n);
   const x = new Float64Array(BATCH * n);
@@ -134,7 +114,7 @@ export function learnHidden(rows, linear, { types, seed }) {
     batch.forEach(judge);
     addProducts(x, back, n, into.slopes);
     const rate = RATE * (1 - step / steps);
-    for (const parameters of [into, intoBias, out, outBias]) parameters.step(rate, step + 1);
+    for (const parameters of [into, intoBias, out, outBias]) parameters.step(rate);
   }
   const line = (array, at, length) => array.slice(at * length, (at + 1) * length);
   return {
@@ -142,6 +122,20 @@ export function learnHidden(rows, linear, { types, seed }) {
     intoBias: intoBias.values,
     out: Array.from({ length: types }, (_, type) => line(out.values, type, UNITS)),
     outBias: outBias.values,
+  };
+}
+
+/** Several layers as one wider one that gives the mean of what they give. */
+export function averaged(layers) {
+  const share = 1 / layers.length;
+  const [{ out, outBias }] = layers;
+  return {
+    into: layers.flatMap((layer) => layer.into),
+    intoBias: Float64Array.from(layers.flatMap((layer) => [...layer.intoBias])),
+    out: out.map((_, type) =>
+      Float64Array.from(layers.flatMap((layer) => [...layer.out[type]].map((weight) => weight * share))),
+    ),
+    outBias: outBias.map((_, type) => layers.reduce((sum, layer) => sum + layer.outBias[type] * share, 0)),
   };
 }
 

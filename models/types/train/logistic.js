@@ -1,4 +1,5 @@
 // Multinomial logistic regression in double precision, full batches, always the same number of steps.
+import { Parameters } from './adam.js';
 import { addProducts, products } from './products.js';
 
 const STEPS = 80;
@@ -54,21 +55,13 @@ export function learnWeights(rows, { types, prior, penalty }) {
   const start = Float64Array.from(prior.flatMap((row) => [...row, 0]));
   const blocks = [];
   for (let from = 0; from < rows.length; from += BLOCK) blocks.push(blockOf(rows.slice(from, from + BLOCK)));
-  const weights = Float64Array.from(start);
-  const slopes = new Float64Array(weights.length);
-  const first = new Float64Array(weights.length);
-  const second = new Float64Array(weights.length);
+  const parameters = new Parameters(Float64Array.from(start));
+  const { values: weights, slopes } = parameters;
   for (let step = 1; step <= STEPS; step++) {
     for (let i = 0; i < slopes.length; i++)
       slopes[i] = (i + 1) % (n + 1) === 0 ? 0 : penalty * (weights[i] - start[i]);
     for (const block of blocks) addSlopes(block, weights, types, slopes);
-    const rate = RATE * (1 - step / (STEPS + 1));
-    for (let i = 0; i < weights.length; i++) {
-      first[i] = 0.9 * first[i] + 0.1 * slopes[i];
-      second[i] = 0.99 * second[i] + 0.01 * slopes[i] * slopes[i];
-      const root = Math.sqrt(second[i] / (1 - 0.99 ** step)) + 1e-8;
-      weights[i] -= (rate * (first[i] / (1 - 0.9 ** step))) / root;
-    }
+    parameters.step(RATE * (1 - step / (STEPS + 1)));
   }
   const row = (type) => weights.subarray(type * (n + 1), (type + 1) * (n + 1));
   return {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
+import { packagePhotos } from './packages.js';
 
 const tableOf = (file) => {
   const [, ...rows] = readFileSync(file, 'utf8').trim().split('\n');
@@ -12,19 +13,23 @@ const tableOf = (file) => {
 /** Photos of one type from one source beyond these are left out: more of the same say little. */
 const MOST_OF_A_SOURCE = 60;
 
-/**
- * Photos of DATA/types in an order that mixes them and is always the same. A source is a set, and in the set of many
- * unlike kinds one kind.
- */
-export function trainingPhotos(data) {
-  const photos = tableOf(path.join(data, 'types', 'manifest.csv')).map((row) => {
+/** Photos of DATA/types. A source is a set, and in the set of many unlike kinds one kind. */
+const dataPhotos = (data) =>
+  tableOf(path.join(data, 'types', 'manifest.csv')).map((row) => {
     // Quotes stand in the last column only.
     const columns = row.split(',');
     const [name, type, set] = columns;
     const [kind] = columns.slice(13);
     const source = set === 'caltech101' ? `${set} ${kind}` : set;
-    return { name, file: path.join(data, 'types', name), type, set, source, order: seeded(name)() };
+    return { name, open: () => path.join(data, 'types', name), type, set, source };
   });
+
+/** Photos of DATA/types and of PACKAGES in an order that mixes them and is always the same. */
+export function trainingPhotos(data, packages) {
+  const photos = [...dataPhotos(data), ...packagePhotos(packages)].map((photo) => ({
+    ...photo,
+    order: seeded(photo.name)(),
+  }));
   photos.sort((a, b) => a.order - b.order);
   const taken = new Map();
   return photos.filter(({ type, source }) => {
@@ -38,7 +43,7 @@ export function trainingPhotos(data) {
 export const heldOutPhotos = (data) =>
   tableOf(new URL('heldout.csv', import.meta.url)).map((row) => {
     const [name, type] = row.split(',');
-    return { name, file: path.join(data, name), type, set: name.split('/')[0] };
+    return { name, open: () => path.join(data, name), type, set: name.split('/')[0] };
   });
 
 export const featuresFile = (cache, name) => path.join(cache, `${name.replaceAll('/', '__')}.f32`);
@@ -55,15 +60,16 @@ export function seeded(text) {
 /** Largest side a picture is worked on with: the detector reads 512. */
 const LARGEST_SIDE = 512;
 
-const rgba = async (image) => {
+export const rgba = async (image) => {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   const { width, height } = info;
   return { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
 };
 
-export const load = (file) =>
+/** From a path or a file's bytes. */
+export const load = (source) =>
   rgba(
-    sharp(file, { failOn: 'none' })
+    sharp(source, { failOn: 'none' })
       .autoOrient()
       .toColourspace('srgb')
       .ensureAlpha()

@@ -1,16 +1,18 @@
-// node models/types/train/train.js DATA CACHE [OUT]
+// node models/types/train/train.js DATA PACKAGES CACHE [OUT]
 // Trains the head of the subject types on the features that extract.js left in CACHE, says how well it does on
 // sources it never saw, and writes models/types/head.json (or OUT). The same cache gives the same file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { joined, learnHidden } from './hidden.js';
+import { averaged, joined, learnHidden } from './hidden.js';
 import { typeOfKind } from './kinds.js';
 import { learnWeights, logitsOf, probabilities, standardise } from './logistic.js';
+import { isPackage } from './packages.js';
 import { featuresFile, heldOutPhotos, seeded, trainingPhotos } from './pictures.js';
 import { confusion, report } from './report.js';
 
 const { SUBJECT_TYPES } = await import(new URL('../../../build/ts/src/engine/types.js', import.meta.url));
-const [data, cache, out = fileURLToPath(new URL('../head.json', import.meta.url))] = process.argv.slice(2);
+const [data, packages, cache, out = fileURLToPath(new URL('../head.json', import.meta.url))] =
+  process.argv.slice(2);
 
 // Where the features lie (native/classify/features.h).
 const KINDS = typeOfKind.length;
@@ -18,11 +20,15 @@ const CHANNELS = 480;
 const FEATURES = KINDS + CHANNELS + 6 + 2 * 20;
 const isMap = (at) => at >= KINDS && at < KINDS + CHANNELS;
 
-const PENALTY = 0.01;
+const PENALTY = 0.005;
 /** The feature maps tell sources apart as readily as types: they count for so much of the others. */
-const MAPS = 0.3;
+const MAPS = 0.5;
 /** Logits that a thing the detector is wholly sure of gives its type before anything is learnt. */
 const PRIOR = 4;
+/** A product counts as much as so many photos of another type: it is the commonest subject, and of the most kinds. */
+const PRODUCT = 2;
+/** Hidden layers that are learnt from other beginnings, for their mean. */
+const LAYERS = 1;
 /** Kinds of Caltech 101 are held out in so many parts, every other source by itself. */
 const PARTS = 6;
 
@@ -39,7 +45,7 @@ const labelOf = (type) => SUBJECT_TYPES.indexOf(type === 'graphics' ? 'graphic' 
 const foldOf = ({ set, source }) =>
   set === 'caltech101' ? `part ${Math.floor(seeded(`fold ${source}`)() * PARTS)}` : set;
 
-const wanted = trainingPhotos(data);
+const wanted = trainingPhotos(data, packages);
 const photos = wanted.filter(known).map((photo) => ({
   ...photo,
   label: labelOf(photo.type),
@@ -48,7 +54,7 @@ const photos = wanted.filter(known).map((photo) => ({
 }));
 if (photos.length < wanted.length) console.log(`${wanted.length - photos.length} photos are not in ${cache}`);
 
-/** Every type counts alike, and within it a source by the root of its size. */
+/** Every type counts alike but products, and within it a source by the root of its size. The weights sum to 1. */
 function weightsOf(chosen) {
   const sizes = new Map();
   for (const { label, source } of chosen)
@@ -57,7 +63,9 @@ function weightsOf(chosen) {
   const sums = SUBJECT_TYPES.map((_, type) =>
     raw.reduce((sum, each, at) => sum + (chosen[at].label === type ? each : 0), 0),
   );
-  return raw.map((each, at) => each / sums[chosen[at].label] / SUBJECT_TYPES.length);
+  const shares = SUBJECT_TYPES.map((type) => (type === 'product' ? PRODUCT : 1));
+  const all = shares.reduce((a, b) => a + b);
+  return raw.map((each, at) => (each * shares[chosen[at].label]) / sums[chosen[at].label] / all);
 }
 
 /** Learns from these photos and what augmentation made of them. */
@@ -79,8 +87,10 @@ function learn(chosen) {
   const types = SUBJECT_TYPES.length;
   const linear = learnWeights(scaled, { types, prior, penalty: PENALTY });
   const found = scaled.map(({ values }) => logitsOf(linear, values));
-  const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer' });
-  return { ...joined(linear, hidden), scaling };
+  const layers = Array.from({ length: LAYERS }, (_, at) =>
+    learnHidden(scaled, found, { types, seed: `hidden layer ${at}` }),
+  );
+  return { ...joined(linear, averaged(layers)), scaling };
 }
 
 function logits({ first, firstBias, second, secondBias, scaling }, values) {
@@ -91,15 +101,16 @@ function logits({ first, firstBias, second, secondBias, scaling }, values) {
   );
 }
 
-// Sources that were never trained on, fold by fold: the photo as it is, no augmentation.
-const unseen = [];
-for (const fold of [...new Set(photos.map((photo) => photo.fold))].sort()) {
-  const model = learn(photos.filter((photo) => photo.fold !== fold));
-  for (const { rows, label, set, fold: own } of photos) {
-    if (own === fold) unseen.push({ label, set, logits: logits(model, rows[0]) });
-  }
-  console.log(`without ${fold}`);
+/** What is told of photos whose sources were never trained on, fold by fold: the photo as it is, no augmentation. */
+function heldOut(judgedPhotos) {
+  return [...new Set(judgedPhotos.map((photo) => photo.fold))].sort().flatMap((fold) => {
+    const model = learn(photos.filter((photo) => photo.fold !== fold));
+    return judgedPhotos
+      .filter((photo) => photo.fold === fold)
+      .map(({ rows, label, set }) => ({ label, set, logits: logits(model, rows[0]) }));
+  });
 }
+const unseen = heldOut(photos.filter(({ set }) => !isPackage(set)));
 
 // How sure it may be, and from where on it is unsure, by what it never saw.
 const steps = (from, to, by) =>
@@ -118,28 +129,25 @@ const threshold = best(
   (limit) => unseen.filter((each) => tell(each.logits, limit) === each.label).length,
 );
 
-const judged = unseen.map((each) => ({
-  ...each,
-  told: tell(each.logits, threshold),
-}));
+const show = (judged) => console.log(`${report(judged, SUBJECT_TYPES)}\n${confusion(judged, SUBJECT_TYPES)}`);
+const judge = (found) => found.map((each) => ({ ...each, told: tell(each.logits, threshold) }));
 console.log(
   `\n${photos.length} photos, ${new Set(photos.map(({ source }) => source)).size} sources; temperature ${temperature.toFixed(2)}, threshold ${threshold.toFixed(2)}`,
 );
 console.log('\nSources held out, fold by fold');
-console.log(report(judged, SUBJECT_TYPES));
-console.log(confusion(judged, SUBJECT_TYPES));
+show(judge(unseen));
+console.log('\nPackages held out, each by itself');
+show(judge(heldOut(photos.filter(({ set }) => isPackage(set)))));
 
 const model = learn(photos);
-const held = heldOutPhotos(data)
+const byEye = heldOutPhotos(data)
   .filter(known)
   .map(({ name, type, set }) => {
     const [values] = rowsOf(featuresFile(cache, name));
-    const found = logits(model, values);
-    return { set, label: labelOf(type), told: tell(found, threshold) };
+    return { set, label: labelOf(type), logits: logits(model, values) };
   });
 console.log('\nPhotos labelled by eye (heldout.csv)');
-console.log(report(held, SUBJECT_TYPES));
-console.log(confusion(held, SUBJECT_TYPES));
+show(judge(byEye));
 
 /** One scale a row, so that the largest weight becomes 127. */
 function quantised(rows) {
