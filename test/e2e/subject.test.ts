@@ -23,7 +23,7 @@ const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', '
 const photos = path.join(root, '..', 'shared', 'data');
 
 /** Of every eighth photo of heldout.csv, 13 in all: as measured, less one. */
-const TOLD_RIGHT = 8;
+const TOLD_RIGHT = 10;
 
 const everywhere: MatteMap = { data: Float32Array.of(1), width: 1, height: 1 };
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { averaged, joined, learnHidden } from '../../models/types/train/hidden.js';
+import { joined, learnHidden } from '../../models/types/train/hidden.js';
 import { learnWeights, logitsOf } from '../../models/types/train/logistic.js';
 
 // Two inputs whose signs agree or not: no linear head tells that.
@@ -25,15 +25,6 @@ test('a hidden layer learns what no linear head can tell, the same way from the 
   t.true(right(rows.map(({ values }) => headLogits(joined(linear, hidden), values))) > 0.85);
   t.deepEqual(learn('one'), hidden);
   t.notDeepEqual(learn('another').into, hidden.into);
-});
-
-test('averaged layers give the mean of what they give', (t) => {
-  const layers = [learn('one'), learn('another')];
-  const heads = [...layers, averaged(layers)].map((layer) => joined(linear, layer));
-  for (const { values } of rows.slice(0, 100)) {
-    const [one, another, mean] = heads.map((head) => headLogits(head, values));
-    for (const type of [0, 1]) t.true(Math.abs(mean[type] - (one[type] + another[type]) / 2) < 1e-9);
-  }
 });
 
 test('the linear logits pass through the joined head unchanged', (t) => {

@@ -125,20 +125,6 @@ export function learnHidden(rows, linear, { types, seed }) {
   };
 }
 
-/** Several layers as one wider one that gives the mean of what they give. */
-export function averaged(layers) {
-  const share = 1 / layers.length;
-  const [{ out, outBias }] = layers;
-  return {
-    into: layers.flatMap((layer) => layer.into),
-    intoBias: Float64Array.from(layers.flatMap((layer) => [...layer.intoBias])),
-    out: out.map((_, type) =>
-      Float64Array.from(layers.flatMap((layer) => [...layer.out[type]].map((weight) => weight * share))),
-    ),
-    outBias: outBias.map((_, type) => layers.reduce((sum, layer) => sum + layer.outBias[type] * share, 0)),
-  };
-}
-
 /**
  * One head with one hidden layer: the logits of the linear one pass through it as two units each, one for either
  * sign.

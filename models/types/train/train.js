@@ -3,7 +3,7 @@
 // sources it never saw, and writes models/types/head.json (or OUT). The same cache gives the same file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { averaged, joined, learnHidden } from './hidden.js';
+import { joined, learnHidden } from './hidden.js';
 import { typeOfKind } from './kinds.js';
 import { learnWeights, logitsOf, probabilities, standardise } from './logistic.js';
 import { isPackage } from './packages.js';
@@ -27,8 +27,6 @@ const MAPS = 0.5;
 const PRIOR = 4;
 /** A product counts as much as so many photos of another type: it is the commonest subject, and of the most kinds. */
 const PRODUCT = 2;
-/** Hidden layers that are learnt from other beginnings, for their mean. */
-const LAYERS = 1;
 /** Kinds of Caltech 101 are held out in so many parts, every other source by itself. */
 const PARTS = 6;
 
@@ -87,10 +85,8 @@ function learn(chosen) {
   const types = SUBJECT_TYPES.length;
   const linear = learnWeights(scaled, { types, prior, penalty: PENALTY });
   const found = scaled.map(({ values }) => logitsOf(linear, values));
-  const layers = Array.from({ length: LAYERS }, (_, at) =>
-    learnHidden(scaled, found, { types, seed: `hidden layer ${at}` }),
-  );
-  return { ...joined(linear, averaged(layers)), scaling };
+  const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer 0' });
+  return { ...joined(linear, hidden), scaling };
 }
 
 function logits({ first, firstBias, second, secondBias, scaling }, values) {
@@ -101,16 +97,16 @@ function logits({ first, firstBias, second, secondBias, scaling }, values) {
   );
 }
 
-/** What is told of photos whose sources were never trained on, fold by fold: the photo as it is, no augmentation. */
-function heldOut(judgedPhotos) {
-  return [...new Set(judgedPhotos.map((photo) => photo.fold))].sort().flatMap((fold) => {
-    const model = learn(photos.filter((photo) => photo.fold !== fold));
-    return judgedPhotos
-      .filter((photo) => photo.fold === fold)
-      .map(({ rows, label, set }) => ({ label, set, logits: logits(model, rows[0]) }));
-  });
-}
-const unseen = heldOut(photos.filter(({ set }) => !isPackage(set)));
+// Photos of DATA whose sources were never trained on, fold by fold: as they are, no augmentation. Pictures of
+// packages are trained on in every fold.
+const judged = photos.filter(({ set }) => !isPackage(set));
+const unseen = [...new Set(judged.map((photo) => photo.fold))].sort().flatMap((fold) => {
+  const model = learn(photos.filter((photo) => photo.fold !== fold));
+  console.log(`without ${fold}`);
+  return judged
+    .filter((photo) => photo.fold === fold)
+    .map(({ rows, label, set }) => ({ label, set, logits: logits(model, rows[0]) }));
+});
 
 // How sure it may be, and from where on it is unsure, by what it never saw.
 const steps = (from, to, by) =>
@@ -129,16 +125,15 @@ const threshold = best(
   (limit) => unseen.filter((each) => tell(each.logits, limit) === each.label).length,
 );
 
-const show = (judged) => console.log(`${report(judged, SUBJECT_TYPES)}\n${confusion(judged, SUBJECT_TYPES)}`);
-const judge = (found) => found.map((each) => ({ ...each, told: tell(each.logits, threshold) }));
+function show(found) {
+  const told = found.map((each) => ({ ...each, told: tell(each.logits, threshold) }));
+  console.log(`${report(told, SUBJECT_TYPES)}\n${confusion(told, SUBJECT_TYPES)}`);
+}
 console.log(
   `\n${photos.length} photos, ${new Set(photos.map(({ source }) => source)).size} sources; temperature ${temperature.toFixed(2)}, threshold ${threshold.toFixed(2)}`,
 );
 console.log('\nSources held out, fold by fold');
-show(judge(unseen));
-console.log('\nPackages held out, each by itself');
-show(judge(heldOut(photos.filter(({ set }) => isPackage(set)))));
-
+show(unseen);
 const model = learn(photos);
 const byEye = heldOutPhotos(data)
   .filter(known)
@@ -147,7 +142,7 @@ const byEye = heldOutPhotos(data)
     return { set, label: labelOf(type), logits: logits(model, values) };
   });
 console.log('\nPhotos labelled by eye (heldout.csv)');
-show(judge(byEye));
+show(byEye);
 
 /** One scale a row, so that the largest weight becomes 127. */
 function quantised(rows) {
