@@ -22,11 +22,11 @@ const isMap = (at) => at >= KINDS && at < KINDS + CHANNELS;
 
 const PENALTY = 0.005;
 /** The feature maps tell sources apart as readily as types: they count for so much of the others. */
-const MAPS = 0.5;
+const MAPS = 0.4;
 /** Logits that a thing the detector is wholly sure of gives its type before anything is learnt. */
 const PRIOR = 4;
 /** A product counts as much as so many photos of another type: it is the commonest subject, and of the most kinds. */
-const PRODUCT = 2;
+const PRODUCT = 3;
 /** Kinds of Caltech 101 are held out in so many parts, every other source by itself. */
 const PARTS = 6;
 
@@ -85,7 +85,7 @@ function learn(chosen) {
   const types = SUBJECT_TYPES.length;
   const linear = learnWeights(scaled, { types, prior, penalty: PENALTY });
   const found = scaled.map(({ values }) => logitsOf(linear, values));
-  const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer 0' });
+  const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer' });
   return { ...joined(linear, hidden), scaling };
 }
 
