@@ -3,9 +3,9 @@ import { joined, learnHidden } from '../../models/types/train/hidden.js';
 import { learnWeights, logitsOf } from '../../models/types/train/logistic.js';
 
 // Two inputs whose signs agree or not: no linear head tells that.
-const rows = Array.from({ length: 6000 }, (_, at) => {
+const rows = Array.from({ length: 3000 }, (_, at) => {
   const values = [Math.sin(at * 12.9898) * 2, Math.cos(at * 78.233) * 2];
-  return { values, label: values[0] * values[1] > 0 ? 1 : 0, weight: 1 / 6000 };
+  return { values, label: values[0] * values[1] > 0 ? 1 : 0, weight: 1 / 3000 };
 });
 const linear = { weights: [Float64Array.of(0.1, -0.2), Float64Array.of(-0.3, 0.4)], bias: [0.05, -0.05] };
 const before = rows.map(({ values }) => logitsOf(linear, values));
