@@ -5,9 +5,21 @@
 
 #include "image/plane.h"
 #include "matte/apply.h"
+#include "matte/correct.h"
 #include "matte/refine.h"
 
 namespace cutout {
+
+namespace {
+
+MatteSummary refine(ImageView picture, const Guide& guide, std::span<const float> alpha,
+                    const MattePlan& plan, ThreadPool& pool) {
+  const auto corrected = correct_alpha(guide, alpha, pool);
+  return refine_matte(picture, guide, {corrected.get(), guide.cells()}, plan.roi, plan.hidden,
+                      pool);
+}
+
+}  // namespace
 
 MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const MattePlan& plan,
                          ThreadPool& pool) {
@@ -26,7 +38,7 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
       guide.scale[c] = spec.std[c] / 255.0F;
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
-    return refine_matte(picture, guide, answer.alpha, plan.roi, plan.hidden, pool);
+    return refine(picture, guide, answer.alpha, plan, pool);
   }
   std::vector<float> planes(3 * guide.cells());
   fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
@@ -34,7 +46,7 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
   std::vector<float> alpha(guide.cells());
   resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, alpha, pool);
-  return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);
+  return refine(picture, guide, alpha, plan, pool);
 }
 
 }  // namespace cutout

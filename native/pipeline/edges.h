@@ -21,7 +21,8 @@ struct NetworkAnswer {
 };
 
 /// Writes the network's alpha into the picture, which has the plan's size: with the picture as
-/// guide (matte/refine.h), or upsampled as it is (matte/apply.h) where the plan wants no
+/// guide, first for what the network draws too solid (matte/correct.h), then for what is finer than
+/// its cells (matte/refine.h); or upsampled as it is (matte/apply.h) where the plan wants no
 /// refinement.
 ///
 /// The guide is the network's own input. Where alpha has another size than that, or the picture
@@ -31,7 +32,7 @@ struct NetworkAnswer {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | picture   | as refine_matte and apply_matte                                                        |
-/// | scratch   | 16 bytes a value of alpha for a guide that has to be made, besides theirs              |
+/// | scratch   | 20 bytes a value of alpha, 16 more for a guide that has to be made, besides theirs     |
 /// | threads   | same bytes and summary for any number of threads                                       |
 MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const MattePlan& plan,
                          ThreadPool& pool);

@@ -8,6 +8,7 @@
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
+#include "matte/correct.h"
 #include "matte/refine.h"
 #include "pipeline/compose.h"
 #include "registry.h"
@@ -138,7 +139,8 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.cells();
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
-      refine_matte(view, guide, floats, roi, HiddenColour::kClear, pool);
+      const auto corrected = correct_alpha(guide, floats, pool);
+      refine_matte(view, guide, {corrected.get(), guide.cells()}, roi, HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

@@ -109,6 +109,7 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   blurOf(p: Float32Array, width: number, height: number, threads: number): number;
+  correctAlpha(guide: Guide, p: Float32Array, threads: number): Float32Array;
   sharpenMatte(
     guide: Guide,
     p: Float32Array,

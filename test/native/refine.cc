@@ -4,6 +4,7 @@
 #include "images.h"
 #include "matte/blur.h"
 #include "matte/colour.h"
+#include "matte/correct.h"
 #include "matte/local_model.h"
 #include "matte/sharpen.h"
 #include "registry.h"
@@ -52,6 +53,16 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   }
   ThreadPool pool(threads);
   return from_summary(info.Env(), refine_matte(image, guide, p, roi, hidden, pool));
+}
+
+/// correctAlpha(guide, p, threads): the corrected answer.
+Napi::Value correct_alpha_js(const Napi::CallbackInfo& info) {
+  const Guide guide = to_guide(info[0]);
+  const auto p = to_floats(info[1]);
+  const int threads = info[2].ToNumber().Int32Value();
+  ThreadPool pool(std::max(threads, 0));
+  const auto alpha = threads < 0 ? correct_alpha_scalar(guide, p) : correct_alpha(guide, p, pool);
+  return from_floats(info.Env(), {alpha.get(), alpha.get() + guide.cells()});
 }
 
 /// sharpenMatte(guide, p, enlargement, threads): { alpha, trust, unsure }.
@@ -149,6 +160,7 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
+  exports.Set("correctAlpha", Napi::Function::New(env, correct_alpha_js));
   exports.Set("sharpenMatte", Napi::Function::New(env, sharpen_matte_js));
   exports.Set("blurOf", Napi::Function::New(env, blur_of_js));
   exports.Set("estimateColours", Napi::Function::New(env, estimate_colours_js));

@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { anyCells } from './cells.ts';
 import { type Guide, type Image, loadKernels, SCALAR } from './kernels_addon.ts';
 import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernels_pictures.ts';
 
@@ -14,44 +15,6 @@ interface Case {
   readonly roi: { left: number; top: number; width: number; height: number };
   readonly hidden: Hidden;
 }
-
-/** Guides of any colours and alphas from wholly sure to nothing but noise, values out of range and NaN among them. */
-const anyCells = fc
-  .record({
-    width: fc.integer({ min: 1, max: 75 }),
-    height: fc.integer({ min: 1, max: 45 }),
-    kind: fc.constantFrom('zero', 'one', 'noise', 'blob', 'step', 'soft', 'wild'),
-    flat: fc.boolean(),
-    seed: fc.nat(),
-  })
-  .map(({ width, height, kind, flat, seed }) => {
-    const next = random(seed);
-    const [cx, cy, radius] = [next() * width, next() * height, (0.2 + next()) * width * 0.5];
-    const value = (x: number, y: number): number => {
-      const inside = radius - Math.hypot(x - cx, y - cy);
-      if (kind === 'zero') return next() * 0.001;
-      if (kind === 'one') return 1 - next() * 0.001;
-      if (kind === 'noise') return next();
-      if (kind === 'step') return inside > 0 ? 1 : 0;
-      if (kind === 'soft') return Math.min(1, Math.max(0, inside / 30 + 0.5));
-      if (kind === 'wild')
-        return [Number.NaN, -3, 7, Number.POSITIVE_INFINITY, next()][Math.floor(next() * 5)] ?? 0;
-      return Math.min(1, Math.max(0, inside / 3 + 0.5));
-    };
-    const p = Float32Array.from({ length: width * height }, (_, i) =>
-      value(i % width, Math.floor(i / width)),
-    );
-    const planes = Float32Array.from({ length: 3 * width * height }, () => (flat ? 0.25 : next() * 4 - 2));
-    const guide: Guide = {
-      planes,
-      width,
-      height,
-      scale: 0.25,
-      offset: 0.5,
-      blur: next() < 0.5 ? 0 : 0.5 + next(),
-    };
-    return { guide, p };
-  });
 
 const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
   fc.tuple(anyImage(maxWidth, maxHeight), anyCells).chain(([image, cells]) =>

@@ -16,6 +16,7 @@
 #include "image/resample.h"
 #include "matte/apply.h"
 #include "matte/clean.h"
+#include "matte/correct.h"
 #include "matte/refine.h"
 #include "pipeline/compose.h"
 
@@ -168,6 +169,9 @@ void check_refinement(ThreadPool& pool, int round) {
   guide.width = width;
   guide.height = height;
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * cells;
+  const auto corrected = correct_alpha(guide, p, pool);
+  expect(std::equal(corrected.get(), corrected.get() + cells, correct_alpha_scalar(guide, p).get()),
+         "correction", round);
   const Box roi = box_in(picture.width, picture.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);

@@ -1,0 +1,257 @@
+#include "matte/pyramid.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kRowGrain = 16;  // rows of a level
+
+/// What brings four cells' sums to a weight of at most 1.
+inline float limit_weight(float weight) { return weight > 1.0F ? 1.0F / weight : 1.0F; }
+
+CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, int n,
+                          float* __restrict out) {
+  for (int i = 0; i < n; ++i) out[i] = (a[2 * i] + a[2 * i + 1]) + (b[2 * i] + b[2 * i + 1]);
+}
+
+CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __restrict b,
+                           float* __restrict w, int n) {
+  for (int i = 0; i < n; ++i) {
+    const float by = limit_weight(w[i]);
+    r[i] *= by;
+    g[i] *= by;
+    b[i] *= by;
+    w[i] *= by;
+  }
+}
+
+CUTOUT_INLINE float weight_of(float v, float unknown, float over) {
+  const float known = (v - unknown) * over;
+  return power8(known > 0.0F ? known : 0.0F);
+}
+
+/// The eight numbers of n cells of the guide, planes `stride` apart.
+CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
+                           const float* __restrict blue, const float* __restrict alpha,
+                           const float* scale, const float* offset, float unknown, int n,
+                           int stride, float* __restrict out) {
+  const float over = 1.0F / (1.0F - unknown);
+#pragma GCC ivdep  // planes lie apart
+  for (int i = 0; i < n; ++i) {
+    const float r = red[i] * scale[0] + offset[0];
+    const float g = green[i] * scale[1] + offset[1];
+    const float b = blue[i] * scale[2] + offset[2];
+    const float fore = weight_of(alpha[i], unknown, over);
+    const float back = weight_of(1.0F - alpha[i], unknown, over);
+    out[i] = r * fore;
+    out[stride + i] = g * fore;
+    out[2 * stride + i] = b * fore;
+    out[3 * stride + i] = fore;
+    out[4 * stride + i] = r * back;
+    out[5 * stride + i] = g * back;
+    out[6 * stride + i] = b * back;
+    out[7 * stride + i] = back;
+  }
+}
+
+/// kSums planes of one row.
+struct Planes {
+  const float* first;
+  std::ptrdiff_t stride;  // from one plane to the next
+};
+
+/// `n` cells of two rows of a finer level into (n + 1) / 2 cells from `x` on of row y of `level`. A
+/// column that does not exist counts as nothing.
+void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& level) {
+  for (int k = 0; k < kSums; ++k) {
+    const float* a = upper.first + k * upper.stride;
+    const float* b = lower.first + k * lower.stride;
+    float* out = level.row(k, y) + x;
+    pull_row(a, b, n / 2, out);
+    if (n % 2 != 0) out[n / 2] = (a[n - 1] + 0.0F) + (b[n - 1] + 0.0F);
+  }
+  for (int k = 0; k < kSums; k += 4) {
+    limit_row(level.row(k, y) + x, level.row(k + 1, y) + x, level.row(k + 2, y) + x,
+              level.row(k + 3, y) + x, (n + 1) / 2);
+  }
+}
+
+/// The level above the guide itself, which is never written down.
+Level first_level(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
+  constexpr int kPiece = 128;  // cells whose sums stay in the first cache
+  Level level((guide.width + 1) / 2, (guide.height + 1) / 2);
+  pool.parallel_for(
+      static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
+        std::array<std::array<float, kSums * kPiece>, 2> rows{};
+        for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+          if (2 * y + 1 == guide.height) rows[1].fill(0.0F);
+          for (int x = 0; x < guide.width; x += kPiece) {
+            const int n = std::min(kPiece, guide.width - x);
+            for (int k = 0; k < std::min(2, guide.height - 2 * y); ++k) {
+              const std::size_t cell = guide.at(x, 2 * y + k);
+              weigh_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
+                        alpha + cell, guide.scale.data(), guide.offset.data(), unknown, n, kPiece,
+                        rows[static_cast<std::size_t>(k)].data());
+            }
+            pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, n, x / 2, y, level);
+          }
+        }
+      });
+  return level;
+}
+
+Level next_level(const Level& fine, ThreadPool& pool) {
+  Level level((fine.width + 1) / 2, (fine.height + 1) / 2);
+  const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(fine.width) * fine.height;
+  const std::vector<float> nothing(static_cast<std::size_t>(fine.width));
+  pool.parallel_for(
+      static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
+        for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+          const Planes upper{fine.row(0, 2 * y), stride};
+          const bool last = 2 * y + 1 == fine.height;
+          const Planes lower =
+              last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
+          pull(upper, lower, fine.width, 0, y, level);
+        }
+      });
+  return level;
+}
+
+/// Coarse cells 0 .. n - 1 at twice their number; their neighbours -1 and n are read as well.
+CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict fine) {
+  for (int i = 0; i < n; ++i) {
+    fine[2 * i] = between_cells(coarse[i], coarse[i - 1]);
+    fine[2 * i + 1] = between_cells(coarse[i], coarse[i + 1]);
+  }
+}
+
+}  // namespace
+
+void Widened::fill(Row& row, int y) {
+  row.index = y;
+  for (int c = 0; c < kColours; ++c) {
+    float* out = row.values.data() + c * stride_;
+    copy_cells(coarse_.row(c < 3 ? c : c + 1, y), coarse_.width, first_ - 1, cells_ + 2,
+               border_.data());
+    widen(border_.data() + 1, cells_, out);
+    // Left of the picture the repeated coarse cells give its first column's value; right of it
+    // they do so only where the last column is the second of its coarse cell.
+    const int last = fine_width_ - 1 - 2 * first_;
+    for (int i = last + 1; i < stride_; ++i) out[i] = out[last];
+  }
+}
+
+namespace {
+
+/// Sums -> colours, from the coarsest level on.
+void finish_coarsest(Level& level) {
+  for (int y = 0; y < level.height; ++y) {
+    for (int k = 0; k < kSums; k += 4) {
+      const float* weight = level.row(k + 3, y);
+      for (int c = k; c < k + 3; ++c) {
+        float* row = level.row(c, y);
+        for (int x = 0; x < level.width; ++x) row[x] /= std::max(weight[x], 1e-9F);
+      }
+    }
+  }
+}
+
+CUTOUT_SIMD void push_row(const float* __restrict near, const float* __restrict far,
+                          const float* __restrict weight, int n, float* __restrict row) {
+  for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * between_cells(near[i], far[i]);
+}
+
+void push(const Level& coarse, Level& fine, ThreadPool& pool) {
+  pool.parallel_for(static_cast<std::size_t>(fine.height), kRowGrain,
+                    [&](std::size_t begin, std::size_t end) {
+                      Widened widened(coarse, fine.width, 0, fine.width);
+                      for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+                        const Half v = half_of(y, coarse.height);
+                        for (int c = 0; c < Widened::kColours; ++c) {
+                          const int plane = c < 3 ? c : c + 1;
+                          push_row(widened.row(c, v.near), widened.row(c, v.far),
+                                   fine.row(plane / 4 * 4 + 3, y), fine.width, fine.row(plane, y));
+                        }
+                      }
+                    });
+}
+
+}  // namespace
+
+Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
+  std::vector<Level> levels;
+  levels.push_back(first_level(guide, alpha, unknown, pool));
+  while (levels.back().width > 1 || levels.back().height > 1) {
+    levels.push_back(next_level(levels.back(), pool));
+  }
+  finish_coarsest(levels.back());
+  while (levels.size() > 1) {
+    push(levels.back(), levels[levels.size() - 2], pool);
+    levels.pop_back();
+  }
+  return std::move(levels.front());
+}
+
+namespace {
+
+/// The pyramid cell by cell: level l from level l - 1, whose values `fine` gives.
+template <typename Fine>
+Level pull_scalar(int width, int height, const Fine& fine) {
+  Level level((width + 1) / 2, (height + 1) / 2);
+  for (int y = 0; y < level.height; ++y) {
+    for (int x = 0; x < level.width; ++x) {
+      const auto sum = [&](int k) {
+        const auto value = [&](int i, int j) {
+          return 2 * x + i < width && 2 * y + j < height ? fine(k, 2 * x + i, 2 * y + j) : 0.0F;
+        };
+        return (value(0, 0) + value(1, 0)) + (value(0, 1) + value(1, 1));
+      };
+      for (int layer = 0; layer < kSums; layer += 4) {
+        const float weight = sum(layer + 3);
+        for (int k = layer; k < layer + 4; ++k) {
+          level.row(k, y)[x] = sum(k) * limit_weight(weight);
+        }
+      }
+    }
+  }
+  return level;
+}
+
+}  // namespace
+
+Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknown) {
+  const float over = 1.0F / (1.0F - unknown);
+  const auto weight = [&](int layer, std::size_t cell) {
+    return weight_of(layer == 0 ? alpha[cell] : 1.0F - alpha[cell], unknown, over);
+  };
+  std::vector<Level> levels;
+  levels.push_back(pull_scalar(guide.width, guide.height, [&](int k, int x, int y) {
+    const std::size_t cell = guide.at(x, y);
+    const float w = weight(k / 4, cell);
+    return k % 4 == 3 ? w : guide.colour(static_cast<std::size_t>(k % 4), cell) * w;
+  }));
+  while (levels.back().width > 1 || levels.back().height > 1) {
+    const Level& fine = levels.back();
+    levels.push_back(pull_scalar(fine.width, fine.height,
+                                 [&](int k, int x, int y) { return fine.row(k, y)[x]; }));
+  }
+  finish_coarsest(levels.back());
+  for (std::size_t l = levels.size() - 1; l > 0; --l) {
+    Level& fine = levels[l - 1];
+    for (int k = 0; k < kSums; ++k) {
+      if (k % 4 == 3) continue;
+      for (int y = 0; y < fine.height; ++y) {
+        for (int x = 0; x < fine.width; ++x) {
+          const float rest = 1.0F - fine.row(k / 4 * 4 + 3, y)[x];
+          fine.row(k, y)[x] += rest * from_coarse(levels[l], k, x, y);
+        }
+      }
+    }
+  }
+  return std::move(levels.front());
+}
+
+}  // namespace cutout

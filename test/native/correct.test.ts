@@ -1,0 +1,103 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { anyCells } from './cells.ts';
+import { type Guide, loadKernels, SCALAR } from './kernels_addon.ts';
+import { random } from './kernels_pictures.ts';
+
+const kernels = loadKernels();
+
+const bytes = (a: Float32Array) => Buffer.from(a.buffer, a.byteOffset, a.byteLength);
+
+test('a corrected answer is bit-equal to the scalar version, within 0..1, for any number of threads', (t) => {
+  let changed = 0;
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(anyCells, ({ guide, p }) => {
+        const scalar = kernels.correctAlpha(guide, p, SCALAR);
+        if (scalar.some((value, i) => Math.abs(value - (p[i] ?? 0)) > 0.01)) changed++;
+        return (
+          [0, 1, 3].every((threads) =>
+            bytes(kernels.correctAlpha(guide, p, threads)).equals(bytes(scalar)),
+          ) && scalar.every((value) => value >= 0 && value <= 1)
+        );
+      }),
+      { numRuns: 150 },
+    ),
+  );
+  t.true(changed > 20, `${changed}`);
+});
+
+type Colour = readonly [number, number, number];
+
+const [width, height] = [96, 64];
+const PALE: Colour = [0.85, 0.75, 0.65];
+const GREEN: Colour = [0.1, 0.2, 0.08];
+
+/** A body up to column 40 with thin hairs to the right of it: `truth` of each cell. */
+const hairs = (x: number, y: number) => (x < 40 ? 1 : x < 60 && y % 7 === 3 ? 0.3 : 0);
+/** What networks make of that: hairs nearly solid, and wider than they are. */
+const solid = (x: number, y: number) => (x < 40 ? 1 : x < 60 && Math.abs((y % 7) - 3) <= 1 ? 0.85 : 0);
+
+type Map = (x: number, y: number) => number;
+
+function cells(answer: Map, colour: (x: number, y: number) => Colour) {
+  const each = <T>(value: (x: number, y: number) => T) =>
+    Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
+  const colours = each(colour);
+  const planes = Float32Array.from([0, 1, 2].flatMap((c) => colours.map((each) => each[c] ?? 0)));
+  const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
+  return { guide, p: Float32Array.from(each(answer)) };
+}
+
+const mixed =
+  (alpha: Map, fore: Colour, back: Colour) =>
+  (x: number, y: number): Colour => {
+    const a = alpha(x, y);
+    const of = (c: 0 | 1 | 2) => a * fore[c] + (1 - a) * back[c];
+    return [of(0), of(1), of(2)];
+  };
+
+/** Mean distance from `truth` beside the body. */
+function error(alpha: Float32Array, truth: Map): number {
+  let [sum, n] = [0, 0];
+  for (let y = 4; y < height - 4; y++) {
+    for (let x = 44; x < 58; x++, n++) sum += Math.abs((alpha[y * width + x] ?? 0) - truth(x, y));
+  }
+  return sum / n;
+}
+
+test('hairs that a network gives nearly all of a cell get what their colour says', (t) => {
+  const { guide, p } = cells(solid, mixed(hairs, PALE, GREEN));
+  const alpha = kernels.correctAlpha(guide, p, 2);
+  t.log(error(p, hairs), error(alpha, hairs));
+  t.true(error(p, hairs) > 0.25);
+  t.true(error(alpha, hairs) < 0.05);
+});
+
+test('hairs of a colour that body and background do not mix stay as the network has them', (t) => {
+  const red: Colour = [0.7, 0.05, 0.5];
+  const own = (x: number, y: number) =>
+    x >= 40 && x < 60 && y % 7 === 3 ? red : mixed(hairs, PALE, GREEN)(x, y);
+  const only = (x: number, y: number) => (x >= 40 && x < 60 && y % 7 === 3 ? 0.9 : hairs(x, y));
+  const { guide, p } = cells(only, own);
+  t.true(error(kernels.correctAlpha(guide, p, 2), only) < 0.01);
+});
+
+test('where body and background have like colours the network is believed', (t) => {
+  const like: Colour = [GREEN[0] + 0.03, GREEN[1] + 0.03, GREEN[2]];
+  const { guide, p } = cells(solid, mixed(hairs, like, GREEN));
+  t.true(error(kernels.correctAlpha(guide, p, 2), solid) < 0.02);
+});
+
+test('cells well inside and well outside stay, and an answer without either stays whole', (t) => {
+  const next = random(7);
+  const { guide, p } = cells(solid, () => [next(), next(), next()]);
+  const alpha = kernels.correctAlpha(guide, p, 2);
+  for (let y = 0; y < height; y++) {
+    for (const x of [0, 20, 36, 62, 80, 95]) t.is(alpha[y * width + x], x < 40 ? 1 : 0, `${x} ${y}`);
+  }
+  const unsure = p.map((value) => 0.1 + 0.5 * value);
+  t.deepEqual(kernels.correctAlpha(guide, unsure, 2), unsure);
+  const onlyBack = p.map((value) => 0.9 * value);
+  t.deepEqual(kernels.correctAlpha(guide, onlyBack, 2), onlyBack);
+});
