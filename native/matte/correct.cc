@@ -22,7 +22,7 @@ constexpr int kForeReach = 3;  // cells
 constexpr int kBackReach = 2;
 constexpr float kUnknown = 0.5F;
 constexpr float kApart = 0.1F;    // squared distance of F and B that is believed by half
-constexpr float kBeside = 1e-3F;  // squared distance from their line, likewise
+constexpr float kBeside = 2e-3F;  // squared distance from their line, likewise
 
 // What a cell's answer, and then a neighbourhood, is without exception.
 constexpr std::uint8_t kFore = 1;

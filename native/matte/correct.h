@@ -15,7 +15,7 @@ namespace cutout {
 /// Sure are cells that have only p > 0.98 within 3 cells (foreground), or only p < 0.02 within 2
 /// (background); F and B are the colours of the nearest ones (pyramid.h). All other cells:
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
-///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.001 / (0.001 + |e|^2)
+///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
 /// so what F and B cannot mix (e), or can hardly be told apart by, stays as the network has it.
 /// Without sure cells of either kind nothing is changed.
 ///
