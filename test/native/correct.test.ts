@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { anyCells } from './cells.ts';
 import { type Guide, loadKernels, SCALAR } from './kernels_addon.ts';
-import { random } from './kernels_pictures.ts';
+import { paint, pixel, random } from './kernels_pictures.ts';
 
 const kernels = loadKernels();
 
@@ -100,4 +100,32 @@ test('cells well inside and well outside stay, and an answer without either stay
   t.deepEqual(kernels.correctAlpha(guide, unsure, 2), unsure);
   const onlyBack = p.map((value) => 0.9 * value);
   t.deepEqual(kernels.correctAlpha(guide, onlyBack, 2), onlyBack);
+});
+
+test('a request gets thin hairs, light ones, and without refinement the network as it is', (t) => {
+  const colour = mixed(hairs, PALE, GREEN);
+  const { guide, p } = cells(solid, colour);
+  const byte = (value: number) => Math.round(value * 255);
+  const picture = () =>
+    paint(width, height, (x, y) => {
+      const [r, g, b] = colour(x, y);
+      return [byte(r), byte(g), byte(b), 255];
+    });
+  const [on, off] = (['on', 'off'] as const).map((refine) => {
+    const image = picture();
+    kernels.writeEdges(image, guide, p, refine, 2);
+    let [alpha, light, n] = [0, 0, 0];
+    for (let y = 10; y < height - 8; y += 7) {
+      for (let x = 44; x < 58; x++, n++) {
+        const [r = 0, , , a = 0] = pixel(image, x, y);
+        alpha += a / 255;
+        light += r / 255;
+      }
+    }
+    return { alpha: alpha / n, light: light / n };
+  });
+  t.log(JSON.stringify({ on, off, colour: colour(50, 10)[0] }));
+  t.true((off?.alpha ?? 0) > 0.8);
+  t.true((on?.alpha ?? 1) < 0.7, 'thinner: without correction 0.85 and more');
+  t.true((on?.light ?? 0) > 1.3 * colour(50, 10)[0], "nearer to the body's colour");
 });

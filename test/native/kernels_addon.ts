@@ -109,6 +109,13 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   blurOf(p: Float32Array, width: number, height: number, threads: number): number;
+  writeEdges(
+    image: Image,
+    guide: Guide,
+    p: Float32Array,
+    refine: 'on' | 'off',
+    threads: number,
+  ): MatteSummary;
   correctAlpha(guide: Guide, p: Float32Array, threads: number): Float32Array;
   sharpenMatte(
     guide: Guide,

@@ -7,6 +7,7 @@
 #include "matte/correct.h"
 #include "matte/local_model.h"
 #include "matte/sharpen.h"
+#include "pipeline/edges.h"
 #include "registry.h"
 
 namespace cutout::test {
@@ -53,6 +54,25 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   }
   ThreadPool pool(threads);
   return from_summary(info.Env(), refine_matte(image, guide, p, roi, hidden, pool));
+}
+
+/// writeEdges(image, guide, p, 'on' | 'off', threads): the answer as requests get it.
+Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
+  const ImageView image = to_image(info[0]);
+  const Guide guide = to_guide(info[1]);
+  const auto p = to_floats(info[2]);
+  NetworkInput spec{guide.width, guide.height, {}, {}};
+  for (std::size_t c = 0; c < 3; ++c) {
+    spec.mean[c] = guide.offset[c] * 255;
+    spec.std[c] = guide.scale[c] * 255;
+  }
+  MattePlan plan{image.width, image.height};
+  plan.roi = {0, 0, image.width, image.height};
+  plan.refinement = info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
+  ThreadPool pool(info[4].ToNumber().Int32Value());
+  const NetworkAnswer answer{
+      {guide.planes[0], 3 * guide.cells()}, spec, p, guide.width, guide.height};
+  return from_summary(info.Env(), write_edges(image, answer, plan, pool));
 }
 
 /// correctAlpha(guide, p, threads): the corrected answer.
@@ -160,6 +180,7 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
+  exports.Set("writeEdges", Napi::Function::New(env, write_edges_js));
   exports.Set("correctAlpha", Napi::Function::New(env, correct_alpha_js));
   exports.Set("sharpenMatte", Napi::Function::New(env, sharpen_matte_js));
   exports.Set("blurOf", Napi::Function::New(env, blur_of_js));
