@@ -43,7 +43,13 @@ CUTOUT_INLINE float sure_of(std::uint8_t sides) {
          0.5F * (static_cast<float>(sides & kFore) - 0.5F * static_cast<float>(sides & kBack));
 }
 
-CUTOUT_INLINE float corrected(float p, const float* colour, const float* fore, const float* back) {
+/// What a cell's colour says of its alpha, and how far that is believed.
+struct Evidence {
+  float share;
+  float belief;
+};
+
+CUTOUT_INLINE Evidence evidence_of(const float* colour, const float* fore, const float* back) {
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
   const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
   const float apart = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
@@ -51,8 +57,11 @@ CUTOUT_INLINE float corrected(float p, const float* colour, const float* fore, c
   const float share = along / (apart + 1e-6F);
   const float e[3] = {x[0] - share * d[0], x[1] - share * d[1], x[2] - share * d[2]};
   const float beside = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
-  const float belief = apart / (apart + kApart) * (kBeside / (kBeside + beside));
-  return clamp01(p + belief * (clamp01(share) - p));
+  return {clamp01(share), apart / (apart + kApart) * (kBeside / (kBeside + beside))};
+}
+
+CUTOUT_INLINE float corrected(float p, const Evidence& evidence) {
+  return clamp01(p + evidence.belief * (evidence.share - p));
 }
 
 CUTOUT_SIMD void begin_row(const float* __restrict p, int n, float* __restrict alpha,
@@ -100,20 +109,22 @@ CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict
 CUTOUT_SIMD void correct_row(const float* __restrict red, const float* __restrict green,
                              const float* __restrict blue, const float* scale, const float* offset,
                              const float* __restrict layers, const std::uint8_t* __restrict open,
-                             int n, float* __restrict alpha) {
+                             int n, float* __restrict alpha, float* __restrict settled) {
   for (int i = 0; i < n; ++i) {
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
     const float* at = layers + i;
     const float fore[3] = {at[0], at[kTile], at[2 * kTile]};
     const float back[3] = {at[3 * kTile], at[4 * kTile], at[5 * kTile]};
-    const float value = corrected(alpha[i], colour, fore, back);
+    const Evidence evidence = evidence_of(colour, fore, back);
+    const float value = corrected(alpha[i], evidence);
     alpha[i] = open[i] != 0 ? value : alpha[i];
+    settled[i] = open[i] != 0 ? evidence.belief : 0.0F;
   }
 }
 
 void correct_tile(const Guide& guide, const Level& colours, const std::uint8_t* open,
-                  const Tile& tile, float* alpha) {
+                  const Tile& tile, CorrectedAlpha& result) {
   const int n = tile.right - tile.left;
   Widened widened(colours, guide.width, tile.left, n);
   std::array<float, static_cast<std::size_t>(Widened::kColours) * kTile> layers{};
@@ -125,7 +136,7 @@ void correct_tile(const Guide& guide, const Level& colours, const std::uint8_t* 
     const std::size_t cell = guide.at(tile.left, y);
     correct_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
                 guide.scale.data(), guide.offset.data(), layers.data(), open + cell, n,
-                alpha + cell);
+                result.alpha.get() + cell, result.settled.get() + cell);
   }
 }
 
@@ -139,9 +150,9 @@ void common_along(const std::uint8_t* sides, int width, std::vector<std::uint8_t
 
 }  // namespace
 
-std::unique_ptr<float[]> correct_alpha(const Guide& guide, std::span<const float> p,
-                                       ThreadPool& pool) {
-  auto alpha = std::make_unique_for_overwrite<float[]>(guide.cells());
+CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
+  CorrectedAlpha result{std::make_unique_for_overwrite<float[]>(guide.cells()),
+                        std::make_unique_for_overwrite<float[]>(guide.cells())};
   const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
   const auto height = static_cast<std::size_t>(guide.height);
   const int width = guide.width;
@@ -150,7 +161,8 @@ std::unique_ptr<float[]> correct_alpha(const Guide& guide, std::span<const float
     std::vector<std::uint8_t> bordered;
     for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
       const std::size_t cell = guide.at(0, y);
-      begin_row(p.data() + cell, width, alpha.get() + cell, sides.data());
+      begin_row(p.data() + cell, width, result.alpha.get() + cell, sides.data());
+      std::fill_n(result.settled.get() + cell, width, 0.0F);
       common_along(sides.data(), width, bordered, along.get() + cell);
     }
   });
@@ -170,20 +182,22 @@ std::unique_ptr<float[]> correct_alpha(const Guide& guide, std::span<const float
       found |= finish_row(sides.data(), width, sure.get() + cell, open.get() + cell);
     }
   });
-  if (found != (kFore | kBack)) return alpha;
+  if (found != (kFore | kBack)) return result;
   const std::vector<Tile> tiles = tiles_near(open.get(), guide.width, guide.height, 0);
-  if (tiles.empty()) return alpha;
+  if (tiles.empty()) return result;
   const Level colours = spread_colours(guide, sure.get(), kUnknown, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      correct_tile(guide, colours, open.get(), tiles[i], alpha.get());
+      correct_tile(guide, colours, open.get(), tiles[i], result);
     }
   });
-  return alpha;
+  return result;
 }
 
-std::unique_ptr<float[]> correct_alpha_scalar(const Guide& guide, std::span<const float> p) {
-  auto alpha = std::make_unique<float[]>(guide.cells());
+CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p) {
+  CorrectedAlpha result{std::make_unique<float[]>(guide.cells()),
+                        std::make_unique<float[]>(guide.cells())};
+  float* alpha = result.alpha.get();
   for (std::size_t i = 0; i < guide.cells(); ++i) alpha[i] = clamp01(p[i]);
   const auto only = [&](int x, int y, int reach, std::uint8_t side) {
     for (int j = std::max(y - reach, 0); j <= std::min(y + reach, guide.height - 1); ++j) {
@@ -205,7 +219,7 @@ std::unique_ptr<float[]> correct_alpha_scalar(const Guide& guide, std::span<cons
       back = back || outside;
     }
   }
-  if (!fore || !back) return alpha;
+  if (!fore || !back) return result;
   const Level colours = spread_colours_scalar(guide, sure.data(), kUnknown);
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
@@ -215,10 +229,12 @@ std::unique_ptr<float[]> correct_alpha_scalar(const Guide& guide, std::span<cons
       const auto layer = [&](int plane) { return from_coarse(colours, plane, x, y); };
       const float foreground[3] = {layer(0), layer(1), layer(2)};
       const float background[3] = {layer(4), layer(5), layer(6)};
-      alpha[cell] = corrected(alpha[cell], colour, foreground, background);
+      const Evidence evidence = evidence_of(colour, foreground, background);
+      alpha[cell] = corrected(alpha[cell], evidence);
+      result.settled[cell] = evidence.belief;
     }
   }
-  return alpha;
+  return result;
 }
 
 }  // namespace cutout

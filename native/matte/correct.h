@@ -8,6 +8,12 @@
 
 namespace cutout {
 
+/// Planes of guide.cells() numbers in 0..1.
+struct CorrectedAlpha {
+  std::unique_ptr<float[]> alpha;
+  std::unique_ptr<float[]> settled;  // c: how far alpha is what the cell's colour says
+};
+
 /// A network's answer, corrected where the colours of what it is sure of say otherwise: networks
 /// are taught on masks, give a strand thinner than a cell nearly all of it and draw edges too wide
 /// (docs/decisions/0179).
@@ -17,20 +23,17 @@ namespace cutout {
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
 ///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
 /// so what F and B cannot mix (e), or can hardly be told apart by, stays as the network has it.
-/// Without sure cells of either kind nothing is changed.
-///
-/// Gives guide.cells() numbers in 0..1; `p` is clamped to 0..1, NaN counts as 0.
+/// Without sure cells of either kind nothing is changed. `p` is clamped to 0..1, NaN counts as 0.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | 17 bytes a cell                                                                        |
+/// | scratch   | 17 bytes a cell besides the result                                                     |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
-std::unique_ptr<float[]> correct_alpha(const Guide& guide, std::span<const float> p,
-                                       ThreadPool& pool);
+CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, ThreadPool& pool);
 
 /// The same, cell by cell.
-std::unique_ptr<float[]> correct_alpha_scalar(const Guide& guide, std::span<const float> p);
+CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p);
 
 }  // namespace cutout

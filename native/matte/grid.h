@@ -18,6 +18,9 @@ struct Guide {
   std::array<float, 3> offset{};
   // Standard deviation of the network's own blur, in cells; 0: as its answer says (blur.h).
   float blur = 0;
+  // A cell each, 0..1: how far its answer is what its own colour says already (correct.h); null:
+  // none.
+  const float* settled = nullptr;
 
   [[nodiscard]] std::size_t cells() const {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);

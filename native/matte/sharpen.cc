@@ -29,6 +29,7 @@ constexpr float kEdge = 0.1F;
 // Pictures this many times wider than the answer get back all that the blurred answer lacks.
 constexpr float kWhole = 4.0F;
 constexpr std::size_t kRowGrain = 32;  // rows of cells
+constexpr std::size_t kTileGrain = 16;
 
 /// The share of what the blurred answer lacks that is added back: 0..1.
 inline float added_back(float enlargement) {
@@ -102,6 +103,15 @@ CUTOUT_SIMD void doubt_row(const float* __restrict above, const float* __restric
     }
     const float doubted = trust[i] * edge_between(least, most);
     trust[i] = unsure[i] != 0 ? doubted : trust[i];
+  }
+}
+
+/// Unsure cells go back to the answer as far as it is settled.
+CUTOUT_SIMD void return_row(const float* __restrict settled, const float* __restrict p,
+                            const std::uint8_t* __restrict unsure, int n, float* __restrict alpha) {
+  for (int i = 0; i < n; ++i) {
+    const float value = alpha[i] + settled[i] * (p[i] - alpha[i]);
+    alpha[i] = unsure[i] != 0 ? value : alpha[i];
   }
 }
 
@@ -399,6 +409,18 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
       }
     });
   }
+  if (guide.settled != nullptr) {
+    pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const Tile& tile = tiles[i];
+        for (int y = tile.top; y < tile.bottom; ++y) {
+          const std::size_t cell = guide.at(tile.left, y);
+          return_row(guide.settled + cell, start.get() + cell, matte.unsure.get() + cell,
+                     tile.right - tile.left, matte.alpha.get() + cell);
+        }
+      }
+    });
+  }
   pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) doubt_tile(guide, tiles[i], matte);
   });
@@ -513,6 +535,10 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, fl
         matte.trust[cell] = trust(wx, wy);
       }
     }
+  }
+  for (std::size_t cell = 0; guide.settled != nullptr && cell < guide.cells(); ++cell) {
+    if (matte.unsure[cell] == 0) continue;
+    matte.alpha[cell] += guide.settled[cell] * (start[cell] - matte.alpha[cell]);
   }
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {

@@ -30,9 +30,11 @@ struct SharpMatte {
 /// the colours' there is noise, which this would double (docs/decisions/0159). `enlargement` is the
 /// picture's width over the guide's, the geometric mean of both directions.
 ///
-/// Last, trust falls to 0 where the sharper alpha stays below 0.1, or above 0.9, in all of 3 x 3
-/// cells: there is no edge there, so what the colours say is the background's own pattern (joints
-/// of a wall) or the subject's.
+/// A cell whose answer is what its colour says already goes back to it by that much
+/// (guide.settled): the local colours it is sharpened by may be of such cells only. Last, trust
+/// falls to 0 where the sharper alpha stays below 0.1, or above 0.9, in all of 3 x 3 cells: there
+/// is no edge there, so what the colours say is the background's own pattern (joints of a wall) or
+/// the subject's.
 ///
 /// `p` holds guide.width * guide.height values; clamped to 0..1, NaN counts as 0.
 ///

@@ -12,10 +12,11 @@ namespace cutout {
 
 namespace {
 
-MatteSummary refine(ImageView picture, const Guide& guide, std::span<const float> alpha,
+MatteSummary refine(ImageView picture, Guide guide, std::span<const float> alpha,
                     const MattePlan& plan, ThreadPool& pool) {
-  const auto corrected = correct_alpha(guide, alpha, pool);
-  return refine_matte(picture, guide, {corrected.get(), guide.cells()}, plan.roi, plan.hidden,
+  const CorrectedAlpha corrected = correct_alpha(guide, alpha, pool);
+  guide.settled = corrected.settled.get();
+  return refine_matte(picture, guide, {corrected.alpha.get(), guide.cells()}, plan.roi, plan.hidden,
                       pool);
 }
 

@@ -32,7 +32,7 @@ struct NetworkAnswer {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | picture   | as refine_matte and apply_matte                                                        |
-/// | scratch   | 20 bytes a value of alpha, 16 more for a guide that has to be made, besides theirs     |
+/// | scratch   | 24 bytes a value of alpha, 16 more for a guide that has to be made, besides theirs     |
 /// | threads   | same bytes and summary for any number of threads                                       |
 MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const MattePlan& plan,
                          ThreadPool& pool);

@@ -139,8 +139,11 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.cells();
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
-      const auto corrected = correct_alpha(guide, floats, pool);
-      refine_matte(view, guide, {corrected.get(), guide.cells()}, roi, HiddenColour::kClear, pool);
+      const CorrectedAlpha corrected = correct_alpha(guide, floats, pool);
+      guide.settled = corrected.settled.get();
+      refine_matte(view, guide, {corrected.alpha.get(), guide.cells()}, roi, HiddenColour::kClear,
+                   pool);
+      guide.settled = nullptr;
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

@@ -50,6 +50,8 @@ export interface Guide {
   readonly offset: number;
   /** 0: as the alpha itself says. */
   readonly blur: number;
+  /** A cell each: how far its answer is what its colour says already. */
+  readonly settled?: Float32Array;
 }
 
 /** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,refine,compose}.cc open them. */
@@ -116,7 +118,11 @@ export interface KernelAddon {
     refine: 'on' | 'off',
     threads: number,
   ): MatteSummary;
-  correctAlpha(guide: Guide, p: Float32Array, threads: number): Float32Array;
+  correctAlpha(
+    guide: Guide,
+    p: Float32Array,
+    threads: number,
+  ): { readonly alpha: Float32Array; readonly settled: Float32Array };
   sharpenMatte(
     guide: Guide,
     p: Float32Array,

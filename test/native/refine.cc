@@ -14,7 +14,7 @@ namespace cutout::test {
 
 namespace {
 
-/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur }.
+/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur, settled? }.
 Guide to_guide(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   const auto number = [&](const char* name) { return object.Get(name).ToNumber(); };
@@ -29,6 +29,13 @@ Guide to_guide(const Napi::Value& value) {
   guide.scale.fill(number("scale").FloatValue());
   guide.offset.fill(number("offset").FloatValue());
   guide.blur = number("blur").FloatValue();
+  if (object.Get("settled").IsTypedArray()) {
+    const auto settled = to_floats(object.Get("settled"));
+    if (settled.size() != guide.cells()) {
+      throw Napi::RangeError::New(value.Env(), "guide does not fit its settled cells");
+    }
+    guide.settled = settled.data();
+  }
   return guide;
 }
 
@@ -66,7 +73,9 @@ Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
     spec.mean[c] = guide.offset[c] * 255;
     spec.std[c] = guide.scale[c] * 255;
   }
-  MattePlan plan{image.width, image.height};
+  MattePlan plan;
+  plan.width = image.width;
+  plan.height = image.height;
   plan.roi = {0, 0, image.width, image.height};
   plan.refinement = info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
   ThreadPool pool(info[4].ToNumber().Int32Value());
@@ -75,14 +84,21 @@ Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
   return from_summary(info.Env(), write_edges(image, answer, plan, pool));
 }
 
-/// correctAlpha(guide, p, threads): the corrected answer.
+/// correctAlpha(guide, p, threads): { alpha, settled }.
 Napi::Value correct_alpha_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
   const int threads = info[2].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  const auto alpha = threads < 0 ? correct_alpha_scalar(guide, p) : correct_alpha(guide, p, pool);
-  return from_floats(info.Env(), {alpha.get(), alpha.get() + guide.cells()});
+  const CorrectedAlpha corrected =
+      threads < 0 ? correct_alpha_scalar(guide, p) : correct_alpha(guide, p, pool);
+  auto result = Napi::Object::New(info.Env());
+  const auto set = [&](const char* name, const float* plane) {
+    result.Set(name, from_floats(info.Env(), {plane, plane + guide.cells()}));
+  };
+  set("alpha", corrected.alpha.get());
+  set("settled", corrected.settled.get());
+  return result;
 }
 
 /// sharpenMatte(guide, p, enlargement, threads): { alpha, trust, unsure }.

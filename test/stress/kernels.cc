@@ -169,9 +169,13 @@ void check_refinement(ThreadPool& pool, int round) {
   guide.width = width;
   guide.height = height;
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * cells;
-  const auto corrected = correct_alpha(guide, p, pool);
-  expect(std::equal(corrected.get(), corrected.get() + cells, correct_alpha_scalar(guide, p).get()),
+  const CorrectedAlpha corrected = correct_alpha(guide, p, pool);
+  const CorrectedAlpha by_cell = correct_alpha_scalar(guide, p);
+  expect(std::equal(corrected.alpha.get(), corrected.alpha.get() + cells, by_cell.alpha.get()) &&
+             std::equal(corrected.settled.get(), corrected.settled.get() + cells,
+                        by_cell.settled.get()),
          "correction", round);
+  if (pick(0, 1) == 0) guide.settled = corrected.settled.get();
   const Box roi = box_in(picture.width, picture.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);
