@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { copyFile, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -43,12 +42,27 @@ async function isStale(file: string, content: string): Promise<boolean> {
   return !exists(owner.pid) || (await startOf(owner.pid)) !== owner.started;
 }
 
-/** Takes the lock of a dead owner away. Two processes may try at once: only what was seen is removed. */
-async function removeStale(file: string, seen: string): Promise<void> {
-  const aside = path.join(path.dirname(file), `${UNFINISHED}lock.${randomUUID()}`);
-  await rename(file, aside);
-  if ((await readFile(aside, 'utf8')) !== seen) await copyFile(aside, file, constants.COPYFILE_EXCL);
-  await rm(aside);
+/**
+ * Takes the lock of a dead owner away; false if another process is at it. Removing takes a mark of that very lock:
+ * while one process has it and the lock is as it was seen, nobody else removes it or puts another in its place.
+ */
+async function removeStale(file: string, seen: string): Promise<boolean> {
+  const name = createHash('sha256').update(seen).digest('hex').slice(0, 16);
+  const mark = path.join(path.dirname(file), `${UNFINISHED}lock.${name}`);
+  try {
+    await writeFile(mark, '', { flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const { mtimeMs } = await stat(mark);
+    if (Date.now() - mtimeMs > SILENT_MS) await rm(mark, { force: true });
+    return false;
+  }
+  try {
+    if ((await readFile(file, 'utf8')) === seen) await rm(file);
+  } finally {
+    await rm(mark, { force: true });
+  }
+  return true;
 }
 
 const absent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
@@ -74,10 +88,7 @@ export async function withLock<T>(
     }
     try {
       const content = await readFile(file, 'utf8');
-      if (await isStale(file, content)) {
-        await removeStale(file, content);
-        continue;
-      }
+      if ((await isStale(file, content)) && (await removeStale(file, content))) continue;
     } catch (error) {
       if (absent(error)) continue; // released or taken over in the meantime
       throw error;
