@@ -198,9 +198,9 @@ CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const int* __r
         const F32x8 b = __builtin_shuffle(loaded, at + 1);
         *reinterpret_cast<F32x8*>(to) = a + share * (b - a);
       }
-    } else {
+    } else {  // columns behind the n-th may belong to cells that are not in the row
       for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
-        for (int j = 0; j < kLanes; ++j) {
+        for (int j = 0; j < kLanes && i + j < n; ++j) {
           const int at = first[i + j] - first[i];
           to[j] = blend(from[at], from[at + 1], t[i + j]);
         }
@@ -233,7 +233,7 @@ CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restric
       const F32x8 high = b < c ? c : b;
       *reinterpret_cast<F32x8*>(out + i) = value < low ? low : (value > high ? high : value);
     } else {
-      for (int j = i; j < i + kLanes; ++j) {
+      for (int j = i; j < i + kLanes && j < n; ++j) {
         const float* at = from + (first[j] - first[i]);
         out[j] = between(at[0], at[1], at[2], at[3], wa[j], wb[j], wc[j], wd[j]);
       }
