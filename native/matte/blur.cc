@@ -10,6 +10,7 @@
 #include <numbers>
 #include <vector>
 
+#include "matte/grid.h"
 #include "matte/upsample.h"
 
 namespace cutout {
@@ -21,8 +22,6 @@ constexpr int kFineness = 1024;        // steps of slope, of 1 a cell
 constexpr int kSlopes = 725;           // the steepest possible is the root of a half
 constexpr std::size_t kShare = 1000;   // one of so many soft cells is steeper
 constexpr std::size_t kFewest = 8;
-
-inline float clamp01(float v) { return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F; }  // NaN: 0
 
 /// Slope at a cell that is not at the border, 0 .. kSlopes - 1; -1 where the network is sure.
 inline int slope_at(const float* p, std::ptrdiff_t width) {

@@ -23,8 +23,6 @@ struct Pull {
   float over;           // 1 / determinant
 };
 
-CUTOUT_INLINE float clamp01(float v) { return v < 0.0F ? 0.0F : (v > 1.0F ? 1.0F : v); }
-
 CUTOUT_INLINE float weight_between(float a, float b) {
   const float d = a - b;
   return kSmooth + (d < 0.0F ? -d : d);
@@ -91,6 +89,11 @@ CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict 
       }
     }
   }
+}
+
+/// First guess of a layer's colour at a cell of the guide itself.
+CUTOUT_INLINE float first_guess(float colour, float weight, float coarse) {
+  return colour * weight + (1.0F - weight) * coarse;
 }
 
 CUTOUT_SIMD void scale_row(float* __restrict row, float scale, float offset, int n) {

@@ -9,6 +9,7 @@
 #include "core/simd.h"
 #include "matte/pyramid.h"
 #include "matte/tiles.h"
+#include "matte/upsample.h"
 
 namespace cutout {
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr std::size_t kRowGrain = 32;
 constexpr std::size_t kTileGrain = 4;
-constexpr float kForeground = 0.98F;
-constexpr float kBackground = 0.02F;
 constexpr int kForeReach = 3;  // cells
 constexpr int kBackReach = 2;
 constexpr float kUnknown = 0.5F;
@@ -28,14 +27,9 @@ constexpr float kBeside = 2e-3F;  // squared distance from their line, likewise
 constexpr std::uint8_t kFore = 1;
 constexpr std::uint8_t kBack = 2;
 
-CUTOUT_INLINE float clamp01(float v) {
-  const float above = v > 0.0F ? v : 0.0F;  // NaN: 0
-  return above < 1.0F ? above : 1.0F;
-}
-
 CUTOUT_INLINE std::uint8_t side_of(float p) {
-  return static_cast<std::uint8_t>(static_cast<int>(p > kForeground) * kFore +
-                                   static_cast<int>(p < kBackground) * kBack);
+  return static_cast<std::uint8_t>(static_cast<int>(p > kSureForeground) * kFore +
+                                   static_cast<int>(p < kSureBackground) * kBack);
 }
 
 CUTOUT_INLINE float sure_of(std::uint8_t sides) {

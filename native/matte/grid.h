@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/simd.h"
+
 namespace cutout {
 
 /// A borrowed picture at the size of the network's answer: what the matte is measured against.
@@ -33,6 +35,12 @@ struct Guide {
     return planes[channel][cell] * scale[channel] + offset[channel];
   }
 };
+
+/// NaN: 0.
+CUTOUT_INLINE float clamp01(float v) {
+  const float above = v > 0.0F ? v : 0.0F;
+  return above < 1.0F ? above : 1.0F;
+}
 
 /// Columns first .. first + n - 1 of a row of `width` cells, the border repeated.
 inline void copy_cells(const float* row, int width, int first, int n, float* out) {

@@ -103,11 +103,6 @@ class Widened {
   std::array<Row, 2> rows_;  // the two of a finer row are neighbours
 };
 
-/// First guess of a layer's colour at a cell of the guide itself.
-CUTOUT_INLINE float first_guess(float colour, float weight, float coarse) {
-  return colour * weight + (1.0F - weight) * coarse;
-}
-
 /// Colours of foreground and background at every cell of the level above the guide, from the
 /// nearest cells whose alpha tells of them: a pyramid of weighted means, every level half the size,
 /// a level's weights at most 1. Weights are v^8, v how far alpha (for the background 1 - alpha)

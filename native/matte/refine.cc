@@ -71,11 +71,6 @@ struct Axis {
 
 CUTOUT_INLINE float blend(float a, float b, float t) { return a + t * (b - a); }
 
-CUTOUT_INLINE float clamp01(float v) {
-  const float above = v > 0.0F ? v : 0.0F;
-  return above < 1.0F ? above : 1.0F;
-}
-
 /// alpha^2 + (1 - alpha)^2.
 CUTOUT_INLINE float squares(float alpha) {
   const float rest = 1.0F - alpha;

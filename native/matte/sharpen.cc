@@ -136,10 +136,6 @@ void doubt_tile(const Guide& grid, const Tile& tile, SharpMatte& matte) {
   }
 }
 
-CUTOUT_INLINE float clamp01(float v) {  // NaN: 0
-  return v > 0.0F ? (v < 1.0F ? v : 1.0F) : 0.0F;
-}
-
 /// 1 unless the cell and its eight neighbours are all surely background or all surely foreground.
 inline bool is_unsure(std::span<const float> p, int width, int height, int x, int y) {
   bool background = true;
