@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readFile, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { ModelError } from './error.ts';
 import { place, writeAtomically } from './files.ts';
@@ -73,9 +73,10 @@ async function append(
   const either = signal ? AbortSignal.any([signal, idle.signal]) : idle.signal;
   const delivery = await openSource(resume, either);
   let bytes = delivery.offset;
-  const hash = await hashOf(files.part, bytes);
-  const handle = await open(files.part, bytes > 0 ? 'a' : 'w');
+  let handle: FileHandle | undefined;
   try {
+    const hash = await hashOf(files.part, bytes);
+    handle = await open(files.part, bytes > 0 ? 'a' : 'w');
     await writeAtomically(files.partRecord, [
       Buffer.from(JSON.stringify({ sha256: manifest.file.sha256, validator: delivery.validator })),
     ]);
@@ -91,10 +92,12 @@ async function append(
       bytes += chunk.length;
       onBytes(bytes);
     }
+    return bytes === manifest.file.bytes ? hash.digest('hex') : undefined;
   } finally {
-    await handle.close();
+    // What the source still holds open when the disk fails is let go.
+    idle.abort();
+    await handle?.close();
   }
-  return bytes === manifest.file.bytes ? hash.digest('hex') : undefined;
 }
 
 /**

@@ -3,9 +3,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test, { type ExecutionContext } from 'ava';
 import { pullNetwork } from '../../src/models/pull.ts';
-import type { Fetch } from '../../src/models/source/https.ts';
+import { type Fetch, httpsSource } from '../../src/models/source/https.ts';
 import { published, READY, sha256, tinyManifest, type Workplace, workplace } from '../fixtures/networks.ts';
 
 const ADDRESS = 'https://models.test/tiny.onnx';
@@ -136,6 +138,21 @@ test('a pull that failed is continued by the next one', async (t) => {
   await pullNetwork(entry, place.options({ fetch }));
   t.deepEqual(ranges, ['', 'bytes=700-', 'bytes=700-']);
   await isReady(t, place);
+});
+
+test('a body is not lost while nobody reads it', async (t) => {
+  const { fetch } = await serve(t, sendFile(published));
+  const open = httpsSource(ADDRESS, published.length, fetch);
+  const { bytes } = await open({ offset: 0 }, new AbortController().signal);
+  setFlagsFromString('--expose_gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let round = 0; round < 20; round++) {
+    collect();
+    await sleep(5);
+  }
+  const received: Uint8Array[] = [];
+  for await (const chunk of bytes) received.push(chunk);
+  t.deepEqual(Buffer.concat(received), Buffer.from(published));
 });
 
 test('a file that changed since is fetched from its beginning', async (t) => {

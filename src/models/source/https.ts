@@ -65,7 +65,9 @@ export function httpsSource(address: string, expectedBytes: number, fetch: Fetch
     const found = validatorOf(response);
     return {
       offset: response.status === 206 ? offset : 0,
-      bytes: response.body,
+      // Taking the iterator locks the body. One that nobody holds is cancelled, and ends without an error, once its
+      // Response is collected as garbage, which can happen before the first byte is asked for.
+      bytes: response.body.values(),
       ...(found !== undefined && { validator: found }),
     };
   };
