@@ -230,6 +230,10 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   spec.output = choice<NetworkOutput>(
       from, "output",
       {{"probability", NetworkOutput::kProbability}, {"logit", NetworkOutput::kLogit}});
+  if (!from.Get("taughtOn").IsUndefined()) {
+    spec.taught_on = choice<TaughtOn>(
+        from, "taughtOn", {{"masks", TaughtOn::kMasks}, {"mattes", TaughtOn::kMattes}});
+  }
   return spec;
 }
 

@@ -13,7 +13,10 @@ namespace cutout {
 namespace {
 
 MatteSummary refine(ImageView picture, Guide guide, std::span<const float> alpha,
-                    const MattePlan& plan, ThreadPool& pool) {
+                    TaughtOn taught_on, const MattePlan& plan, ThreadPool& pool) {
+  if (taught_on == TaughtOn::kMattes) {
+    return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);
+  }
   const CorrectedAlpha corrected = correct_alpha(guide, alpha, pool);
   guide.settled = corrected.settled.get();
   return refine_matte(picture, guide, {corrected.alpha.get(), guide.cells()}, plan.roi, plan.hidden,
@@ -39,7 +42,7 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
       guide.scale[c] = spec.std[c] / 255.0F;
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
-    return refine(picture, guide, answer.alpha, plan, pool);
+    return refine(picture, guide, answer.alpha, answer.taught_on, plan, pool);
   }
   std::vector<float> planes(3 * guide.cells());
   fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
@@ -47,7 +50,7 @@ MatteSummary write_edges(ImageView picture, const NetworkAnswer& answer, const M
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
   std::vector<float> alpha(guide.cells());
   resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, alpha, pool);
-  return refine(picture, guide, alpha, plan, pool);
+  return refine(picture, guide, alpha, answer.taught_on, plan, pool);
 }
 
 }  // namespace cutout

@@ -18,11 +18,12 @@ struct NetworkAnswer {
   std::span<const float> alpha;  // 0..1
   int width = 0;                 // of alpha
   int height = 0;
+  TaughtOn taught_on = TaughtOn::kMasks;
 };
 
 /// Writes the network's alpha into the picture, which has the plan's size: with the picture as
-/// guide, first for what the network draws too solid (matte/correct.h), then for what is finer than
-/// its cells (matte/refine.h); or upsampled as it is (matte/apply.h) where the plan wants no
+/// guide, first for what a network taught on masks draws too solid (matte/correct.h), then for what
+/// is finer than its cells (matte/refine.h); or upsampled as it is (matte/apply.h) where the plan wants no
 /// refinement.
 ///
 /// The guide is the network's own input. Where alpha has another size than that, or the picture

@@ -133,7 +133,7 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   }
 
   const NetworkAnswer answer{values_of(network, slot, input), input, alpha.values, alpha.width,
-                             alpha.height};
+                             alpha.height, loaded.spec.taught_on};
   result.summary = write_edges(reduced, answer, plan, pool);
   result.width = plan.width;
   result.height = plan.height;

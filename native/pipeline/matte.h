@@ -21,6 +21,9 @@ namespace cutout {
 /// What output 0 holds.
 enum class NetworkOutput { kProbability, kLogit };
 
+/// What a network learnt from: masks are 0 or 1 everywhere, alpha mattes are not.
+enum class TaughtOn { kMasks, kMattes };
+
 /// Fields as in src/engine/types.ts.
 struct NetworkSpec {
   std::string name;
@@ -28,6 +31,7 @@ struct NetworkSpec {
   std::string save_to;  // empty: nowhere
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
+  TaughtOn taught_on = TaughtOn::kMasks;
 };
 
 struct LoadedNetwork {

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller bugs (wrong type, wrong length) throw synchronously
  * as TypeError or RangeError; everything else rejects with an Error that has one of `EngineCode` as `code`.
  */
-export const ABI = 4;
+export const ABI = 5;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -78,6 +78,8 @@ export interface NetworkSpec {
   readonly std: readonly [number, number, number];
   /** Output 0: a probability in 0..1, or a logit that still needs the sigmoid. */
   readonly output: 'probability' | 'logit';
+  /** masks (default): what it draws too solid is corrected before refinement; mattes: its alpha is believed. */
+  readonly taughtOn?: 'masks' | 'mattes';
 }
 
 export interface NetworkInfo {

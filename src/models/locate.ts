@@ -25,9 +25,9 @@ export function precisionFor(manifest: Manifest, device: Provider): Precision {
   return device === 'cpu' ? 'fp32' : manifest.file.precision;
 }
 
-export const specOf = ({ input, output }: Manifest, name: string, path: string): NetworkSpec => {
+export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path: string): NetworkSpec => {
   const { width, height, mean, std } = input;
-  return { name, path, width, height, mean, std, output };
+  return { name, path, width, height, mean, std, output, taughtOn };
 };
 
 /** A network of the catalogue that can be used for this. Rejects with ModelError. */

@@ -82,6 +82,11 @@ export const manifestSchema = z.strictObject({
   }),
   /** What output 0 holds, [N,1,H,W]. */
   output: z.enum(['probability', 'logit']),
+  /**
+   * What it was taught: masks, which are 0 or 1 everywhere and make it draw hair and edges too solid, so its answer is
+   * corrected before refinement (native/matte/correct.h); or alpha mattes, whose softness is believed.
+   */
+  taughtOn: z.enum(['masks', 'mattes']).default('masks'),
   /** Tensor kept as output 1: the deepest map of the encoder. */
   features: z.string().min(1).optional(),
   /** Table of 8-bit scales beside the manifest (quantise/table.ts): the network can be made of 8-bit integers. */

@@ -4,7 +4,13 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { ComposePlan, EngineOptions, NativeEngine, NativeModule } from '../../src/engine/types.ts';
+import type {
+  ComposePlan,
+  EngineOptions,
+  NativeEngine,
+  NativeModule,
+  NetworkSpec,
+} from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engine_setup.ts';
 
@@ -171,6 +177,31 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     for (const other of others) {
       t.true(other.every((value, i) => Math.abs(value - (first?.[i] ?? 0)) <= 1));
     }
+  });
+
+  test('matte: what a network taught on masks draws too solid is corrected, one taught on mattes is believed', async (t) => {
+    const engine = start(t);
+    // A gray strip, 30 % of white over black, two of the network's columns wide: the network gives it 0.9.
+    const strip = () => {
+      const picture = halves(64, 64);
+      for (let i = 0; i < 64 * 64; i++) {
+        if (i % 64 === 32 || i % 64 === 33) picture.data.fill(77, i * 4, i * 4 + 3);
+      }
+      return picture;
+    };
+    const alphas = async (taughtOn: NetworkSpec['taughtOn'], id: number) => {
+      const spec = networks.spec(name(), { gain: 12, bias: 6.95 }, taughtOn && { taughtOn });
+      await engine.load(spec);
+      const picture = strip();
+      await engine.matte(id, picture, planFor(spec.name, picture));
+      return [32, 33].map((x) => picture.data[(30 * 64 + x) * 4 + 3] ?? -1);
+    };
+    const masks = await alphas('masks', 1);
+    const mattes = await alphas('mattes', 2);
+    t.deepEqual(await alphas(undefined, 3), masks);
+    for (const alpha of masks) t.true(Math.abs(alpha - 77) < 25, `masks: ${masks}`);
+    for (const [i, alpha] of mattes.entries())
+      t.true(alpha > (masks[i] ?? 255) + 25, `mattes: ${mattes}, masks: ${masks}`);
   });
 
   test('matte: a middling probability becomes a middling alpha, times the alpha that was there', async (t) => {

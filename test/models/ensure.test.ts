@@ -32,6 +32,7 @@ test('a sound network is described to the engine without being touched', async (
     mean: [128, 128, 128],
     std: [256, 256, 256],
     output: 'probability',
+    taughtOn: 'masks',
   });
   t.deepEqual(place.recorder.steps, []);
 });
