@@ -231,8 +231,8 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
       from, "output",
       {{"probability", NetworkOutput::kProbability}, {"logit", NetworkOutput::kLogit}});
   if (!from.Get("taughtOn").IsUndefined()) {
-    spec.taught_on = choice<TaughtOn>(
-        from, "taughtOn", {{"masks", TaughtOn::kMasks}, {"mattes", TaughtOn::kMattes}});
+    spec.taught_on = choice<TaughtOn>(from, "taughtOn",
+                                      {{"masks", TaughtOn::kMasks}, {"mattes", TaughtOn::kMattes}});
   }
   return spec;
 }

@@ -21,7 +21,7 @@ struct Guide {
   // Standard deviation of the network's own blur, in cells; 0: as its answer says (blur.h).
   float blur = 0;
   // A cell each, 0..1: how far its answer is what its own colour says already (correct.h); null:
-  // none.
+  // the answer has not been corrected.
   const float* settled = nullptr;
 
   [[nodiscard]] std::size_t cells() const {

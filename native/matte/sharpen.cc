@@ -32,7 +32,8 @@ constexpr std::size_t kRowGrain = 32;  // rows of cells
 constexpr std::size_t kTileGrain = 16;
 
 /// The share of what the blurred answer lacks that is added back: 0..1.
-inline float added_back(float enlargement) {
+inline float added_back(const Guide& guide, float enlargement) {
+  if (guide.settled != nullptr) return 0.0F;
   const float share = (enlargement - 1.0F) / (kWhole - 1.0F);
   return share > 0.0F ? (share < 1.0F ? share : 1.0F) : 0.0F;
 }
@@ -393,7 +394,7 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
   for (Tile& tile : tiles) tile = marked_part(tile, matte.unsure.get(), guide.width);
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
-  const float back = added_back(enlargement);
+  const float back = added_back(guide, enlargement);
   for (int round = 0; round < kRounds; ++round) {
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.get());
@@ -496,7 +497,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, fl
   const std::vector<float> start(matte.alpha.get(), matte.alpha.get() + guide.cells());
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
-  const float back = added_back(enlargement);
+  const float back = added_back(guide, enlargement);
   Wide network(guide, start);
   Wide network_error = error_scalar(guide, network, network, weights);
   for (int round = 0; round < kRounds; ++round) {

@@ -28,7 +28,9 @@ struct SharpMatte {
 /// where the picture is no larger than the answer, all from 4 times as wide on. A picture at the
 /// answer's own size has no detail for it to restore, and what a real network's answer holds beyond
 /// the colours' there is noise, which this would double (docs/decisions/0159). `enlargement` is the
-/// picture's width over the guide's, the geometric mean of both directions.
+/// picture's width over the guide's, the geometric mean of both directions. Nothing at any size
+/// where the answer had to be corrected (guide.settled): it is no blurred truth that could lack
+/// something (docs/decisions/0178).
 ///
 /// A cell whose answer is what its colour says already goes back to it by that much
 /// (guide.settled): the local colours it is sharpened by may be of such cells only. Last, trust

@@ -23,8 +23,8 @@ struct NetworkAnswer {
 
 /// Writes the network's alpha into the picture, which has the plan's size: with the picture as
 /// guide, first for what a network taught on masks draws too solid (matte/correct.h), then for what
-/// is finer than its cells (matte/refine.h); or upsampled as it is (matte/apply.h) where the plan wants no
-/// refinement.
+/// is finer than its cells (matte/refine.h); or upsampled as it is (matte/apply.h) where the plan
+/// wants no refinement.
 ///
 /// The guide is the network's own input. Where alpha has another size than that, or the picture
 /// fewer pixels than alpha has values, alpha is averaged to the picture's size and the guide made

@@ -132,8 +132,12 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
 
-  const NetworkAnswer answer{values_of(network, slot, input), input, alpha.values, alpha.width,
-                             alpha.height, loaded.spec.taught_on};
+  const NetworkAnswer answer{values_of(network, slot, input),
+                             input,
+                             alpha.values,
+                             alpha.width,
+                             alpha.height,
+                             loaded.spec.taught_on};
   result.summary = write_edges(reduced, answer, plan, pool);
   result.width = plan.width;
   result.height = plan.height;
