@@ -1,39 +1,22 @@
 // The engine alone in a process: node engine_memory.js NETWORK THREADS RUNS. Opens it, runs RUNS pictures of 1 MP and
 // prints one JSON line: MB resident before the engine, after the runs, and at most, and the median of the runs.
 import { readFileSync } from 'node:fs';
-import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
-import { createEngine } from '../../src/engine/engine.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { loadIsnet, openEngine } from './engine.ts';
 import { median } from './stats.ts';
 
 const [network = '', threads, runs] = process.argv.slice(2);
 const megabytes = (field: string) =>
   (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024) /
   1e6;
-const native = loadAddon();
+loadAddon();
 const size = { width: 1200, height: 833 };
 const data = new Uint8Array(size.width * size.height * 4);
 for (let i = 0; i < data.length; i++)
   data[i] = (i & 3) === 3 ? 255 : (Math.imul(i >> 2, 2654435761) >>> 24) & 127;
 const before = megabytes('VmRSS');
-const engine = createEngine(native, {
-  runtimePath: defaultRuntimePath(),
-  provider: 'cpu',
-  deviceId: 0,
-  workers: 1,
-  intraOpThreads: Number(threads),
-  pixelThreads: Number(threads),
-  queueLimit: 4,
-  idleReleaseMs: 0,
-});
-await engine.load({
-  name: 'isnet',
-  path: network,
-  width: 1024,
-  height: 1024,
-  mean: [128, 128, 128],
-  std: [256, 256, 256],
-  output: 'probability',
-});
+const engine = openEngine(Number(threads));
+await loadIsnet(engine, network);
 const times: number[] = [];
 for (let run = 0; run < Number(runs); run++) {
   const picture = Uint8Array.from(data);

@@ -1,11 +1,10 @@
 // Telling the type of a subject in a process of its own: node subject_run.js MODELS NETWORK THREADS ROUNDS
 // Prints one JSON line: milliseconds and processor milliseconds of every description of a picture of 1024 x 1024, and of
 // every matte of it without and with the type, in turn.
-import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
-import { createEngine } from '../../src/engine/engine.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
+import { loadIsnet, openEngine } from './engine.ts';
 
 const [modelsDir = '', network = '', threads, rounds] = process.argv.slice(2);
 const SIDE = 1024;
@@ -24,25 +23,13 @@ for (let at = 0; at < alpha.length; at++) {
   picture[at * 4 + 3] = 255;
 }
 
-const engine = createEngine(loadAddon(), {
-  runtimePath: defaultRuntimePath(),
-  provider: 'cpu',
-  deviceId: 0,
-  workers: 1,
-  intraOpThreads: Number(threads),
-  pixelThreads: Number(threads),
-  queueLimit: 1,
-  idleReleaseMs: 0,
-});
+const engine = openEngine(Number(threads));
 const observer = { notice: console.error, progress: () => {} };
 const detector = await ensureNetwork(SUBJECT_DETECTOR, {
   ...{ modelsDir, pull: false, device: 'cpu', role: 'detector', observer },
 });
 await engine.loadSubjectTypes({ detector, head: await readSubjectHead() });
-await engine.load({
-  ...{ name: 'isnet', path: network, ...size, output: 'probability' },
-  ...{ mean: [128, 128, 128], std: [256, 256, 256] },
-});
+await loadIsnet(engine, network);
 
 interface Times {
   readonly ms: number[];

@@ -1,30 +1,16 @@
 // One setting of the engine in a process of its own: node threads_run.js NETWORK WORKERS THREADS ROUNDS PARALLEL
 // Prints one JSON line.
 import { readFileSync } from 'node:fs';
-import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
-import { createEngine } from '../../src/engine/engine.ts';
+import { loadIsnet, openEngine } from './engine.ts';
 
 const [network = '', workers, threads, rounds, parallel] = process.argv.slice(2);
-const engine = createEngine(loadAddon(), {
-  runtimePath: defaultRuntimePath(),
-  provider: 'cpu',
-  deviceId: 0,
+const engine = openEngine(Number(threads), {
+  workers: Number(workers),
   pixelThreads: 1,
   queueLimit: Number(parallel),
-  idleReleaseMs: 0,
-  workers: Number(workers),
-  intraOpThreads: Number(threads),
 });
 const size = { width: 64, height: 64 };
-const { loadMs, warmUpMs } = await engine.load({
-  name: 'isnet',
-  path: network,
-  width: 1024,
-  height: 1024,
-  mean: [128, 128, 128],
-  std: [256, 256, 256],
-  output: 'probability',
-});
+const { loadMs, warmUpMs } = await loadIsnet(engine, network);
 const run = () =>
   engine.matte(
     { data: new Uint8Array(size.width * size.height * 4).fill(255), ...size },
