@@ -9,7 +9,7 @@
 namespace {
 
 /// Compared with ABI of src/engine/types.ts: raised with every change of that contract.
-constexpr int kAbi = 5;
+constexpr int kAbi = 6;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());

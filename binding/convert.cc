@@ -121,24 +121,31 @@ std::array<float, 3> triple(const Napi::Object& from, const char* name) {
   return result;
 }
 
-/// The numbers of a typed array, copied.
 template <typename T>
-std::vector<T> numbers(const Napi::Object& from, const char* name, napi_typedarray_type type,
-                       const char* expected) {
+Napi::TypedArrayOf<T> typed_array(const Napi::Object& from, const char* name,
+                                  napi_typedarray_type type, const char* expected) {
   const Napi::Value value = from.Get(name);
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) {
     wrong_type(value, expected, name);
   }
-  const auto array = value.As<Napi::TypedArrayOf<T>>();
+  return value.As<Napi::TypedArrayOf<T>>();
+}
+
+Napi::Float32Array float_array(const Napi::Object& from, const char* name) {
+  return typed_array<float>(from, name, napi_float32_array, "a Float32Array");
+}
+
+template <typename T>
+std::vector<T> copied(const Napi::TypedArrayOf<T>& array) {
   return {array.Data(), array.Data() + array.ElementLength()};
 }
 
 std::vector<float> floats(const Napi::Object& from, const char* name) {
-  return numbers<float>(from, name, napi_float32_array, "a Float32Array");
+  return copied(float_array(from, name));
 }
 
 std::vector<std::int8_t> bytes(const Napi::Object& from, const char* name) {
-  return numbers<std::int8_t>(from, name, napi_int8_array, "an Int8Array");
+  return copied(typed_array<std::int8_t>(from, name, napi_int8_array, "an Int8Array"));
 }
 
 HeadWeights to_head(const Napi::Object& from) {
@@ -306,12 +313,12 @@ DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels)
   call.job.pixels = pixels;
   call.job.matte.width = integer(matte, "width", 1, kMaxSide);
   call.job.matte.height = integer(matte, "height", 1, kMaxSide);
-  call.alpha = floats(matte, "data");
+  call.alpha = float_array(matte, "data");
   const double wanted = static_cast<double>(call.job.matte.width) * call.job.matte.height;
-  if (static_cast<double>(call.alpha.size()) != wanted) {
+  if (static_cast<double>(call.alpha.ElementLength()) != wanted) {
     wrong_value(matte.Get("data"), "width * height numbers", "data");
   }
-  call.job.matte.alpha = call.alpha;
+  call.job.matte.alpha = {call.alpha.Data(), call.alpha.ElementLength()};
   call.deadline = deadline(from);
   return call;
 }

@@ -35,8 +35,8 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 SubjectTypesSpec to_subject_types_spec(const Napi::Value& value);
 
 struct DescribeCall {
-  DescribeJob job;  // its matte is `alpha`
-  std::vector<float> alpha;
+  DescribeJob job;
+  Napi::Float32Array alpha;  // what job.matte borrows
   Engine::Deadline deadline;
 };
 DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels);

@@ -53,7 +53,8 @@ Completion::Pending EngineObject::begin(std::uint64_t id, const std::vector<Use>
     }
   };
   for (const Use& use : uses) {
-    const std::uint8_t* const first = use.data.Data();
+    const auto* const first =
+        static_cast<const std::uint8_t*>(use.data.ArrayBuffer().Data()) + use.data.ByteOffset();
     const Borrowed wanted{first, first + use.data.ByteLength(), use.written};
     for (const Borrowed& taken : borrowed) claim(wanted, taken, id);
     for (const auto& [job, all] : jobs_) {
@@ -100,17 +101,16 @@ Napi::Value EngineObject::unload(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
-  const auto call = std::make_shared<DescribeCall>(to_describe_call(info[2], pixels.view));
-  const auto pending = begin(id, {{pixels.data, /*written=*/false}});
-  // The callback holds the copy of the matte that the job looks at.
-  running_->engine().describe(id, call->job, call->deadline,
-                              [&completion = completion_, number = pending.number, call](
-                                  Status status, Description result) {
-                                completion.post(number, std::move(status),
-                                                [result = std::move(result)](Napi::Env env) {
-                                                  return from_description(env, result);
-                                                });
-                              });
+  const DescribeCall call = to_describe_call(info[2], pixels.view);
+  const auto pending =
+      begin(id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}});
+  running_->engine().describe(
+      id, call.job, call.deadline,
+      [&completion = completion_, number = pending.number](Status status, Description result) {
+        completion.post(number, std::move(status), [result = std::move(result)](Napi::Env env) {
+          return from_description(env, result);
+        });
+      });
   return pending.promise;
 }
 

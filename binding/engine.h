@@ -38,7 +38,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     bool written;
   };
   struct Use {
-    Napi::Uint8Array data;
+    Napi::TypedArray data;
     bool written;
   };
   /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another use:

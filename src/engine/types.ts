@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller bugs (wrong type, wrong length) throw synchronously
  * as TypeError or RangeError; everything else rejects with an Error that has one of `EngineCode` as `code`.
  */
-export const ABI = 5;
+export const ABI = 6;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -151,7 +151,7 @@ export interface MatteMap {
 }
 
 export interface DescribePlan {
-  /** Copied by the call. */
+  /** Borrowed until the promise settles, like the pixels. */
   readonly matte: MatteMap;
   readonly deadlineMs?: number;
 }
@@ -309,8 +309,8 @@ export interface NativeEngine {
    */
   unload(): Promise<void>;
   /**
-   * The type of a subject and the numbers it is told by, under a matte that is already known. Does not change
-   * `pixels`. Rejects with ENGINE_MODEL before loadSubjectTypes.
+   * The type of a subject and the numbers it is told by, under a matte that is already known. Changes neither
+   * `pixels` nor matte. Rejects with ENGINE_MODEL before loadSubjectTypes.
    */
   describe(id: number, pixels: Pixels, plan: DescribePlan): Promise<Description>;
   /**

@@ -175,6 +175,23 @@ test("a network input smaller than the detector's is not used: the picture is", 
   t.is(subject?.type, 'car');
 });
 
+test('a matte that a description looks at is lent: nothing else may write to it meanwhile', async (t) => {
+  const engine = start(t);
+  await engine.load(white);
+  await engine.loadSubjectTypes({ detector });
+  const matte = matteOf('left');
+  const within = { data: new Uint8Array(matte.data.buffer, 64 * 4, 64 * 8), width: 16, height: 8 };
+  const job = engine.describe(halves(64, 64), { matte });
+  await t.throwsAsync(engine.matte(within, planFor('white', within)), {
+    instanceOf: RangeError,
+    message: /belong to the job/,
+  });
+  // Another may read it.
+  const other = engine.describe(halves(64, 64), { matte });
+  t.deepEqual((await job).features, (await other).features);
+  await engine.matte(within, planFor('white', within));
+});
+
 test('what is not loaded or does not fit is ENGINE_MODEL, what is no head at all a TypeError', async (t) => {
   const engine = start(t);
   await engine.load(white);
