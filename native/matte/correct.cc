@@ -17,8 +17,11 @@ namespace {
 
 constexpr std::size_t kRowGrain = 32;
 constexpr std::size_t kTileGrain = 4;
+constexpr int kStrip = 128;  // columns
 constexpr int kForeReach = 3;  // cells
 constexpr int kBackReach = 2;
+constexpr int kInsideReach = 20;
+constexpr float kSubject = 0.5F;  // more than that is rather subject
 constexpr float kUnknown = 0.5F;
 constexpr float kApart = 0.1F;    // squared distance of F and B that is believed by half
 constexpr float kBeside = 2e-3F;  // squared distance from their line, likewise
@@ -83,15 +86,57 @@ CUTOUT_SIMD void and_row(const std::uint8_t* __restrict from, std::uint8_t mask,
   for (int i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(to[i] & (from[i] | mask));
 }
 
-CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict sides, int n,
+CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict sides,
+                                    const std::uint8_t* __restrict inside, int n,
                                     float* __restrict sure, std::uint8_t* __restrict open) {
   std::uint8_t any = 0;
   for (int i = 0; i < n; ++i) {
-    sure[i] = sure_of(sides[i]);
-    open[i] = static_cast<std::uint8_t>(sides[i] == 0);
+    const auto known = static_cast<std::uint8_t>(sides[i] | (inside[i] & kFore));
+    sure[i] = sure_of(known);
+    open[i] = static_cast<std::uint8_t>(known == 0);
     any = static_cast<std::uint8_t>(any | sides[i]);
   }
   return any;
+}
+
+/// How many values in a row, this one included, are rather subject: as many as are asked for at
+/// most.
+constexpr int kWholeRun = 2 * kInsideReach + 1;
+
+CUTOUT_INLINE std::uint8_t longer(std::uint8_t run, bool subject) {
+  return subject ? static_cast<std::uint8_t>(std::min<int>(run + 1, kWholeRun)) : std::uint8_t{0};
+}
+
+/// 1 where all within kInsideReach along the row are rather subject; what lies beyond the ends is.
+void inside_along(const float* alpha, int width, std::uint8_t* inside) {
+  std::uint8_t run = kInsideReach;
+  for (int x = 0; x < width + kInsideReach; ++x) {
+    run = longer(run, x >= width || alpha[x] > kSubject);
+    if (x >= kInsideReach) inside[x - kInsideReach] = static_cast<std::uint8_t>(run == kWholeRun);
+  }
+}
+
+CUTOUT_SIMD void lengthen_runs(const std::uint8_t* __restrict inside, int n,
+                               std::uint8_t* __restrict runs) {
+  for (int i = 0; i < n; ++i) runs[i] = longer(runs[i], inside[i] != 0);
+}
+
+CUTOUT_SIMD void whole_runs(const std::uint8_t* __restrict runs, int n,
+                            std::uint8_t* __restrict inside) {
+  for (int i = 0; i < n; ++i) inside[i] = static_cast<std::uint8_t>(runs[i] == kWholeRun);
+}
+
+/// The same down the columns `left` .. `right` - 1, in place: a row is written once it was read.
+void inside_down(const Guide& guide, int left, int right, std::uint8_t* inside) {
+  const int n = right - left;
+  std::vector<std::uint8_t> runs(static_cast<std::size_t>(n), kInsideReach);
+  const std::vector<std::uint8_t> beyond(static_cast<std::size_t>(n), 1);
+  for (int y = 0; y < guide.height + kInsideReach; ++y) {
+    lengthen_runs(y < guide.height ? inside + guide.at(left, y) : beyond.data(), n, runs.data());
+    if (y >= kInsideReach) {
+      whole_runs(runs.data(), n, inside + guide.at(left, y - kInsideReach));
+    }
+  }
 }
 
 CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
@@ -148,6 +193,7 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
   CorrectedAlpha result{std::make_unique_for_overwrite<float[]>(guide.cells()),
                         std::make_unique_for_overwrite<float[]>(guide.cells())};
   const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
+  const auto inside = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
   const auto height = static_cast<std::size_t>(guide.height);
   const int width = guide.width;
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -158,6 +204,13 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
       begin_row(p.data() + cell, width, result.alpha.get() + cell, sides.data());
       std::fill_n(result.settled.get() + cell, width, 0.0F);
       common_along(sides.data(), width, bordered, along.get() + cell);
+      inside_along(result.alpha.get() + cell, width, inside.get() + cell);
+    }
+  });
+  const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);
+  pool.parallel_for(strips, 1, [&](std::size_t begin, std::size_t end) {
+    for (auto i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
+      inside_down(guide, i * kStrip, std::min((i + 1) * kStrip, width), inside.get());
     }
   });
   const auto sure = std::make_unique_for_overwrite<float[]>(guide.cells());
@@ -173,7 +226,8 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
         and_row(along.get() + guide.at(0, j), near ? 0 : kBack, width, sides.data());
       }
       const std::size_t cell = guide.at(0, y);
-      found |= finish_row(sides.data(), width, sure.get() + cell, open.get() + cell);
+      found |= finish_row(sides.data(), inside.get() + cell, width, sure.get() + cell,
+                          open.get() + cell);
     }
   });
   if (found != (kFore | kBack)) return result;
@@ -193,10 +247,10 @@ CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p
                         std::make_unique<float[]>(guide.cells())};
   float* alpha = result.alpha.get();
   for (std::size_t i = 0; i < guide.cells(); ++i) alpha[i] = clamp01(p[i]);
-  const auto only = [&](int x, int y, int reach, std::uint8_t side) {
+  const auto all = [&](int x, int y, int reach, auto holds) {
     for (int j = std::max(y - reach, 0); j <= std::min(y + reach, guide.height - 1); ++j) {
       for (int i = std::max(x - reach, 0); i <= std::min(x + reach, guide.width - 1); ++i) {
-        if ((side_of(alpha[guide.at(i, j)]) & side) == 0) return false;
+        if (!holds(p[guide.at(i, j)])) return false;
       }
     }
     return true;
@@ -206,10 +260,11 @@ CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p
   bool back = false;
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
-      const bool inside = only(x, y, kForeReach, kFore);
-      const bool outside = only(x, y, kBackReach, kBack);
-      sure[guide.at(x, y)] = inside ? 1.0F : (outside ? 0.0F : kUnknown);
-      fore = fore || inside;
+      const bool solid = all(x, y, kForeReach, [](float v) { return v > kSureForeground; });
+      const bool inside = all(x, y, kInsideReach, [](float v) { return v > kSubject; });
+      const bool outside = all(x, y, kBackReach, [](float v) { return !(v >= kSureBackground); });
+      sure[guide.at(x, y)] = solid || inside ? 1.0F : (outside ? 0.0F : kUnknown);
+      fore = fore || solid;
       back = back || outside;
     }
   }

@@ -19,7 +19,9 @@ struct CorrectedAlpha {
 /// (docs/decisions/0179).
 ///
 /// Sure are cells that have only p > 0.98 within 3 cells (foreground), or only p < 0.02 within 2
-/// (background); F and B are the colours of the nearest ones (pyramid.h). All other cells:
+/// (background). Cells that have only p > 0.5 within 20 are the inside of something the network
+/// half believes (docs/decisions/0187): foreground too, if there is any. F and B are the colours of
+/// the nearest ones (pyramid.h). All other cells:
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
 ///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
 /// so what F and B cannot mix (e), or can hardly be told apart by, stays as the network has it.
@@ -28,7 +30,7 @@ struct CorrectedAlpha {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | 17 bytes a cell besides the result                                                     |
+/// | scratch   | 18 bytes a cell besides the result                                                     |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, ThreadPool& pool);

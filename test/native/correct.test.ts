@@ -90,6 +90,23 @@ test('where body and background have like colours the network is believed', (t) 
   t.true(error(kernels.correctAlpha(guide, p, 2).alpha, solid) < 0.02);
 });
 
+test('a wide part of the body that is half believed and darker than the rest is not thinned', (t) => {
+  const fur: Colour = [0.22, 0.16, 0.12];
+  const dusk: Colour = [0.08, 0.08, 0.1];
+  const body: Map = (x, y) => (y < 8 ? 0 : x < 30 ? 1 : 0.85);
+  const { guide, p } = cells(body, (x, y) => (y < 8 ? dusk : x < 30 ? PALE : fur));
+  const { alpha, settled } = kernels.correctAlpha(guide, p, 2);
+  for (let y = 12; y < height; y++) {
+    for (let x = 50; x < width; x++) {
+      const value = alpha[y * width + x] ?? 0;
+      if (value < 0.7) return t.fail(`${value} at ${x}, ${y}`);
+      // 20 cells from where the network says no it is left alone.
+      if (y >= 28) t.true(value === p[y * width + x] && settled[y * width + x] === 0, `${x}, ${y}`);
+    }
+  }
+  return undefined;
+});
+
 test('cells well inside and well outside stay, and an answer without either stays whole', (t) => {
   const next = random(7);
   const { guide, p } = cells(solid, () => [next(), next(), next()]);
