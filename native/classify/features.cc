@@ -27,16 +27,23 @@ std::size_t feature_count(const DetectorShape& shape) {
 void join_features(const DetectorShape& shape, std::span<const float> heat,
                    std::span<const float> deep, const Look& look, const Matte& matte,
                    ThreadPool& pool, std::span<float> features) {
+  const int fine = look.thumbnail.side;
+  const std::vector<float> of_thumbnail = weights_of(matte, fine, pool);
+  // Where a map's cells are made of whole pixels of the thumbnail, the mean of theirs is the
+  // matte's: that one, which may be a hundred times as large, is read once.
+  const auto weights_for = [&](int side) {
+    const bool nested = fine % side == 0;
+    return weights_of(nested ? Matte{of_thumbnail, fine, fine} : matte, side, pool);
+  };
   auto next = features.begin();
-  for (const Pooled& kind : pool_maps(heat, weights_of(matte, shape.heat_side, pool), pool)) {
+  for (const Pooled& kind : pool_maps(heat, weights_for(shape.heat_side), pool)) {
     *next++ = std::sqrt(std::max(kind.max, 0.0F));
   }
-  for (const Pooled& map : pool_maps(deep, weights_of(matte, shape.deep_side, pool), pool)) {
+  for (const Pooled& map : pool_maps(deep, weights_for(shape.deep_side), pool)) {
     *next++ = map.mean;
   }
   next = std::copy(look.statistics.begin(), look.statistics.end(), next);
-  const Regions regions =
-      region_statistics(look.thumbnail, weights_of(matte, look.thumbnail.side, pool), pool);
+  const Regions regions = region_statistics(look.thumbnail, of_thumbnail, pool);
   next = std::copy(regions.inside.begin(), regions.inside.end(), next);
   std::copy(regions.outside.begin(), regions.outside.end(), next);
 }
