@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRowGrain = 32;
 constexpr std::size_t kTileGrain = 4;
-constexpr int kStrip = 128;  // columns
+constexpr int kStrip = 128;    // columns
 constexpr int kForeReach = 3;  // cells
 constexpr int kBackReach = 2;
 constexpr int kInsideReach = 20;
@@ -148,7 +148,8 @@ CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict
 CUTOUT_SIMD void correct_row(const float* __restrict red, const float* __restrict green,
                              const float* __restrict blue, const float* scale, const float* offset,
                              const float* __restrict layers, const std::uint8_t* __restrict open,
-                             int n, float* __restrict alpha, float* __restrict settled) {
+                             int n, float* __restrict alpha, float* __restrict settled,
+                             float* __restrict told) {
   for (int i = 0; i < n; ++i) {
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
@@ -159,6 +160,7 @@ CUTOUT_SIMD void correct_row(const float* __restrict red, const float* __restric
     const float value = corrected(alpha[i], evidence);
     alpha[i] = open[i] != 0 ? value : alpha[i];
     settled[i] = open[i] != 0 ? evidence.belief : 0.0F;
+    told[i] = open[i] != 0 ? evidence.share : 0.0F;
   }
 }
 
@@ -175,7 +177,7 @@ void correct_tile(const Guide& guide, const Level& colours, const std::uint8_t* 
     const std::size_t cell = guide.at(tile.left, y);
     correct_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
                 guide.scale.data(), guide.offset.data(), layers.data(), open + cell, n,
-                result.alpha.get() + cell, result.settled.get() + cell);
+                result.alpha.get() + cell, result.settled.get() + cell, result.told.get() + cell);
   }
 }
 
@@ -191,6 +193,7 @@ void common_along(const std::uint8_t* sides, int width, std::vector<std::uint8_t
 
 CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
   CorrectedAlpha result{std::make_unique_for_overwrite<float[]>(guide.cells()),
+                        std::make_unique_for_overwrite<float[]>(guide.cells()),
                         std::make_unique_for_overwrite<float[]>(guide.cells())};
   const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
   const auto inside = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
@@ -203,6 +206,7 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
       const std::size_t cell = guide.at(0, y);
       begin_row(p.data() + cell, width, result.alpha.get() + cell, sides.data());
       std::fill_n(result.settled.get() + cell, width, 0.0F);
+      std::fill_n(result.told.get() + cell, width, 0.0F);
       common_along(sides.data(), width, bordered, along.get() + cell);
       inside_along(result.alpha.get() + cell, width, inside.get() + cell);
     }
@@ -244,6 +248,7 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
 
 CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p) {
   CorrectedAlpha result{std::make_unique<float[]>(guide.cells()),
+                        std::make_unique<float[]>(guide.cells()),
                         std::make_unique<float[]>(guide.cells())};
   float* alpha = result.alpha.get();
   for (std::size_t i = 0; i < guide.cells(); ++i) alpha[i] = clamp01(p[i]);
@@ -281,6 +286,7 @@ CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p
       const Evidence evidence = evidence_of(colour, foreground, background);
       alpha[cell] = corrected(alpha[cell], evidence);
       result.settled[cell] = evidence.belief;
+      result.told[cell] = evidence.share;
     }
   }
   return result;

@@ -12,6 +12,7 @@ namespace cutout {
 struct CorrectedAlpha {
   std::unique_ptr<float[]> alpha;
   std::unique_ptr<float[]> settled;  // c: how far alpha is what the cell's colour says
+  std::unique_ptr<float[]> told;     // t: what it says; 0 where c is 0
 };
 
 /// A network's answer, corrected where the colours of what it is sure of say otherwise: networks

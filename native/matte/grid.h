@@ -23,6 +23,7 @@ struct Guide {
   // A cell each, 0..1: how far its answer is what its own colour says already (correct.h); null:
   // the answer has not been corrected.
   const float* settled = nullptr;
+  const float* told = nullptr;  // what its colour says, 0..1; null where `settled` is
 
   [[nodiscard]] std::size_t cells() const {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);

@@ -125,6 +125,31 @@ float enlargement_of(const Guide& guide, const ImageView& picture) {
   return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.cells())));
 }
 
+constexpr std::size_t kCellGrain = 16384;
+
+/// The alpha that colours are estimated for.
+CUTOUT_INLINE float told_alpha(float alpha, float settled, float told) {
+  return alpha + settled * (told - alpha);
+}
+
+CUTOUT_SIMD void told_cells(const float* __restrict alpha, const float* __restrict settled,
+                            const float* __restrict told, std::size_t n, float* __restrict out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = told_alpha(alpha[i], settled[i], told[i]);
+}
+
+CellColours colours_of(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
+                       ThreadPool& pool) {
+  if (guide.settled == nullptr || tiles.empty()) {
+    return estimate_colours(guide, alpha, tiles, pool);
+  }
+  const auto told = std::make_unique_for_overwrite<float[]>(guide.cells());
+  pool.parallel_for(guide.cells(), kCellGrain, [&](std::size_t begin, std::size_t end) {
+    told_cells(alpha + begin, guide.settled + begin, guide.told + begin, end - begin,
+               told.get() + begin);
+  });
+  return estimate_colours(guide, told.get(), tiles, pool);
+}
+
 /// Everything that is known at the guide's size.
 struct Cells {
   const Guide& guide;
@@ -137,7 +162,7 @@ struct Cells {
     matte = sharpen_matte(guide, p, enlargement, pool);
     // A pixel beside an unsure cell also looks at that cell's neighbour.
     const std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 2);
-    colours = estimate_colours(guide, matte.alpha.get(), tiles, pool);
+    colours = colours_of(guide, matte.alpha.get(), tiles, pool);
     tiles_across = (guide.width + kTile - 1) / kTile;
     const int down = (guide.height + kTile - 1) / kTile;
     coloured.resize(static_cast<std::size_t>(tiles_across) * static_cast<std::size_t>(down));
@@ -491,7 +516,11 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
 MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
                                  const Box& roi, HiddenColour hidden) {
   const SharpMatte matte = sharpen_matte_scalar(guide, p, enlargement_of(guide, rgba));
-  const CellColours colours = estimate_colours_scalar(guide, matte.alpha.get());
+  std::vector<float> told(matte.alpha.get(), matte.alpha.get() + guide.cells());
+  for (std::size_t cell = 0; guide.settled != nullptr && cell < guide.cells(); ++cell) {
+    told[cell] = told_alpha(told[cell], guide.settled[cell], guide.told[cell]);
+  }
+  const CellColours colours = estimate_colours_scalar(guide, told.data());
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;

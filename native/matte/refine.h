@@ -15,7 +15,11 @@ namespace cutout {
 ///
 /// At the guide's size:
 ///  1. the network's blur is taken away where the colours explain it (sharpen.h)
-///  2. colours of foreground F and background B (colour.h)
+///  2. colours of foreground F and background B (colour.h) for the sharper alpha, moved once more
+///  to
+///     what the cells' own colours say where the answer had to be corrected (guide.settled): what
+///     is left of a network's solid edges would be taken for the foreground's colour
+///     (docs/decisions/0184)
 /// At the picture's size, only where the network is unsure; everywhere else alpha is 0 or 1:
 ///  3. A = alpha by the local models (local_model.h) of the sharper alpha, interpolated, plus what
 ///     the models lacked of it at the guide's size
@@ -41,7 +45,7 @@ namespace cutout {
 /// | in == out | the picture is changed in place                                                        |
 /// | roi       | pixels of the picture; clipped to it; empty: everything becomes transparent            |
 /// | threads   | tiles over the pool; same bytes and summary for any number of threads                  |
-/// | scratch   | 64 bytes a cell of the guide at most (wholly unsure), 200 kB for each thread           |
+/// | scratch   | 68 bytes a cell of the guide at most (wholly unsure), 200 kB for each thread           |
 /// | agreement | bit-equal to the scalar version                                                        |
 MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const float> p,
                           const Box& roi, HiddenColour hidden, ThreadPool& pool);

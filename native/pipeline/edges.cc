@@ -19,6 +19,7 @@ MatteSummary refine(ImageView picture, Guide guide, std::span<const float> alpha
   }
   const CorrectedAlpha corrected = correct_alpha(guide, alpha, pool);
   guide.settled = corrected.settled.get();
+  guide.told = corrected.told.get();
   return refine_matte(picture, guide, {corrected.alpha.get(), guide.cells()}, plan.roi, plan.hidden,
                       pool);
 }

@@ -36,7 +36,10 @@ export const anyCells = fc
       scale: 0.25,
       offset: 0.5,
       blur: next() < 0.5 ? 0 : 0.5 + next(),
-      ...(next() < 0.5 && { settled: Float32Array.from(p, () => next()) }),
+      ...(next() < 0.5 && {
+        settled: Float32Array.from(p, () => next()),
+        told: Float32Array.from(p, () => next()),
+      }),
     };
     return { guide, p };
   });

@@ -52,6 +52,8 @@ export interface Guide {
   readonly blur: number;
   /** A cell each: how far its answer is what its colour says already. */
   readonly settled?: Float32Array;
+  /** What that is; only with `settled`. */
+  readonly told?: Float32Array;
 }
 
 /** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,refine,compose}.cc open them. */
@@ -122,7 +124,7 @@ export interface KernelAddon {
     guide: Guide,
     p: Float32Array,
     threads: number,
-  ): { readonly alpha: Float32Array; readonly settled: Float32Array };
+  ): { readonly alpha: Float32Array; readonly settled: Float32Array; readonly told: Float32Array };
   sharpenMatte(
     guide: Guide,
     p: Float32Array,

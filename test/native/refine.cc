@@ -14,7 +14,8 @@ namespace cutout::test {
 
 namespace {
 
-/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur, settled? }.
+/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur, settled?,
+/// told? }.
 Guide to_guide(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   const auto number = [&](const char* name) { return object.Get(name).ToNumber(); };
@@ -31,10 +32,12 @@ Guide to_guide(const Napi::Value& value) {
   guide.blur = number("blur").FloatValue();
   if (object.Get("settled").IsTypedArray()) {
     const auto settled = to_floats(object.Get("settled"));
-    if (settled.size() != guide.cells()) {
+    const auto told = to_floats(object.Get("told"));
+    if (settled.size() != guide.cells() || told.size() != guide.cells()) {
       throw Napi::RangeError::New(value.Env(), "guide does not fit its settled cells");
     }
     guide.settled = settled.data();
+    guide.told = told.data();
   }
   return guide;
 }
@@ -84,7 +87,7 @@ Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
   return from_summary(info.Env(), write_edges(image, answer, plan, pool));
 }
 
-/// correctAlpha(guide, p, threads): { alpha, settled }.
+/// correctAlpha(guide, p, threads): { alpha, settled, told }.
 Napi::Value correct_alpha_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
@@ -98,6 +101,7 @@ Napi::Value correct_alpha_js(const Napi::CallbackInfo& info) {
   };
   set("alpha", corrected.alpha.get());
   set("settled", corrected.settled.get());
+  set("told", corrected.told.get());
   return result;
 }
 

@@ -413,7 +413,7 @@ test('waves that a network leaves in a soft edge grow only as the picture is lar
   t.is(under, own);
   t.true(own < twice && twice < four);
   t.is(four, eight);
-  const corrected = { ...guide, settled: new Float32Array(p.length) };
+  const corrected = { ...guide, settled: new Float32Array(p.length), told: p };
   for (const enlargement of [1, 4]) {
     t.is(rise(kernels.sharpenMatte(corrected, p, enlargement, 2).alpha), own);
   }
