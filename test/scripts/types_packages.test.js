@@ -4,7 +4,7 @@ import path from 'node:path';
 import { deflateSync } from 'node:zlib';
 import test from 'ava';
 import sharp from 'sharp';
-import { laidOver } from '../../models/types/train/grounds.js';
+import { cutOut, laidOver } from '../../models/types/train/grounds.js';
 import { packagePhotos } from '../../models/types/train/packages.js';
 import { seeded } from '../../models/types/train/pictures.js';
 import { fileInCollection } from '../../models/types/train/rcc.js';
@@ -52,20 +52,43 @@ test('a cut-out is laid over every kind of ground, opaque, the same way from the
   const picture = { data: new Uint8Array(40 * 40 * 4), width: 40, height: 40 };
   for (let at = 0; at < 40 * 40; at++) if (at % 40 < 20) picture.data.set([255, 0, 0, 255], at * 4);
   const photos = [{ open: () => ground }];
-  for (const kind of ['plain', 'blurred', 'sharp']) {
+  for (const kind of ['white', 'plain', 'blurred', 'sharp']) {
     for (const seed of ['one', 'two', 'three']) {
-      const { data, width, height } = await laidOver(kind, picture, photos, seeded(seed));
+      const laid = await laidOver(kind, picture, photos, seeded(seed));
+      const { data, width, height } = laid.picture;
       t.true(width <= 512 && height <= 512);
-      let [red, opaque] = [0, 0];
+      t.deepEqual(
+        [laid.matte.width, laid.matte.height, laid.matte.data.length],
+        [width, height, width * height],
+      );
+      let [red, opaque, elsewhere] = [0, 0, 0];
       for (let at = 0; at < data.length; at += 4) {
         if (data[at + 3] === 255) opaque += 1;
-        if (data[at] > 250 && data[at + 1] < 5 && data[at + 2] < 5) red += 1;
+        const isRed = data[at] > 250 && data[at + 1] < 5 && data[at + 2] < 5;
+        if (isRed) red += 1;
+        // Where the subject is, its own colour is.
+        if ((laid.matte.data[at / 4] === 1) !== isRed) elsewhere += 1;
       }
       t.is(opaque, width * height);
+      t.true(elsewhere <= 0.01 * width * height, `${kind} ${seed}: ${elsewhere}`);
       t.true(red > 0.04 * width * height && red < 0.5 * width * height, `${kind} ${seed}: ${red}`);
-      t.deepEqual((await laidOver(kind, picture, photos, seeded(seed))).data, data);
+      t.deepEqual((await laidOver(kind, picture, photos, seeded(seed))).picture.data, data);
     }
   }
+});
+
+test('the subject of a photo is what lies under its matte, cut to its box', async (t) => {
+  const picture = { data: new Uint8Array(80 * 60 * 4).fill(255), width: 80, height: 60 };
+  // A matte of another size: the right half but its uppermost quarter.
+  const matte = { data: new Float32Array(40 * 40), width: 40, height: 40 };
+  for (let at = 0; at < matte.data.length; at++) if (at % 40 >= 20 && at >= 40 * 10) matte.data[at] = 1;
+  const subject = await cutOut(picture, matte);
+  t.deepEqual([subject.width, subject.height], [40, 45]);
+  const alphas = subject.data.filter((_, at) => at % 4 === 3);
+  t.true(alphas.every((alpha) => alpha > 0));
+  t.true(alphas.filter((alpha) => alpha === 255).length > 0.9 * alphas.length);
+  for (const alpha of [0, 0.01])
+    t.is(await cutOut(picture, { ...matte, data: matte.data.fill(alpha) }), undefined);
 });
 
 test('every picture of the table has a type and a package', (t) => {

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
-import { laidOver } from './grounds.js';
+import { cutOut, laidOver } from './grounds.js';
 import { mattes } from './mattes.js';
 import { groundPhotos, packagePhotos } from './packages.js';
 import {
@@ -36,13 +36,28 @@ async function overGrounds(picture, name, kinds, random) {
   const made = [];
   for (const kind of kinds) {
     const laid = await laidOver(kind, picture, places, random);
-    made.push([laid, await matteOf(laid, `${name}.over.${kind}`)]);
+    made.push([laid.picture, await matteOf(laid.picture, `${name}.over.${kind}`)]);
+  }
+  return made;
+}
+
+/** The subject of a photo, as the network's matte has it, over a ground of each kind, under that very matte. */
+async function elsewhere(picture, { name, type }, under) {
+  // Drawings are not cut out of the page they fill, and plants and buildings in a photo of a place are told by either.
+  if (type.startsWith('graphic')) return [];
+  const subject = await cutOut(picture, under);
+  if (!subject) return [];
+  const made = [];
+  for (const kind of ['white', 'plain', 'blurred', ...(type === 'other' ? [] : ['sharp'])]) {
+    const laid = await laidOver(kind, subject, places, seeded(`${name} ${kind}`));
+    made.push([laid.picture, laid.matte]);
   }
   return made;
 }
 
 /** What is made of a photo: [picture, matte] each, first the photo as it is. */
-async function variants(picture, { name, augment, grounds: kinds }) {
+async function variants(picture, photo) {
+  const { name, augment, grounds: kinds } = photo;
   const random = seeded(name);
   const under = await matteOf(picture, `${name}.plain`);
   const asItIs = [[picture, under]];
@@ -51,7 +66,10 @@ async function variants(picture, { name, augment, grounds: kinds }) {
     const box = cropBox(random);
     return [mirrored(cropped(tinted(from, random), box)), mirrored(cropped(its, box))];
   };
-  if (!isCutOut(picture)) return [...asItIs, [gray(picture), under], changed(picture, under)];
+  if (!isCutOut(picture)) {
+    const moved = await elsewhere(picture, photo, under);
+    return [...asItIs, [gray(picture), under], changed(picture, under), ...moved];
+  }
   const white = over(picture, [255, 255, 255]);
   const onWhite = await matteOf(white, `${name}.white`);
   if (kinds) {

@@ -1,6 +1,6 @@
 // What a subject is laid over, so that neither its alpha nor a white ground tells what it is.
 import sharp from 'sharp';
-import { load, over, rgba } from './pictures.js';
+import { cropped, load, over, rgba } from './pictures.js';
 
 /** Sides of what is made, at most. */
 const LARGEST_SIDE = 512;
@@ -10,26 +10,64 @@ const between = (random, from, to) => from + (to - from) * random();
 const oneOf = (random, list) => list[Math.floor(random() * list.length)];
 const raw = ({ data, width, height }) => sharp(data, { raw: { width, height, channels: 4 } });
 
+/** Less of a picture, or of its sides in pixels, is not told as a subject. */
+const LEAST_SHARE = 0.02;
+const LEAST_SIDE = 16;
+
+/** What of a `picture` lies under a `matte` of any size, cut to where that is; undefined where there is next to nothing. */
+export async function cutOut({ data, width, height }, matte) {
+  const bytes = new Uint8Array(matte.data.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = Math.round(matte.data[at] * 255);
+  const alpha = await sharp(bytes, { raw: { width: matte.width, height: matte.height, channels: 1 } })
+    .resize(width, height, { fit: 'fill', kernel: 'linear' })
+    .extractChannel(0)
+    .raw()
+    .toBuffer();
+  const subject = Uint8Array.from(data);
+  let [left, top, right, bottom, sum] = [width, height, -1, -1, 0];
+  for (let at = 0; at < alpha.length; at++) {
+    subject[at * 4 + 3] = alpha[at];
+    sum += alpha[at] / 255;
+    if (alpha[at] < 128) continue;
+    const [x, y] = [at % width, Math.floor(at / width)];
+    [left, right] = [Math.min(left, x), Math.max(right, x)];
+    [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
+  }
+  const [w, h] = [right - left + 1, bottom - top + 1];
+  if (sum < LEAST_SHARE * width * height || w < LEAST_SIDE || h < LEAST_SIDE) return undefined;
+  const box = { x: left / width, y: top / height, w: w / width, h: h / height };
+  return cropped({ data: subject, width, height }, box);
+}
+
 /** One colour, or from one to another across the picture. */
 function plainGround({ width, height }, random) {
   const colour = () => [0, 0, 0].map(() => between(random, 20, 255));
   const from = colour();
   const to = random() < 0.4 ? from : colour();
   const [dx, dy] = [random() / width, random() / height];
-  const data = new Uint8Array(width * height * 4);
+  const data = new Uint8Array(width * height * 4).fill(255);
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
       const share = (x * dx + y * dy) / 2;
-      const pixel = from.map((value, channel) => value + share * (to[channel] - value));
-      data.set([...pixel, 255], (y * width + x) * 4);
+      const at = (y * width + x) * 4;
+      for (let channel = 0; channel < 3; channel++)
+        data[at + channel] = from[channel] + share * (to[channel] - from[channel]);
     }
   }
   return { data, width, height };
 }
 
+const opened = new Map();
+
+/** A photo laid over white, read once. */
+async function groundPhoto(photo) {
+  if (!opened.has(photo)) opened.set(photo, over(await load(photo.open()), [255, 255, 255]));
+  return opened.get(photo);
+}
+
 /** Some part of a photo, sharp or as if it lay far behind. */
 async function photoGround({ width, height }, photos, blurred, random) {
-  const photo = over(await load(oneOf(random, photos).open()), [255, 255, 255]);
+  const photo = await groundPhoto(oneOf(random, photos));
   const share = between(random, 0.5, 1);
   const part = { width: Math.ceil(share * photo.width), height: Math.ceil(share * photo.height) };
   const left = Math.floor(random() * (photo.width - part.width));
@@ -39,9 +77,16 @@ async function photoGround({ width, height }, photos, blurred, random) {
   return blurred ? rgba(raw(filled).blur(between(random, 3, 12))) : filled;
 }
 
+async function groundOf(kind, size, photos, random) {
+  if (kind === 'blurred' || kind === 'sharp') return photoGround(size, photos, kind === 'blurred', random);
+  const ground = plainGround(size, random);
+  if (kind === 'white') ground.data.fill(255);
+  return ground;
+}
+
 /**
- * The cut-out `picture` somewhere in a larger one: over a `plain` ground, or a `sharp` or `blurred` one of `photos`
- * (packagePhotos). Opaque.
+ * The cut-out `picture` somewhere in a larger one, opaque: over a `white` or `plain` ground, or a `sharp` or `blurred` one
+ * of `photos` (packagePhotos). `matte` is where it lies, values 0..1.
  */
 export async function laidOver(kind, picture, photos, random) {
   const aspect = oneOf(random, ASPECTS);
@@ -53,21 +98,20 @@ export async function laidOver(kind, picture, photos, random) {
   const scale = share * Math.min(size.width / picture.width, size.height / picture.height);
   const [w, h] = [picture.width, picture.height].map((side) => Math.max(1, Math.floor(side * scale)));
   const subject = await rgba(raw(picture).resize(w, h, { fit: 'fill' }));
-  const ground =
-    kind === 'plain'
-      ? plainGround(size, random)
-      : await photoGround(size, photos, kind === 'blurred', random);
+  const ground = await groundOf(kind, size, photos, random);
   const left = Math.floor(between(random, 0.1, 0.9) * (size.width - w));
   const top = Math.floor(between(random, 0.3, 1) * (size.height - h));
   const { data } = ground;
+  const matte = new Float32Array(size.width * size.height);
   for (let y = 0; y < h; y++) {
     for (let x = 0; x < w; x++) {
       const from = (y * w + x) * 4;
       const to = ((top + y) * size.width + left + x) * 4;
       const alpha = subject.data[from + 3] / 255;
+      matte[to / 4] = alpha;
       for (let channel = 0; channel < 3; channel++)
         data[to + channel] += alpha * (subject.data[from + channel] - data[to + channel]);
     }
   }
-  return ground;
+  return { picture: ground, matte: { data: matte, ...size } };
 }

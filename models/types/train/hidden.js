@@ -6,7 +6,7 @@ import { seeded } from './pictures.js';
 import { addProducts, products } from './products.js';
 
 const UNITS = 24;
-const ROUNDS = 20;
+const ROUNDS = 12;
 const BATCH = 128;
 const RATE = 2e-3;
 /** Weights shrink by this share of the rate each step. */

@@ -17,7 +17,9 @@ export function mattes(folder, make) {
       writeFileSync(`${file}.part`, alpha);
       renameSync(`${file}.part`, file);
     }
-    const data = Float32Array.from(readFileSync(file), (value) => value / 255);
+    const bytes = readFileSync(file);
+    const data = new Float32Array(bytes.length);
+    for (let at = 0; at < data.length; at++) data[at] = bytes[at] / 255;
     return { data, width: MATTE_SIDE, height: MATTE_SIDE };
   };
 }

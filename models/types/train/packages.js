@@ -7,6 +7,7 @@ import { fileInCollection } from './rcc.js';
 const FOLDERS = {
   'freedombox-doc-en': 'usr/share/freedombox/manual/en/images',
   'gcompris-qt-data': 'usr/share/gcompris-qt/rcc',
+  'kalzium-data': 'usr/share/kalzium/data/toolpics',
   kphotoalbum: 'usr/share/kphotoalbum/demo',
   'lomiri-wallpapers-16.04': 'usr/share/backgrounds',
   'mate-backgrounds': 'usr/share/backgrounds/mate',

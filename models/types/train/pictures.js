@@ -57,7 +57,7 @@ export function seeded(text) {
   };
 }
 
-/** Largest side a picture is worked on with: the detector reads 512. */
+/** Largest side a picture is worked on with: more than the detector reads. */
 const LARGEST_SIDE = 512;
 
 export const rgba = async (image) => {
@@ -95,7 +95,8 @@ export function isCutOut({ data }) {
 function eachPixel({ data, width, height }, change) {
   const result = Uint8Array.from(data);
   for (let at = 0; at < data.length; at += 4) {
-    result.set(change(data[at], data[at + 1], data[at + 2], data[at + 3]), at);
+    const pixel = change(data[at], data[at + 1], data[at + 2], data[at + 3]);
+    for (let channel = 0; channel < pixel.length; channel++) result[at + channel] = pixel[channel];
   }
   return { data: result, width, height };
 }
