@@ -20,7 +20,7 @@ import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Raised whenever preparation makes other files than before: older ones are then made again. */
-export const PREPARER_VERSION = 3;
+export const PREPARER_VERSION = 4;
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -107,12 +107,12 @@ export function rewrite(
 }
 
 /** The file as published as an ONNX file. Throws a RangeError for what cannot be converted. */
-function asOnnx(source: Uint8Array, { file, features }: Manifest): Uint8Array {
+function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8Array {
   const { format } = file;
   if (format.name === 'onnx') return source;
   const json = new TextDecoder().decode(source.subarray(0, format.jsonBytes));
   const outputs = features === undefined ? [format.output] : [format.output, features];
-  return tfjsToOnnx(json, source.subarray(format.jsonBytes), outputs);
+  return tfjsToOnnx(json, source.subarray(format.jsonBytes), outputs, input);
 }
 
 /**

@@ -252,6 +252,7 @@ const source = path.join(modelsDir, 'centernet', 'source.tfjs');
 const manifestSchema = z.object({
   file: z.object({ format: z.object({ jsonBytes: z.number(), output: z.string() }) }),
   features: z.string(),
+  input: z.object({ width: z.number(), height: z.number() }),
 });
 
 test('the detector tells the same probabilities as before', async (t) => {
@@ -261,17 +262,17 @@ test('the detector tells the same probabilities as before', async (t) => {
     return;
   }
   const text = await readFile(path.join(root, 'models', 'centernet', 'model.json'), 'utf8');
-  const { file, features } = manifestSchema.parse(JSON.parse(text));
+  const { file, features, input } = manifestSchema.parse(JSON.parse(text));
   const bytes = await readFile(source);
   const { jsonBytes, output } = file.format;
   const json = new TextDecoder().decode(bytes.subarray(0, jsonBytes));
-  const graph = tfjsToGraph(json, bytes.subarray(jsonBytes), [output, features]);
+  const graph = tfjsToGraph(json, bytes.subarray(jsonBytes), [output, features], input);
   const after = fused(graph);
   t.false(operators(after).includes('Clip'));
   t.is(operators(after).filter((name) => name === 'HardSwish').length, 20);
   const waves = Float32Array.from(
-    { length: 3 * 512 * 512 },
-    (_, at) => 127 + 120 * Math.sin((at % 512) / 9) * Math.cos(at / 512 / 13),
+    { length: 3 * input.height * input.width },
+    (_, at) => 127 + 120 * Math.sin((at % input.width) / 9) * Math.cos(at / input.width / 13),
   );
   const { most, difference } = await compared(t, graph, after, waves);
   t.true(most > 0.01, `the largest probability is ${most}`);

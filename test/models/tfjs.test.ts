@@ -208,6 +208,44 @@ test('only what the outputs need is converted, in the order asked for', (t) => {
   t.false(text.includes('sorted'));
 });
 
+test('a picture of another size than the model was published for enlarges its maps in that measure', async (t) => {
+  const small = pictureOf(6, 8, 3, () => next() * 4);
+  const nodes: readonly GraphNode[] = [
+    {
+      name: 'half',
+      op: 'Conv2D',
+      input: ['image', 'wide'],
+      attr: { strides: [1, 2, 2, 1], padding: 'SAME' },
+    },
+    {
+      name: 'result',
+      op: 'ResizeBilinear',
+      input: ['half', 'size'],
+      attr: { align_corners: false, half_pixel_centers: true },
+    },
+  ];
+  // Published for 12 x 16.
+  const { json, bin } = tfModel(12, 16, nodes, { wide, size: whole(12, 16) });
+  const folder = await mkdtemp(path.join(tmpdir(), 'cutout-tfjs-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const file = path.join(folder, 'network.onnx');
+  await writeFile(file, tfjsToOnnx(json, bin, ['result'], { height: 6, width: 8 }));
+  const found = await runNetwork(file, Float32Array.from(planes(small)), 1);
+  const half = convolved(small, wide, { stride: 2, padding: 'SAME' }, false);
+  const wanted = planes(resized(half, 6, 8, 'half pixel'));
+  t.is(found.length, wanted.length);
+  t.true(wanted.every((value, index) => Math.abs(value - (found[index] ?? Number.NaN)) < 1e-4));
+});
+
+test('a size at which a map would have no whole number of pixels is refused', (t) => {
+  const nodes: readonly GraphNode[] = [{ name: 'result', op: 'ResizeBilinear', input: ['image', 'size'] }];
+  const { json, bin } = tfModel(12, 16, nodes, { size: whole(3, 4) });
+  t.throws(() => tfjsToOnnx(json, bin, ['result'], { height: 6, width: 8 }), {
+    instanceOf: RangeError,
+    message: /^result would have 1.5 x 2 pixels$/,
+  });
+});
+
 const refused: Readonly<Record<string, [RegExp, () => unknown]>> = {
   'an operator it does not know': [
     /^sorted is a TopKV2, which cannot be converted$/,

@@ -45,10 +45,17 @@ class Writer implements Sink {
   }
 }
 
+/** Pixels of the picture that a network reads. */
+export interface PictureSize {
+  readonly height: number;
+  readonly width: number;
+}
+
 /** Follows the graph from a wanted tensor back to the picture, each node once. */
-function emitter(graph: TfGraph, sink: Sink) {
+function emitter(graph: TfGraph, sink: Sink, size: PictureSize | undefined) {
   const done = new Set<string>();
   const picture: { name?: string; dims?: readonly number[] } = {};
+  let zoom: readonly [number, number] = [1, 1];
 
   function operandOf(input: string): Operand {
     const name = input.replace(/:0$/, '');
@@ -66,12 +73,14 @@ function emitter(graph: TfGraph, sink: Sink) {
         );
         if (height === undefined || width === undefined || channels === undefined)
           throw new RangeError(`${name} has no size`);
-        Object.assign(picture, { name, dims: [batch, channels, height, width] });
+        const wanted = size ?? { height, width };
+        zoom = [wanted.height / height, wanted.width / width];
+        Object.assign(picture, { name, dims: [batch, channels, wanted.height, wanted.width] });
       } else {
         const operator = operators[node.op];
         if (!operator) throw new RangeError(`${name} is a ${node.op}, which cannot be converted`);
         const inputs = node.input.filter((each) => !each.startsWith('^')).map(operandOf);
-        operator({ node, inputs, sink });
+        operator({ node, inputs, sink, zoom });
       }
     }
     return { kind: 'tensor', name };
@@ -82,13 +91,19 @@ function emitter(graph: TfGraph, sink: Sink) {
 
 /**
  * Turns a TensorFlow.js graph model of one picture into a graph of ONNX: [N,H,W,C] becomes [N,C,H,W], and only
- * what `outputs` need is converted. Outputs keep the names of the tensors that make them. Throws a RangeError
- * that names the node for an operator or setting outside operators.ts.
+ * what `outputs` need is converted. Outputs keep the names of the tensors that make them. The picture has the `size` that is
+ * asked for, or the model's own, and every map inside is larger or smaller in the same measure. Throws a RangeError
+ * that names the node for an operator or setting outside operators.ts, and for a map that would have no whole size.
  */
-export function tfjsToGraph(json: string, weights: Uint8Array, outputs: readonly string[]): GraphProto {
+export function tfjsToGraph(
+  json: string,
+  weights: Uint8Array,
+  outputs: readonly string[],
+  size?: PictureSize,
+): GraphProto {
   const graph = readTfGraph(json, weights);
   const writer = new Writer();
-  const { operandOf, picture } = emitter(graph, writer);
+  const { operandOf, picture } = emitter(graph, writer, size);
   const names = outputs.map((name) => {
     const operand = operandOf(name);
     if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
@@ -117,8 +132,13 @@ export function onnxFile(graph: GraphProto): Uint8Array {
 }
 
 /** A TensorFlow.js graph model as an ONNX file, in the form that runs fastest (fuse/); otherwise as tfjsToGraph. */
-export function tfjsToOnnx(json: string, weights: Uint8Array, outputs: readonly string[]): Uint8Array {
-  const graph = tfjsToGraph(json, weights, outputs);
+export function tfjsToOnnx(
+  json: string,
+  weights: Uint8Array,
+  outputs: readonly string[],
+  size?: PictureSize,
+): Uint8Array {
+  const graph = tfjsToGraph(json, weights, outputs, size);
   fuse(graph);
   return onnxFile(graph);
 }

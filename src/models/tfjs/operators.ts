@@ -24,6 +24,8 @@ export interface Call {
   readonly node: TfNode;
   readonly inputs: readonly Operand[];
   readonly sink: Sink;
+  /** Height and width of the picture over those that the model was published for. */
+  readonly zoom: readonly [number, number];
 }
 
 /** Writes one operator of TensorFlow as ONNX; the result is the tensor `node.name`. */
@@ -173,17 +175,19 @@ const concatenation: Operator = (call) => {
 };
 
 const resizing: Operator = (call) => {
-  const { node, sink } = call;
+  const { node, sink, zoom } = call;
   const { flag } = settings(node);
   const picture = tensor(call);
-  const [height = 1, width = 1] = constant(call, 1).values;
+  const sides = [...constant(call, 1).values].map((side, axis) => side * (zoom[axis] ?? 1));
+  if (!sides.every(Number.isInteger))
+    throw new RangeError(`${node.name} would have ${sides.join(' x ')} pixels`);
   const shape = sink.node('Shape', [picture], `${node.name}/shape`);
   const front = sink.node(
     'Slice',
     [shape, sink.integers([0]), sink.integers([2])],
     `${node.name}/batch and channels`,
   );
-  const sizes = sink.node('Concat', [front, sink.integers([height, width])], `${node.name}/sizes`, {
+  const sizes = sink.node('Concat', [front, sink.integers(sides)], `${node.name}/sizes`, {
     axis: 0,
   });
   const aligned = flag('align_corners') ? 'align_corners' : 'asymmetric';
