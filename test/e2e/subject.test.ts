@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import sharp, { type Sharp } from 'sharp';
+import { z } from 'zod';
 import { openSubjectTypes } from '../../src/cli/subject.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
@@ -50,6 +51,15 @@ test.before(async (t) => {
   t.context = { engine, found, notices };
 });
 test.after.always((t) => t.context.engine.close(0));
+
+test('the head was trained on the pictures that the detector is prepared for', (t) => {
+  const json = (...file: string[]): unknown =>
+    JSON.parse(readFileSync(path.join(root, 'models', ...file), 'utf8'));
+  const { detectorSide } = z.object({ detectorSide: z.number() }).parse(json('types', 'head.json'));
+  const size = z.object({ width: z.number(), height: z.number() });
+  const { input } = z.object({ input: size }).parse(json('centernet', 'model.json'));
+  t.deepEqual(input, { width: detectorSide, height: detectorSide });
+});
 
 test('the head as committed is valid and below 300 kB', async (t) => {
   const head = await readSubjectHead();

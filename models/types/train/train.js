@@ -158,11 +158,15 @@ function quantised(rows) {
   };
 }
 
+/** What filled the cache read pictures of this side: a head is of no use to a detector of another. */
+const detector = JSON.parse(readFileSync(new URL('../../centernet/model.json', import.meta.url), 'utf8'));
+
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
 const [first, second] = [quantised(model.first), quantised(model.second)];
 const head = {
   about: 'Head of the subject types, written by models/types/train/train.js; meaning: native/classify/head.h',
   types: SUBJECT_TYPES,
+  detectorSide: detector.input.width,
   hidden: model.first.length,
   temperature: Number(temperature.toFixed(2)),
   threshold: Number(threshold.toFixed(2)),
