@@ -20,10 +20,27 @@ namespace {
 constexpr int kRounds = 3;
 constexpr int kBlurRadius = 4;
 constexpr int kErrorRadius = 2;
-constexpr float kModelError = 0.3F;  // how heavily the model's error counts beside the network's
+// How heavily the model's error counts beside the network's; more where the answer had to be
+// corrected: that is no blurred truth.
+constexpr float kModelError = 0.15F;
+constexpr float kModelErrorCorrected = 0.3F;
 // Blurring once more changes the answer by this much (a mean square of alpha) before it is taken
 // for anything but soft in truth: rounding to 8 bit, noise and wide gentle slopes stay below.
 constexpr float kSoft = 2e-4F;
+// Of what blurring changes, blurring again changes a share: less than 0.08 where an edge is twice
+// as wide as the network blurs, 0.18 at a step, 0.3 to 0.9 among strands.
+constexpr float kWide = 0.08F;
+constexpr float kFine = 0.16F;
+// What such an answer's softness tells of the truth's: nothing; far above both.
+constexpr float kUntold = 1e3F;
+constexpr float kRounding = 2e-5F;  // of an answer in 8 bits, and some: such changes tell nothing
+// A model's error beyond this, in network errors, is held against it: at an edge, and at strands,
+// which no answer tells exactly, times the square of the share above.
+constexpr float kFit = 0.8F;
+constexpr float kStrands = 12.0F;
+// Of what is lacking this share is not added back where an edge is wide: it would be as sharp as
+// only the most blurring networks make it.
+constexpr float kHeldBack = 0.4F;
 // A cell whose neighbourhood stays this near to 0, or to 1, has no edge for the colours to find.
 constexpr float kEdge = 0.1F;
 // Pictures this many times wider than the answer get back all that the blurred answer lacks.
@@ -63,8 +80,31 @@ inline float sum5(const float* at, std::ptrdiff_t step) {
   return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
 }
 
-inline float trust_of(float network, float model) {
-  return network * network / (network * (network + kModelError * model) + kSoft * kSoft);
+/// How far an answer is as fine as its network can draw: 0..1.
+CUTOUT_INLINE float fine_of(float again) { return clamp01((again - kWide) / (kFine - kWide)); }
+
+inline float model_error(const Guide& guide) {
+  return guide.settled != nullptr ? kModelErrorCorrected : kModelError;
+}
+
+/// The share of what blurring changes that blurring again changes.
+CUTOUT_INLINE float share_of(float network, float again, bool corrected) {
+  const float share = again / (network + kRounding);
+  return corrected ? kUntold : share;
+}
+
+/// `weight`: model_error.
+CUTOUT_INLINE float trust_of(float network, float again, float model, float weight) {
+  const float strands = kStrands * again * again;
+  const float most = (strands > kFit ? strands : kFit) * network;
+  const float fit = model > most ? most / model : 1.0F;
+  return fine_of(again) * fit * network * network /
+         (network * (network + weight * model) + kSoft * kSoft);
+}
+
+/// The share of what is lacking that a cell gets back, of that of the whole picture.
+CUTOUT_INLINE float lacking(float again, float back) {
+  return back * (1.0F - kHeldBack * (1.0F - fine_of(again)));
 }
 
 /// How much of an edge there is between the least and the greatest alpha of a neighbourhood: 0..1.
@@ -284,41 +324,49 @@ CUTOUT_SIMD void blur_patch(const float* __restrict from, const Extent& extent, 
   }
 }
 
-/// Means of (p - blurred)^2 over 5 x 5 cells, where all of them lie kBlurRadius inside the patch.
-CUTOUT_SIMD void error_patch(const float* __restrict p, const Extent& extent,
-                             float* __restrict blurred, float* __restrict lines,
-                             float* __restrict out) {
-  constexpr int kInset = kBlurRadius;
-  constexpr int kInner = kInset + kErrorRadius;
-  const int right = kInset + whole_vectors(extent.across - 2 * kInset);
-  const int inner_right = kInner + whole_vectors(extent.across - 2 * kInner);
-  for (int j = kInset; j < extent.down - kInset; ++j) {
-    for (int i = kInset; i < right; ++i) {
-      const float d = p[j * kSide + i] - blurred[j * kSide + i];
-      blurred[j * kSide + i] = d * d;
+/// p - blurred, `inset` from the patch's border.
+CUTOUT_SIMD void change_patch(const float* __restrict p, const float* __restrict blurred,
+                              const Extent& extent, int inset, float* __restrict out) {
+  const int right = inset + whole_vectors(extent.across - 2 * inset);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kSide + i] = p[j * kSide + i] - blurred[j * kSide + i];
     }
   }
-  for (int j = kInset; j < extent.down - kInset; ++j) {
-    for (int i = kInner; i < inner_right; ++i) {
-      lines[j * kSide + i] = sum5(blurred + j * kSide + i, 1);
+}
+
+/// Means of changes^2 over 5 x 5 cells, where all of them lie `inset` inside the patch; the
+/// changes become their squares.
+CUTOUT_SIMD void error_patch(float* __restrict changes, const Extent& extent, int inset,
+                             float* __restrict lines, float* __restrict out) {
+  const int inner = inset + kErrorRadius;
+  const int right = inset + whole_vectors(extent.across - 2 * inset);
+  const int inner_right = inner + whole_vectors(extent.across - 2 * inner);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) changes[j * kSide + i] *= changes[j * kSide + i];
+  }
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inner; i < inner_right; ++i) {
+      lines[j * kSide + i] = sum5(changes + j * kSide + i, 1);
     }
   }
-  for (int j = kInner; j < extent.down - kInner; ++j) {
-    for (int i = kInner; i < inner_right; ++i) {
+  for (int j = inner; j < extent.down - inner; ++j) {
+    for (int i = inner; i < inner_right; ++i) {
       out[j * kSide + i] = sum5(lines + j * kSide + i, kSide) * (1.0F / 25.0F);
     }
   }
 }
 
 CUTOUT_SIMD void blend_patch(const float* __restrict p, const Extent& extent,
-                             const float* __restrict network, float* __restrict model_to_trust,
+                             const float* __restrict network, const float* __restrict again,
+                             float weight, float* __restrict model_to_trust,
                              float* __restrict sharp_to_blend) {
   constexpr int kInset = kBlurRadius + kErrorRadius;
   const int right = kInset + whole_vectors(extent.across - 2 * kInset);
   for (int j = kInset; j < extent.down - kInset; ++j) {
     for (int i = kInset; i < right; ++i) {
       const int at = j * kSide + i;
-      const float trust = trust_of(network[at], model_to_trust[at]);
+      const float trust = trust_of(network[at], again[at], model_to_trust[at], weight);
       model_to_trust[at] = trust;
       sharp_to_blend[at] = p[at] + trust * (sharp_to_blend[at] - p[at]);
     }
@@ -330,34 +378,80 @@ struct Patches {
   Patch sharp{};
   Patch lines{};
   Patch blurred{};
+  Patch changes{};
   Patch network{};
+  Patch again{};
   Patch model{};
 };
+
+/// What blurring tells of an answer, whatever the colours say; 0 where it is sure.
+struct Softness {
+  std::unique_ptr<float[]> network;  // mean of (p - blur(p))^2 over 5 x 5 cells
+  std::unique_ptr<float[]> again;    // the share of it that blurring changes again
+
+  explicit Softness(const Guide& grid)
+      : network(std::make_unique_for_overwrite<float[]>(grid.cells())),
+        again(std::make_unique_for_overwrite<float[]>(grid.cells())) {}
+};
+
+CUTOUT_SIMD void soften_row(const float* __restrict first, const float* __restrict second,
+                            const std::uint8_t* __restrict unsure, bool corrected, int n,
+                            float* __restrict network, float* __restrict again) {
+  for (int i = 0; i < n; ++i) {
+    const float share = share_of(first[i], second[i], corrected);
+    network[i] = unsure[i] != 0 ? first[i] : 0.0F;
+    again[i] = unsure[i] != 0 ? share : 0.0F;
+  }
+}
+
+void soften_tile(const Guide& grid, const float* p, const BlurWeights& weights, const Tile& tile,
+                 const std::uint8_t* unsure, Patches& at, Softness& softness) {
+  const Extent extent{tile.right - tile.left + 2 * kReach, tile.bottom - tile.top + 2 * kReach};
+  constexpr int kAgain = 2 * kBlurRadius;
+  static_assert(kAgain + kErrorRadius <= kReach);
+  load_patch(grid, p, tile, extent, at.p);
+  blur_patch(at.p.data(), extent, kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
+  change_patch(at.p.data(), at.blurred.data(), extent, kBlurRadius, at.changes.data());
+  blur_patch(at.changes.data(), extent, kAgain, weights.data(), at.lines.data(), at.blurred.data());
+  change_patch(at.changes.data(), at.blurred.data(), extent, kAgain, at.sharp.data());
+  error_patch(at.changes.data(), extent, kBlurRadius, at.lines.data(), at.network.data());
+  error_patch(at.sharp.data(), extent, kAgain, at.lines.data(), at.model.data());
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const std::size_t cell = grid.at(tile.left, y);
+    const std::ptrdiff_t i = (y - tile.top + kReach) * kSide + kReach;
+    soften_row(at.network.data() + i, at.model.data() + i, unsure + cell, grid.settled != nullptr,
+               tile.right - tile.left, softness.network.get() + cell, softness.again.get() + cell);
+  }
+}
 
 /// What a round makes of n cells, from the patches' rows; sure cells keep what they have.
 CUTOUT_SIMD void settle_row(const float* __restrict p, const float* __restrict blend,
                             const float* __restrict blurred, const float* __restrict trusted,
-                            float back, const std::uint8_t* __restrict unsure, int n,
-                            float* __restrict alpha, float* __restrict trust) {
+                            const float* __restrict again, float back,
+                            const std::uint8_t* __restrict unsure, int n, float* __restrict alpha,
+                            float* __restrict trust) {
   for (int i = 0; i < n; ++i) {
-    const float value = clamp01(blend[i] + back * (p[i] - blurred[i]));
+    const float value = clamp01(blend[i] + lacking(again[i], back) * (p[i] - blurred[i]));
     alpha[i] = unsure[i] != 0 ? value : alpha[i];
     trust[i] = unsure[i] != 0 ? trusted[i] : trust[i];
   }
 }
 
 /// One round: `p` and the models' answer `sharp` -> alpha and trust of the tile's unsure cells.
-void weigh_tile(const Guide& grid, const float* p, const float* sharp, const BlurWeights& weights,
-                float back, const Tile& tile, Patches& at, SharpMatte& matte) {
+void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Softness& softness,
+                const BlurWeights& weights, float back, const Tile& tile, Patches& at,
+                SharpMatte& matte) {
   const Extent extent{tile.right - tile.left + 2 * kReach, tile.bottom - tile.top + 2 * kReach};
   load_patch(grid, p, tile, extent, at.p);
   load_patch(grid, sharp, tile, extent, at.sharp);
-  blur_patch(at.p.data(), extent, kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
-  error_patch(at.p.data(), extent, at.blurred.data(), at.lines.data(), at.network.data());
+  load_patch(grid, softness.network.get(), tile, extent, at.network);
+  load_patch(grid, softness.again.get(), tile, extent, at.again);
   blur_patch(at.sharp.data(), extent, kBlurRadius, weights.data(), at.lines.data(),
              at.blurred.data());
-  error_patch(at.p.data(), extent, at.blurred.data(), at.lines.data(), at.model.data());
-  blend_patch(at.p.data(), extent, at.network.data(), at.model.data(), at.sharp.data());
+  change_patch(at.p.data(), at.blurred.data(), extent, kBlurRadius, at.changes.data());
+  error_patch(at.changes.data(), extent, kBlurRadius, at.lines.data(), at.model.data());
+  blend_patch(at.p.data(), extent, at.network.data(), at.again.data(), model_error(grid),
+              at.model.data(), at.sharp.data());
   if (back > 0.0F) {
     blur_patch(at.sharp.data(), extent, kReach, weights.data(), at.lines.data(), at.blurred.data());
   }
@@ -365,9 +459,9 @@ void weigh_tile(const Guide& grid, const float* p, const float* sharp, const Blu
   for (int y = tile.top; y < tile.bottom; ++y) {
     const std::size_t cell = grid.at(tile.left, y);
     const std::ptrdiff_t i = (y - tile.top + kReach) * kSide + kReach;
-    settle_row(at.p.data() + i, at.sharp.data() + i, blurred.data() + i, at.model.data() + i, back,
-               matte.unsure.get() + cell, tile.right - tile.left, matte.alpha.get() + cell,
-               matte.trust.get() + cell);
+    settle_row(at.p.data() + i, at.sharp.data() + i, blurred.data() + i, at.model.data() + i,
+               at.again.data() + i, back, matte.unsure.get() + cell, tile.right - tile.left,
+               matte.alpha.get() + cell, matte.trust.get() + cell);
   }
 }
 
@@ -378,6 +472,7 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
   SharpMatte matte = empty_matte(guide);
   const auto start = std::make_unique_for_overwrite<float[]>(guide.cells());
   const auto sharp = std::make_unique_for_overwrite<float[]>(guide.cells());
+  Softness softness(guide);
   pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {
                       std::vector<float> scratch;
@@ -387,6 +482,8 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
                         const float* row = matte.alpha.get() + cell;
                         std::copy_n(row, guide.width, start.get() + cell);
                         std::copy_n(row, guide.width, sharp.get() + cell);
+                        std::fill_n(softness.network.get() + cell, guide.width, 0.0F);
+                        std::fill_n(softness.again.get() + cell, guide.width, 0.0F);
                       }
                     });
   std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 0);
@@ -395,6 +492,12 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
   const BlurWeights weights =
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
   const float back = added_back(guide, enlargement);
+  pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
+    Patches patches;
+    for (std::size_t i = begin; i < end; ++i) {
+      soften_tile(guide, start.get(), weights, tiles[i], matte.unsure.get(), patches, softness);
+    }
+  });
   for (int round = 0; round < kRounds; ++round) {
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], sharp.get());
@@ -402,7 +505,8 @@ SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enl
     pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
       Patches patches;
       for (std::size_t i = begin; i < end; ++i) {
-        weigh_tile(guide, start.get(), sharp.get(), weights, back, tiles[i], patches, matte);
+        weigh_tile(guide, start.get(), sharp.get(), softness, weights, back, tiles[i], patches,
+                   matte);
       }
     });
   }
@@ -463,15 +567,20 @@ Wide blur_scalar(const Guide& grid, Wide& plane, int inset, const BlurWeights& w
   return out;
 }
 
-Wide error_scalar(const Guide& grid, Wide& p, Wide& plane, const BlurWeights& weights) {
-  Wide blurred = blur_scalar(grid, plane, kBlurRadius, weights);
+/// p - blur(plane), `inset` from the border.
+Wide change_scalar(const Guide& grid, Wide& p, Wide& plane, int inset, const BlurWeights& weights) {
+  Wide blurred = blur_scalar(grid, plane, inset, weights);
+  Wide out(grid);
+  out.each(inset, [&](int x, int y) { return *p.at(x, y) - *blurred.at(x, y); });
+  return out;
+}
+
+/// Means of changes^2 over 5 x 5 cells.
+Wide error_scalar(const Guide& grid, Wide& changes, int inset) {
   Wide squares(grid);
   Wide out(grid);
-  squares.each(kBlurRadius, [&](int x, int y) {
-    const float d = *p.at(x, y) - *blurred.at(x, y);
-    return d * d;
-  });
-  out.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
+  squares.each(inset, [&](int x, int y) { return *changes.at(x, y) * *changes.at(x, y); });
+  out.each(inset + kErrorRadius, [&](int x, int y) {
     std::array<float, 2 * kErrorRadius + 1> column{};
     for (int j = 0; j <= 2 * kErrorRadius; ++j) {
       column[static_cast<std::size_t>(j)] = sum5(squares.at(x, y - kErrorRadius + j), 1);
@@ -499,7 +608,23 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, fl
       blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
   const float back = added_back(guide, enlargement);
   Wide network(guide, start);
-  Wide network_error = error_scalar(guide, network, network, weights);
+  Wide changes = change_scalar(guide, network, network, kBlurRadius, weights);
+  Wide again = change_scalar(guide, changes, changes, 2 * kBlurRadius, weights);
+  Wide exact_error = error_scalar(guide, changes, kBlurRadius);
+  Wide again_error = error_scalar(guide, again, 2 * kBlurRadius);
+  std::vector<float> errors(guide.cells());
+  std::vector<float> shares(guide.cells());
+  for (int y = 0; y < guide.height; ++y) {
+    for (int x = 0; x < guide.width; ++x) {
+      const std::size_t cell = guide.at(x, y);
+      if (matte.unsure[cell] == 0) continue;
+      errors[cell] = *exact_error.at(x + kReach, y + kReach);
+      shares[cell] =
+          share_of(errors[cell], *again_error.at(x + kReach, y + kReach), guide.settled != nullptr);
+    }
+  }
+  Wide network_error(guide, errors);
+  Wide again_share(guide, shares);
   for (int round = 0; round < kRounds; ++round) {
     std::vector<float> sharp = start;
     for (int y = 0; y < guide.height; ++y) {
@@ -512,10 +637,12 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, fl
       }
     }
     Wide answer(guide, sharp);
-    Wide answer_error = error_scalar(guide, network, answer, weights);
+    Wide answer_changes = change_scalar(guide, network, answer, kBlurRadius, weights);
+    Wide answer_error = error_scalar(guide, answer_changes, kBlurRadius);
     Wide blend(guide);
     const auto trust = [&](int x, int y) {
-      return trust_of(*network_error.at(x, y), *answer_error.at(x, y));
+      return trust_of(*network_error.at(x, y), *again_share.at(x, y), *answer_error.at(x, y),
+                      model_error(guide));
     };
     blend.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
       return *network.at(x, y) + trust(x, y) * (*answer.at(x, y) - *network.at(x, y));
@@ -528,7 +655,7 @@ SharpMatte sharpen_matte_scalar(const Guide& guide, std::span<const float> p, fl
         const int wx = x + kReach;
         const int wy = y + kReach;
         const float lack = back > 0.0F ? start[cell] - *blurred.at(wx, wy) : 0.0F;
-        matte.alpha[cell] = clamp01(*blend.at(wx, wy) + back * lack);
+        matte.alpha[cell] = clamp01(*blend.at(wx, wy) + lacking(shares[cell], back) * lack);
         matte.trust[cell] = trust(wx, wy);
       }
     }

@@ -20,12 +20,19 @@ struct SharpMatte {
 ///
 /// Three times: the local models (local_model.h) of the alpha so far give a sharper one, L. Where
 /// L, blurred as the network blurs (guide.blur), is the network's answer again, it is trusted;
-/// where the answer blurred once more hardly changes, the edge is soft in truth (glass, motion, out
-/// of focus) and the answer is kept:
-///   trust = e(p)^2 / (e(p) (e(p) + 0.3 e(L)) + (2e-4)^2),
-///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2.
+/// where the answer blurred once more hardly changes, or the change itself hardly changes when
+/// blurred, the edge is wider in truth than the network blurs (glass, motion, out of focus): the
+/// answer is kept, since what the colours show there is grain:
+///   trust = e(p)^2 / (e(p) (e(p) + 0.15 e(L)) + (2e-4)^2)
+///           * min(1, max(0.8, 12 s^2) e(p) / e(L)) * ramp of s from 0 at 0.08 to 1 at 0.16,
+///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2,
+///   s = mean over 5 x 5 cells of (c - blur(c))^2 / (e(p) + 2e-5), c = p - blur(p): 0.02 to 0.16
+///   out of focus, 0.18 to 0.35 at steps, 0.3 to 0.9 among strands (docs/decisions/0185).
+/// Of an answer that had to be corrected (guide.settled) only the first factor counts, with 0.3 for
+/// 0.15: its softness tells nothing of the truth's.
 /// Of what the blend of L and p still lacks of p after blurring, a share is added back: nothing
-/// where the picture is no larger than the answer, all from 4 times as wide on. A picture at the
+/// where the picture is no larger than the answer, all from 4 times as wide on (of that 0.6 where
+/// the ramp of s is 0). A picture at the
 /// answer's own size has no detail for it to restore, and what a real network's answer holds beyond
 /// the colours' there is noise, which this would double (docs/decisions/0159). `enlargement` is the
 /// picture's width over the guide's, the geometric mean of both directions. Nothing at any size
@@ -43,7 +50,7 @@ struct SharpMatte {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | two planes of floats; work is done on tiles near unsure cells only                     |
+/// | scratch   | four planes of floats; work is done on tiles near unsure cells only                     |
 /// | threads   | tiles over the pool; same bytes for any number of threads                              |
 /// | agreement | bit-equal to the scalar version                                                        |
 SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enlargement,
