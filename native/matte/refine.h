@@ -15,10 +15,9 @@ namespace cutout {
 ///
 /// At the guide's size:
 ///  1. the network's blur is taken away where the colours explain it (sharpen.h)
-///  2. colours of foreground F and background B (colour.h) for the sharper alpha, moved once more
-///  to
-///     what the cells' own colours say where the answer had to be corrected (guide.settled): what
-///     is left of a network's solid edges would be taken for the foreground's colour
+///  2. colours of foreground F and background B (colour.h) for the sharper alpha; where the answer
+///     had to be corrected (guide.settled) for that moved once more to what the cells' own colours
+///     say: what is left of a network's solid edges would be taken for the foreground's colour
 ///     (docs/decisions/0184)
 /// At the picture's size, only where the network is unsure; everywhere else alpha is 0 or 1:
 ///  3. A = alpha by the local models (local_model.h) of the sharper alpha, interpolated, plus what
