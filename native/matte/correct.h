@@ -20,7 +20,7 @@ struct CorrectedAlpha {
 /// (docs/decisions/0179).
 ///
 /// Sure are cells that have only p > 0.98 within 3 cells (foreground), or only p < 0.02 within 2
-/// (background). Cells that have only p > 0.5 within 20 are the inside of something the network
+/// (background). Cells that have only p > 0.7 within 20 are the inside of something the network
 /// half believes (docs/decisions/0187): foreground too, if there is any. F and B are the colours of
 /// the nearest ones (pyramid.h). All other cells:
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
