@@ -20,8 +20,9 @@ constexpr std::size_t kTileGrain = 4;
 constexpr int kStrip = 128;    // columns
 constexpr int kForeReach = 3;  // cells
 constexpr int kBackReach = 2;
-constexpr int kInsideReach = 20;
+constexpr int kWideReach = 20;
 constexpr float kSubject = 0.7F;  // more than that is rather subject
+constexpr float kRest = 0.3F;     // less rather not
 constexpr float kUnknown = 0.5F;
 constexpr float kApart = 0.1F;    // squared distance of F and B that is believed by half
 constexpr float kBeside = 2e-3F;  // squared distance from their line, likewise
@@ -55,6 +56,11 @@ CUTOUT_INLINE Evidence evidence_of(const float* colour, const float* fore, const
   const float e[3] = {x[0] - share * d[0], x[1] - share * d[1], x[2] - share * d[2]};
   const float beside = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
   return {clamp01(share), apart / (apart + kApart) * (kBeside / (kBeside + beside))};
+}
+
+/// A wide faint part is haze, which colours like the subject's do not make a subject of.
+CUTOUT_INLINE Evidence but_raised(const Evidence& evidence, float p, bool faint) {
+  return {evidence.share, faint && evidence.share > p ? 0.0F : evidence.belief};
 }
 
 CUTOUT_INLINE float corrected(float p, const Evidence& evidence) {
@@ -99,45 +105,46 @@ CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict sides,
   return any;
 }
 
-/// How many values in a row, this one included, are rather subject: as many as are asked for at
-/// most.
-constexpr int kWholeRun = 2 * kInsideReach + 1;
+/// How many values in a row, this one included, are of a kind: as many as are asked for at most.
+constexpr int kWholeRun = 2 * kWideReach + 1;
 
-CUTOUT_INLINE std::uint8_t longer(std::uint8_t run, bool subject) {
-  return subject ? static_cast<std::uint8_t>(std::min<int>(run + 1, kWholeRun)) : std::uint8_t{0};
+CUTOUT_INLINE std::uint8_t longer(std::uint8_t run, bool holds) {
+  return holds ? static_cast<std::uint8_t>(std::min<int>(run + 1, kWholeRun)) : std::uint8_t{0};
 }
 
-/// 1 where all within kInsideReach along the row are rather subject; what lies beyond the ends is.
-void inside_along(const float* alpha, int width, std::uint8_t* inside) {
-  std::uint8_t run = kInsideReach;
-  for (int x = 0; x < width + kInsideReach; ++x) {
-    run = longer(run, x >= width || alpha[x] > kSubject);
-    if (x >= kInsideReach) inside[x - kInsideReach] = static_cast<std::uint8_t>(run == kWholeRun);
+/// 1 where `holds` for all within kWideReach along the row; for what lies beyond the ends it does.
+template <typename Holds>
+void wide_along(const float* alpha, int width, Holds holds, std::uint8_t* wide) {
+  std::uint8_t run = kWideReach;
+  for (int x = 0; x < width + kWideReach; ++x) {
+    run = longer(run, x >= width || holds(alpha[x]));
+    if (x >= kWideReach) wide[x - kWideReach] = static_cast<std::uint8_t>(run == kWholeRun);
   }
 }
 
-CUTOUT_SIMD void lengthen_runs(const std::uint8_t* __restrict inside, int n,
+CUTOUT_SIMD void lengthen_runs(const std::uint8_t* __restrict wide, int n,
                                std::uint8_t* __restrict runs) {
-  for (int i = 0; i < n; ++i) runs[i] = longer(runs[i], inside[i] != 0);
+  for (int i = 0; i < n; ++i) runs[i] = longer(runs[i], wide[i] != 0);
 }
 
 CUTOUT_SIMD void whole_runs(const std::uint8_t* __restrict runs, int n,
-                            std::uint8_t* __restrict inside) {
-  for (int i = 0; i < n; ++i) inside[i] = static_cast<std::uint8_t>(runs[i] == kWholeRun);
+                            std::uint8_t* __restrict wide) {
+  for (int i = 0; i < n; ++i) wide[i] = static_cast<std::uint8_t>(runs[i] == kWholeRun);
 }
 
 /// The same down the columns `left` .. `right` - 1, in place: a row is written once it was read.
-void inside_down(const Guide& guide, int left, int right, std::uint8_t* inside) {
+void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
   const int n = right - left;
-  std::vector<std::uint8_t> runs(static_cast<std::size_t>(n), kInsideReach);
+  std::vector<std::uint8_t> runs(static_cast<std::size_t>(n), kWideReach);
   const std::vector<std::uint8_t> beyond(static_cast<std::size_t>(n), 1);
-  for (int y = 0; y < guide.height + kInsideReach; ++y) {
-    lengthen_runs(y < guide.height ? inside + guide.at(left, y) : beyond.data(), n, runs.data());
-    if (y >= kInsideReach) {
-      whole_runs(runs.data(), n, inside + guide.at(left, y - kInsideReach));
-    }
+  for (int y = 0; y < guide.height + kWideReach; ++y) {
+    lengthen_runs(y < guide.height ? wide + guide.at(left, y) : beyond.data(), n, runs.data());
+    if (y >= kWideReach) whole_runs(runs.data(), n, wide + guide.at(left, y - kWideReach));
   }
 }
+
+CUTOUT_INLINE bool is_subject(float p) { return p > kSubject; }
+CUTOUT_INLINE bool is_rest(float p) { return !(p >= kRest); }
 
 CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
                            float* __restrict out) {
@@ -148,15 +155,15 @@ CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict
 CUTOUT_SIMD void correct_row(const float* __restrict red, const float* __restrict green,
                              const float* __restrict blue, const float* scale, const float* offset,
                              const float* __restrict layers, const std::uint8_t* __restrict open,
-                             int n, float* __restrict alpha, float* __restrict settled,
-                             float* __restrict told) {
+                             const std::uint8_t* __restrict faint, int n, float* __restrict alpha,
+                             float* __restrict settled, float* __restrict told) {
   for (int i = 0; i < n; ++i) {
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
     const float* at = layers + i;
     const float fore[3] = {at[0], at[kTile], at[2 * kTile]};
     const float back[3] = {at[3 * kTile], at[4 * kTile], at[5 * kTile]};
-    const Evidence evidence = evidence_of(colour, fore, back);
+    const Evidence evidence = but_raised(evidence_of(colour, fore, back), alpha[i], faint[i] != 0);
     const float value = corrected(alpha[i], evidence);
     alpha[i] = open[i] != 0 ? value : alpha[i];
     settled[i] = open[i] != 0 ? evidence.belief : 0.0F;
@@ -165,7 +172,7 @@ CUTOUT_SIMD void correct_row(const float* __restrict red, const float* __restric
 }
 
 void correct_tile(const Guide& guide, const Level& colours, const std::uint8_t* open,
-                  const Tile& tile, CorrectedAlpha& result) {
+                  const std::uint8_t* faint, const Tile& tile, CorrectedAlpha& result) {
   const int n = tile.right - tile.left;
   Widened widened(colours, guide.width, tile.left, n);
   std::array<float, static_cast<std::size_t>(Widened::kColours) * kTile> layers{};
@@ -176,8 +183,9 @@ void correct_tile(const Guide& guide, const Level& colours, const std::uint8_t* 
     }
     const std::size_t cell = guide.at(tile.left, y);
     correct_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
-                guide.scale.data(), guide.offset.data(), layers.data(), open + cell, n,
-                result.alpha.get() + cell, result.settled.get() + cell, result.told.get() + cell);
+                guide.scale.data(), guide.offset.data(), layers.data(), open + cell, faint + cell,
+                n, result.alpha.get() + cell, result.settled.get() + cell,
+                result.told.get() + cell);
   }
 }
 
@@ -197,6 +205,7 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
                         std::make_unique_for_overwrite<float[]>(guide.cells())};
   const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
   const auto inside = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
+  const auto faint = std::make_unique_for_overwrite<std::uint8_t[]>(guide.cells());
   const auto height = static_cast<std::size_t>(guide.height);
   const int width = guide.width;
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -208,13 +217,16 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
       std::fill_n(result.settled.get() + cell, width, 0.0F);
       std::fill_n(result.told.get() + cell, width, 0.0F);
       common_along(sides.data(), width, bordered, along.get() + cell);
-      inside_along(result.alpha.get() + cell, width, inside.get() + cell);
+      wide_along(result.alpha.get() + cell, width, is_subject, inside.get() + cell);
+      wide_along(result.alpha.get() + cell, width, is_rest, faint.get() + cell);
     }
   });
   const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);
   pool.parallel_for(strips, 1, [&](std::size_t begin, std::size_t end) {
     for (auto i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
-      inside_down(guide, i * kStrip, std::min((i + 1) * kStrip, width), inside.get());
+      const int right = std::min((i + 1) * kStrip, width);
+      wide_down(guide, i * kStrip, right, inside.get());
+      wide_down(guide, i * kStrip, right, faint.get());
     }
   });
   const auto sure = std::make_unique_for_overwrite<float[]>(guide.cells());
@@ -240,7 +252,7 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
   const Level colours = spread_colours(guide, sure.get(), kUnknown, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      correct_tile(guide, colours, open.get(), tiles[i], result);
+      correct_tile(guide, colours, open.get(), faint.get(), tiles[i], result);
     }
   });
   return result;
@@ -266,7 +278,7 @@ CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
       const bool solid = all(x, y, kForeReach, [](float v) { return v > kSureForeground; });
-      const bool inside = all(x, y, kInsideReach, [](float v) { return v > kSubject; });
+      const bool inside = all(x, y, kWideReach, is_subject);
       const bool outside = all(x, y, kBackReach, [](float v) { return !(v >= kSureBackground); });
       sure[guide.at(x, y)] = solid || inside ? 1.0F : (outside ? 0.0F : kUnknown);
       fore = fore || solid;
@@ -283,7 +295,9 @@ CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p
       const auto layer = [&](int plane) { return from_coarse(colours, plane, x, y); };
       const float foreground[3] = {layer(0), layer(1), layer(2)};
       const float background[3] = {layer(4), layer(5), layer(6)};
-      const Evidence evidence = evidence_of(colour, foreground, background);
+      const bool faint = all(x, y, kWideReach, is_rest);
+      const Evidence evidence =
+          but_raised(evidence_of(colour, foreground, background), alpha[cell], faint);
       alpha[cell] = corrected(alpha[cell], evidence);
       result.settled[cell] = evidence.belief;
       result.told[cell] = evidence.share;

@@ -26,12 +26,13 @@ struct CorrectedAlpha {
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
 ///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
 /// so what F and B cannot mix (e), or can hardly be told apart by, stays as the network has it.
+/// Cells that have only p < 0.3 within 20 are haze and not raised (c is 0 there where t > p).
 /// Without sure cells of either kind nothing is changed. `p` is clamped to 0..1, NaN counts as 0.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | 18 bytes a cell besides the result                                                     |
+/// | scratch   | 19 bytes a cell besides the result                                                     |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, ThreadPool& pool);

@@ -110,6 +110,19 @@ test('a wide part of the body that is half believed and darker than the rest is 
   return undefined;
 });
 
+test('faint haze over things of the body’s colour stays faint', (t) => {
+  const body: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 ? 0.15 : 0);
+  // Pale stalks in the haze, which are no part of the subject.
+  const stalks: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 && y % 5 < 2 ? 1 : 0);
+  const { guide, p } = cells(body, mixed(stalks, PALE, GREEN));
+  const { alpha } = kernels.correctAlpha(guide, p, 2);
+  t.true(p.every((value, i) => i % width < 52 || (alpha[i] ?? 1) <= value));
+  t.true(
+    alpha.some((value, i) => i % width > 60 && value < 0.05),
+    'what is green is taken away',
+  );
+});
+
 test('cells well inside and well outside stay, and an answer without either stays whole', (t) => {
   const next = random(7);
   const { guide, p } = cells(solid, () => [next(), next(), next()]);
