@@ -141,6 +141,7 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
       const Box roi{0, 0, view.width, view.height};
       const CorrectedAlpha corrected = correct_alpha(guide, floats, pool);
       guide.settled = corrected.settled.get();
+      guide.told = corrected.told.get();
       refine_matte(view, guide, {corrected.alpha.get(), guide.cells()}, roi, HiddenColour::kClear,
                    pool);
       guide.settled = nullptr;

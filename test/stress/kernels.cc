@@ -173,9 +173,13 @@ void check_refinement(ThreadPool& pool, int round) {
   const CorrectedAlpha by_cell = correct_alpha_scalar(guide, p);
   expect(std::equal(corrected.alpha.get(), corrected.alpha.get() + cells, by_cell.alpha.get()) &&
              std::equal(corrected.settled.get(), corrected.settled.get() + cells,
-                        by_cell.settled.get()),
+                        by_cell.settled.get()) &&
+             std::equal(corrected.told.get(), corrected.told.get() + cells, by_cell.told.get()),
          "correction", round);
-  if (pick(0, 1) == 0) guide.settled = corrected.settled.get();
+  if (pick(0, 1) == 0) {
+    guide.settled = corrected.settled.get();
+    guide.told = corrected.told.get();
+  }
   const Box roi = box_in(picture.width, picture.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);
