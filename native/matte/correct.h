@@ -40,4 +40,12 @@ CorrectedAlpha correct_alpha(const Guide& guide, std::span<const float> p, Threa
 /// The same, cell by cell.
 CorrectedAlpha correct_alpha_scalar(const Guide& guide, std::span<const float> p);
 
+/// `guide` for what comes after a correction: it knows what the cells' colours say and how far that
+/// is believed, one never without the other. Borrows from `corrected`.
+inline Guide guide_after(Guide guide, const CorrectedAlpha& corrected) {
+  guide.settled = corrected.settled.get();
+  guide.told = corrected.told.get();
+  return guide;
+}
+
 }  // namespace cutout

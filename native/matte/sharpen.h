@@ -32,12 +32,11 @@ struct SharpMatte {
 /// 0.15: its softness tells nothing of the truth's.
 /// Of what the blend of L and p still lacks of p after blurring, a share is added back: nothing
 /// where the picture is no larger than the answer, all from 4 times as wide on (of that 0.6 where
-/// the ramp of s is 0). A picture at the
-/// answer's own size has no detail for it to restore, and what a real network's answer holds beyond
-/// the colours' there is noise, which this would double (docs/decisions/0159). `enlargement` is the
-/// picture's width over the guide's, the geometric mean of both directions. Nothing at any size
-/// where the answer had to be corrected (guide.settled): it is no blurred truth that could lack
-/// something (docs/decisions/0178).
+/// the ramp of s is 0). A picture at the answer's own size has no detail for it to restore, and
+/// what a real network's answer holds beyond the colours' there is noise, which this would double
+/// (docs/decisions/0159). `enlargement` is the picture's width over the guide's, the geometric mean
+/// of both directions. Nothing at any size where the answer had to be corrected (guide.settled): it
+/// is no blurred truth that could lack something (docs/decisions/0178).
 ///
 /// A cell whose answer is what its colour says already goes back to it by that much
 /// (guide.settled): the local colours it is sharpened by may be of such cells only. Last, trust
@@ -50,7 +49,7 @@ struct SharpMatte {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | four planes of floats; work is done on tiles near unsure cells only                     |
+/// | scratch   | four planes of floats; work is done on tiles near unsure cells only                    |
 /// | threads   | tiles over the pool; same bytes for any number of threads                              |
 /// | agreement | bit-equal to the scalar version                                                        |
 SharpMatte sharpen_matte(const Guide& guide, std::span<const float> p, float enlargement,

@@ -12,16 +12,14 @@ namespace cutout {
 
 namespace {
 
-MatteSummary refine(ImageView picture, Guide guide, std::span<const float> alpha,
+MatteSummary refine(ImageView picture, const Guide& guide, std::span<const float> alpha,
                     TaughtOn taught_on, const MattePlan& plan, ThreadPool& pool) {
   if (taught_on == TaughtOn::kMattes) {
     return refine_matte(picture, guide, alpha, plan.roi, plan.hidden, pool);
   }
   const CorrectedAlpha corrected = correct_alpha(guide, alpha, pool);
-  guide.settled = corrected.settled.get();
-  guide.told = corrected.told.get();
-  return refine_matte(picture, guide, {corrected.alpha.get(), guide.cells()}, plan.roi, plan.hidden,
-                      pool);
+  return refine_matte(picture, guide_after(guide, corrected),
+                      {corrected.alpha.get(), guide.cells()}, plan.roi, plan.hidden, pool);
 }
 
 }  // namespace

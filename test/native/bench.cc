@@ -140,11 +140,8 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
       const CorrectedAlpha corrected = correct_alpha(guide, floats, pool);
-      guide.settled = corrected.settled.get();
-      guide.told = corrected.told.get();
-      refine_matte(view, guide, {corrected.alpha.get(), guide.cells()}, roi, HiddenColour::kClear,
-                   pool);
-      guide.settled = nullptr;
+      refine_matte(view, guide_after(guide, corrected), {corrected.alpha.get(), guide.cells()}, roi,
+                   HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

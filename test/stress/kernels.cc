@@ -176,10 +176,7 @@ void check_refinement(ThreadPool& pool, int round) {
                         by_cell.settled.get()) &&
              std::equal(corrected.told.get(), corrected.told.get() + cells, by_cell.told.get()),
          "correction", round);
-  if (pick(0, 1) == 0) {
-    guide.settled = corrected.settled.get();
-    guide.told = corrected.told.get();
-  }
+  if (pick(0, 1) == 0) guide = guide_after(guide, corrected);
   const Box roi = box_in(picture.width, picture.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);
