@@ -20,7 +20,7 @@ async function setting(t: ExecutionContext) {
   const request: Request = {
     address: service.url,
     path: '/v1.0/cutout',
-    picture: { kind: 'file', name: `${hostile}.jpg` },
+    image: { kind: 'file', name: `${hostile}.jpg` },
     fields: [
       ['size', 'preview'],
       ['type_level', '2'],
@@ -65,7 +65,7 @@ test('an address of a picture and an own background stand in the programs', (t) 
   const request: Request = {
     address: 'https://cutout.example.test',
     path: '/v1.0/cutout',
-    picture: { kind: 'url', url: 'https://a.example/b.jpg?c=1&d=2' },
+    image: { kind: 'url', url: 'https://a.example/b.jpg?c=1&d=2' },
     fields: [],
     files: [['bg_image_file', 'beach.jpg']],
     headers: [],

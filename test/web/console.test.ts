@@ -79,7 +79,7 @@ web(
 
     await go(page, 'Keys');
     await page.getByLabel('Name of a new key').fill('<b>My program</b>');
-    await page.getByRole('button', { name: 'Make a key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     const key = (await page.getByTestId('new-key').textContent())?.trim() ?? '';
     const answer = await call(service, key);
     t.is(answer.status, 200);
@@ -130,9 +130,14 @@ web('a provider that is down gets a page that says so', async (t) => {
 web('whoever is signed in has a key made for the playground', async (t) => {
   const { page, service } = await open(t);
   await page.goto(service.url);
-  await page.getByRole('button', { name: 'Make a key for this page' }).click();
-  await page.waitForFunction(`document.getElementById('key').value.length > 20`);
-  t.is((await service.books.accounts.keys(service.accountId)).length, 2);
+  await page.getByText('You are signed in').waitFor({ state: 'attached' });
+  t.is((await service.books.accounts.keys(service.accountId)).length, 1, 'not before it is needed');
+  const photo = { name: 'photo.jpg', mimeType: 'image/jpeg', buffer: await scene() };
+  await page.getByLabel('Choose a photo').setInputFiles(photo);
+  await page.getByTestId('charged').waitFor();
+  await page.getByLabel('Choose a photo').setInputFiles({ ...photo, name: 'next.jpg' });
+  await page.locator('[data-testid=download][download^="next-"]').waitFor();
+  t.is((await service.books.accounts.keys(service.accountId)).length, 2, 'one for the tab');
 });
 
 web('operators grant, and find it in the audit log', async (t) => {

@@ -30,19 +30,30 @@ async function open(t: ExecutionContext, options: Parameters<typeof openWindow>[
   return { service, ...window };
 }
 
+/** With a key, choosing a photo is all that is needed. */
 async function cutOut(page: Page, service: Service): Promise<void> {
-  await page.getByLabel('Choose a photo').setInputFiles(await photo());
   await page.getByLabel('API key').fill(service.key);
-  await page.getByRole('button', { name: 'Remove the background' }).click();
+  await page.getByLabel('Choose a photo').setInputFiles(await photo());
   await page.getByTestId('charged').waitFor();
 }
 
+const remove = (page: Page) => page.getByRole('button', { name: 'Remove the background' }).click();
+
+/** Opens folded parts of the page by their summaries. */
+async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
+  for (const title of titles) await page.locator('summary').getByText(title, { exact: true }).click();
+}
+
+/** Quarter credits. */
+const spent = async ({ books, accountId }: Service) => 400 - (await books.ledger.balance(accountId)).credits;
 web('the downloaded file is the answer of the API, byte for byte', async (t) => {
   const { page, service, complaints } = await open(t);
+  await cutOut(page, service);
+  await unfold(page, 'Options', 'Result');
   await page.getByLabel('size', { exact: true }).selectOption('full');
   await page.getByLabel('format', { exact: true }).selectOption('png');
-  await cutOut(page, service);
-  t.is(await page.getByTestId('charged').textContent(), '1');
+  await remove(page);
+  await page.getByTestId('charged').getByText('1 credit', { exact: true }).waitFor();
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByTestId('download').click()]);
   t.is(download.suggestedFilename(), 'my photo-cutout.png');
   const { buffer } = await photo();
@@ -54,23 +65,22 @@ web('the downloaded file is the answer of the API, byte for byte', async (t) => 
 
 web('errors of the API are shown as they are', async (t) => {
   const { page, service } = await open(t);
-  await page.getByText('Crop and place').click();
+  await unfold(page, 'Options', 'Crop and place');
   await page.getByLabel('scale', { exact: true }).fill('5%');
-  await page.getByLabel('Choose a photo').setInputFiles(await photo());
   await page.getByLabel('API key').fill(service.key);
-  await page.getByRole('button', { name: 'Remove the background' }).click();
+  await page.getByLabel('Choose a photo').setInputFiles(await photo());
   const text = (await page.getByTestId('error').textContent()) ?? '';
   t.regex(text, /Invalid scale parameter given/);
   t.regex(text, /invalid_scale/);
   t.regex(text, /HTTP 400/);
   await page.getByLabel('API key').fill('unknown-key');
-  await page.getByRole('button', { name: 'Remove the background' }).click();
+  await remove(page);
   await page.getByText('API Key invalid').waitFor();
 });
 
 web('the request is shown live, and its programs send what the button sends', async (t) => {
   const { page } = await open(t);
-  await page.getByText('Background', { exact: true }).click();
+  await unfold(page, 'Options', 'Background', 'This request as code');
   await page.getByLabel('bg_color', { exact: true }).fill("it's");
   const code = page.getByTestId('code');
   t.true((await code.textContent())?.includes(`-F 'bg_color=it'\\''s'`));
@@ -102,7 +112,7 @@ web('every option of the published description has a control', async (t) => {
 web('zoomed, compared and laid over colours by keyboard', async (t) => {
   const { page, service } = await open(t);
   await cutOut(page, service);
-  const frame = page.getByRole('group', { name: /^Picture:/ });
+  const frame = page.getByRole('group', { name: /^Image:/ });
   await frame.focus();
   await page.keyboard.press('1');
   t.is(await page.locator('.zoom').textContent(), '100 %');
@@ -120,8 +130,9 @@ web('zoomed, compared and laid over colours by keyboard', async (t) => {
   t.is(await page.locator('.before').count(), 0);
 });
 
-web('a photo can be dropped, and pasted', async (t) => {
-  const { page } = await open(t);
+web('a photo dropped anywhere on the page is cut out at once, and so is one that is pasted', async (t) => {
+  const { page, service } = await open(t);
+  await page.getByLabel('API key').fill(service.key);
   const bytes = [...(await photo()).buffer];
   const hand = (type: 'drop' | 'paste') =>
     page.evaluate(
@@ -138,7 +149,7 @@ web('a photo can be dropped, and pasted', async (t) => {
         data.items.add(new scope.File([new Uint8Array(given)], `${kind}.jpg`, { type: 'image/jpeg' }));
         if (kind === 'drop')
           scope.document
-            .querySelector('.frame')
+            .querySelector('.top')
             .dispatchEvent(
               new scope.DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }),
             );
@@ -148,18 +159,58 @@ web('a photo can be dropped, and pasted', async (t) => {
     );
   for (const type of ['drop', 'paste'] as const) {
     await hand(type);
-    await page.waitForFunction(
-      `document.querySelector('[data-testid=code]').textContent.includes('${type}.jpg')`,
-    );
+    await page.locator(`[data-testid=download][download="${type}-cutout.png"]`).waitFor();
   }
-  t.pass();
+  t.is(await spent(service), 0, 'both were free previews');
+});
+
+web('the first preview is free and automatic, full size is one click and one credit', async (t) => {
+  const { page, service } = await open(t);
+  await page.getByLabel('API key').fill(service.key);
+  const large = { ...(await photo()), buffer: await scene({ width: 1280, height: 800 }) };
+  await page.getByLabel('Choose a photo').setInputFiles(large);
+  await page.getByTestId('charged').getByText('0 credits').waitFor();
+  t.is(await spent(service), 0);
+  await page.getByRole('button', { name: 'Full size, 1280 × 800' }).click();
+  await page.getByTestId('charged').getByText('1 credit', { exact: true }).waitFor();
+  t.is(await spent(service), 4);
+  t.is(await page.getByTestId('full-size').count(), 0, 'there is nothing larger');
+  await page.getByLabel('Choose a photo').setInputFiles(await photo('next.jpg'));
+  await page.locator('[data-testid=download][download="next-cutout.png"]').waitFor();
+  t.is(await spent(service), 4, 'a new photo is a preview again');
+});
+
+web('without free previews nothing is sent before a click', async (t) => {
+  const service = await startService(t, {
+    pages: true,
+    freePreviews: 0,
+  });
+  const { page } = await openWindow(t);
+  await page.goto(service.url);
+  await page.getByLabel('API key').fill(service.key);
+  await page.getByLabel('Choose a photo').setInputFiles(await photo());
+  await page.getByText('No free previews are left').waitFor();
+  t.is(await spent(service), 0);
+  await remove(page);
+  await page.getByTestId('charged').getByText('0.25 credits').waitFor();
+  t.is(await spent(service), 1);
+});
+
+web('without a key the photo is shown, and the page says how to get one', async (t) => {
+  const { page, service } = await open(t);
+  await page.getByLabel('Choose a photo').setInputFiles(await photo());
+  await page.getByRole('img', { name: 'Before' }).waitFor();
+  await page.getByText('Sign in or enter an API key').waitFor();
+  await page.getByLabel('API key').fill(service.key);
+  await page.keyboard.press('Enter');
+  await page.getByTestId('charged').waitFor();
+  t.is(await page.getByRole('alert').count(), 0);
 });
 
 web('a sample is drawn and cut out', async (t) => {
   const { page, service } = await open(t);
-  await page.getByRole('button', { name: 'Fur' }).click();
   await page.getByLabel('API key').fill(service.key);
-  await page.getByRole('button', { name: 'Remove the background' }).click();
+  await page.getByRole('button', { name: 'Fur' }).click();
   await page.getByTestId('charged').waitFor();
   t.true((await page.getByTestId('code').textContent())?.includes('creature.jpg'));
 });
@@ -188,13 +239,19 @@ for (const dark of [false, true]) {
   });
 }
 
-web('fits a window of 360 pixels', async (t) => {
-  const { page, service } = await open(t, { width: 360, height: 780 });
-  t.false(await overflows(page));
-  await cutOut(page, service);
-  t.false(await overflows(page));
-  await screenshot(page, 'playground-phone');
-});
+for (const [name, width, height] of [
+  ['phone', 360, 780],
+  ['tablet', 768, 1024],
+] as const) {
+  web(`fits a window of ${width} pixels`, async (t) => {
+    const { page, service } = await open(t, { width, height });
+    t.false(await overflows(page));
+    await cutOut(page, service);
+    await unfold(page, 'Options', 'Result', 'This request as code');
+    t.false(await overflows(page));
+    await screenshot(page, `playground-${name}`);
+  });
+}
 
 web('scripts together are at most 80 kB compressed, and nothing comes from elsewhere', async (t) => {
   const service = await startService(t, { pages: true });

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks';
-import { post } from '../lib/console.ts';
+import { post, type SignedIn } from '../lib/console.ts';
 import { at } from '../ui/format.ts';
 import { messageOf } from '../ui/useLoad.ts';
-import type { SignedIn } from './Console.tsx';
 
 /** Who the account belongs to, its data to take along, and its end. */
 export function AccountPage({ session: { account, expiresAt } }: { readonly session: SignedIn }) {
@@ -28,13 +27,14 @@ export function AccountPage({ session: { account, expiresAt } }: { readonly sess
             <code>{account.id}</code>
           </dd>
           <dt>Signed in until</dt>
-          <dd>{at(expiresAt)}, later while you are active</dd>
+          <dd>{at(expiresAt)} or longer while you are active</dd>
         </dl>
       </section>
       <section class="card stack">
         <h2>Your data</h2>
         <p>
-          Everything this service keeps about you: account, keys' names, statement and images, as a ZIP file.
+          Everything that this service stores about you (account, names of keys, statement, images) as a ZIP
+          file.
         </p>
         <p>
           <a class="button" href="/console/api/export" download>
@@ -45,9 +45,9 @@ export function AccountPage({ session: { account, expiresAt } }: { readonly sess
       <form class="card stack" onSubmit={remove}>
         <h2>Delete the account</h2>
         <p>
-          Every key stops working, images you handed in are deleted, name, e-mail and sign-in are forgotten,
-          credits that are left are lost. The entries of the statement stay in the books, without a name: the
-          law wants them kept.
+          All keys are revoked. Images you submitted, your name, e-mail address and sign-in are deleted.
+          Remaining credits are forfeited. Statement entries are kept without your name, as accounting law
+          requires.
         </p>
         <span class="field">
           <label for="confirm">Type the account's name, {account.name}</label>

@@ -3,6 +3,7 @@ import type { AccountInfo } from '../../../src/http/route/console/api.ts';
 import { post } from '../lib/console.ts';
 import { at, credits } from '../ui/format.ts';
 import { Show } from '../ui/Show.tsx';
+import { useDebounced } from '../ui/useDebounced.ts';
 import { messageOf, useLoad } from '../ui/useLoad.ts';
 import { KeyTable } from './Keys.tsx';
 
@@ -65,7 +66,8 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
 export function Accounts() {
   const [search, setSearch] = useState('');
   const [trouble, setTrouble] = useState('');
-  const loaded = useLoad<readonly AccountInfo[]>(`operator/accounts?search=${encodeURIComponent(search)}`);
+  const settled = useDebounced(search, 300);
+  const loaded = useLoad<readonly AccountInfo[]>(`operator/accounts?search=${encodeURIComponent(settled)}`);
   const revoke = (key: string) => {
     post(`operator/keys/${key}/revoke`).then(loaded.reload, (error: unknown) => setTrouble(messageOf(error)));
   };
@@ -88,7 +90,7 @@ export function Accounts() {
       <Show loaded={loaded}>
         {(accounts) =>
           accounts.length === 0 ? (
-            <p class="soft">No account is like that.</p>
+            <p class="soft">No matching accounts.</p>
           ) : (
             <div class="stack">
               {accounts.map((account) => (
@@ -99,7 +101,7 @@ export function Accounts() {
                   </summary>
                   <div class="stack">
                     <p class="soft small">
-                      <code>{account.id}</code>, made {at(account.createdAt)}
+                      <code>{account.id}</code>, created {at(account.createdAt)}
                       {account.deletedAt !== null && `, deleted ${at(account.deletedAt)}`}
                     </p>
                     {account.deletedAt === null && <Grant id={account.id} done={loaded.reload} />}

@@ -4,7 +4,7 @@ import { at } from '../ui/format.ts';
 import { Show } from '../ui/Show.tsx';
 import { useLoad } from '../ui/useLoad.ts';
 
-/** Operators: who did what, newest first. Entries are only ever added. */
+/** Operators: who did what, newest first. The log is append-only. */
 export function AuditPage() {
   const [before, setBefore] = useState<number | null>(null);
   const loaded = useLoad<Audit>(`operator/audit?limit=100${before === null ? '' : `&before=${before}`}`);
@@ -34,7 +34,7 @@ export function AuditPage() {
                       ) : entry.address !== null ? (
                         'admin token'
                       ) : (
-                        'at the machine'
+                        'command line'
                       )}
                     </td>
                     <td>{entry.action}</td>

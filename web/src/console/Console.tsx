@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
-import { openLink, post, readSession } from '../lib/console.ts';
+import { openLink, post, readSession, type SignedIn } from '../lib/console.ts';
 import { Top } from '../ui/Top.tsx';
 import { messageOf } from '../ui/useLoad.ts';
 import { AccountPage } from './AccountPage.tsx';
@@ -12,8 +12,6 @@ import { Keys } from './Keys.tsx';
 import { OverviewPage } from './OverviewPage.tsx';
 import { SignIn } from './SignIn.tsx';
 import { StatementPage } from './StatementPage.tsx';
-
-export type SignedIn = Extract<SessionInfo, { readonly signedIn: true }>;
 
 interface Page {
   readonly id: string;

@@ -6,7 +6,7 @@ import { at, bytes } from '../ui/format.ts';
 import { Show } from '../ui/Show.tsx';
 import { messageOf, useLoad } from '../ui/useLoad.ts';
 
-/** Images the account gave to improve the networks. */
+/** Images that the account submitted to improve the networks. */
 export function Images() {
   const loaded = useLoad<readonly ImageInfo[]>('images');
   const [trouble, setTrouble] = useState('');
@@ -16,7 +16,7 @@ export function Images() {
   return (
     <>
       <p class="soft">
-        Images handed in through <code>POST /v1.0/improve</code>. No other image is ever kept.
+        Images submitted through <code>POST /v1.0/improve</code>. No other image is kept.
       </p>
       {trouble !== '' && (
         <p class="notice error" role="alert">
@@ -26,13 +26,13 @@ export function Images() {
       <Show loaded={loaded}>
         {(images) =>
           images.length === 0 ? (
-            <p>None.</p>
+            <p class="soft">No images.</p>
           ) : (
             <div class="wide">
               <table>
                 <thead>
                   <tr>
-                    <th>Handed in</th>
+                    <th>Submitted</th>
                     <th>Name</th>
                     <th class="number">Size</th>
                     <th class="number">Bytes</th>
@@ -53,7 +53,7 @@ export function Images() {
                       <td>
                         <Confirm
                           label="Delete"
-                          question="It is gone for good."
+                          question="This cannot be undone."
                           act={() => remove(image.id)}
                         />
                       </td>

@@ -22,7 +22,7 @@ export function KeyTable({
           <tr>
             <th>Name</th>
             <th>Key</th>
-            <th>Made</th>
+            <th>Created</th>
             <th>Last used</th>
             <th>
               <span class="visually-hidden">Revoke</span>
@@ -42,7 +42,7 @@ export function KeyTable({
                 {revokedAt === null ? (
                   <Confirm
                     label="Revoke"
-                    question="Programs that use it stop working at once."
+                    question="Programs that use this key stop working immediately."
                     act={() => revoke(id)}
                   />
                 ) : (
@@ -93,13 +93,13 @@ export function Keys() {
           />
         </span>
         <button class="primary low" type="submit" disabled={name.trim() === ''}>
-          Make a key
+          Create key
         </button>
       </form>
       {made && (
         <div class="notice stack" role="status">
           <p>
-            The new key <strong>{made.name}</strong>. It is shown this once: copy it now.
+            New key <strong>{made.name}</strong>. Copy it now: it is not shown again.
           </p>
           <p class="row">
             <code class="new-key" data-testid="new-key">
@@ -116,11 +116,7 @@ export function Keys() {
       )}
       <Show loaded={loaded}>
         {(keys) =>
-          keys.length === 0 ? (
-            <p class="soft">There is no key yet.</p>
-          ) : (
-            <KeyTable keys={keys} revoke={revoke} />
-          )
+          keys.length === 0 ? <p class="soft">No keys yet.</p> : <KeyTable keys={keys} revoke={revoke} />
         }
       </Show>
     </>

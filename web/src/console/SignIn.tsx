@@ -1,8 +1,8 @@
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
 
 const problems: Readonly<Record<string, string>> = {
-  'provider-down': 'The provider cannot be reached. Try again in a moment. The API is not concerned.',
-  refused: 'The sign-in could not be completed. Try again from here.',
+  'provider-down': 'The provider cannot be reached. Try again in a moment. The API is unaffected.',
+  refused: 'The sign-in could not be completed. Try again.',
   'too-many': 'There were too many failed sign-ins from this address. Try again in a minute.',
 };
 

@@ -6,12 +6,12 @@ import { messageOf } from '../ui/useLoad.ts';
 
 const kinds: Readonly<Record<EntryKind, string>> = {
   grant: 'Granted',
-  purchase: 'Bought',
-  reserve: 'Set aside for a call',
+  purchase: 'Purchased',
+  reserve: 'Reserved for a call',
   settle: 'Call charged',
-  release: 'Call failed, given back',
-  refund: 'Given back',
-  adjust: 'Corrected',
+  release: 'Released, the call failed',
+  refund: 'Refunded',
+  adjust: 'Adjusted',
 };
 
 const payments = { free: 'free preview', preview: 'preview', full: 'full result' };
@@ -133,7 +133,7 @@ export function StatementPage() {
               ))}
             </tbody>
           </table>
-          {entries.length === 0 && <p class="soft">Nothing.</p>}
+          {entries.length === 0 && <p class="soft">No entries.</p>}
         </div>
       )}
       {next !== null && (

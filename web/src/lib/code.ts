@@ -1,6 +1,6 @@
-/** The request on the page as programs to copy; the key is read from CUTOUT_KEY and never part of them. */
+/** The page's request as programs to copy. They read the key from CUTOUT_KEY; it is never part of them. */
 
-export type Picture =
+export type Image =
   | { readonly kind: 'file'; readonly name: string }
   | { readonly kind: 'url'; readonly url: string };
 
@@ -8,10 +8,10 @@ export interface Request {
   /** Origin of the service, without a slash at the end. */
   readonly address: string;
   readonly path: string;
-  readonly picture: Picture;
+  readonly image: Image;
   /** Text fields in the order they are sent. */
   readonly fields: readonly (readonly [name: string, value: string])[];
-  /** File fields besides the picture, with the names of their files. */
+  /** File fields besides the image, with the names of their files. */
   readonly files: readonly (readonly [name: string, file: string])[];
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** Name of the file that the result goes to. */
@@ -23,14 +23,14 @@ const quoted = (text: string) => JSON.stringify(text);
 const single = (text: string) =>
   `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`;
 
-/** Every file of the form, the picture first. */
-const filesOf = ({ picture, files }: Request) => [
-  ...(picture.kind === 'file' ? [['image_file', picture.name] as const] : []),
+/** Every file of the form, the image first. */
+const filesOf = ({ image, files }: Request) => [
+  ...(image.kind === 'file' ? [['image_file', image.name] as const] : []),
   ...files,
 ];
 
-const textsOf = ({ picture, fields }: Request) => [
-  ...(picture.kind === 'url' ? [['image_url', picture.url] as const] : []),
+const textsOf = ({ image, fields }: Request) => [
+  ...(image.kind === 'url' ? [['image_url', image.url] as const] : []),
   ...fields,
 ];
 

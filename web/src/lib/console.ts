@@ -1,6 +1,8 @@
-import type { KeyInfo, NewKey, SessionInfo } from '../../../src/http/route/console/api.ts';
+import type { NewKey, SessionInfo } from '../../../src/http/route/console/api.ts';
 
-/** An answer of the console's API that is no success. */
+export type SignedIn = Extract<SessionInfo, { readonly signedIn: true }>;
+
+/** An error answer of the console's API. */
 export class ConsoleError extends Error {
   readonly status: number;
   readonly code: string;
@@ -52,15 +54,3 @@ export const openLink = async (token: string): Promise<SessionInfo> =>
   remember(await post<SessionInfo>('link', { token }));
 
 export const createKey = (name: string): Promise<NewKey> => post('keys', { name });
-export const listKeys = (): Promise<readonly KeyInfo[]> => get('keys');
-
-const kept = 'cutout-key';
-
-/** The key of this tab, for the playground; gone with the tab. */
-export const tabKey = {
-  read: (): string => sessionStorage.getItem(kept) ?? '',
-  write: (key: string): void => {
-    if (key === '') sessionStorage.removeItem(kept);
-    else sessionStorage.setItem(kept, key);
-  },
-};

@@ -48,7 +48,7 @@ export interface OptionGroup {
 
 export const endpoint = '/v1.0/cutout';
 
-/** The picture itself, which has its own place on the page. */
+/** The image itself has its own place on the page. */
 const sources = ['image_file', 'image_file_b64', 'image_url'];
 
 const groups: readonly (readonly [title: string, names: readonly string[]])[] = [

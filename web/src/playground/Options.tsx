@@ -1,11 +1,5 @@
 import type { Option, OptionGroup } from '../lib/options.ts';
-
-/** What the controls are set to; an empty text is not sent. */
-export interface Values {
-  readonly texts: Readonly<Record<string, string>>;
-  readonly files: Readonly<Record<string, File>>;
-  readonly headers: Readonly<Record<string, string>>;
-}
+import type { Values } from './request.ts';
 
 const without = <T,>(record: Readonly<Record<string, T>>, name: string): Record<string, T> =>
   Object.fromEntries(Object.entries(record).filter(([each]) => each !== name));
@@ -26,13 +20,14 @@ function Control({
   const set = (text: string) =>
     change({ ...values, texts: { ...without(values.texts, name), [name]: text } });
   const shared = { id: name, 'aria-describedby': `${name}-hint` };
+  const selected = value === fallback ? '' : value;
   return (
     <div class="field">
       <label for={name}>
         <code>{name}</code>
       </label>
       {kind === 'choice' && (
-        <select {...shared} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        <select {...shared} value={selected} onChange={({ currentTarget }) => set(currentTarget.value)}>
           <option value="">{fallback === '' ? '–' : `${fallback} (default)`}</option>
           {choices
             .filter((choice) => choice !== fallback)
@@ -44,7 +39,7 @@ function Control({
         </select>
       )}
       {kind === 'flag' && (
-        <select {...shared} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+        <select {...shared} value={selected} onChange={({ currentTarget }) => set(currentTarget.value)}>
           <option value="">{fallback} (default)</option>
           <option value={fallback === 'true' ? 'false' : 'true'}>
             {fallback === 'true' ? 'false' : 'true'}
@@ -103,8 +98,8 @@ export function Options({
     change({ ...values, headers: { ...without(values.headers, name), [name]: text } });
   return (
     <>
-      {groups.map(({ title, options }, index) => (
-        <details key={title} open={index === 0}>
+      {groups.map(({ title, options }) => (
+        <details key={title}>
           <summary>{title}</summary>
           <div class="stack">
             {options.map((option) => (
@@ -125,7 +120,7 @@ export function Options({
               value={values.headers['Accept'] ?? ''}
               onChange={({ currentTarget }) => header('Accept', currentTarget.value)}
             >
-              <option value="">the picture (default)</option>
+              <option value="">the image (default)</option>
               <option value="application/json">application/json</option>
             </select>
           </div>
@@ -141,7 +136,7 @@ export function Options({
               aria-describedby="idempotency-hint"
             />
             <span class="hint" id="idempotency-hint">
-              Names the request: sent again with it, it is not charged twice.
+              Safe-retry key: the same key returns the original result without a second charge.
             </span>
           </div>
         </div>

@@ -1,186 +1,135 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Answer, call } from '../lib/call.ts';
-import type { Request } from '../lib/code.ts';
-import { tabKey } from '../lib/console.ts';
-import { type Description, endpoint, type OptionGroup, optionGroups } from '../lib/options.ts';
+import { freePreviews } from '../lib/account.ts';
+import { type Description, type OptionGroup, optionGroups } from '../lib/options.ts';
 import { Top } from '../ui/Top.tsx';
 import { CodePanel } from './CodePanel.tsx';
+import { ImagePicker } from './ImagePicker.tsx';
+import { imageAmong, type SourceImage } from './image.ts';
 import { KeyField } from './KeyField.tsx';
-import { Options, type Values } from './Options.tsx';
-import { Outcome } from './Outcome.tsx';
-import { type Chosen, PicturePicker } from './PicturePicker.tsx';
-import { Progress, type Working } from './Progress.tsx';
+import { Options } from './Options.tsx';
+import { Progress } from './Progress.tsx';
+import { ResultPanel } from './ResultPanel.tsx';
+import { initialValues, requestOf, type Values, withSize } from './request.ts';
+import { chargeOf } from './result.ts';
 import { Stage } from './Stage.tsx';
+import { useApiKey } from './useApiKey.ts';
+import { useCutout } from './useCutout.ts';
 
-export interface Done {
-  readonly answer: Answer;
-  readonly picture: Chosen;
-  /** Address of the answer's body, for the download. */
-  readonly file: string;
-  /** Of the answer as a picture, when it is one a browser shows. */
-  readonly image: string | undefined;
-  /** True when every pixel of the answer lies where it lay in the picture, whatever the size. */
-  readonly aligned: boolean;
-}
+const keyMissing = 'Sign in or enter an API key, then press “Remove the background”.';
+const noFreePreviews =
+  'No free previews are left, so nothing was sent. “Remove the background” uses credits from here on.';
 
-/** Options that move or cut the picture. */
-const moving = ['crop', 'scale', 'position'];
-
-const extension: Readonly<Record<string, string>> = {
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-  'application/zip': 'zip',
-  'application/json': 'json',
-};
-
-/** Name of the file an answer is saved as. */
-export function fileName(picture: Chosen, type: string): string {
-  const name = picture.kind === 'file' ? picture.file.name : (picture.url.split('/').at(-1) ?? '');
-  const stem = name.replace(/[?#].*$/, '').replace(/\.[^.]*$/, '') || 'picture';
-  return `${stem}-cutout.${extension[type.split(';')[0] ?? ''] ?? 'bin'}`;
-}
-
-function requestOf(picture: Chosen | undefined, values: Values): Request {
-  const texts = Object.entries(values.texts).filter(([, value]) => value !== '');
-  const format = values.texts['format'] ?? 'auto';
-  const json = values.headers['Accept'] === 'application/json';
-  const end = json ? 'json' : format === 'auto' ? 'png' : format;
-  return {
-    address: location.origin,
-    path: endpoint,
-    picture:
-      picture?.kind === 'url'
-        ? { kind: 'url', url: picture.url }
-        : { kind: 'file', name: picture?.file.name ?? 'photo.jpg' },
-    fields: texts,
-    files: Object.entries(values.files).map(([name, file]) => [name, file.name]),
-    headers: Object.entries(values.headers).filter(([, value]) => value !== ''),
-    out: `cutout.${end}`,
-  };
-}
-
-function formOf(picture: Chosen, values: Values): FormData {
-  const form = new FormData();
-  if (picture.kind === 'file') form.append('image_file', picture.file);
-  else form.append('image_url', picture.url);
-  for (const [name, value] of Object.entries(values.texts)) if (value !== '') form.append(name, value);
-  for (const [name, file] of Object.entries(values.files)) form.append(name, file);
-  return form;
-}
-
-/** A result that fits the picture pixel by pixel can be laid over it. */
-const isAligned = ({ texts }: Values) =>
-  moving.every((name) => ['', 'false', '0', 'original'].includes(texts[name] ?? ''));
-
-async function imageOf({ status, body }: Answer, file: string): Promise<string | undefined> {
-  if (status !== 200) return undefined;
-  if (body.type.startsWith('image/')) return file;
-  if (!body.type.startsWith('application/json')) return undefined;
-  const { data } = JSON.parse(await body.text()) as { data: { result_b64: string } };
-  const bytes = Uint8Array.from(atob(data.result_b64), (character) => character.charCodeAt(0));
-  return URL.createObjectURL(new Blob([bytes]));
-}
-
-/** `/`: what the service does, shown with the visitor's own photo, through the public API alone. */
+/** `/`: an image goes in and is cut out at once as a free preview, through the public API alone. */
 export function Playground() {
   const [groups, setGroups] = useState<readonly OptionGroup[]>([]);
-  const [picture, setPicture] = useState<Chosen>();
-  const [values, setValues] = useState<Values>({ texts: { size: 'auto' }, files: {}, headers: {} });
-  const [key, setKey] = useState(tabKey.read);
-  const [working, setWorking] = useState<Working>();
-  const [done, setDone] = useState<Done>();
-  const [trouble, setTrouble] = useState('');
-  const running = useRef<AbortController>(undefined);
+  const [image, setImage] = useState<SourceImage>();
+  const [values, setValues] = useState(initialValues);
+  const [notice, setNotice] = useState('');
+  const [over, setOver] = useState(false);
+  const apiKey = useApiKey();
+  const cutout = useCutout();
+  const { running, result } = cutout;
+  /** Ends with the first preview that was not free: what costs credits is asked for by a click. */
+  const automatic = useRef(true);
 
   useEffect(() => {
     fetch('/openapi.json')
       .then((response) => response.json() as Promise<Description>)
       .then((description) => setGroups(optionGroups(description)))
-      .catch(() => setTrouble('The description of the API could not be loaded. Reload the page.'));
+      .catch(() => setNotice('The description of the API could not be loaded. Reload the page.'));
   }, []);
-  useEffect(
-    () => () => {
-      for (const url of new Set([done?.file, done?.image])) if (url) URL.revokeObjectURL(url);
-    },
-    [done],
-  );
 
-  const choose = (next: Chosen) => {
-    running.current?.abort();
-    setPicture(next);
-    setDone(undefined);
-    setTrouble('');
-  };
-
-  const run = async () => {
-    if (!picture || key === '') return;
-    const abort = new AbortController();
-    running.current = abort;
-    setTrouble('');
-    setWorking({ started: performance.now(), upload: 0 });
+  const send = async (source: SourceImage, wanted: Values, onlyFree = false) => {
+    setNotice('');
     try {
-      const headers = Object.entries(values.headers).filter(([, value]) => value !== '');
-      const answer = await call({
-        path: endpoint,
-        key,
-        headers,
-        form: formOf(picture, values),
-        onUpload: (upload) => setWorking((now) => now && { ...now, upload }),
-        signal: abort.signal,
-      });
-      const file = URL.createObjectURL(answer.body);
-      setDone({ answer, picture, file, image: await imageOf(answer, file), aligned: isAligned(values) });
+      const key = await apiKey.obtain();
+      if (key === undefined) return setNotice(keyMissing);
+      if (onlyFree && (!automatic.current || (await freePreviews(key)) === 0))
+        return setNotice(noFreePreviews);
+      const made = await cutout.run(key, source, wanted);
+      if (onlyFree && made && chargeOf(made) > 0) automatic.current = false;
     } catch (error) {
-      const stopped = error instanceof DOMException && error.name === 'AbortError';
-      if (!stopped) setTrouble(error instanceof Error ? error.message : String(error));
-    } finally {
-      if (running.current === abort) setWorking(undefined);
+      setNotice(error instanceof Error ? error.message : String(error));
     }
   };
+  const choose = (next: SourceImage) => {
+    const preview = withSize(values, 'preview');
+    cutout.clear();
+    setImage(next);
+    setValues(preview);
+    void send(next, preview, true);
+  };
+  const fullSize = () => {
+    if (!image) return;
+    const full = withSize(values, 'full');
+    setValues(full);
+    void send(image, full);
+  };
 
-  const missing = !picture ? 'Choose a picture first.' : key === '' ? 'A key is needed to call the API.' : '';
+  // A photo may be dropped anywhere on the page, and pasted anywhere but into a field that takes it itself.
+  useEffect(() => {
+    const paste = (event: ClipboardEvent) => {
+      const pasted = imageAmong(event.clipboardData?.files);
+      if (pasted) choose(pasted);
+    };
+    const drag = (event: DragEvent) => {
+      event.preventDefault();
+      setOver(event.type === 'dragover');
+      const dropped = event.type === 'drop' ? imageAmong(event.dataTransfer?.files) : undefined;
+      if (dropped) choose(dropped);
+    };
+    const dragging = ['dragover', 'dragleave', 'drop'] as const;
+    addEventListener('paste', paste);
+    for (const type of dragging) addEventListener(type, drag);
+    return () => {
+      removeEventListener('paste', paste);
+      for (const type of dragging) removeEventListener(type, drag);
+    };
+  });
+
+  const trouble = cutout.trouble || notice;
   return (
     <>
       <Top here="/" />
       <main class="playground">
-        <section class="view" aria-label="Picture and result">
+        <section class="view" aria-label="Image and result">
           <h1 class="visually-hidden">Playground</h1>
-          <Stage picture={picture} done={done} choose={choose}>
-            <PicturePicker picture={picture} choose={choose} />
+          <Stage image={image} result={result} over={over}>
+            <ImagePicker first={!image} choose={choose} />
           </Stage>
-          {working && <Progress working={working} stop={() => running.current?.abort()} />}
+          {running && <Progress running={running} stop={cutout.stop} />}
           {trouble !== '' && (
-            <p class="notice error" role="alert">
+            <p class={cutout.trouble ? 'notice error' : 'notice'} role="alert">
               {trouble}
             </p>
           )}
-          {done && <Outcome done={done} />}
+          {result && <ResultPanel result={result} fullSize={fullSize} busy={running !== undefined} />}
         </section>
         <form
           class="controls"
           aria-label="Request"
           onSubmit={(event) => {
             event.preventDefault();
-            void run();
+            if (image) void send(image, values);
           }}
         >
-          <KeyField
-            value={key}
-            change={(next) => {
-              tabKey.write(next);
-              setKey(next);
-            }}
-          />
-          <Options groups={groups} values={values} change={setValues} />
+          <KeyField apiKey={apiKey} />
+          <details>
+            <summary>Options</summary>
+            <div class="options">
+              <Options groups={groups} values={values} change={setValues} />
+            </div>
+          </details>
           <div class="go">
-            <button class="primary" type="submit" disabled={missing !== '' || working !== undefined}>
+            <button class="primary" type="submit" disabled={!image || running !== undefined}>
               Remove the background
             </button>
-            {missing !== '' && <p class="soft small">{missing}</p>}
           </div>
         </form>
-        <CodePanel request={requestOf(picture, values)} />
+        <details class="code">
+          <summary>This request as code</summary>
+          <CodePanel request={requestOf(image, values)} />
+        </details>
       </main>
     </>
   );

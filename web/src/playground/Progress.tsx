@@ -1,18 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Running } from './useCutout.ts';
 
-export interface Working {
-  /** `performance.now()` of the click. */
-  readonly started: number;
-  /** Share of the upload, 0 to 1. */
-  readonly upload: number;
-}
-
-/** How far a request is: measured while it is sent, a running clock while the service works. */
+/** Share of the upload while it lasts, then the time since the start. */
 export function Progress({
-  working: { started, upload },
+  running: { started, upload },
   stop,
 }: {
-  readonly working: Working;
+  readonly running: Running;
   readonly stop: () => void;
 }) {
   const [now, setNow] = useState(started);
@@ -26,7 +20,7 @@ export function Progress({
     <div class="card stack">
       <div class="row spread">
         <span>
-          <span role="status">{sending ? 'Sending the picture' : 'The service works'}</span>
+          <span role="status">{sending ? 'Uploading' : 'Processing'}</span>
           <span class="soft">
             {' '}
             {sending ? `${percent} %` : `${(Math.max(0, now - started) / 1000).toFixed(1)} s`}

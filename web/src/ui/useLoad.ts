@@ -6,7 +6,7 @@ export type Loaded<T> =
   | { readonly state: 'failed'; readonly message: string }
   | { readonly state: 'here'; readonly value: T };
 
-/** What a person reads of an error. */
+/** An error as a sentence for people. */
 export const messageOf = (error: unknown): string =>
   error instanceof TypeError
     ? 'The service cannot be reached.'
@@ -14,7 +14,7 @@ export const messageOf = (error: unknown): string =>
       ? error.message
       : String(error);
 
-/** GET under /console/api, again after `reload`. A session that ended takes the visitor to the sign-in. */
+/** GET under /console/api, repeated by `reload`. An expired session leads back to the sign-in. */
 export function useLoad<T>(path: string): Loaded<T> & { readonly reload: () => void } {
   const [loaded, set] = useState<Loaded<T>>({ state: 'loading' });
   const [turn, setTurn] = useState(0);

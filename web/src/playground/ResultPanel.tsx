@@ -1,17 +1,15 @@
-import { headerOf, timings } from '../lib/call.ts';
-import { type Done, fileName } from './Playground.tsx';
+import { type Answer, headerOf, timings } from '../lib/call.ts';
+import { bytes, credits } from '../ui/format.ts';
+import { chargeOf, fileName, largerSize, type Result } from './result.ts';
 
-/** Worth a row of their own; the rest of an answer's headers is how HTTP works. */
-const told = /^(?:x-|content-type|content-length|retry-after|idempotent-replayed)/;
+/** Headers of the API; the others belong to HTTP. */
+const listed = /^(?:x-|content-type|content-length|retry-after|idempotent-replayed)/;
 
-const bytes = (count: number) =>
-  count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(2)} MB`;
-
-function Timings({ done: { answer } }: { readonly done: Done }) {
+function Timings({ answer }: { readonly answer: Answer }) {
   const stages = timings(headerOf(answer, 'server-timing'));
   if (stages.length === 0) return null;
   const served = stages.reduce((sum, { ms }) => sum + ms, 0);
-  const rows = [...stages, { name: 'on the way', ms: Math.max(0, answer.ms - served) }];
+  const rows = [...stages, { name: 'transfer', ms: Math.max(0, answer.ms - served) }];
   const longest = Math.max(...rows.map(({ ms }) => ms), 1);
   return (
     <div class="stack">
@@ -31,9 +29,18 @@ function Timings({ done: { answer } }: { readonly done: Done }) {
   );
 }
 
-/** What came back: the file, what it cost, how long each stage took, the headers; or the API's own error. */
-export function Outcome({ done }: { readonly done: Done }) {
-  const { answer, file, image, picture } = done;
+/** The answer: file, cost, time of each stage and headers, or the API's own error. */
+export function ResultPanel({
+  result,
+  fullSize,
+  busy,
+}: {
+  readonly result: Result;
+  /** Requests the same image at full size. */
+  readonly fullSize: () => void;
+  readonly busy: boolean;
+}) {
+  const { answer, file, image } = result;
   const { status, body, errors, headers, ms } = answer;
   if (errors.length > 0)
     return (
@@ -45,30 +52,36 @@ export function Outcome({ done }: { readonly done: Done }) {
         ))}
       </div>
     );
-  const charged = headerOf(answer, 'x-credits-charged');
-  const name = fileName(picture, body.type);
+  const larger = largerSize(result);
   return (
     <section class="card stack" aria-label="Answer">
       <div class="row spread">
         <p role="status">
           <strong>{headerOf(answer, 'x-width')}</strong> × <strong>{headerOf(answer, 'x-height')}</strong>{' '}
           pixels, {bytes(body.size)}, {(ms / 1000).toFixed(2)} s,{' '}
-          <strong data-testid="charged">{charged}</strong> {charged === '1' ? 'credit' : 'credits'}
-          {headerOf(answer, 'idempotent-replayed') ? ' (a repeat)' : ''}
+          <strong data-testid="charged">{credits(chargeOf(result))}</strong>
+          {headerOf(answer, 'idempotent-replayed') ? ' (cached result)' : ''}
         </p>
-        <a class="button primary" href={file} download={name} data-testid="download">
-          Download
-        </a>
+        <span class="row">
+          {larger && (
+            <button type="button" disabled={busy} onClick={fullSize} data-testid="full-size">
+              Full size, {larger.width} × {larger.height}
+            </button>
+          )}
+          <a class="button primary" href={file} download={fileName(result)} data-testid="download">
+            Download
+          </a>
+        </span>
       </div>
-      {!image && <p class="soft">A browser does not show this kind of file; download it.</p>}
-      <Timings done={done} />
+      {!image && <p class="soft">This format cannot be shown here. Download the file.</p>}
+      <Timings answer={answer} />
       <details>
         <summary>Headers</summary>
         <div class="wide">
           <table>
             <tbody>
               {headers
-                .filter(([header]) => told.test(header))
+                .filter(([header]) => listed.test(header))
                 .map(([header, value]) => (
                   <tr key={header}>
                     <th scope="row">

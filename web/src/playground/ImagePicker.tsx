@@ -1,34 +1,25 @@
 import { useState } from 'preact/hooks';
+import { fileImage, type SourceImage } from './image.ts';
 import { drawSample, samples } from './samples.ts';
 
-/** The picture to work on, and what the page shows of it. */
-export type Chosen =
-  | { readonly kind: 'file'; readonly file: File; readonly preview: string }
-  | { readonly kind: 'url'; readonly url: string };
-
-export const chosenFile = (file: File): Chosen => ({
-  kind: 'file',
-  file,
-  preview: URL.createObjectURL(file),
-});
-
-/** Dropping and pasting are the stage's; here are the other ways: files, an address, a sample. */
-export function PicturePicker({
-  picture,
+/** Choosing an image by file, address or sample; the page itself takes dropped and pasted ones. */
+export function ImagePicker({
+  first,
   choose,
 }: {
-  readonly picture: Chosen | undefined;
-  readonly choose: (picture: Chosen) => void;
+  /** True while there is no image yet. */
+  readonly first: boolean;
+  readonly choose: (image: SourceImage) => void;
 }) {
   const [address, setAddress] = useState('');
   const useAddress = () => {
     if (address !== '') choose({ kind: 'url', url: address });
   };
   return (
-    <div class={picture ? 'picker' : 'picker first'}>
-      {!picture && <p class="invitation">Drop a photo here, paste one, or</p>}
+    <div class={first ? 'picker first' : 'picker'}>
+      {first && <p class="invitation">Drop a photo here, paste one, or</p>}
       <div class="row ways">
-        <label class="button file">
+        <label class={first ? 'button primary file' : 'button file'}>
           Choose a photo
           <input
             class="visually-hidden"
@@ -36,7 +27,7 @@ export function PicturePicker({
             accept="image/*"
             onChange={({ currentTarget }) => {
               const file = currentTarget.files?.[0];
-              if (file) choose(chosenFile(file));
+              if (file) choose(fileImage(file));
               currentTarget.value = '';
             }}
           />
@@ -48,7 +39,7 @@ export function PicturePicker({
               key={sample.file}
               type="button"
               class="plain"
-              onClick={() => void drawSample(sample).then((file) => choose(chosenFile(file)))}
+              onClick={() => void drawSample(sample).then((file) => choose(fileImage(file)))}
             >
               {sample.name}
             </button>
@@ -57,8 +48,8 @@ export function PicturePicker({
         <span class="address">
           <input
             type="url"
-            aria-label="Address of a picture"
-            placeholder="https://… address of a picture"
+            aria-label="Image URL"
+            placeholder="https://… image URL"
             value={address}
             onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
             onKeyDown={(event) => {

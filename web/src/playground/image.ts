@@ -1,0 +1,17 @@
+/** The image to work on, and what the page shows of it. */
+export type SourceImage =
+  | { readonly kind: 'file'; readonly file: File; readonly preview: string }
+  | { readonly kind: 'url'; readonly url: string };
+
+/** `preview` is an object URL: whoever shows the image revokes it. */
+export const fileImage = (file: File): SourceImage => ({
+  kind: 'file',
+  file,
+  preview: URL.createObjectURL(file),
+});
+
+/** The first image among dropped or pasted files. */
+export const imageAmong = (files: FileList | undefined): SourceImage | undefined => {
+  const file = [...(files ?? [])].find(({ type }) => type.startsWith('image/'));
+  return file && fileImage(file);
+};

@@ -1,0 +1,56 @@
+import type { Request } from '../lib/code.ts';
+import { endpoint } from '../lib/options.ts';
+import type { SourceImage } from './image.ts';
+
+/** What the controls are set to; an empty text is not sent. */
+export interface Values {
+  readonly texts: Readonly<Record<string, string>>;
+  readonly files: Readonly<Record<string, File>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A new image starts as a preview, so that showing it a photo never costs a full result. */
+export const initialValues: Values = { texts: { size: 'preview' }, files: {}, headers: {} };
+
+export const withSize = (values: Values, size: string): Values => ({
+  ...values,
+  texts: { ...values.texts, size },
+});
+
+/** Options that move or cut the image. */
+const moving = ['crop', 'scale', 'position'];
+
+/** Whether a result made with these options fits over the image, pixel by pixel. */
+export const isAligned = ({ texts }: Values): boolean =>
+  moving.every((name) => ['', 'false', '0', 'original'].includes(texts[name] ?? ''));
+
+export const headersOf = ({ headers }: Values): readonly (readonly [string, string])[] =>
+  Object.entries(headers).filter(([, value]) => value !== '');
+
+/** The request in the form that programs are written from. */
+export function requestOf(image: SourceImage | undefined, values: Values): Request {
+  const format = values.texts['format'] ?? 'auto';
+  const json = values.headers['Accept'] === 'application/json';
+  return {
+    address: location.origin,
+    path: endpoint,
+    image:
+      image?.kind === 'url'
+        ? { kind: 'url', url: image.url }
+        : { kind: 'file', name: image?.file.name ?? 'photo.jpg' },
+    fields: Object.entries(values.texts).filter(([, value]) => value !== ''),
+    files: Object.entries(values.files).map(([name, file]) => [name, file.name]),
+    headers: headersOf(values),
+    out: `cutout.${json ? 'json' : ['', 'auto'].includes(format) ? 'png' : format}`,
+  };
+}
+
+/** The same request as the browser sends it. */
+export function formOf(image: SourceImage, values: Values): FormData {
+  const form = new FormData();
+  if (image.kind === 'file') form.append('image_file', image.file);
+  else form.append('image_url', image.url);
+  for (const [name, value] of Object.entries(values.texts)) if (value !== '') form.append(name, value);
+  for (const [name, file] of Object.entries(values.files)) form.append(name, file);
+  return form;
+}

@@ -1,0 +1,64 @@
+import { type Answer, headerOf } from '../lib/call.ts';
+import type { SourceImage } from './image.ts';
+import { isAligned, type Values } from './request.ts';
+
+/** What one request came to. */
+export interface Result {
+  readonly answer: Answer;
+  readonly source: SourceImage;
+  /** Object URL of the answer's body, for the download. */
+  readonly file: string;
+  /** Object URL of the result as an image; absent when a browser cannot show it. */
+  readonly image: string | undefined;
+  /** True when every pixel of the result lies where it lay in the source, whatever the size. */
+  readonly aligned: boolean;
+}
+
+async function imageOf({ status, body }: Answer, file: string): Promise<string | undefined> {
+  if (status !== 200) return undefined;
+  if (body.type.startsWith('image/')) return file;
+  if (!body.type.startsWith('application/json')) return undefined;
+  const { data } = JSON.parse(await body.text()) as { data: { result_b64: string } };
+  const bytes = Uint8Array.from(atob(data.result_b64), (character) => character.charCodeAt(0));
+  return URL.createObjectURL(new Blob([bytes]));
+}
+
+export async function resultOf(answer: Answer, source: SourceImage, values: Values): Promise<Result> {
+  const file = URL.createObjectURL(answer.body);
+  return { answer, source, file, image: await imageOf(answer, file), aligned: isAligned(values) };
+}
+
+export function revoke({ file, image }: Result): void {
+  for (const url of new Set([file, image])) if (url) URL.revokeObjectURL(url);
+}
+
+/** Credits that the answer reports; 0 for errors. */
+export const chargeOf = ({ answer }: Result): number => Number(headerOf(answer, 'x-credits-charged') ?? 0);
+
+/** What `size=full` would give, where that is more than this result has. */
+export function largerSize({
+  answer,
+}: Result): { readonly width: number; readonly height: number } | undefined {
+  const [width = 0, height = 0, maxWidth = 0, maxHeight = 0] = [
+    'x-width',
+    'x-height',
+    'x-max-width',
+    'x-max-height',
+  ].map((name) => Number(headerOf(answer, name)));
+  return maxWidth * maxHeight > width * height ? { width: maxWidth, height: maxHeight } : undefined;
+}
+
+const extension: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+  'application/zip': 'zip',
+  'application/json': 'json',
+};
+
+/** Name of the file that a result is saved as. */
+export function fileName({ source, answer }: Result): string {
+  const name = source.kind === 'file' ? source.file.name : (source.url.split('/').at(-1) ?? '');
+  const stem = name.replace(/[?#].*$/, '').replace(/\.[^.]*$/, '') || 'image';
+  return `${stem}-cutout.${extension[answer.body.type.split(';')[0] ?? ''] ?? 'bin'}`;
+}

@@ -1,0 +1,35 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { SessionInfo } from '../../../src/http/route/console/api.ts';
+import { createKey, readSession } from '../lib/console.ts';
+import { tabKey } from './tabKey.ts';
+
+export interface ApiKey {
+  readonly value: string;
+  readonly change: (key: string) => void;
+  /** Undefined until it is known. */
+  readonly session: SessionInfo | undefined;
+  /** The key to call with, made on demand for who is signed in; undefined when there is none. */
+  readonly obtain: () => Promise<string | undefined>;
+}
+
+/** The key of this tab. Nothing is created before the first request needs it. */
+export function useApiKey(): ApiKey {
+  const [value, setValue] = useState(tabKey.read);
+  const [session, setSession] = useState<SessionInfo>();
+  useEffect(() => {
+    readSession().then(setSession, () => setSession(undefined));
+  }, []);
+  const change = (key: string) => {
+    tabKey.write(key);
+    setValue(key);
+  };
+  const obtain = async () => {
+    if (value !== '') return value;
+    const { signedIn } = session ?? (await readSession());
+    if (!signedIn) return undefined;
+    const { key } = await createKey('Playground');
+    change(key);
+    return key;
+  };
+  return { value, change, session, obtain };
+}
