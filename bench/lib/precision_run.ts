@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
-import { inputOf, SIDE } from '../../models/isnet/calibrate/picture.ts';
+import { inputOf, SIDE } from '../../tools/calibrate/picture.ts';
 
 const [floatFile = '', eightFile = '', threads, rounds, profile = '', folder = '', ...pictures] =
   process.argv.slice(2);

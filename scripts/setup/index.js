@@ -83,7 +83,7 @@ export async function setup({ tests }) {
   await runStep({
     name: 'typescript',
     title: 'compile TypeScript',
-    inputs: () => hashFiles(['tsconfig.json', 'package-lock.json', 'src', 'test', 'models', 'bench']),
+    inputs: () => hashFiles(['tsconfig.json', 'package-lock.json', 'src', 'test', 'tools', 'bench']),
     products: [main],
     work: (progress) =>
       runProgram(

@@ -118,7 +118,7 @@ test.serial(
     const step = await sizeStepOf('isnet', { modelsDir, device: 'cpu' });
     const { width, height } = step > 0 && 512 % step === 0 ? { width: 512, height: 512 } : network;
     await engine.load({ ...network, width, height });
-    const [, ...labelled] = readFileSync(path.join(root, 'models/types/train/heldout.csv'), 'utf8')
+    const [, ...labelled] = readFileSync(path.join(root, 'tools/subject-types/heldout.csv'), 'utf8')
       .trim()
       .split('\n');
     const asked = labelled.filter((_, at) => at % 8 === 0);

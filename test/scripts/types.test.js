@@ -1,6 +1,6 @@
 import test from 'ava';
-import { joined, learnHidden } from '../../models/types/train/hidden.js';
-import { learnWeights, logitsOf } from '../../models/types/train/logistic.js';
+import { joined, learnHidden } from '../../tools/subject-types/hidden.js';
+import { learnWeights, logitsOf } from '../../tools/subject-types/logistic.js';
 
 // Two inputs whose signs agree or not: no linear head tells that.
 const rows = Array.from({ length: 3000 }, (_, at) => {

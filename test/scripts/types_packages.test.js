@@ -4,10 +4,10 @@ import path from 'node:path';
 import { deflateSync } from 'node:zlib';
 import test from 'ava';
 import sharp from 'sharp';
-import { cutOut, laidOver } from '../../models/types/train/grounds.js';
-import { packagePhotos } from '../../models/types/train/packages.js';
-import { seeded } from '../../models/types/train/pictures.js';
-import { fileInCollection } from '../../models/types/train/rcc.js';
+import { cutOut, laidOver } from '../../tools/subject-types/grounds.js';
+import { packagePhotos } from '../../tools/subject-types/packages.js';
+import { seeded } from '../../tools/subject-types/pictures.js';
+import { fileInCollection } from '../../tools/subject-types/rcc.js';
 
 const u16 = (value) => Buffer.from([value >> 8, value & 255]);
 const u32 = (value) => Buffer.concat([u16(value >>> 16), u16(value & 0xffff)]);

@@ -1,4 +1,4 @@
-// node models/types/train/train.js DATA PACKAGES CACHE [OUT]
+// node tools/subject-types/train.js DATA PACKAGES CACHE [OUT]
 // Trains the head of the subject types on the features that extract.js left in CACHE, says how well it does on
 // sources it never saw, and writes models/types/head.json (or OUT). The same cache gives the same file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,8 +10,8 @@ import { isPackage } from './packages.js';
 import { featuresFile, heldOutPhotos, seeded, trainingPhotos } from './pictures.js';
 import { confusion, report } from './report.js';
 
-const { SUBJECT_TYPES } = await import(new URL('../../../build/ts/src/engine/types.js', import.meta.url));
-const [data, packages, cache, out = fileURLToPath(new URL('../head.json', import.meta.url))] =
+const { SUBJECT_TYPES } = await import(new URL('../../build/ts/src/engine/types.js', import.meta.url));
+const [data, packages, cache, out = fileURLToPath(new URL('../../models/types/head.json', import.meta.url))] =
   process.argv.slice(2);
 
 // Where the features lie (native/classify/features.h).
@@ -159,12 +159,15 @@ function quantised(rows) {
 }
 
 /** What filled the cache read pictures of this side: a head is of no use to a detector of another. */
-const detector = JSON.parse(readFileSync(new URL('../../centernet/model.json', import.meta.url), 'utf8'));
+const detector = JSON.parse(
+  readFileSync(new URL('../../models/centernet/model.json', import.meta.url), 'utf8'),
+);
 
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
 const [first, second] = [quantised(model.first), quantised(model.second)];
 const head = {
-  about: 'Head of the subject types, written by models/types/train/train.js; meaning: native/classify/head.h',
+  about:
+    'Head of the subject types, written by tools/subject-types/train.js; meaning: native/classify/head.h',
   types: SUBJECT_TYPES,
   detectorSide: detector.input.width,
   hidden: model.first.length,

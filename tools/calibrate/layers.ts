@@ -1,4 +1,4 @@
-import type { GraphProto, TensorProto } from '../../../src/models/onnx/onnx_pb.ts';
+import type { GraphProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
 
 /** Channels of a tensor that a convolution reads, where they come from. */
 export interface Segment {

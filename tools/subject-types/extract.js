@@ -1,4 +1,4 @@
-// node models/types/train/extract.js DATA PACKAGES CACHE [SECONDS]
+// node tools/subject-types/extract.js DATA PACKAGES CACHE [SECONDS]
 // Features of every training photo (DATA/types, PACKAGES) and of what augmentation makes of it, and of the photos in
 // heldout.csv, by the product's own native code under the network's own mattes, into the folder CACHE: one file a
 // photo, written once, so that a run that is ended goes on where it was.

@@ -1,4 +1,4 @@
-// node build/ts/models/isnet/calibrate/search.js [--data FOLDER] [--models FOLDER] [--statistics FOLDER]
+// node build/ts/tools/calibrate/search.js [--data FOLDER] [--models FOLDER] [--statistics FOLDER]
 // Looks for the quantiles of ranges.ts by their effect on mattes: one stage after another is given other ranges, the
 // network is made in 8 bits with them and run over SEARCH_PHOTOS at half its side (a quarter of the time), and a change
 // is kept when the mattes come closer to those in floats. About ten seconds of processor time for each of some forty

@@ -1,19 +1,19 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { fromBinary } from '@bufbuild/protobuf';
-import { freeBatch } from '../../../src/models/onnx/batch.ts';
-import { floatReader, halfWidener } from '../../../src/models/onnx/half.ts';
+import { freeBatch } from '../../src/models/onnx/batch.ts';
+import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
 import {
   type GraphProto,
   type ModelProto,
   ModelProtoSchema,
   type TensorProto,
-} from '../../../src/models/onnx/onnx_pb.ts';
-import { dropUnused, keepOutputs } from '../../../src/models/onnx/prune.ts';
-import { freeSize } from '../../../src/models/onnx/size.ts';
-import { widen } from '../../../src/models/onnx/widen.ts';
-import { encodeModel } from '../../../src/models/onnx/write.ts';
-import { quantise } from '../../../src/models/quantise/graph.ts';
-import type { QuantisationTable } from '../../../src/models/quantise/table.ts';
+} from '../../src/models/onnx/onnx_pb.ts';
+import { dropUnused, keepOutputs } from '../../src/models/onnx/prune.ts';
+import { freeSize } from '../../src/models/onnx/size.ts';
+import { widen } from '../../src/models/onnx/widen.ts';
+import { encodeModel } from '../../src/models/onnx/write.ts';
+import { quantise } from '../../src/models/quantise/graph.ts';
+import type { QuantisationTable } from '../../src/models/quantise/table.ts';
 
 /** The network in 32-bit floats, taken apart. */
 export interface Floats {

@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { manifestSchema } from '../../../src/models/manifest.ts';
-import type { QuantisationTable } from '../../../src/models/quantise/table.ts';
+import { manifestSchema } from '../../src/models/manifest.ts';
+import type { QuantisationTable } from '../../src/models/quantise/table.ts';
 import { collect, readStatistics } from './collect.ts';
 import { layersOf } from './layers.ts';
 import { readNetwork } from './network.ts';
@@ -12,7 +12,7 @@ import { CALIBRATION_PHOTOS } from './photos.ts';
 import type { Choice } from './ranges.ts';
 import { merge, solve } from './solve.ts';
 
-const root = fileURLToPath(new URL('../../../../../', import.meta.url));
+const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
 export interface Calibration {
   readonly source: string;

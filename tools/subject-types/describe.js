@@ -2,13 +2,13 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const built = (file) => new URL(`../../../build/ts/src/${file}`, import.meta.url);
+const built = (file) => new URL(`../../build/ts/src/${file}`, import.meta.url);
 const { defaultRuntimePath, loadAddon } = await import(built('engine/addon.js'));
 const { createEngine } = await import(built('engine/engine.js'));
 const { ensureNetwork } = await import(built('models/ensure.js'));
 const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
 
-const root = fileURLToPath(new URL('../../../', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const modelsDir = process.env.CUTOUT_MODELS_DIR ?? path.join(root, 'data', 'models');
 
 /** Side of the network's input: its mattes only weigh what is told by, a quarter of the usual pixels is enough. */

@@ -1,4 +1,4 @@
-// node build/ts/models/isnet/calibrate/main.js [--data FOLDER] [--models FOLDER] [--statistics FOLDER] [--out FILE]
+// node build/ts/tools/calibrate/main.js [--data FOLDER] [--models FOLDER] [--statistics FOLDER] [--out FILE]
 // Makes models/isnet/int8.json again: runs the network in floats over the photos (photos.ts), which takes a few
 // minutes, and chooses steps, ranges and corrections from what they show (solve.ts, ranges.ts). The same photos give
 // the same table. A tool for development: it uses onnxruntime-node and is no part of the product.
