@@ -36,9 +36,12 @@ function filesBelow(folder: string, matches: RegExp): TextFile[] {
 const code = /\.(ts|tsx|js|cc|h|proto|sh|css)$|^Dockerfile/;
 const markdown = /\.md$/;
 
+/** Native code of the engine. */
+export const kernels = (): TextFile[] => filesBelow('native', /\.(cc|h)$/);
+
 /** What people wrote by hand, code and documents apart. */
 export const sources = (): TextFile[] =>
-  ['src', 'native', 'binding', 'web', 'test', 'bench', 'models', 'scripts', 'deploy']
+  ['src', 'native', 'binding', 'web', 'test', 'bench', 'models', 'scripts', 'tools', 'deploy']
     .filter(exists)
     .flatMap((folder) => filesBelow(folder, code));
 
@@ -46,7 +49,9 @@ export const documents = (): TextFile[] => [
   ...entries('.')
     .filter((name) => markdown.test(name))
     .map((name) => ({ name, text: read(name) })),
-  ...['docs', 'bench', 'models', 'deploy'].filter(exists).flatMap((folder) => filesBelow(folder, markdown)),
+  ...['docs', 'bench', 'models', 'tools', 'deploy']
+    .filter(exists)
+    .flatMap((folder) => filesBelow(folder, markdown)),
 ];
 
 /** A decision or a note of research, by the number in its file's name. */
