@@ -1,7 +1,9 @@
 import test from 'ava';
-import { sizes } from '../../src/billing/price.ts';
+import { formatCredits, sizes, standardBilling } from '../../src/billing/price.ts';
 import { apiErrors } from '../../src/errors.ts';
+import { corsHeaders } from '../../src/http/middleware/cors.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
+import { standardRate } from '../../src/limits/rate.ts';
 import { documents, read, sources } from './documents.ts';
 
 const contract = read('docs/contract.md');
@@ -69,12 +71,25 @@ test('section 4 has the options in the order in which they are checked, with eve
   }
 });
 
-test('section 5 has every size with its limit', (t) => {
+test('section 5 has every size with its limit and price, and the free calls', (t) => {
   const rows = cellsOf(section('5'));
-  for (const [name, { maxPixels }] of Object.entries(sizes)) {
-    const row = rows.find(([size = '']) => words(size)[0] === name);
-    t.is(Number.parseFloat(row?.[1] ?? '') * 1e6, maxPixels, name);
+  const { prices, freePreviews } = standardBilling;
+  for (const [name, { maxPixels, tier }] of Object.entries(sizes)) {
+    const [, limit = '', price = ''] = rows.find(([size = '']) => words(size)[0] === name) ?? [];
+    t.is(Number.parseFloat(limit) * 1e6, maxPixels, name);
+    t.is(/[\d.]+(?=\W*$)/.exec(price)?.[0], formatCredits(prices[tier]), name);
   }
+  t.regex(
+    section('5'),
+    new RegExp(`Free calls: ${freePreviews.perMonth} a month, at most ${freePreviews.perDay} a day`),
+  );
+  t.regex(section('11'), new RegExp(`^${standardRate.megapixels} megapixel-images a minute`, 'm'));
+});
+
+test('section 2 has the headers that pages of other origins may read', (t) => {
+  const [, documented = ''] =
+    /`Access-Control-Expose-Headers: ([^`]+)`/.exec(section('2').replace(/\n/g, ' ')) ?? [];
+  t.is(documented, corsHeaders['Access-Control-Expose-Headers'] ?? 'not sent');
 });
 
 test('every section of contract and matting that code or a document cites exists', (t) => {

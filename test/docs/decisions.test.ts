@@ -225,3 +225,19 @@ test('every link between documents leads to a file, and to a heading of it', (t)
   t.deepEqual(missing, []);
   t.true(links > 100, `only ${links} links were found: the pattern has stopped matching`);
 });
+
+test('every setting that a document names exists', (t) => {
+  const names = /\bCUTOUT_[A-Z0-9]+(?:_[A-Z0-9]+)*\b/g;
+  const known = new Set(
+    sources()
+      .filter(({ name }) => !name.startsWith('test/docs/'))
+      .flatMap(({ text }) => [...text.matchAll(names)].map(([name]) => name)),
+  );
+  const missing = documents()
+    // History names settings that are gone.
+    .filter(({ name }) => !/^docs\/(decisions|research)\//.test(name))
+    .flatMap(({ name, text }) =>
+      [...text.matchAll(names)].filter(([one]) => !known.has(one)).map(([one]) => `${name} names ${one}`),
+    );
+  t.deepEqual(missing, []);
+});
