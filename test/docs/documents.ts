@@ -1,0 +1,80 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../../../', import.meta.url));
+
+export interface TextFile {
+  /** From the repository's root, with forward slashes. */
+  readonly name: string;
+  readonly text: string;
+}
+
+export const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+
+/** Files and folders alike; a path that ends in a slash must be a folder. */
+export function exists(name: string): boolean {
+  const file = path.join(root, name);
+  return existsSync(file) && (!name.endsWith('/') || statSync(file).isDirectory());
+}
+
+/** Names of a folder's own entries; empty where it does not exist. */
+export const entries = (folder: string): readonly string[] =>
+  existsSync(path.join(root, folder)) ? readdirSync(path.join(root, folder)).sort() : [];
+
+const skipped: ReadonlySet<string> = new Set(['node_modules', 'build', 'dist']);
+
+/** All files below `folder` whose name `matches`. */
+function filesBelow(folder: string, matches: RegExp): TextFile[] {
+  return readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const name = path.posix.join(folder, entry.name);
+    if (entry.isDirectory()) return skipped.has(entry.name) ? [] : filesBelow(name, matches);
+    return entry.isFile() && matches.test(entry.name) ? [{ name, text: read(name) }] : [];
+  });
+}
+
+const code = /\.(ts|tsx|js|cc|h|proto|sh|css)$|^Dockerfile/;
+const markdown = /\.md$/;
+
+/** Native code of the engine. */
+export const kernels = (): TextFile[] => filesBelow('native', /\.(cc|h)$/);
+
+/** What people wrote by hand, code and documents apart. */
+export const sources = (): TextFile[] =>
+  ['src', 'native', 'binding', 'web', 'test', 'bench', 'models', 'scripts', 'tools', 'deploy']
+    .filter(exists)
+    .flatMap((folder) => filesBelow(folder, code));
+
+export const documents = (): TextFile[] => [
+  ...entries('.')
+    .filter((name) => markdown.test(name))
+    .map((name) => ({ name, text: read(name) })),
+  ...['docs', 'bench', 'models', 'tools', 'deploy']
+    .filter(exists)
+    .flatMap((folder) => filesBelow(folder, markdown)),
+];
+
+/** A decision or a note of research, by the number in its file's name. */
+export interface Numbered extends TextFile {
+  readonly number: string;
+  /** Without the folder. */
+  readonly file: string;
+  /** Text of the first line behind `# NNNN `; undefined where that line is anything else. */
+  readonly title: string | undefined;
+}
+
+export const numbered = (folder: string): Numbered[] =>
+  entries(folder)
+    .filter((file) => file !== 'README.md' && /^\d.*\.md$/.test(file))
+    .map((file) => {
+      const text = read(`${folder}/${file}`);
+      const number = file.slice(0, 4);
+      const [, title] = new RegExp(`^# ${number} (.+)`).exec(text) ?? [];
+      return { name: `${folder}/${file}`, file, number, title, text };
+    });
+
+/** `src/{a,b}.ts` as both. */
+export function expanded(text: string): string[] {
+  const [whole, inner = ''] = /\{([^}]*)\}/.exec(text) ?? [];
+  return whole === undefined ? [text] : inner.split(',').flatMap((one) => expanded(text.replace(whole, one)));
+}
