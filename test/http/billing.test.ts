@@ -18,7 +18,7 @@ async function start(t: Cleanup) {
     key: [
       auth(
         (sent) => books.accounts.authenticate(sent),
-        new MemoryAttempts({ failures: 0, windowSeconds: 60 }, Date.now),
+        new MemoryAttempts({ failures: 0, windowSeconds: 60 }),
       ),
     ],
     body: body(new MemoryBudget()),
