@@ -11,7 +11,7 @@ import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { host } from './http/middleware/host.ts';
 import { overload } from './http/middleware/overload.ts';
-import { rateWindow } from './http/middleware/rateWindow.ts';
+import { rateHeadersOnRefusal, rateWindow } from './http/middleware/rateWindow.ts';
 import { record } from './http/middleware/record.ts';
 import { requestId } from './http/middleware/requestId.ts';
 import { tokenGuard } from './http/middleware/token.ts';
@@ -98,7 +98,14 @@ export function createApp(parts: AppParts): Koa<State, object> {
   const settings = body(parts.memory, SETTINGS);
   const routes = [
     cutoutRoute(
-      [key, rateWindow(rate), available(health), overload(parts.admission), pictures],
+      [
+        rateHeadersOnRefusal(rate),
+        key,
+        rateWindow(rate),
+        available(health),
+        overload(parts.admission),
+        pictures,
+      ],
       cutout,
       logger,
     ),
