@@ -165,7 +165,7 @@ export async function runService(
   try {
     shared = await openShared(config, logger, books);
     const { rate, concurrency, attempts, results } = shared;
-    observers = await openObservers(config, logger);
+    observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
     metrics?.watch({
       ready: () => health.phase === 'ready',
