@@ -110,7 +110,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
     pending.clear(ctx);
     try {
       if (!attempt) throw new SignInRefused('This browser began no sign-in, or took too long.');
-      const { person, operator, idToken } = await provider.finish(
+      const { person, vouched, idToken } = await provider.finish(
         new URLSearchParams(ctx.querystring),
         attempt,
       );
@@ -130,7 +130,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
       }
       await audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
       const { token } = await sessions.open(
-        { accountId: account.id, operator, provider: { id: provider.options.id, idToken } },
+        { accountId: account.id, provider: { id: provider.options.id, idToken, vouched } },
         cookie.get(ctx),
       );
       ctx.state.notes.add({ account: account.id });
