@@ -6,7 +6,8 @@ import { loadConfig } from '../../src/config.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
-import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
 interface Setting {
   readonly oidc?: Partial<OidcOptions>;
@@ -86,6 +87,45 @@ for (const inToken of [true, false]) {
     );
   });
 }
+
+test('who deletes the account and signs in again gets no second gift and no new free previews', async (t) => {
+  const { service, browser, comeBack, session } = await start(t, {
+    service: { signUpCredits: 5, freePreviews: 2 },
+  });
+  const enter = async (login: string, who = browser) => {
+    await who.fetch(await comeBack(login, who));
+    const found = await session(who);
+    if (!found.signedIn) throw new Error('not signed in');
+    const made = await post(who, service, 'keys', found.csrf, { name: 'test' });
+    return { ...found, key: ((await made.json()) as { key: string }).key };
+  };
+  const left = async (key: string) => {
+    const answer = await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
+    const { data } = (await answer.json()) as {
+      data: { attributes: { credits: { total: number }; api: { free_calls: number } } };
+    };
+    return [data.attributes.credits.total, data.attributes.api.free_calls];
+  };
+  const picture = await scene();
+  const preview = async (key: string) =>
+    (await service.post(form({ image_file: picture }), { 'X-Api-Key': key })).status;
+
+  const first = await enter('ann');
+  t.deepEqual(await left(first.key), [5, 2]);
+  t.is(await preview(first.key), 200);
+  t.deepEqual(await left(first.key), [5, 1]);
+  const deleted = await post(browser, service, 'delete', first.csrf, { name: first.account.name });
+  t.is(deleted.status, 200);
+  t.is(await preview(first.key), 403);
+
+  const second = await enter('ann', new Browser());
+  t.not(second.account.id, first.account.id);
+  t.deepEqual(await left(second.key), [0, 1]);
+  t.is(await preview(second.key), 200);
+  t.is(await preview(second.key), 402);
+  t.deepEqual(await left((await enter('bob', new Browser())).key), [5, 2]);
+  t.deepEqual(await service.books.ledger.verify(), []);
+});
 
 test('cookies are out of reach of scripts and other sites; behind TLS they are Secure and of this host', async (t) => {
   const { browser, comeBack } = await start(t);

@@ -47,7 +47,8 @@ export function AccountPage({ session: { account, expiresAt } }: { readonly sess
         <p>
           Every key stops working, images you handed in are deleted, name, e-mail and sign-in are forgotten,
           credits that are left are lost. The entries of the statement stay in the books, without a name: the
-          law wants them kept.
+          law wants them kept. So that credits and free previews are given once, a code that only this server
+          can make of your sign-in stays too; nobody can read from it who you were.
         </p>
         <span class="field">
           <label for="confirm">Type the account's name, {account.name}</label>

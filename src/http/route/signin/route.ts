@@ -118,9 +118,9 @@ export function signInRoutes(parts: SignInParts): Route[] {
       const address = ctx.ip;
       if (created)
         await audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
-      // By its reference, so that a server that died between account and grant makes up for it.
+      // By its reference, so that a server that died between account and grant makes up for it; to people, not accounts.
       const reference = 'first-sign-in';
-      if (signUpCredits > 0 && !(await ledger.hasReference(account.id, 'grant', reference))) {
+      if (signUpCredits > 0 && !(await ledger.wasGiven(account.id, reference))) {
         await ledger.post(account.id, {
           kind: 'grant',
           amount: signUpCredits,
