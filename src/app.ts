@@ -114,7 +114,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
     accountRoute([key], balances),
     improveRoute([key, available(health), pictures], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
-    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases) : []),
+    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases, logger) : []),
     ...healthRoutes(health),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),

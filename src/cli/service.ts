@@ -166,7 +166,7 @@ export async function runService(
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
-    const purchases = selling && Purchases && new Purchases(selling, ledger);
+    const purchases = selling && Purchases && new Purchases(selling, books);
     const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
     const admission = new Admission(
