@@ -9,9 +9,10 @@ import { body, SETTINGS } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
+import { forwarded } from './http/middleware/forwarded.ts';
 import { host } from './http/middleware/host.ts';
 import { overload } from './http/middleware/overload.ts';
-import { rateWindow } from './http/middleware/rateWindow.ts';
+import { rateHeadersOnRefusal, rateWindow } from './http/middleware/rateWindow.ts';
 import { record } from './http/middleware/record.ts';
 import { requestId } from './http/middleware/requestId.ts';
 import { tokenGuard } from './http/middleware/token.ts';
@@ -61,7 +62,7 @@ export interface AppParts {
   readonly metrics?: { readonly metrics: Metrics; readonly token: string };
   /** Credits for sale. */
   readonly purchases?: Purchases;
-  /** Unknown keys, by address. */
+  /** Unknown keys and wrong tokens, by address. */
   readonly attempts: Attempts;
   /** Proxies in front whose X-Forwarded-For is believed; 0: none. */
   readonly proxies?: number;
@@ -87,6 +88,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(requestId);
+  app.use(forwarded(parts.proxies ?? 0, logger));
   app.use(record([...(parts.recorders ?? []), requestLog(logger)]));
   app.use(cors);
   app.use(closeWhenStopping(health));
@@ -98,17 +100,24 @@ export function createApp(parts: AppParts): Koa<State, object> {
   const settings = body(parts.memory, SETTINGS);
   const routes = [
     cutoutRoute(
-      [key, rateWindow(rate), available(health), overload(parts.admission), pictures],
+      [
+        rateHeadersOnRefusal(rate),
+        key,
+        rateWindow(rate),
+        available(health),
+        overload(parts.admission),
+        pictures,
+      ],
       cutout,
       logger,
     ),
     accountRoute([key], balances),
     improveRoute([key, available(health), pictures], takeImage),
-    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator')], settings, admin) : []),
-    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases) : []),
+    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
+    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases, logger) : []),
     ...healthRoutes(health),
-    ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token)] : []),
-    ...docsRoutes(parts.version),
+    ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
+    ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
     ...(parts.console ? consoleRoutes(parts.console, settings) : []),
     ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),

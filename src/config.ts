@@ -152,10 +152,29 @@ const origin = (text: string): string => {
   return url.origin;
 };
 
-const claim = (text: string): { readonly name: string; readonly value: string } => {
-  const [, name, value] = /^([^=\s]+)=(.+)$/.exec(text) ?? [];
-  if (!name || !value) throw new Error('a claim and its value, for example groups=cutout-admins');
-  return { name, value };
+/** A rule of one provider, by its place in CUTOUT_OIDC_ISSUER, from 1; undefined: of the only one. */
+interface OfProvider {
+  readonly provider: number | undefined;
+}
+
+const placed = ({ provider }: OfProvider, text: string) =>
+  provider === undefined ? text : `${provider}:${text}`;
+
+/** A value may have commas in it: a new claim begins where a comma is followed by a provider. */
+const claims = (text: string): readonly ({ readonly name: string; readonly value: string } & OfProvider)[] =>
+  text.split(/,(?=\s*\d+:)/).map((each) => {
+    const [, provider, name, value] = /^(?:(\d+):)?([^=\s]+)=(.+)$/.exec(each.trim()) ?? [];
+    if (!name || !value)
+      throw new Error(
+        'a claim and its value, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:…',
+      );
+    return { provider: provider === undefined ? undefined : Number(provider), name, value };
+  });
+
+const operatorEmail = (text: string): { readonly email: string } & OfProvider => {
+  const [, provider, email] = /^(?:(\d+):)?([^:\s]+)$/.exec(text.toLowerCase()) ?? [];
+  if (!email) throw new Error();
+  return { provider: provider === undefined ? undefined : Number(provider), email };
 };
 
 const packs = (text: string) => {
@@ -457,17 +476,25 @@ const settings = {
     ...setting(
       'CUTOUT_OIDC_OPERATOR_CLAIM',
       '',
-      optional(claim),
-      'Claim that makes somebody an operator, for example groups=cutout-admins.',
+      optional(claims),
+      'Claim that makes somebody an operator, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:roles=operator.',
     ),
-    show: ({ name, value }: { name: string; value: string }) => `${name}=${value}`,
+    show: (all: ReturnType<typeof claims>) =>
+      all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
   },
-  oidcOperators: setting(
-    'CUTOUT_OIDC_OPERATORS',
-    '',
-    list((text) => text.toLowerCase(), 'a comma-separated list of e-mail addresses'),
-    'Verified e-mail addresses of operators.',
-  ),
+  oidcOperators: {
+    ...setting(
+      'CUTOUT_OIDC_OPERATORS',
+      '',
+      list(
+        operatorEmail,
+        'a comma-separated list of e-mail addresses, with several providers like 1:ann@example.com',
+      ),
+      'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
+    ),
+    show: (all: readonly ReturnType<typeof operatorEmail>[]) =>
+      all.map((each) => placed(each, each.email)).join(', '),
+  },
   signUpCredits: {
     ...setting('CUTOUT_SIGN_UP_CREDITS', '0', price, 'Credits that an account gets at its first sign-in.'),
     show: formatCredits,
@@ -629,6 +656,30 @@ function refuseUnequal({ oidcIssuer, oidcClientId, oidcClientSecret, oidcName, p
     throw new UserError('With CUTOUT_OIDC_ISSUER goes CUTOUT_PUBLIC_URL, not set yet.');
 }
 
+/** What one provider says of somebody counts for this provider alone: with several, each rule names its own. */
+function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: Values): void {
+  const count = oidcIssuer?.length ?? 0;
+  if (count === 0) return;
+  const rules = [
+    ...oidcOperators.map((each) => ({ ...each, name: 'oidcOperators', text: each.email }) as const),
+    ...(oidcOperatorClaim ?? []).map(
+      (each) => ({ ...each, name: 'oidcOperatorClaim', text: `${each.name}=${each.value}` }) as const,
+    ),
+  ];
+  for (const { name, provider, text } of rules) {
+    const { variable } = settings[name];
+    if (provider === undefined && count > 1)
+      throw new UserError(
+        `${variable} must say of which of the ${count} providers of CUTOUT_OIDC_ISSUER ${text} is: 1:${text} of the first.`,
+      );
+    if (provider !== undefined && (provider < 1 || provider > count))
+      throw new UserError(`${variable} names provider ${provider}, CUTOUT_OIDC_ISSUER has ${count}.`);
+  }
+  const claimed = (oidcOperatorClaim ?? []).map(({ provider = 1 }) => provider);
+  if (new Set(claimed).size < claimed.length)
+    throw new UserError('CUTOUT_OIDC_OPERATOR_CLAIM may have one claim for each provider.');
+}
+
 /**
  * The configuration, frozen. A variable that is set but empty counts as not set. Throws UserError for an
  * unknown CUTOUT_* name, for a bad value and for half of what goes together, naming it.
@@ -641,6 +692,7 @@ export function loadConfig(env: Environment = process.env): Config {
   ) as unknown as Values;
   refuseHalf(values);
   refuseUnequal(values);
+  refuseUnplaced(values);
   const sources = Object.fromEntries(
     names.map((name) => [
       name,

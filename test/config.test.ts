@@ -165,3 +165,72 @@ test('prices and packs are shown as they are written; every secret is masked', (
   const text = JSON.stringify(lines);
   for (const secret of ['sk_test', 'whsec_of', 'operator-token', 'secret-of']) t.false(text.includes(secret));
 });
+
+const oneProvider = {
+  CUTOUT_PUBLIC_URL: 'https://cutout.example.com',
+  CUTOUT_OIDC_ISSUER: 'https://a.test',
+  CUTOUT_OIDC_CLIENT_ID: 'cutout',
+};
+const twoProviders = {
+  ...oneProvider,
+  CUTOUT_OIDC_ISSUER: 'https://a.test,https://b.test',
+  CUTOUT_OIDC_CLIENT_ID: 'cutout,cutout',
+};
+
+test('rules about operators: of the only provider without its number, of several with it', (t) => {
+  const plain = loadConfig({
+    ...oneProvider,
+    CUTOUT_OIDC_OPERATORS: 'Ann@example.com, bob@example.com',
+    CUTOUT_OIDC_OPERATOR_CLAIM: 'groups=cn=admins,dc=example',
+  });
+  t.deepEqual(plain.oidcOperators, [
+    { provider: undefined, email: 'ann@example.com' },
+    { provider: undefined, email: 'bob@example.com' },
+  ]);
+  t.deepEqual(plain.oidcOperatorClaim, [
+    { provider: undefined, name: 'groups', value: 'cn=admins,dc=example' },
+  ]);
+  const placed = loadConfig({
+    ...twoProviders,
+    CUTOUT_OIDC_OPERATORS: '2:Ann@example.com',
+    CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=cn=admins,dc=example, 2:https://b.test/roles=ops',
+  });
+  t.deepEqual(placed.oidcOperators, [{ provider: 2, email: 'ann@example.com' }]);
+  t.deepEqual(placed.oidcOperatorClaim, [
+    { provider: 1, name: 'groups', value: 'cn=admins,dc=example' },
+    { provider: 2, name: 'https://b.test/roles', value: 'ops' },
+  ]);
+  const shown = describeConfig(placed).filter(({ variable }) => variable.startsWith('CUTOUT_OIDC_OPERATOR'));
+  t.deepEqual(
+    shown.map(({ value }) => value),
+    ['1:groups=cn=admins,dc=example, 2:https://b.test/roles=ops', '2:ann@example.com'],
+  );
+});
+
+for (const [what, more, said] of [
+  [
+    'an address of nobody knows which',
+    { CUTOUT_OIDC_OPERATORS: '1:a@b.test,ann@example.com' },
+    /CUTOUT_OIDC_OPERATORS .*2 providers .*1:ann@example\.com/,
+  ],
+  [
+    'a claim of nobody knows which',
+    { CUTOUT_OIDC_OPERATOR_CLAIM: 'groups=x' },
+    /CUTOUT_OIDC_OPERATOR_CLAIM .*1:groups=x/,
+  ],
+  [
+    'a provider that is not there',
+    { CUTOUT_OIDC_OPERATORS: '3:ann@example.com' },
+    /provider 3, CUTOUT_OIDC_ISSUER has 2/,
+  ],
+  ['no provider', { CUTOUT_OIDC_OPERATORS: '0:ann@example.com' }, /provider 0/],
+  [
+    'two claims of one',
+    { CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=x,1:roles=y' },
+    /one claim for each provider/,
+  ],
+] as const)
+  test(`rules about operators: ${what} is an error`, (t) => {
+    const error = t.throws(() => loadConfig({ ...twoProviders, ...more }), { instanceOf: UserError });
+    t.regex(error?.message ?? '', said);
+  });

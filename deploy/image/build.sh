@@ -1,9 +1,12 @@
 #!/bin/sh
 # Builds Cutout from the sources in this folder and lays what is needed to run it into another.
-#   build.sh FOLDER [cuda12]     in a Debian with Node.js; installs what the build needs
+#   build.sh FOLDER [cuda12 DIGEST]     in a Debian with Node.js; installs what the build needs
+# All that is fetched is checked: Debian's packages by their signatures, npm's by the lockfile, the GPU providers by DIGEST
+# (check.sh), as the package that fetches them does not.
 set -eu
 out=$1
 accelerator=${2:-}
+providers=${3:-}
 
 apt-get update
 apt-get install --yes --no-install-recommends ca-certificates g++ cmake make python3
@@ -25,6 +28,7 @@ arch=$(node -p process.arch)
 if [ -n "$accelerator" ]; then
   # The package's own script fetches the providers of its version.
   (cd onnxruntime-node && node script/install.js "--onnxruntime-node-install=$accelerator")
+  sh "$out/deploy/image/check.sh" "$providers" "$runtime/linux/$arch"/libonnxruntime_providers_*.so
 fi
 find "$runtime" -mindepth 1 -maxdepth 1 ! -name linux -exec rm -r {} +
 find "$runtime/linux" -mindepth 1 -maxdepth 1 ! -name "$arch" -exec rm -r {} +

@@ -9,7 +9,7 @@ const sentence = (text) =>
 
 /**
  * What an answer of `npm audit --json` means.
- * @returns {{status: number, said: string}} status 1: something grave is known
+ * @returns {{status: number, said: string}} status 0: audited; 1: something grave is known; 2: not audited
  */
 export function judge(stdout, stderr) {
   let report;
@@ -21,7 +21,10 @@ export function judge(stdout, stderr) {
   const counts = report?.metadata?.vulnerabilities;
   if (report?.auditReportVersion !== 2 || typeof counts?.total !== 'number') {
     const why = report?.error?.summary || report?.message || stderr;
-    return { status: 0, said: `Known vulnerabilities could not be asked for: ${sentence(String(why))}` };
+    return {
+      status: 2,
+      said: `NOT AUDITED: known vulnerabilities of the packages could not be asked for: ${sentence(String(why))}`,
+    };
   }
   const found = Object.values(report.vulnerabilities);
   const lines = found.map(({ name, severity, range, via, fixAvailable }) => {

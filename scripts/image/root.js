@@ -26,9 +26,14 @@ export async function baseRoot(progress) {
   const draft = `${folder}.new`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(path.dirname(draft), { recursive: true });
-  await runProgram('image-debootstrap', 'debootstrap', ['--variant=minbase', release, draft, source.uri], {
-    progress,
-  });
+  await runProgram(
+    'image-debootstrap',
+    'debootstrap',
+    ['--variant=minbase', '--force-check-gpg', release, draft, source.uri],
+    {
+      progress,
+    },
+  );
   // The machine's own way to packages.
   for (const file of ['/etc/apt/sources.list', '/etc/apt/sources.list.d/debian.sources', '/etc/resolv.conf'])
     if (existsSync(file)) cpSync(file, path.join(draft, file), { dereference: true });

@@ -1,7 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { AccountRow, AccountTable, KeyCandidate, KeyRow } from '../store/accountTable.ts';
+import { type AccountRow, AccountTable, type KeyCandidate, type KeyRow } from '../store/accountTable.ts';
+import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keys.ts';
+import { type NamePerson, personNamer } from './person.ts';
 
 export type Account = AccountRow;
 export type ApiKey = KeyRow;
@@ -19,13 +21,15 @@ const nobody = Buffer.alloc(32);
 export class Accounts {
   readonly #table: AccountTable;
   readonly #now: () => number;
+  readonly #people: () => Promise<NamePerson>;
   /** Last uses that are not written yet, by key. */
   readonly #used = new Map<string, number>();
 
   /** `now` gives Unix milliseconds. */
-  constructor(table: AccountTable, now: () => number) {
-    this.#table = table;
+  constructor(sql: Sql, now: () => number) {
+    this.#table = new AccountTable(sql);
     this.#now = now;
+    this.#people = () => personNamer(sql);
   }
 
   /** With an `id` that exists, the account that is there, unchanged. */
@@ -97,9 +101,13 @@ export class Accounts {
     return this.#table.updatePerson(id, name, email);
   }
 
-  /** Revokes every key and forgets name, e-mail, keys' names and sign-ins. The ledger stays as it is. */
-  erase(id: string): Promise<void> {
-    return this.#table.erase(id, 'deleted account', this.#now());
+  /**
+   * Revokes every key and forgets name, e-mail, keys' names and sign-ins. The ledger stays as it is, and a keyed digest by
+   * which its owner is known again: what was given once is not given again.
+   */
+  async erase(id: string): Promise<void> {
+    const person = await this.#people();
+    await this.#table.erase(id, { name: 'deleted account', at: this.#now(), person });
   }
 
   /**

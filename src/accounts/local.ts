@@ -1,9 +1,10 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Ledger } from '../billing/ledger.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Account, Accounts } from './accounts.ts';
 import { newKey } from './keys.ts';
+import { writeSecretFile } from './secretFile.ts';
 
 export interface LocalAccountOptions {
   readonly accounts: Accounts;
@@ -42,7 +43,7 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   const known = givenKey !== undefined && (await belongs(accounts, givenKey)) ? givenKey : undefined;
   let key = created ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
-  if (key !== kept) writeKey(file, key);
+  if (key !== kept) writeSecretFile(file, key);
   const account = await accounts.create('Local account', localAccountId);
   await accounts.addKey(localAccountId, 'local', key);
   if (grant > 0 && !(await ledger.hasReference(localAccountId, 'grant', 'first-start'))) {
@@ -72,12 +73,4 @@ function readKey(file: string): string | undefined {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw error;
   }
-}
-
-/** Whole or not at all: a reader never sees half a key. */
-function writeKey(file: string, key: string): void {
-  const part = `${file}.part`;
-  rmSync(part, { force: true });
-  writeFileSync(part, `${key}\n`, { mode: 0o600, flag: 'wx', flush: true });
-  renameSync(part, file);
 }

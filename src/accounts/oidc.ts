@@ -1,23 +1,19 @@
 import * as openid from 'openid-client';
+import { isOperator, type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
 import { ProviderDown, SignInRefused } from './signInErrors.ts';
 import type { Person } from './signIns.ts';
 
 /** A provider as the operator configured it. */
-export interface ProviderOptions {
+export interface ProviderOptions extends OperatorRules {
   /** In the address of its sign-in: 1, 2, … */
   readonly id: string;
   /** On the button. */
   readonly name: string;
-  readonly issuer: string;
   readonly clientId: string;
   /** Public clients have none. */
   readonly clientSecret: string | undefined;
   /** Of this server; the provider sends people back there. */
   readonly redirectUrl: string;
-  /** People with this claim are operators: `groups=cutout-admins`. */
-  readonly operatorClaim: { readonly name: string; readonly value: string } | undefined;
-  /** Verified e-mail addresses of operators. */
-  readonly operators: readonly string[];
 }
 
 /** What one sign-in must find again when it comes back; kept by the visitor's browser. */
@@ -29,7 +25,7 @@ export interface Attempt {
 
 export interface SignedIn {
   readonly person: Person;
-  readonly operator: boolean;
+  readonly vouched: Vouched;
   readonly idToken: string;
 }
 
@@ -116,7 +112,7 @@ export class Provider {
           name: textOf(claims['name']) ?? textOf(claims['preferred_username']) ?? email ?? identity.sub,
           email: email ?? null,
         },
-        operator: this.#isOperator(claims),
+        vouched: vouchedBy(this.options, claims),
         idToken: tokens.id_token,
       };
     } catch (error) {
@@ -136,12 +132,9 @@ export class Provider {
     });
   }
 
-  #isOperator(claims: Readonly<Record<string, unknown>>): boolean {
-    const { operatorClaim, operators } = this.options;
-    const value = operatorClaim && claims[operatorClaim.name];
-    const byClaim = operatorClaim && (Array.isArray(value) ? value : [value]).includes(operatorClaim.value);
-    const email = claims['email_verified'] === true ? textOf(claims['email'])?.toLowerCase() : undefined;
-    return byClaim === true || (email !== undefined && operators.includes(email));
+  /** By this provider's rules as they are now; of people of other providers it says no. */
+  isOperator(vouched: Vouched): boolean {
+    return isOperator(this.options, vouched);
   }
 
   /** The provider's description, at most a minute old: whoever asks often must not make the provider work. */

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
 import { randomText } from './keys.ts';
+import type { Vouched } from './operators.ts';
 
 /** What the server remembers of somebody who is signed in. */
 export interface Session {
   readonly accountId: string;
-  readonly operator: boolean;
+  /** Opened by a one-time link: by who sits at the machine, an operator. */
+  readonly link?: true;
   /** Sent with every change, so that another site cannot make a visitor's browser send one. */
   readonly csrf: string;
   /** Unix milliseconds. */
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** Provider and ID token, to end the session there too. */
-  readonly provider?: { readonly id: string; readonly idToken: string };
+  /** Provider and ID token, to end the session there too, and what makes an operator or not. */
+  readonly provider?: { readonly id: string; readonly idToken: string; readonly vouched: Vouched };
 }
 
 export interface SessionRules {
@@ -43,7 +45,7 @@ export class Sessions {
 
   /** Opens a session and ends the one before it: what a visitor had before signing in is worth nothing after. */
   async open(
-    who: Pick<Session, 'accountId' | 'operator' | 'provider'>,
+    who: Pick<Session, 'accountId' | 'link' | 'provider'>,
     before?: string,
   ): Promise<{ token: string; session: Session }> {
     if (before !== undefined) await this.end(before);

@@ -4,6 +4,7 @@ import type { Sql } from '../store/database.ts';
 import { SignInTable } from '../store/signInTable.ts';
 import { type Account, Accounts } from './accounts.ts';
 import { randomText } from './keys.ts';
+import { personNamer } from './person.ts';
 
 /** A person as an identity provider vouches for them. */
 export interface Person {
@@ -30,12 +31,16 @@ export class SignIns {
     this.#now = now;
   }
 
-  /** The person's account, made at the first sign-in. Issuer and subject alone decide, never the e-mail. */
-  accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
+  /**
+   * The person's account, made at the first sign-in. Issuer and subject alone decide, never the e-mail. An account made for
+   * somebody who deleted one before goes on with what was given there.
+   */
+  async accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
+    const person = await personNamer(this.#sql);
     // Where two nodes meet the same person for the first time, the second finds the account of the first.
     return this.#sql.transaction(async (sql) => {
       const table = new SignInTable(sql);
-      const accounts = new Accounts(new AccountTable(sql), this.#now);
+      const accounts = new Accounts(sql, this.#now);
       const known = await table.accountOf(issuer, subject);
       if (known !== undefined) {
         await accounts.rename(known, name, email);
@@ -43,6 +48,7 @@ export class SignIns {
       }
       const account = await accounts.create(name, undefined, email);
       await table.insertIdentity(issuer, subject, account.id, this.#now());
+      await table.insertFormer(account.id, person(issuer, subject));
       return { account, created: true };
     });
   }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
-import { AccountTable } from '../store/accountTable.ts';
 import { AuditTable } from '../store/auditTable.ts';
 import type { Database } from '../store/database.ts';
 import { NodeTable } from '../store/nodeTable.ts';
@@ -41,7 +40,7 @@ export interface ServedBooks extends Books {
 const standardLeaseMs = 20_000;
 
 function booksOn(database: Database, { billing, now = Date.now }: BooksOptions, node?: string): Books {
-  const accounts = new Accounts(new AccountTable(database), now);
+  const accounts = new Accounts(database, now);
   return {
     accounts,
     ledger: new Ledger(database, billing, now, node),

@@ -170,8 +170,8 @@ export class Ledger implements Reservations, Balances {
   async balance(accountId: string): Promise<Balance> {
     const month = monthOf(this.#now());
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
-      `SELECT balance AS credits, coalesce((SELECT used FROM free_use
-         WHERE account_id = account.id AND period = @month), 0) AS used
+      `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
+         WHERE ${withFormer} AND period = @month), 0) AS used
        FROM account WHERE id = @accountId`,
       { accountId, month },
     );
@@ -200,6 +200,15 @@ export class Ledger implements Reservations, Balances {
   /** Whether the outside event was already counted for the account. */
   async hasReference(accountId: string, kind: PostRequest['kind'], reference: string): Promise<boolean> {
     return (await byReference(this.#database, accountId, kind, reference)) !== undefined;
+  }
+
+  /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
+  async wasGiven(accountId: string, reference: string): Promise<boolean> {
+    const found = await this.#database.get(
+      `SELECT 1 AS given FROM entry WHERE ${withFormer} AND kind = 'grant' AND reference = @reference`,
+      { accountId, reference },
+    );
+    return found !== undefined;
   }
 
   /**
@@ -549,10 +558,14 @@ async function byReference(
   return found?.amount;
 }
 
-/** Free previews used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
+/** Rows of the account, and of those that its owner deleted before it. */
+const withFormer =
+  'account_id IN (SELECT @accountId UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId)';
+
+/** Free previews that the account's owner used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
 async function used(sql: Sql, accountId: string, period: string): Promise<number> {
   const found = await sql.get<{ used: number }>(
-    'SELECT used FROM free_use WHERE account_id = @accountId AND period = @period',
+    `SELECT coalesce(sum(used), 0) AS used FROM free_use WHERE ${withFormer} AND period = @period`,
     { accountId, period },
   );
   return found?.used ?? 0;

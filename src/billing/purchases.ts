@@ -1,4 +1,6 @@
 import Stripe from 'stripe';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { AuditLog } from '../accounts/audit.ts';
 import type { Ledger } from './ledger.ts';
 import type { Pack } from './packs.ts';
 import { formatCredits, isQuarterCredits, type QuarterCredits } from './price.ts';
@@ -15,8 +17,22 @@ export interface PurchaseOptions {
   readonly api?: { readonly host: string; readonly port: number; readonly protocol: 'http' | 'https' };
 }
 
+/** The books that purchases are posted to. */
+export interface PurchaseBooks {
+  readonly accounts: Accounts;
+  readonly ledger: Ledger;
+  readonly audit: AuditLog;
+}
+
 export type WebhookOutcome =
   | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
+  /** Paid after the account was deleted: posted there, where nobody can use it. The money is to be given back. */
+  | {
+      readonly outcome: 'unclaimed';
+      readonly accountId: string;
+      readonly credits: QuarterCredits;
+      readonly session: string;
+    }
   /** Properly signed, and no business of ours. */
   | { readonly outcome: 'ignored'; readonly type: string }
   /** Not signed by Stripe, or too long ago. */
@@ -29,13 +45,13 @@ export type WebhookOutcome =
 export class Purchases {
   readonly packs: readonly Pack[];
   readonly #options: PurchaseOptions;
-  readonly #ledger: Ledger;
+  readonly #books: PurchaseBooks;
   readonly #stripe: Stripe;
 
-  constructor(options: PurchaseOptions, ledger: Ledger) {
+  constructor(options: PurchaseOptions, books: PurchaseBooks) {
     this.packs = options.packs;
     this.#options = options;
-    this.#ledger = ledger;
+    this.#books = books;
     this.#stripe = new Stripe(options.secretKey, { ...options.api, telemetry: false, timeout: 15_000 });
   }
 
@@ -87,14 +103,44 @@ export class Purchases {
     const amount = Number(quarter_credits);
     if (!isQuarterCredits(amount))
       throw new Error(`Session ${session.id} sold ${quarter_credits} quarter credits.`);
-    const { outcome } = await this.#ledger.post(account, {
+    return this.#post(account, amount, { session: session.id, event: event.id });
+  }
+
+  /**
+   * Money for a deleted account is in the books all the same, or Stripe would say it again for days and nobody could find it
+   * afterwards. The audit entry comes first: a server that dies in between writes it twice, never not at all.
+   */
+  async #post(
+    accountId: string,
+    amount: QuarterCredits,
+    { session, event }: { readonly session: string; readonly event: string },
+  ): Promise<WebhookOutcome> {
+    const { accounts, ledger, audit } = this.#books;
+    const reference = `stripe ${session}`;
+    const isDeleted = async () => (await accounts.get(accountId)).deletedAt !== null;
+    const late = 'paid after the account was deleted';
+    const tell = () =>
+      audit.write({
+        action: 'credits.purchase',
+        subject: accountId,
+        detail: `${formatCredits(amount)} ${late}: refund Stripe's session ${session}, then \`cutout credits adjust\``,
+      });
+    const deleted = await isDeleted();
+    if (deleted && !(await ledger.hasReference(accountId, 'purchase', reference))) await tell();
+    const { outcome } = await ledger.post(accountId, {
       kind: 'purchase',
       amount,
-      reference: `stripe ${session.id}`,
-      note: event.id,
+      reference,
+      note: deleted ? `${event}: ${late}` : event,
     });
     if (outcome === 'insufficient') throw new Error('A purchase cannot lack credits.');
-    return { outcome, accountId: account, credits: amount };
+    if (outcome === 'duplicate') return { outcome, accountId, credits: amount };
+    // Deleted between the look at it and the entry.
+    const since = !deleted && (await isDeleted());
+    if (since) await tell();
+    return deleted || since
+      ? { outcome: 'unclaimed', accountId, credits: amount, session }
+      : { outcome, accountId, credits: amount };
   }
 
   #verify(body: Buffer, signature: string): Stripe.Event | undefined {

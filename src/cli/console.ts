@@ -12,23 +12,24 @@ import type { Improve } from '../improve/improve.ts';
 import type { Shared } from './shared.ts';
 
 /** The providers as configured. Their library is loaded only where there is one. */
-async function providersOf(config: Config): Promise<Provider[]> {
+export async function providersOf(config: Config): Promise<Provider[]> {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, publicUrl } = config;
   if (!oidcIssuer || !oidcClientId || !publicUrl) return [];
   const { Provider } = await import('../accounts/oidc.ts');
-  return oidcIssuer.map(
-    (issuer, index) =>
-      new Provider({
-        id: String(index + 1),
-        name: oidcName?.[index] ?? new URL(issuer).host,
-        issuer,
-        clientId: oidcClientId[index] ?? '',
-        clientSecret: oidcClientSecret?.[index],
-        redirectUrl: `${publicUrl}/sign-in/${index + 1}/callback`,
-        operatorClaim: config.oidcOperatorClaim,
-        operators: config.oidcOperators,
-      }),
-  );
+  return oidcIssuer.map((issuer, index) => {
+    /** Rules without a provider are there only where it is the only one. */
+    const own = ({ provider = 1 }: { readonly provider: number | undefined }) => provider === index + 1;
+    return new Provider({
+      id: String(index + 1),
+      name: oidcName?.[index] ?? new URL(issuer).host,
+      issuer,
+      clientId: oidcClientId[index] ?? '',
+      clientSecret: oidcClientSecret?.[index],
+      redirectUrl: `${publicUrl}/sign-in/${index + 1}/callback`,
+      operatorClaim: config.oidcOperatorClaim?.find(own),
+      operators: config.oidcOperators.filter(own).map(({ email }) => email),
+    });
+  });
 }
 
 export interface OpenConsole {

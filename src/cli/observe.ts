@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import { listen } from '../http/server.ts';
+import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
@@ -15,18 +16,24 @@ export interface Observers {
 }
 
 /** Metrics and traces as configured. What is off is not even loaded. Throws UserError when the port cannot be had. */
-export async function openObservers(config: Config, logger: Logger): Promise<Observers> {
+export async function openObservers(
+  config: Config,
+  { logger, attempts }: { readonly logger: Logger; readonly attempts: Attempts },
+): Promise<Observers> {
   const { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders } = config;
   const metrics =
     port === undefined && token === undefined ? undefined : new (await import('../ops/metrics.ts')).Metrics();
   const server =
     metrics && port !== undefined
-      ? await listen((await import('../http/route/metrics/route.ts')).metricsApp(metrics, token, logger), {
-          host,
-          port,
-          timeout: 10,
-          settings: { host: 'CUTOUT_METRICS_HOST', port: 'CUTOUT_METRICS_PORT' },
-        })
+      ? await listen(
+          (await import('../http/route/metrics/route.ts')).metricsApp(metrics, token, { attempts, logger }),
+          {
+            host,
+            port,
+            timeout: 10,
+            settings: { host: 'CUTOUT_METRICS_HOST', port: 'CUTOUT_METRICS_PORT' },
+          },
+        )
       : undefined;
   const tracing = url
     ? (await import('../ops/tracing.ts')).openTracing({

@@ -1,5 +1,4 @@
-import path from 'node:path';
-import { ensureLocalAccount, type LocalAccount } from '../accounts/local.ts';
+import { ensureLocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits, toCredits } from '../billing/price.ts';
@@ -29,6 +28,7 @@ import type { Logger } from '../ops/log.ts';
 import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
+import { greeting, type Secrets } from './greeting.ts';
 import { configureImages } from './images.ts';
 import type { Output } from './models_progress.ts';
 import { type Observers, openObservers } from './observe.ts';
@@ -40,8 +40,6 @@ import { version } from './version.ts';
 /** Credits of the local account: enough for a private install never to run out. */
 const firstGrant = credits(100_000);
 
-const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-
 /** Address for a person to paste; one that means "all of this machine" is written as this machine. */
 function addressOf({ host }: Config, { address }: HttpServer): string {
   const everywhere = address.address === '0.0.0.0' || address.address === '::';
@@ -49,33 +47,17 @@ function addressOf({ host }: Config, { address }: HttpServer): string {
   return `http://${name}:${address.port}`;
 }
 
-/** The key is shown once, when it is made; from then on the line reads it from its file. */
-function keyLines({ key, created, givenKeyIgnored }: LocalAccount, dataDir: string, url: string): string[] {
-  const file = path.join(dataDir, 'local-key');
-  if (key === undefined) return ['API key   the key of the local account was revoked.'];
-  const header = created ? shellQuote(`X-Api-Key: ${key}`) : `"X-Api-Key: $(cat ${shellQuote(file)})"`;
-  return [
-    created
-      ? `API key   ${key}  (new, with ${formatCredits(firstGrant)} credits; kept in ${file})`
-      : `API key   in ${file}`,
-    ...(givenKeyIgnored
-      ? ['          CUTOUT_API_KEY counts on the first start only and is not a key of this account.']
-      : []),
-    '',
-    'Try it with a photo of yours:',
-    `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
-  ];
-}
-
 function banner(
   config: Config,
   server: HttpServer,
   opened: OpenEngine,
-  local: LocalAccount,
-  link: string | undefined,
   metricsUrl: string | undefined,
+  secrets: Secrets,
+  out: Output,
 ): string {
+  const { dataDir } = config;
   const url = config.publicUrl ?? addressOf(config, server);
+  const given = `${formatCredits(firstGrant)} credits`;
   const loopback = ['127.0.0.1', '::1'].includes(server.address.address);
   const { info, network, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
@@ -87,10 +69,7 @@ function banner(
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ to try it, ${url}/docs to read about it`,
     ...(metricsUrl ? [`Metrics   ${metricsUrl}`] : []),
-    link === undefined
-      ? `Console   ${url}/console`
-      : `Console   ${url}/console#${link}  (opens once, within the hour; \`cutout console\` prints another)`,
-    ...keyLines(local, config.dataDir, url),
+    ...greeting(secrets, { out, dataDir, url, given }),
     '',
     '',
   ].join('\n');
@@ -165,7 +144,7 @@ export async function runService(
   try {
     shared = await openShared(config, logger, books);
     const { rate, concurrency, attempts, results } = shared;
-    observers = await openObservers(config, logger);
+    observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
     metrics?.watch({
       ready: () => health.phase === 'ready',
@@ -187,7 +166,7 @@ export async function runService(
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
-    const purchases = selling && Purchases && new Purchases(selling, ledger);
+    const purchases = selling && Purchases && new Purchases(selling, books);
     const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
     const admission = new Admission(
@@ -282,7 +261,8 @@ export async function runService(
       timeout,
     });
     health.ready();
-    out.write(banner(config, server, opened, local, await people.link(), observers.metricsUrl));
+    const secrets = { local, link: await people.link() };
+    out.write(banner(config, server, opened, observers.metricsUrl, secrets, out));
     await new Promise<void>((resolve) => {
       if (stopping.aborted) resolve();
       stopping.addEventListener('abort', () => resolve(), { once: true });

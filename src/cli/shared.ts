@@ -4,6 +4,7 @@ import type { Books } from '../billing/books.ts';
 import type { Config } from '../config.ts';
 import { type Kept, keptBytes, keptTravel } from '../cutout/kept.ts';
 import type { Attempts } from '../limits/attempts.ts';
+import { systemClock } from '../limits/clock.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { MemoryAttempts } from '../limits/memoryAttempts.ts';
 import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
@@ -45,9 +46,9 @@ export async function openShared(
       keepSeconds > 0 ? new MemoryResultStore({ ...keeping, bytesOf: keptBytes, contentKey }) : undefined,
     );
     return {
-      rate: new MemoryRateLimit(rateOptions, Date.now),
+      rate: new MemoryRateLimit(rateOptions, systemClock),
       concurrency: new MemoryConcurrencyLimit(accountConcurrency),
-      attempts: new MemoryAttempts(attemptRules, Date.now),
+      attempts: new MemoryAttempts(attemptRules),
       results,
       sessions: new Keyv<Session>(),
       close: () => results.clear(),

@@ -1,6 +1,7 @@
 import { credits } from '../billing/price.ts';
 import type { Reservations } from '../billing/reservation.ts';
 import { Admission } from '../limits/admission.ts';
+import { systemClock } from '../limits/clock.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { MemoryBudget } from '../limits/memory.ts';
 import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
@@ -34,7 +35,7 @@ const freeReservations: Reservations = {
  */
 export function withoutBooks(running: number): Pick<CutoutParts, 'gates' | 'results'> {
   const gates = createGates({
-    rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, Date.now),
+    rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
     concurrency: new MemoryConcurrencyLimit(0),
     reservations: freeReservations,
     admission: new Admission({ running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() }, () =>

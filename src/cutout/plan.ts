@@ -1,14 +1,14 @@
 import type { Tier } from '../billing/price.ts';
 import type { ReserveRequest } from '../billing/reservation.ts';
-import { type Box, SUBJECT_TYPES } from '../engine/types.ts';
+import type { Box } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Geometry } from '../geometry/compose.ts';
 import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
-import { dropShadowOpacity, type Subject } from '../geometry/shadow.ts';
+import { dropShadowOpacities, type Subject } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions } from '../image/types.ts';
 import { type NetworkSize, networkInput, type Profile } from './profile.ts';
-import type { Background, CutoutRequest, TypeLevel } from './request.ts';
+import { type Background, type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 
 /** Every size and choice of one piece of work, settled before the first pixel is decoded. */
 export interface Plan {
@@ -51,9 +51,6 @@ export function checkRoi({ roi }: CutoutRequest, source: Dimensions): void {
   if (fault) throw fail(fault);
 }
 
-const forEachSubject = (value: (subject: Subject) => number): Record<Subject, number> =>
-  Object.fromEntries(SUBJECT_TYPES.map((subject) => [subject, value(subject)])) as Record<Subject, number>;
-
 /** Finding the kind out costs a run of the detector: only when the answer tells it or a shadow depends on it. */
 function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpacity']): Plan['subject'] {
   if (type !== 'auto') return type;
@@ -73,7 +70,7 @@ export function makePlan(
   const { roi, crop, cropMargin, scale, position, shadow, format, channels, background } = request;
   // The matte of the subject has no shadow and no background; a ZIP is the same with and without `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
-  const shadowOpacity = forEachSubject((subject) => (matteOnly ? 0 : dropShadowOpacity(shadow, subject)));
+  const shadowOpacity = dropShadowOpacities(matteOnly ? plainRequest.shadow : shadow);
   return Object.freeze({
     result,
     input,

@@ -1,8 +1,8 @@
 import type { Colour } from '../geometry/colour.ts';
 import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
-import type { Position, Scale } from '../geometry/place.ts';
+import { type Position, type Scale, wantedPosition } from '../geometry/place.ts';
 import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
-import type { ShadowWish, Subject } from '../geometry/shadow.ts';
+import { dropShadowOpacities, type ShadowWish, type Subject } from '../geometry/shadow.ts';
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
@@ -56,19 +56,15 @@ export const plainRequest = {
   background: { kind: 'none' },
 } as const satisfies Omit<CutoutRequest, 'source'>;
 
-/** In which order the fields of several subjects came says nothing. */
-const inOrder = (values: object) =>
-  Object.fromEntries(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)));
-
 /**
  * The canonical text of everything but the pictures: equal for calls that ask for the same in different words.
- * A request is plain data, made with its fields in one order.
+ * A request is plain data, made with its fields in one order; lengths are canonical as the grammars make them.
  */
-export function settingsOf({ source: _, background, shadow, ...settings }: CutoutRequest): string {
-  const { addShadow, shadowType, shadowOpacity } = shadow;
+export function settingsOf({ source: _, background, shadow, position, ...settings }: CutoutRequest): string {
   return JSON.stringify([
     settings,
-    [addShadow, inOrder(shadowType), inOrder(shadowOpacity)],
+    wantedPosition(settings.scale, position),
+    dropShadowOpacities(shadow),
     background.kind === 'colour' ? background : background.kind,
   ]);
 }

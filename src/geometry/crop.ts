@@ -2,7 +2,7 @@ import type { Box } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { outset, type Sides } from './box.ts';
 import type { Grammar } from './grammar.ts';
-import { inPixels, type Length, parseLengths } from './length.ts';
+import { inPixels, type Length, nothing, parseLengths } from './length.ts';
 import { shadowReach } from './shadow.ts';
 
 export type Margin = Sides<Length>;
@@ -10,9 +10,7 @@ export type Margin = Sides<Length>;
 /** A side's margin is at most this, more is clamped: half of the subject, or so many pixels of the result. */
 const MOST: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 };
 
-const none: Length = { value: 0, unit: 'px' };
-
-export const NO_MARGIN: Margin = { top: none, right: none, bottom: none, left: none };
+export const NO_MARGIN: Margin = { top: nothing, right: nothing, bottom: nothing, left: nothing };
 
 export const cropMarginGrammar: Grammar<Margin> = {
   parse(text) {

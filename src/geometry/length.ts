@@ -4,6 +4,8 @@ export interface Length {
   readonly unit: 'px' | '%';
 }
 
+export const nothing: Length = { value: 0, unit: 'px' };
+
 const LENGTH = /^(\d+(?:\.\d+)?|\.\d+)(px|%)?$/i;
 
 /** `<n>px`, `<n>%` or a bare 0. */
@@ -15,9 +17,12 @@ export function parseLength(text: string): Length | undefined {
   return { value, unit: unit === '%' ? '%' : 'px' };
 }
 
-/** Lengths separated by white space, if all of them are well-formed. */
+/** Lengths separated by white space, if all of them are well-formed. Nothing is 0 pixels, in whatever unit it came. */
 export function parseLengths(text: string): readonly Length[] | undefined {
-  const lengths = text.split(/\s+/).map(parseLength);
+  const lengths = text
+    .split(/\s+/)
+    .map(parseLength)
+    .map((length) => (length?.value === 0 ? nothing : length));
   return lengths.every((length) => length !== undefined) ? lengths : undefined;
 }
 

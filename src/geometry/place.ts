@@ -17,6 +17,10 @@ export type Position = 'original' | { readonly x: number; readonly y: number };
 
 const CENTRE: Position = { x: 0.5, y: 0.5 };
 
+/** Without a position a subject stays where it is, or is centred when it is scaled. */
+export const wantedPosition = (scale: Scale, position: Position | undefined): Position =>
+  position ?? (scale === 'original' ? 'original' : CENTRE);
+
 export const positionGrammar: Grammar<Position> = {
   parse(text) {
     const word = text.toLowerCase();
@@ -47,8 +51,7 @@ const keepCentre = (start: number, before: number, size: number, room: number): 
   Math.max(0, Math.min(Math.round(start + (before - size) / 2), room - size));
 
 /**
- * Where a subject of the canvas comes to lie on it. Without a position it stays where it is, or is centred
- * when it is scaled. Both boxes lie inside the canvas.
+ * Where a subject of the canvas comes to lie on it. Both boxes lie inside the canvas.
  */
 export function placedBox(
   canvas: Dimensions,
@@ -57,7 +60,7 @@ export function placedBox(
   position: Position | undefined,
 ): Box {
   const { width, height } = scale === 'original' ? subject : scaledTo(scale, subject, canvas);
-  const wanted = position ?? (scale === 'original' ? 'original' : CENTRE);
+  const wanted = wantedPosition(scale, position);
   if (wanted === 'original') {
     return {
       left: keepCentre(subject.left, subject.width, width, canvas.width),

@@ -1,7 +1,7 @@
 import type { Box } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import type { Grammar } from './grammar.ts';
-import { inPixels, type Length, parseLengths } from './length.ts';
+import { inPixels, type Length, nothing, parseLengths } from './length.ts';
 
 /** Corners of the region of interest in the upright input; pixels and percentages may be mixed. */
 export interface Roi {
@@ -11,15 +11,22 @@ export interface Roi {
   readonly y2: Length;
 }
 
-const nothing: Length = { value: 0, unit: '%' };
 const everything: Length = { value: 100, unit: '%' };
 
 export const WHOLE_IMAGE: Roi = { x1: nothing, y1: nothing, x2: everything, y2: everything };
 
+const isWhole = ({ x1, y1, x2, y2 }: Roi): boolean =>
+  x1.value === 0 &&
+  y1.value === 0 &&
+  [x2, y2].every(({ value, unit }) => unit === everything.unit && value === everything.value);
+
+/** The whole image, however it is written, is `WHOLE_IMAGE` itself. */
 export const roiGrammar: Grammar<Roi> = {
   parse(text) {
     const [x1, y1, x2, y2, ...more] = parseLengths(text) ?? [];
-    return x1 && y1 && x2 && y2 && more.length === 0 ? { x1, y1, x2, y2 } : undefined;
+    if (!x1 || !y1 || !x2 || !y2 || more.length > 0) return undefined;
+    const roi = { x1, y1, x2, y2 };
+    return isWhole(roi) ? WHOLE_IMAGE : roi;
   },
   expected: 'four lengths "x1 y1 x2 y2" from the left and top edge, each <n>px, <n>% or 0',
   examples: ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 450px 90%'],

@@ -1,4 +1,4 @@
-import type { Box, DropShadow, SubjectType } from '../engine/types.ts';
+import { type Box, type DropShadow, SUBJECT_TYPES, type SubjectType } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { join, moved, outset, type Sides } from './box.ts';
 import type { Grammar } from './grammar.ts';
@@ -106,6 +106,12 @@ export function dropShadowOpacity(wish: ShadowWish, subject: Subject): number {
   if (opacity === 'auto') return subject === 'car' ? 0.9 : 0.5;
   return opacity;
 }
+
+/** For each kind of subject: all that a wish comes to. */
+export const dropShadowOpacities = (wish: ShadowWish): Readonly<Record<Subject, number>> =>
+  Object.fromEntries(SUBJECT_TYPES.map((subject) => [subject, dropShadowOpacity(wish, subject)])) as Readonly<
+    Record<Subject, number>
+  >;
 
 /** The preset `drop`, in shares of the longer side of the subject's box (MATTING section 7). */
 const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;

@@ -1,4 +1,5 @@
 import type { AttemptRules, Attempts } from './attempts.ts';
+import { systemClock } from './clock.ts';
 
 interface Count {
   failures: number;
@@ -11,24 +12,24 @@ const most = 10_000;
 /** Failed tries of one process. */
 export class MemoryAttempts implements Attempts {
   readonly #rules: AttemptRules;
-  readonly #now: () => number;
+  readonly #elapsed: () => number;
   readonly #counts = new Map<string, Count>();
 
-  /** `now` gives Unix milliseconds. */
-  constructor(rules: AttemptRules, now: () => number) {
+  /** `elapsed` gives milliseconds of a clock that nobody sets. */
+  constructor(rules: AttemptRules, elapsed: () => number = systemClock.elapsed) {
     this.#rules = rules;
-    this.#now = now;
+    this.#elapsed = elapsed;
   }
 
   async wait(source: string): Promise<number> {
     const { failures } = this.#rules;
     const count = this.#counts.get(source);
-    const left = count ? count.until - this.#now() : 0;
+    const left = count ? count.until - this.#elapsed() : 0;
     return failures > 0 && count && count.failures >= failures && left > 0 ? Math.ceil(left / 1000) : 0;
   }
 
   async failed(source: string): Promise<void> {
-    const now = this.#now();
+    const now = this.#elapsed();
     const count = this.#counts.get(source);
     if (count && count.until > now) {
       count.failures++;

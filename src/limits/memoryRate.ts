@@ -1,17 +1,25 @@
+import type { Clock } from './clock.ts';
 import {
   type RateLimit,
   type RateOptions,
   type RateOutcome,
   type RateState,
   rateCost,
+  rateRefusal,
   rateState,
 } from './rate.ts';
 
 interface Window {
+  /** By the clock that nobody sets. */
   readonly start: number;
+  /** Its end as callers were told it, Unix milliseconds. */
+  end: number;
   used: number;
   calls: number;
 }
+
+/** Milliseconds by which two clocks may drift apart in a window without one of them having been set. */
+const setBy = 100;
 
 /** Windows that are over are dropped when there are more than this. */
 const keptWindows = 10_000;
@@ -20,14 +28,13 @@ const keptWindows = 10_000;
 export class MemoryRateLimit implements RateLimit {
   readonly #options: RateOptions;
   readonly #milliseconds: number;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
 
-  /** `now` gives Unix milliseconds. */
-  constructor(options: RateOptions, now: () => number) {
+  constructor(options: RateOptions, clock: Clock) {
     this.#options = options;
     this.#milliseconds = options.windowSeconds * 1000;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   get limited(): boolean {
@@ -36,6 +43,10 @@ export class MemoryRateLimit implements RateLimit {
 
   async state(account: string): Promise<RateState> {
     return this.#state(this.#current(account));
+  }
+
+  refusal(seconds: number): RateState {
+    return rateRefusal(this.#options, this.#clock.now(), seconds);
   }
 
   async usedUp(account: string): Promise<RateState | undefined> {
@@ -65,22 +76,30 @@ export class MemoryRateLimit implements RateLimit {
   }
 
   #state(window: Window | undefined): RateState {
-    return rateState(this.#options, this.#now(), window);
+    const now = this.#clock.now();
+    if (!window) return rateState(this.#options, now);
+    const end = now + window.start + this.#milliseconds - this.#clock.elapsed();
+    // The same time is told for the whole window, unless the clock was set in it.
+    if (Math.abs(end - window.end) > setBy) window.end = end;
+    return {
+      ...rateState(this.#options, now, { end, used: window.used }),
+      reset: Math.ceil(window.end / 1000),
+    };
   }
 
   #current(account: string): Window | undefined {
     const window = this.#windows.get(account);
-    return window && this.#now() < window.start + this.#milliseconds ? window : undefined;
+    return window && this.#clock.elapsed() < window.start + this.#milliseconds ? window : undefined;
   }
 
   #open(account: string): Window {
-    const now = this.#now();
+    const now = this.#clock.elapsed();
     if (this.#windows.size >= keptWindows) {
       for (const [key, { start }] of this.#windows) {
         if (now >= start + this.#milliseconds) this.#windows.delete(key);
       }
     }
-    const window = { start: now, used: 0, calls: 0 };
+    const window = { start: now, end: this.#clock.now() + this.#milliseconds, used: 0, calls: 0 };
     this.#windows.set(account, window);
     return window;
   }

@@ -35,6 +35,8 @@ export interface RateLimit {
   readonly limited: boolean;
   /** For headers: where it cannot be known, that of a fresh window. Never rejects. */
   state(account: string): Promise<RateState>;
+  /** For headers, where a call is refused before its account is known: nothing is left for so many seconds. */
+  refusal(seconds: number): RateState;
   /** The state to refuse a call with before it is even read; undefined while anything is left. */
   usedUp(account: string): Promise<RateState | undefined>;
   /** `pixels` of the upright input. A picture beyond the whole limit takes all of a fresh window. */
@@ -48,13 +50,13 @@ const unlimited = 1_000_000;
 export const rateCost = ({ megapixels }: RateOptions, pixels: number): number =>
   Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 
-/** `start` of the window and `now` in Unix milliseconds of one clock; without a window, that of the next call. */
+/** `end` of the window and `now` in Unix milliseconds of one clock; without a window, that of the next call. */
 export function rateState(
   { megapixels, windowSeconds }: RateOptions,
   now: number,
-  window?: { readonly start: number; readonly used: number },
+  window?: { readonly end: number; readonly used: number },
 ): RateState {
-  const end = (window?.start ?? now) + windowSeconds * 1000;
+  const end = window?.end ?? now + windowSeconds * 1000;
   const limit = megapixels === 0 ? unlimited : megapixels;
   return {
     limit,
@@ -63,3 +65,7 @@ export function rateState(
     retryAfter: Math.max(1, Math.ceil((end - now) / 1000)),
   };
 }
+
+/** A refusal for `seconds` from `now`, in Unix milliseconds, whoever asked. */
+export const rateRefusal = (options: RateOptions, now: number, seconds: number): RateState =>
+  rateState(options, now, { end: now + seconds * 1000, used: rateState(options, now).limit });

@@ -8,8 +8,16 @@ const failed = script(
   `if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end`,
   'large',
 );
-/** KEYS: the source's failures. Gives how many, and the milliseconds left. */
-const look = script(`return {redis.call('GET', KEYS[1]) or 0, redis.call('PTTL', KEYS[1])}`);
+/**
+ * KEYS: the source's failures. ARGV: milliseconds of a window. Gives how many, and the milliseconds left: never more than a
+ * window has, though Redis' clock was set back in it.
+ */
+const look = script(`local left = redis.call('PTTL', KEYS[1])
+if left > tonumber(ARGV[1]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  left = tonumber(ARGV[1])
+end
+return {redis.call('GET', KEYS[1]) or 0, left}`);
 
 /** Addresses belong to people: where they can be read by others, they are not written down as such. */
 const keyOf = (source: string) => `cutout:failed:${createHash('sha256').update(source).digest('base64url')}`;
@@ -26,7 +34,7 @@ export class RedisAttempts implements Attempts {
   constructor(redis: Redis, rules: AttemptRules) {
     this.#redis = redis;
     this.#rules = rules;
-    this.#own = new MemoryAttempts(rules, Date.now);
+    this.#own = new MemoryAttempts(rules);
   }
 
   async wait(source: string): Promise<number> {
@@ -35,7 +43,11 @@ export class RedisAttempts implements Attempts {
     const own = await this.#own.wait(source);
     if (own > 0) return own;
     try {
-      const reply = (await this.#redis.commands.run(look, [keyOf(source)], [])) as readonly Reply[];
+      const reply = (await this.#redis.commands.run(
+        look,
+        [keyOf(source)],
+        [this.#rules.windowSeconds * 1000],
+      )) as readonly Reply[];
       const [count = 0, left = 0] = reply.map(Number);
       return count >= failures && left > 0 ? Math.ceil(left / 1000) : 0;
     } catch {

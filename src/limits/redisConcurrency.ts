@@ -5,6 +5,10 @@ import type { ConcurrencyLimit } from './concurrency.ts';
 /** KEYS: the account's calls, by the end of their lease. ARGV: limit, call, lease. */
 const enter = script(`${luaNow}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+-- Leases from before Redis' clock was set back; those that are alive are renewed.
+for _, call in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. string.format('%.0f', now + ARGV[3]), '+inf')) do
+  redis.call('ZADD', KEYS[1], now + ARGV[3], call)
+end
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
 redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])

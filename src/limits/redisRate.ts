@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { luaNow, type Redis, type Reply, script } from '../store/redis.ts';
 import {
   type RateLimit,
@@ -5,36 +6,43 @@ import {
   type RateOutcome,
   type RateState,
   rateCost,
+  rateRefusal,
   rateState,
 } from './rate.ts';
 
 /**
- * KEYS: window. ARGV: cost (0 only looks), limit, milliseconds of a window. Gives what was taken (1 or 0), the
- * window's start (-1: there is none), what is used of it, and now.
+ * KEYS: window. ARGV: cost (0 only looks), limit, milliseconds of a window, name of a new one. Gives what was taken (1 or 0), the
+ * window's start (-1: there is none), what is used of it, now, and the window's name. A window that would start later
+ * than now was opened before Redis' clock was set back: it starts now, so that none lasts longer than a window.
  */
 const take = script(`${luaNow}
 local cost, limit, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local found = redis.call('HMGET', KEYS[1], 'start', 'used')
-local start, used = tonumber(found[1]), tonumber(found[2])
+local found = redis.call('HMGET', KEYS[1], 'start', 'used', 'name')
+local start, used, name = tonumber(found[1]), tonumber(found[2]), found[3]
 if not start or now >= start + span then
   start, used = nil, 0
+elseif start > now then
+  start = now
+  redis.call('HSET', KEYS[1], 'start', string.format('%.0f', start))
+  redis.call('PEXPIRE', KEYS[1], span)
 end
 if cost == 0 or cost > limit - used then
-  return {0, start or -1, used, now}
+  return {0, start or -1, used, now, name}
 end
 if not start then
   start = now
   redis.call('DEL', KEYS[1])
-  redis.call('HSET', KEYS[1], 'start', string.format('%.0f', start))
+  name = ARGV[4]
+  redis.call('HSET', KEYS[1], 'start', string.format('%.0f', start), 'name', name)
   redis.call('PEXPIRE', KEYS[1], span)
 end
 redis.call('HINCRBY', KEYS[1], 'used', cost)
 redis.call('HINCRBY', KEYS[1], 'calls', 1)
-return {1, start, used + cost, now}`);
+return {1, start, used + cost, now, name}`);
 
-/** KEYS: window. ARGV: its start when the share was taken, the share. */
+/** KEYS: window. ARGV: its name when the share was taken, the share. */
 const giveBack = script(`
-if redis.call('HGET', KEYS[1], 'start') ~= ARGV[1] then return end
+if redis.call('HGET', KEYS[1], 'name') ~= ARGV[1] then return end
 if redis.call('HINCRBY', KEYS[1], 'calls', -1) <= 0 then
   redis.call('DEL', KEYS[1])
 else
@@ -69,6 +77,10 @@ export class RedisRateLimit implements RateLimit {
     );
   }
 
+  refusal(seconds: number): RateState {
+    return rateRefusal(this.#options, Date.now(), seconds);
+  }
+
   async usedUp(account: string): Promise<RateState | undefined> {
     if (!this.limited) return undefined;
     const { state } = await this.#take(account, 0);
@@ -78,7 +90,7 @@ export class RedisRateLimit implements RateLimit {
   async take(account: string, pixels: number): Promise<RateOutcome> {
     if (!this.limited) return { outcome: 'taken', ticket: { giveBack: async () => {} } };
     const cost = rateCost(this.#options, pixels);
-    const { taken, start, state } = await this.#take(account, cost);
+    const { taken, name, state } = await this.#take(account, cost);
     if (!taken) return { outcome: 'refused', state };
     let open = true;
     return {
@@ -87,7 +99,7 @@ export class RedisRateLimit implements RateLimit {
         giveBack: async () => {
           if (!open) return;
           open = false;
-          await this.#redis.commands.run(giveBack, [keyOf(account)], [start, cost]).catch(() => {});
+          await this.#redis.commands.run(giveBack, [keyOf(account)], [name, cost]).catch(() => {});
         },
       },
     };
@@ -95,10 +107,10 @@ export class RedisRateLimit implements RateLimit {
 
   async #take(account: string, cost: number) {
     const { megapixels, windowSeconds } = this.#options;
-    const args = [cost, megapixels, windowSeconds * 1000];
+    const args = [cost, megapixels, windowSeconds * 1000, randomUUID()];
     const reply = (await this.#redis.commands.run(take, [keyOf(account)], args)) as readonly Reply[];
-    const [taken = 0, start = 0, used = 0, now = 0] = reply.map(Number);
-    const state = rateState(this.#options, now, start < 0 ? undefined : { start, used });
-    return { taken: taken === 1, start, state };
+    const [taken = 0, start = 0, used = 0, now = 0] = reply.slice(0, 4).map(Number);
+    const window = start < 0 ? undefined : { end: start + windowSeconds * 1000, used };
+    return { taken: taken === 1, name: String(reply[4]), state: rateState(this.#options, now, window) };
   }
 }

@@ -72,6 +72,7 @@ export class Metrics {
   readonly #replays: Counter;
   readonly #charges: Counter<'payment'>;
   readonly #credits: Counter<'payment'>;
+  readonly #unclaimed: Counter;
   readonly #loads: Counter;
   readonly #unloads: Counter;
   readonly #loadSeconds: Gauge;
@@ -125,6 +126,10 @@ export class Metrics {
     this.#credits = counter('charged_credits_total', 'Credits charged, by what they were paid with.', [
       'payment',
     ]);
+    this.#unclaimed = counter(
+      'unclaimed_purchases_total',
+      'Purchases that were paid after their account was deleted.',
+    );
     this.#loads = counter('network_loads_total', 'How often the network was opened.');
     this.#unloads = counter(
       'network_unloads_total',
@@ -173,6 +178,7 @@ export class Metrics {
     this.#requestSeconds.observe({ route }, request.ms / 1000);
     if (facts.error !== undefined) this.#errors.inc({ code: facts.error });
     if (facts.reason !== undefined) this.#refusals.inc({ reason: facts.reason });
+    if (facts.purchase === 'unclaimed') this.#unclaimed.inc();
     for (const { stage, ms } of request.spans) this.#stageSeconds.observe({ stage }, ms / 1000);
     this.#pictures(request);
   };

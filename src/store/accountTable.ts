@@ -59,8 +59,14 @@ export class AccountTable {
     });
   }
 
-  /** Forgets who the account belonged to and revokes its keys, at once. */
-  erase(id: string, name: string, at: number): Promise<void> {
+  /**
+   * Forgets who the account belonged to and revokes its keys, at once. What is left of its people are the names that
+   * `person` gives them.
+   */
+  erase(
+    id: string,
+    { name, at, person }: { name: string; at: number; person: (issuer: string, subject: string) => Buffer },
+  ): Promise<void> {
     return this.#sql.transaction(async (sql) => {
       await sql.run(
         `UPDATE account SET name = @name, email = NULL, deleted_at = coalesce(deleted_at, @at) WHERE id = @id`,
@@ -70,7 +76,15 @@ export class AccountTable {
         `UPDATE api_key SET revoked_at = coalesce(revoked_at, @at), label = '' WHERE account_id = @id`,
         { id, at },
       );
-      await sql.run('DELETE FROM identity WHERE account_id = @id', { id });
+      const people = await sql.all<{ issuer: string; subject: string }>(
+        'DELETE FROM identity WHERE account_id = @id RETURNING issuer, subject',
+        { id },
+      );
+      for (const { issuer, subject } of people)
+        await sql.run(
+          'INSERT INTO deleted_account (person, account_id) VALUES (@person, @id) ON CONFLICT DO NOTHING',
+          { person: person(issuer, subject), id },
+        );
       await sql.run('DELETE FROM console_link WHERE account_id = @id', { id });
     });
   }

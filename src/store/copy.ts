@@ -21,6 +21,8 @@ const tables: readonly Table[] = [
   { name: 'identity', key: ['issuer', 'subject'] },
   { name: 'console_link', key: ['hash'] },
   { name: 'secret', key: ['name'] },
+  { name: 'deleted_account', key: ['person', 'account_id'] },
+  { name: 'former_account', key: ['account_id', 'former_id'] },
   { name: 'audit', key: ['id'], numbered: true },
 ];
 

@@ -1,6 +1,6 @@
 import type { Sql } from './database.ts';
 
-/** Rows of `identity` and `console_link`; what they mean is src/accounts' business. */
+/** Rows of `identity`, `former_account` and `console_link`; what they mean is src/accounts' business. */
 export class SignInTable {
   readonly #sql: Sql;
 
@@ -21,6 +21,15 @@ export class SignInTable {
       `INSERT INTO identity (issuer, subject, account_id, created_at)
        VALUES (@issuer, @subject, @accountId, @at)`,
       { issuer, subject, accountId, at },
+    );
+  }
+
+  /** Writes down which accounts this person deleted before this one. */
+  async insertFormer(accountId: string, person: Buffer): Promise<void> {
+    await this.#sql.run(
+      `INSERT INTO former_account (account_id, former_id)
+       SELECT @accountId, account_id FROM deleted_account WHERE person = @person ON CONFLICT DO NOTHING`,
+      { accountId, person },
     );
   }
 

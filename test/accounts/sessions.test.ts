@@ -6,7 +6,7 @@ import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } fro
 import { TestClock } from '../support/books.ts';
 
 const rules = { idleMs: 3_600_000, absoluteMs: 36_000_000 };
-const ada = { accountId: 'acc_ada', operator: false };
+const ada = { accountId: 'acc_ada' };
 
 /** Stores of two nodes. */
 type Make = (t: ExecutionContext) => Promise<readonly [Keyv<Session>, Keyv<Session>]>;
@@ -21,7 +21,14 @@ function contract(name: string, make: Make): void {
 
   test(`${name}: a session of one node is known on the other, until one of them ends it`, async (t) => {
     const { here, there } = await start(t);
-    const { token, session } = await here.open({ ...ada, provider: { id: '1', idToken: 'token' } });
+    const { token, session } = await here.open({
+      ...ada,
+      provider: {
+        id: '1',
+        idToken: 'token',
+        vouched: { issuer: 'https://a.test', email: null, claim: null },
+      },
+    });
     t.deepEqual(await there.find(token), session);
     t.is(await there.find(`${token}x`), undefined);
     await there.end(token);

@@ -9,7 +9,7 @@ async function shop(t: Cleanup) {
   const books = await testBooks(t);
   const account = await accountWith(books, 0);
   const { options, asked } = await stripeLike(t);
-  const purchases = new Purchases(options, books.ledger);
+  const purchases = new Purchases(options, books);
   const receive = (session: object, event: Parameters<typeof signedEvent>[1] = {}) => {
     const { body, signature } = signedEvent(
       { metadata: { account, quarter_credits: '200' }, ...session },
@@ -116,4 +116,46 @@ test('money that cannot be booked is an error, so that it is said again', async 
   await t.throwsAsync(receive({ metadata: { account: 'acc_none', quarter_credits: 'many' } }), {
     message: /sold many/,
   });
+});
+
+test('paid after its account was deleted: in the books once, and the operator is told what to refund', async (t) => {
+  const { books, account, receive, balance } = await shop(t);
+  const { accounts, audit, ledger } = books;
+  await accounts.erase(account);
+  t.deepEqual(await receive({}), {
+    outcome: 'unclaimed',
+    accountId: account,
+    credits: credits(50),
+    session: 'cs_1',
+  });
+  // Stripe says everything twice.
+  t.is((await receive({})).outcome, 'duplicate');
+  const again = { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' };
+  t.is((await receive({}, again)).outcome, 'duplicate');
+  t.is(await balance(), credits(50));
+  const entries = await ledger.statement(account);
+  t.is(entries.length, 1);
+  t.like(entries[0], { kind: 'purchase', amount: credits(50), reference: 'stripe cs_1' });
+  t.regex(entries[0]?.note ?? '', /^evt_1: paid after the account was deleted$/);
+  const told = (await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase');
+  t.is(told.length, 1);
+  t.like(told[0], { subject: account, actor: null });
+  t.regex(told[0]?.detail ?? '', /^50 paid after the account was deleted: refund Stripe's session cs_1/);
+  t.deepEqual(await ledger.verify(), []);
+
+  // Given back at Stripe: the operator takes the credits out again.
+  await ledger.post(account, { kind: 'adjust', amount: credits(-50), note: 'refunded at Stripe' });
+  t.is(await balance(), credits(0));
+});
+
+test('the account is deleted while its purchase is written down: told all the same', async (t) => {
+  const { books, account, receive } = await shop(t);
+  const { accounts, audit, ledger } = books;
+  const post = ledger.post.bind(ledger);
+  ledger.post = async (...request) => {
+    await accounts.erase(account);
+    return post(...request);
+  };
+  t.is((await receive({})).outcome, 'unclaimed');
+  t.is((await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase').length, 1);
 });

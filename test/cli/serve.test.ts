@@ -11,7 +11,7 @@ import sharp from 'sharp';
 import { Agent, request } from 'undici';
 import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
-import { cli, modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { cli, modelsFolder, type Serving, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { eventually, form, sqliteAddon } from '../fixtures/service.ts';
 
@@ -54,8 +54,21 @@ test.serial('the curl line that is printed works, on the first start and on the 
   for (const start of ['first', 'second']) {
     const server = await startServing(t, env);
     const text = server.stderr();
-    t.is(text.includes(key()), start === 'first', 'the key itself is shown once');
-    t.is(statSync(path.join(data, 'local-key')).mode & 0o777, 0o600);
+    // No terminal: whoever reads the log learns where key and link lie, and neither of them.
+    t.false((text + server.stdout()).includes(key()), start);
+    t.notRegex(text + server.stdout(), /console#/);
+    for (const name of ['local-key', 'console-link']) {
+      t.true(text.includes(path.join(data, name)), name);
+      t.is(statSync(path.join(data, name)).mode & 0o777, 0o600, name);
+    }
+    const [address, token] = readFileSync(path.join(data, 'console-link'), 'utf8').trim().split('/console#');
+    t.is(address, server.url);
+    const opened = await fetch(`${server.url}/console/api/link`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+    t.like(await opened.json(), { signedIn: true, operator: true });
     const line = /^ {2}(curl .*)$/m.exec(text)?.[1];
     t.truthy(line, text);
     await promisify(execFile)('/bin/sh', ['-c', `${line} -sS --fail`], { cwd: data });
@@ -70,6 +83,25 @@ test.serial('the curl line that is printed works, on the first start and on the 
     t.is((await server.ended).code, 0);
   }
 });
+
+/** util-linux' way to give a program a terminal; all it writes then comes out of one end. */
+const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$*" /dev/null', 'sh'];
+
+(existsSync('/usr/bin/script') ? test.serial : test.serial.skip)(
+  'on a terminal key and link are shown: the key once, when it is made',
+  async (t) => {
+    const { data, env, key } = setUp(t);
+    for (const start of ['first', 'second']) {
+      const server = startCli(t, ['serve'], { CUTOUT_PORT: '0', ...env }, undefined, undefined, terminal);
+      await eventually(() => /removebg\r?\n/.test(server.stdout()), 60_000);
+      t.is(server.stdout().includes(key()), start === 'first');
+      t.regex(server.stdout(), /http:\/\/127\.0\.0\.1:\d+\/console#[0-9a-z]{32}\b/);
+      t.false(existsSync(path.join(data, 'console-link')));
+      server.child.kill('SIGTERM');
+      await server.ended;
+    }
+  },
+);
 
 test.serial('CUTOUT_API_KEY is the key of the first start', async (t) => {
   const { env } = setUp(t);

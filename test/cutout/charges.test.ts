@@ -117,7 +117,7 @@ async function startWorld(
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
     gates: createGates({
-      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock.now),
+      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
       concurrency: new MemoryConcurrencyLimit(0),
       reservations: books.ledger,
       admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),

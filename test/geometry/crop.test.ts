@@ -13,7 +13,7 @@ const shown = (margin: Margin | undefined) =>
 
 for (const [text, sides] of [
   ['0', '0px 0px 0px 0px'],
-  ['0%', '0% 0% 0% 0%'],
+  ['0%', '0px 0px 0px 0px'],
   ['10%', '10% 10% 10% 10%'],
   ['10px', '10px 10px 10px 10px'],
   ['10px 20%', '10px 20% 10px 20%'],

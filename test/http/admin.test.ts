@@ -3,6 +3,7 @@ import { body } from '../../src/http/middleware/body.ts';
 import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
+import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 
@@ -12,7 +13,11 @@ async function start(t: Cleanup) {
   const books = await testBooks(t);
   const server = await serveRoutes(
     t,
-    adminRoutes([tokenGuard(token, 'operator')], body(new MemoryBudget()), books),
+    adminRoutes(
+      [tokenGuard(token, 'operator', new MemoryAttempts({ failures: 0, windowSeconds: 60 }))],
+      body(new MemoryBudget()),
+      books,
+    ),
   );
   const call = async (method: string, path: string, fields?: object, authorization = `Bearer ${token}`) => {
     const answer = await fetch(`${server.url}/admin/v1${path}`, {

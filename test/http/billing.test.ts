@@ -5,6 +5,7 @@ import { body } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { createLogger } from '../../src/ops/log.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
@@ -18,14 +19,16 @@ async function start(t: Cleanup) {
     key: [
       auth(
         (sent) => books.accounts.authenticate(sent),
-        new MemoryAttempts({ failures: 0, windowSeconds: 60 }, Date.now),
+        new MemoryAttempts({ failures: 0, windowSeconds: 60 }),
       ),
     ],
     body: body(new MemoryBudget()),
   };
-  const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books.ledger)));
+  const errors: string[] = [];
+  const logger = createLogger('error', { write: (line: string) => void errors.push(line) });
+  const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books), logger));
   const balance = async () => (await books.ledger.balance(account)).credits as number;
-  return { ...server, account, key, balance };
+  return { ...server, books, account, key, balance, errors };
 }
 
 test('an account sees the packs and gets an address to pay at', async (t) => {
@@ -77,4 +80,17 @@ test('paid money for an account that is not there is a 500, so that Stripe says 
   const answer = await fetch(`${url}/billing/stripe`, { method: 'POST', headers, body });
   t.is(answer.status, 500);
   t.false((await answer.text()).includes('acc_none'));
+});
+
+test('paid money for a deleted account is taken at once, and an error in the log', async (t) => {
+  const { url, account, books, errors, balance } = await start(t);
+  await books.accounts.erase(account);
+  const { body, signature } = signedEvent({ metadata: { account, quarter_credits: '200' } });
+  const send = () =>
+    fetch(`${url}/billing/stripe`, { method: 'POST', headers: { 'stripe-signature': signature }, body });
+  t.is((await send()).status, 200);
+  t.is((await send()).status, 200);
+  t.is(await balance(), 200);
+  t.is(errors.length, 1);
+  t.like(JSON.parse(errors[0] ?? ''), { level: 50, account, session: 'cs_1', credits: '50' });
 });

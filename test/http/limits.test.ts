@@ -43,6 +43,25 @@ test('a used-up window is 429 before the body is looked at, and only for cutout'
   t.is(account.status, 200);
 });
 
+test('429 after failed keys has the rate headers too; a client that waits for the reset is heard', async (t) => {
+  const clock = new TestClock('2026-11-21T12:00:00Z');
+  const service = await startService(t, { attempts: 3, rate: 500, now: clock.now });
+  const guess = () => service.post('x', { 'X-Api-Key': 'a-key-that-nobody-has' });
+  for (let i = 0; i < 3; i++) {
+    const wrong = await guess();
+    t.is(wrong.status, 403);
+    t.deepEqual(rateOf(wrong), [null, null, null]);
+  }
+  clock.forward(20_000);
+  const refused = await guess();
+  t.is(refused.status, 429);
+  t.is(refused.headers.get('retry-after'), '40');
+  t.deepEqual(rateOf(refused), ['500', '0', String(clock.at / 1000 + 40)]);
+  t.is((await errorOf(t, refused)).code, 'rate_limit_exceeded');
+  clock.forward(40_000);
+  t.is((await guess()).status, 403);
+});
+
 test('calls that fail count nothing and carry no rate headers', async (t) => {
   const clock = new TestClock();
   const service = await startService(t, { rate: 10, now: clock.now, credits: 0 });

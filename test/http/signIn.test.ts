@@ -1,10 +1,13 @@
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/free_port.ts';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
+import { providersOf } from '../../src/cli/console.ts';
+import { loadConfig } from '../../src/config.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
-import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
 interface Setting {
   readonly oidc?: Partial<OidcOptions>;
@@ -85,6 +88,45 @@ for (const inToken of [true, false]) {
   });
 }
 
+test('who deletes the account and signs in again gets no second gift and no new free previews', async (t) => {
+  const { service, browser, comeBack, session } = await start(t, {
+    service: { signUpCredits: 5, freePreviews: 2 },
+  });
+  const enter = async (login: string, who = browser) => {
+    await who.fetch(await comeBack(login, who));
+    const found = await session(who);
+    if (!found.signedIn) throw new Error('not signed in');
+    const made = await post(who, service, 'keys', found.csrf, { name: 'test' });
+    return { ...found, key: ((await made.json()) as { key: string }).key };
+  };
+  const left = async (key: string) => {
+    const answer = await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
+    const { data } = (await answer.json()) as {
+      data: { attributes: { credits: { total: number }; api: { free_calls: number } } };
+    };
+    return [data.attributes.credits.total, data.attributes.api.free_calls];
+  };
+  const picture = await scene();
+  const preview = async (key: string) =>
+    (await service.post(form({ image_file: picture }), { 'X-Api-Key': key })).status;
+
+  const first = await enter('ann');
+  t.deepEqual(await left(first.key), [5, 2]);
+  t.is(await preview(first.key), 200);
+  t.deepEqual(await left(first.key), [5, 1]);
+  const deleted = await post(browser, service, 'delete', first.csrf, { name: first.account.name });
+  t.is(deleted.status, 200);
+  t.is(await preview(first.key), 403);
+
+  const second = await enter('ann', new Browser());
+  t.not(second.account.id, first.account.id);
+  t.deepEqual(await left(second.key), [0, 1]);
+  t.is(await preview(second.key), 200);
+  t.is(await preview(second.key), 402);
+  t.deepEqual(await left((await enter('bob', new Browser())).key), [5, 2]);
+  t.deepEqual(await service.books.ledger.verify(), []);
+});
+
 test('cookies are out of reach of scripts and other sites; behind TLS they are Secure and of this host', async (t) => {
   const { browser, comeBack } = await start(t);
   const [line = ''] = (await browser.fetch(await comeBack('ann'))).headers
@@ -133,6 +175,83 @@ test('operators are known by claim or by verified address', async (t) => {
   t.true(await operator('boss'));
   t.false(await operator('ann'));
   t.false(await operator('boss2'), 'an address nobody verified');
+});
+
+test('a rule counts for its own provider: what another one says of somebody makes nobody an operator', async (t) => {
+  const port = await freePort();
+  const publicUrl = `http://127.0.0.1:${port}`;
+  const returnUrl = `${publicUrl}/console`;
+  const claims = (login: string) => ({ groups: login === 'carl' ? ['cutout-admins'] : [] });
+  const [one, two] = await Promise.all(
+    [1, 2].map((number) =>
+      startOidc(t, { redirectUrl: `${publicUrl}/sign-in/${number}/callback`, returnUrl, claims }),
+    ),
+  );
+  if (!one || !two) throw new Error('two providers');
+  const providers = await providersOf(
+    loadConfig({
+      CUTOUT_PUBLIC_URL: publicUrl,
+      CUTOUT_OIDC_ISSUER: `${one.issuer},${two.issuer}`,
+      CUTOUT_OIDC_CLIENT_ID: `${one.clientId},${two.clientId}`,
+      CUTOUT_OIDC_CLIENT_SECRET: `${one.clientSecret},${two.clientSecret}`,
+      CUTOUT_OIDC_OPERATORS: '1:Boss@people.test, 2:second@people.test',
+      CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=cutout-admins',
+    }),
+  );
+  const service = await startService(t, { port, publicUrl, providers });
+  const operator = async (login: string, number: 1 | 2) => {
+    const browser = new Browser();
+    const issuer = number === 1 ? one.issuer : two.issuer;
+    await browser.fetch(await throughProvider(browser, `${service.url}/sign-in/${number}`, login, issuer));
+    const found = (await (await browser.fetch(`${service.url}/console/api/session`)).json()) as SessionInfo;
+    t.true(found.signedIn, login);
+    const { status } = await browser.fetch(`${service.url}/console/api/operator/accounts`);
+    t.is(status === 200, found.signedIn && found.operator);
+    return status === 200;
+  };
+  t.true(await operator('boss', 1));
+  t.false(await operator('boss', 2));
+  t.true(await operator('carl', 1));
+  t.false(await operator('carl', 2));
+  t.true(await operator('second', 2));
+  t.false(await operator('second', 1));
+});
+
+test('who is no operator any more by the rules is none with the next request, signed in as before', async (t) => {
+  const rules = { operators: ['boss@people.test'], operatorClaim: { name: 'groups', value: 'admins' } };
+  const options: Partial<ProviderOptions> = rules;
+  const { service, server, comeBack, session } = await start(t, {
+    oidc: { claims: () => ({ groups: ['admins'] }) },
+    provider: options,
+  });
+  const [provider] = service.providers;
+  if (!provider) throw new Error('a provider');
+  const change = (changed: Partial<ProviderOptions>) => Object.assign(provider.options, changed);
+  const [boss, ann] = [new Browser(), new Browser()];
+  await boss.fetch(await comeBack('boss', boss));
+  await ann.fetch(await comeBack('ann', ann));
+  const standing = async (who: Browser) => {
+    const found = await session(who);
+    t.true(found.signedIn);
+    const grant = await post(who, service, `operator/accounts/${service.accountId}/grant`, csrfOf(found), {
+      credits: '1',
+      note: 'test',
+      reference: String(Math.random()),
+    });
+    t.is(grant.status, found.signedIn && found.operator ? 200 : 403);
+    return found.signedIn && found.operator;
+  };
+  t.deepEqual([await standing(boss), await standing(ann)], [true, true]);
+  change({ operatorClaim: { name: 'groups', value: 'others' } });
+  t.deepEqual([await standing(boss), await standing(ann)], [true, false]);
+  change({ operators: [] });
+  t.deepEqual([await standing(boss), await standing(ann)], [false, false]);
+  change({ operatorClaim: { name: 'roles', value: 'admins' } });
+  t.deepEqual([await standing(boss), await standing(ann)], [false, false], 'a claim that was not asked for');
+  change({ ...rules, issuer: 'https://another.test' });
+  t.deepEqual([await standing(boss), await standing(ann)], [false, false], 'another provider in its place');
+  change({ issuer: server.issuer });
+  t.deepEqual([await standing(boss), await standing(ann)], [true, true]);
 });
 
 test('who is no operator sees and changes nothing of others', async (t) => {

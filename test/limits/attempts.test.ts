@@ -69,6 +69,19 @@ if (redisIsHere) {
     t.true((await attempts.wait('192.0.2.7')) > 50);
     t.is(await attempts.wait('192.0.2.8'), 0);
   });
+
+  test('redis: its clock is set back an hour: nobody waits longer than a window', async (t) => {
+    const server = await ownDatabase();
+    const attempts = new RedisAttempts(await server.open(t), { failures: 1, windowSeconds: 60 });
+    const other = new RedisAttempts(await server.open(t), { failures: 1, windowSeconds: 60 });
+    await other.failed('192.0.2.9');
+    const [key = ''] = (await server.ask('KEYS', 'cutout:failed:*')) as string[];
+    await server.ask('PEXPIRE', key, '3660000');
+    const wait = await attempts.wait('192.0.2.9');
+    t.true(wait > 0 && wait <= 60, String(wait));
+    t.true(Number(await server.ask('PTTL', key)) <= 60_000);
+  });
+
   test.after.always(removeSharedRedis);
 } else console.log(noRedis);
 

@@ -9,7 +9,7 @@ import { TestClock } from '../support/books.ts';
 
 testRateContract(test, 'memory', async (_, options) => {
   const clock = new TestClock();
-  const rate = new MemoryRateLimit(options, clock.now);
+  const rate = new MemoryRateLimit(options, clock);
   const forward = async (ms: number) => clock.forward(ms);
   return { here: rate, there: rate, forward, now: async () => clock.at };
 });
@@ -28,13 +28,35 @@ if (redisIsHere) {
       },
     };
   });
+
+  for (const [jump, ms] of [
+    ['an hour back', 3_600_000],
+    ['a moment back', 700],
+  ] as const)
+    test(`redis: its clock is set ${jump}: no window lasts longer than one, and what failed is given back`, async (t) => {
+      const server = await ownDatabase();
+      const rate = new RedisRateLimit(await server.open(t), standardRate);
+      const failed = await rate.take('a', 10e6);
+      await rate.take('a', 20e6);
+      // What such a clock leaves behind: a start, and a time to be forgotten at, that are yet to come.
+      const start = Number(await server.ask('HGET', 'cutout:rate:a', 'start')) + ms;
+      await server.ask('HSET', 'cutout:rate:a', 'start', String(start));
+      await server.ask('PEXPIREAT', 'cutout:rate:a', String(start + 60_000));
+      const state = await rate.state('a');
+      t.is(state.remaining, 470);
+      t.true(state.retryAfter <= 60, String(state.retryAfter));
+      t.true(Number(await server.ask('PTTL', 'cutout:rate:a')) <= 60_000);
+      if (failed.outcome === 'taken') await failed.ticket.giveBack();
+      t.is((await rate.state('a')).remaining, 480);
+    });
+
   test.after.always(removeSharedRedis);
 } else console.log(noRedis);
 
 const recorded = () => {
   // First call 15:48:27, reset 15:49:27.
   const clock = new TestClock('2020-06-01T15:48:27Z');
-  return { clock, rate: new MemoryRateLimit(standardRate, clock.now) };
+  return { clock, rate: new MemoryRateLimit(standardRate, clock) };
 };
 const unix = (text: string) => Date.parse(text) / 1000;
 
@@ -54,9 +76,53 @@ test('the window of the recorded account', async (t) => {
   t.is((await rate.state('a')).reset, reset + 60);
 });
 
+for (const [jump, ms] of [
+  ['back', -3_600_000],
+  ['forward', 3_600_000],
+] as const) {
+  test(`the clock is set an hour ${jump}: the window ends when its minute is over, and the time told goes along`, async (t) => {
+    let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000, 5000];
+    const rate = new MemoryRateLimit(
+      { megapixels: 10, windowSeconds: 60 },
+      { now: () => now, elapsed: () => elapsed },
+    );
+    const pass = (passed: number) => {
+      now += passed;
+      elapsed += passed;
+    };
+    await rate.take('a', 10e6);
+    pass(20_000);
+    now += ms;
+    const reset = Math.ceil(now / 1000) + 40;
+    t.deepEqual(await rate.usedUp('a'), { limit: 10, remaining: 0, reset, retryAfter: 40 });
+    pass(39_999);
+    t.deepEqual(await rate.usedUp('a'), { limit: 10, remaining: 0, reset, retryAfter: 1 });
+    pass(1);
+    t.is(await rate.usedUp('a'), undefined);
+    t.is((await rate.take('a', 10e6)).outcome, 'taken');
+    t.is((await rate.state('a')).reset, reset + 60);
+  });
+}
+
+test('two clocks that drift apart a little change nothing of what is told', async (t) => {
+  let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000 + 990, 0];
+  const rate = new MemoryRateLimit(standardRate, { now: () => now, elapsed: () => elapsed });
+  await rate.take('a', 1);
+  const { reset } = await rate.state('a');
+  for (const [wall, own] of [
+    [10_030, 10_000],
+    [10_000, 10_030],
+    [10_080, 10_000],
+  ] as const) {
+    now += wall;
+    elapsed += own;
+    t.is((await rate.state('a')).reset, reset);
+  }
+});
+
 test('Retry-After is at least 1, and a client that waits for the reset is served', async (t) => {
   const clock = new TestClock('2020-06-01T15:48:27Z');
-  const rate = new MemoryRateLimit({ megapixels: 1, windowSeconds: 60 }, clock.now);
+  const rate = new MemoryRateLimit({ megapixels: 1, windowSeconds: 60 }, clock);
   clock.forward(300);
   await rate.take('a', 1);
   clock.forward(59_900);

@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { openObservers } from '../../src/cli/observe.ts';
 import { loadConfig } from '../../src/config.ts';
 import { UserError } from '../../src/errors.ts';
+import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
@@ -177,15 +178,16 @@ test('on the port of the service they are there with a token, for whoever sends 
 });
 
 const silent = createLogger('silent');
+const attempts = new MemoryAttempts({ failures: 3, windowSeconds: 60 });
 
 test('a port of their own is opened when it is asked for, on this machine only', async (t) => {
-  const off = await openObservers(loadConfig({}), silent);
+  const off = await openObservers(loadConfig({}), { logger: silent, attempts });
   t.is(off.metrics, undefined);
   t.is(off.metricsUrl, undefined);
   t.deepEqual(off.recorders, []);
   await off.close();
 
-  const open = await openObservers(loadConfig({ CUTOUT_METRICS_PORT: '0' }), silent);
+  const open = await openObservers(loadConfig({ CUTOUT_METRICS_PORT: '0' }), { logger: silent, attempts });
   t.teardown(() => open.close());
   const url = open.metricsUrl ?? '';
   t.regex(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
@@ -195,18 +197,27 @@ test('a port of their own is opened when it is asked for, on this machine only',
   t.is((await fetch(url.replace('/metrics', '/'))).status, 404);
 
   const taken = { CUTOUT_METRICS_PORT: new URL(url).port };
-  const error = await t.throwsAsync(openObservers(loadConfig(taken), silent), { instanceOf: UserError });
+  const error = await t.throwsAsync(openObservers(loadConfig(taken), { logger: silent, attempts }), {
+    instanceOf: UserError,
+  });
   t.regex(error?.message ?? '', /CUTOUT_METRICS_PORT/);
 });
 
 test('a token counts on their own port as well', async (t) => {
   const token = 'metrics-token-of-this-test';
   const env = { CUTOUT_METRICS_PORT: '0', CUTOUT_METRICS_TOKEN: token };
-  const open = await openObservers(loadConfig(env), silent);
+  const open = await openObservers(loadConfig(env), { logger: silent, attempts });
   t.teardown(() => open.close());
   t.is((await fetch(open.metricsUrl ?? '')).status, 403);
   const headers = { Authorization: `Bearer ${token}` };
   t.is((await fetch(open.metricsUrl ?? '', { headers })).status, 200);
+
+  const guess = () =>
+    fetch(open.metricsUrl ?? '', { headers: { Authorization: 'Bearer a-token-that-is-guessed' } });
+  for (let i = 0; i < 3; i++) t.is((await guess()).status, 403);
+  const slowed = await guess();
+  t.is(slowed.status, 429);
+  t.true(Number(slowed.headers.get('retry-after')) > 0);
 });
 
 test('what is read at a scrape is told; what is not there has no value', async (t) => {

@@ -1,5 +1,8 @@
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
 import test from 'ava';
 import { judge } from '../../scripts/audit/judge.js';
+import { inRoot } from '../../scripts/setup/paths.js';
 
 const report = (...severities) =>
   JSON.stringify({
@@ -44,8 +47,44 @@ for (const [why, stdout, stderr] of [
   ['no JSON', '', 'npm error network timeout'],
   ['another format', '{"auditReportVersion":3,"vulnerabilities":{}}', ''],
 ])
-  test(`nobody to ask (${why}) is said plainly and blocks nothing`, (t) => {
+  test(`nobody to ask (${why}) is no pass: it says that nothing was audited, and why`, (t) => {
     const { status, said } = judge(stdout, stderr);
-    t.is(status, 0);
-    t.regex(said, /^Known vulnerabilities could not be asked for: ./);
+    t.is(status, 2);
+    t.regex(said, /^NOT AUDITED: .+ could not be asked for: ./);
   });
+
+/** Against a registry that answers every question so; exit status and last line. */
+async function audited(t, status, body) {
+  const server = createServer((_req, res) => {
+    res.writeHead(status, { 'content-type': 'application/json' });
+    res.end(JSON.stringify(body));
+  });
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const registry = `http://127.0.0.1:${server.address().port}/`;
+  const child = spawn(process.execPath, [inRoot('scripts', 'audit.js')], {
+    env: { ...process.env, npm_config_registry: registry, NPM_CONFIG_REGISTRY: registry },
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stdout.on('data', (chunk) => {
+    said += chunk;
+  });
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  return { code, said };
+}
+
+test('a registry without audits: exit status 2, and its reason', async (t) => {
+  const { code, said } = await audited(t, 405, { message: 'there are no audits here' });
+  t.is(code, 2);
+  t.regex(said, /^NOT AUDITED: .*405/);
+});
+
+test('a registry that knows nothing bad: exit status 0', async (t) => {
+  const { code, said } = await audited(t, 200, {});
+  t.is(code, 0);
+  t.regex(said, /^No vulnerability is known of \d+ packages/);
+});

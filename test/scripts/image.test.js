@@ -1,5 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: as it stands in Dockerfiles
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import test from 'ava';
 import { expand, pairs, parseDockerfile } from '../../scripts/image/dockerfile.js';
 import { inRoot } from '../../scripts/setup/paths.js';
@@ -51,11 +55,64 @@ for (const file of ['Dockerfile', 'Dockerfile.cuda'])
 test('both images are set up by the same scripts', (t) => {
   const runs = (file) => parseDockerfile(read(file)).flatMap((stage) => of(stage, 'RUN'));
   t.deepEqual(runs('Dockerfile.cuda'), [
-    'sh deploy/image/build.sh /opt/cutout cuda12',
+    'sh deploy/image/build.sh /opt/cutout cuda12 ${PROVIDERS_SHA256}',
     'sh /opt/cutout/deploy/image/install.sh ${NETWORKS}',
   ]);
   t.deepEqual(
     runs('Dockerfile'),
-    runs('Dockerfile.cuda').map((line) => line.replace(' cuda12', '')),
+    runs('Dockerfile.cuda').map((line) => line.replace(' cuda12 ${PROVIDERS_SHA256}', '')),
   );
+});
+
+test('every image that others make is named by its version or digest', (t) => {
+  const bases = ['Dockerfile', 'Dockerfile.cuda'].flatMap((file) =>
+    parseDockerfile(read(file)).map(({ base }) => base),
+  );
+  const used = [...read('compose.yml').matchAll(/^ +image: (\S+)$/gm)]
+    .map(([, image]) => image)
+    // Built from this repository.
+    .filter((image) => image !== 'cutout');
+  t.deepEqual(used.map((image) => image.split(':')[0]).sort(), ['postgres', 'prom/prometheus', 'redis']);
+  for (const image of used) t.regex(image, /:v?\d+\.\d+[\w.-]*$|@sha256:[0-9a-f]{64}$/);
+  for (const image of bases) t.regex(image, /:\d+[\w.-]*$|@sha256:[0-9a-f]{64}$/);
+});
+
+test('files that were fetched without a checksum are taken by their digest only', (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'cutout-image-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const sha = (text) => createHash('sha256').update(text).digest('hex');
+  const contents = { 'libone.so': 'one', 'libtwo.so': 'two' };
+  const files = Object.keys(contents).map((name) => path.join(folder, name));
+  for (const [name, text] of Object.entries(contents)) writeFileSync(path.join(folder, name), text);
+  const digest = sha(
+    Object.entries(contents)
+      .map(([name, text]) => `${sha(text)}  ${name}\n`)
+      .join(''),
+  );
+  const check = (...args) =>
+    spawnSync('sh', [inRoot('deploy', 'image', 'check.sh'), ...args], { encoding: 'utf8' });
+  t.is(check(digest, ...files).status, 0);
+  const asked = check('', ...files);
+  t.is(asked.status, 1);
+  t.regex(asked.stderr, new RegExp(`PROVIDERS_SHA256=${digest}`));
+  t.regex(asked.stderr, new RegExp(`${sha('two')}  libtwo.so`));
+  t.is(check(digest, files[0]).status, 1);
+  t.is(check(digest, files[0], path.join(folder, 'missing.so')).status, 1);
+  writeFileSync(files[1], 'tWo');
+  const changed = check(digest, ...files);
+  t.is(changed.status, 1);
+  t.regex(changed.stderr, new RegExp(`not ${digest}`));
+});
+
+test('what the build of an image fetches by itself is checked', (t) => {
+  const build = read('image/build.sh');
+  t.regex(
+    build,
+    /--onnxruntime-node-install=\$accelerator"\)\n {2}sh "\$out\/deploy\/image\/check\.sh" "\$providers"/,
+  );
+  for (const script of ['build.sh', 'install.sh', 'entrypoint.sh'])
+    t.notRegex(read(`image/${script}`), /\b(curl|wget|allow-unauthenticated|no-check)\b|trusted=yes/);
+  const { packages } = JSON.parse(readFileSync(inRoot('package-lock.json'), 'utf8'));
+  for (const [name, { integrity, link }] of Object.entries(packages))
+    if (name !== '' && !link) t.regex(integrity ?? '', /^sha512-/, name);
 });

@@ -1,6 +1,23 @@
+import { AppError } from '../../errors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
-import { tooMany } from '../../limits/refuse.ts';
+import { rateHeaders, tooMany } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
+
+/**
+ * Gives every 429 of a route the rate headers (CONTRACT section 11), also one that comes before the account is known:
+ * clients fail on a missing number.
+ */
+export const rateHeadersOnRefusal =
+  (rate: RateLimit): Middleware =>
+  async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (error instanceof AppError && error.status === 429 && !('X-RateLimit-Reset' in error.headers))
+        ctx.set(rateHeaders(rate.refusal(Number(error.headers['Retry-After']))));
+      throw error;
+    }
+  };
 
 /** Refuses before the body is read while the account's window is used up. */
 export const rateWindow =

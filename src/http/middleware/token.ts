@@ -1,21 +1,28 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fail } from '../../errors.ts';
+import { type Attempts, sourceOf } from '../../limits/attempts.ts';
+import { slowedDown } from '../../limits/refuse.ts';
 import type { Middleware } from '../context.ts';
 
 const hash = (text: string) => createHash('sha256').update(text).digest();
 
 /**
  * Lets pass who sends `Authorization: Bearer <token>`; compared in constant time, whatever its length. `name` is what the
- * token is called in the answers to others.
+ * token is called in the answers to others. Wrong ones are counted apart from unknown keys, so that a broken client of
+ * the API does not lock operators out; after too many of them an address has to wait, whatever it sends.
  */
-export function tokenGuard(token: string, name: string): Middleware {
+export function tokenGuard(token: string, name: string, attempts: Attempts): Middleware {
   const expected = hash(token);
   return async (ctx, next) => {
     const sent = /^Bearer\s+(\S+)\s*$/i.exec(ctx.get('Authorization'))?.[1];
     if (sent === undefined) {
       throw fail('auth_missing', { detail: `Send the ${name} token as Authorization: Bearer <token>.` });
     }
+    const source = `${name} token ${sourceOf(ctx.ip)}`;
+    const wait = await attempts.wait(source);
+    if (wait > 0) throw slowedDown(`wrong ${name} tokens`, wait);
     if (!timingSafeEqual(hash(sent), expected)) {
+      await attempts.failed(source);
       throw fail('auth_invalid', { detail: `This is not the ${name} token of this service.` });
     }
     await next();

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { formatCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
+import type { Logger } from '../../../ops/log.ts';
 import { accountOf, type Context, formOf, type Middleware } from '../../context.ts';
 import { continueUpload } from '../../expect.ts';
 import type { Route } from '../../router.ts';
@@ -15,6 +17,7 @@ const eventBytes = 256 * 1024;
 export function billingRoutes(
   before: { readonly key: readonly Middleware[]; readonly body: Middleware },
   purchases: Purchases,
+  logger: Logger,
 ): Route[] {
   const list: Middleware = (ctx) => {
     ctx.body = {
@@ -40,6 +43,11 @@ export function billingRoutes(
   const webhook: Middleware = async (ctx) => {
     const outcome = await purchases.receive(await readAll(ctx), ctx.get('Stripe-Signature'));
     ctx.state.notes.add({ purchase: outcome.outcome });
+    if (outcome.outcome === 'unclaimed') {
+      const { accountId: account, session } = outcome;
+      const facts = { account, session, credits: formatCredits(outcome.credits) };
+      logger.error(facts, 'purchase: paid after its account was deleted; refund it at Stripe');
+    }
     if (outcome.outcome === 'refused') {
       throw fail('malformed_request', { detail: 'The signature of the event is missing, wrong or too old.' });
     }

@@ -70,6 +70,13 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   } = parts;
   /** Its owner may have deleted it from another browser, whose session alone was ended. */
   const isGone = async ({ accountId }: Session) => (await accounts.get(accountId)).deletedAt !== null;
+  /** A session that a version before this one kept has nothing that vouches for its owner. */
+  const isOperator = ({ link, provider }: Session): boolean => {
+    if (link) return true;
+    const by = providers.find(({ options }) => options.id === provider?.id);
+    return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
+  };
+  const operators = operatorsOnly(isOperator);
   const guard = signedIn(sessions, cookie, isGone);
   const account = (ctx: Context): Promise<Account> => accounts.get(sessionOf(ctx).accountId);
   const write = (ctx: Context, deed: Omit<Deed, 'actor' | 'address'>) =>
@@ -104,7 +111,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     return {
       signedIn: true,
       account: { id, name, email },
-      operator: session.operator,
+      operator: isOperator(session),
       csrf: session.csrf,
       expiresAt: new Date(sessions.expiresAt(session)).toISOString(),
       selling: purchases !== undefined,
@@ -160,7 +167,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });
     }
-    const { token } = await sessions.open({ accountId: found.id, operator: true }, cookie.get(ctx));
+    const { token } = await sessions.open({ accountId: found.id, link: true }, cookie.get(ctx));
     await audit.write({ action: 'sign-in', actor: found.id, detail: 'one-time link', address: ctx.ip });
     cookie.set(ctx, token);
     ctx.body = await describe(ctx, token);
@@ -277,9 +284,9 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         );
         return Promise.all(found.map(({ id }) => info(id)));
       },
-      operatorsOnly,
+      operators,
     ),
-    get('operator/accounts/:id', (ctx) => info(inPath(ctx, 'id')), operatorsOnly),
+    get('operator/accounts/:id', (ctx) => info(inPath(ctx, 'id')), operators),
     post(
       'operator/accounts/:id/grant',
       async (ctx) => {
@@ -295,7 +302,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         }
         return info(id);
       },
-      operatorsOnly,
+      operators,
     ),
     post(
       'operator/keys/:id/revoke',
@@ -305,7 +312,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         await write(ctx, { action: 'key.revoke', subject: id });
         return { revoked: true };
       },
-      operatorsOnly,
+      operators,
     ),
     get(
       'operator/audit',
@@ -314,7 +321,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         const { entries, next } = pageOf(await audit.list({ before, limit: limit + 1 }), limit);
         return { entries: entries.map(auditInfo), next };
       },
-      operatorsOnly,
+      operators,
     ),
   ];
 }

@@ -57,7 +57,10 @@ export const signedIn =
     await next();
   };
 
-export const operatorsOnly: Middleware = async (ctx, next) => {
-  if (!sessionOf(ctx).operator) throw fail('operators_only');
-  await next();
-};
+/** `isOperator` is asked with every request: who is no operator any more changes nothing more. */
+export const operatorsOnly =
+  (isOperator: (session: Session) => boolean): Middleware =>
+  async (ctx, next) => {
+    if (!isOperator(sessionOf(ctx))) throw fail('operators_only');
+    await next();
+  };

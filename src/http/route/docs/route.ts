@@ -4,8 +4,11 @@ import { referencePage } from '../../openapi/page.ts';
 import { pagePolicy } from '../../openapi/style.ts';
 import type { Route } from '../../router.ts';
 
-/** `/openapi.json` and `/docs`: the description of the service. Need no key. */
-export function docsRoutes(version: string): Route[] {
+/**
+ * `/openapi.json` and `/docs`: the description of the service. Need no key. `origin`: how people reach the service; what
+ * the request says where that is not configured.
+ */
+export function docsRoutes(version: string, origin?: string): Route[] {
   const document = openApiDocument(version);
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
   const description: Middleware = (ctx) => {
@@ -17,7 +20,7 @@ export function docsRoutes(version: string): Route[] {
     ctx.set('Content-Security-Policy', pagePolicy);
     ctx.set('X-Content-Type-Options', 'nosniff');
     ctx.set('Referrer-Policy', 'no-referrer');
-    ctx.body = referencePage(document, `${ctx.protocol}://${ctx.host}`);
+    ctx.body = referencePage(document, origin ?? `${ctx.secure ? 'https' : 'http'}://${ctx.host}`);
   };
   return [
     { method: 'GET', paths: ['/openapi.json'], handlers: [description] },

@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { Attempts } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Metrics } from '../../../ops/metrics.ts';
 import { requestLog } from '../../../ops/requestLog.ts';
@@ -12,21 +13,25 @@ import type { Handler } from '../../server.ts';
 
 type Shown = Pick<Metrics, 'contentType' | 'text'>;
 
-/** `GET /metrics` for Prometheus; with a token for nobody else. */
-export function metricsRoute(metrics: Shown, token: string | undefined): Route {
+/** `GET /metrics` for Prometheus; with a token for nobody else. `attempts` brakes guessing it. */
+export function metricsRoute(metrics: Shown, token: string | undefined, attempts: Attempts): Route {
   const handler: Middleware = async (ctx) => {
     ctx.body = await metrics.text();
     ctx.set('Content-Type', metrics.contentType);
   };
-  const before = token === undefined ? [] : [tokenGuard(token, 'metrics')];
+  const before = token === undefined ? [] : [tokenGuard(token, 'metrics', attempts)];
   return { method: 'GET', paths: ['/metrics'], handlers: [...before, handler] };
 }
 
 /** A port of their own for them, which does nothing else. */
-export function metricsApp(metrics: Shown, token: string | undefined, logger: Logger): Handler {
+export function metricsApp(
+  metrics: Shown,
+  token: string | undefined,
+  { attempts, logger }: { readonly attempts: Attempts; readonly logger: Logger },
+): Handler {
   const app = new Koa<State, object>();
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
-  const routes = createRouter([metricsRoute(metrics, token)]);
+  const routes = createRouter([metricsRoute(metrics, token, attempts)]);
   for (const middleware of [requestId, record([requestLog(logger)]), errors(logger), ...routes])
     app.use(middleware);
   return app.callback();

@@ -110,7 +110,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
     pending.clear(ctx);
     try {
       if (!attempt) throw new SignInRefused('This browser began no sign-in, or took too long.');
-      const { person, operator, idToken } = await provider.finish(
+      const { person, vouched, idToken } = await provider.finish(
         new URLSearchParams(ctx.querystring),
         attempt,
       );
@@ -118,9 +118,9 @@ export function signInRoutes(parts: SignInParts): Route[] {
       const address = ctx.ip;
       if (created)
         await audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
-      // By its reference, so that a server that died between account and grant makes up for it.
+      // By its reference, so that a server that died between account and grant makes up for it; to people, not accounts.
       const reference = 'first-sign-in';
-      if (signUpCredits > 0 && !(await ledger.hasReference(account.id, 'grant', reference))) {
+      if (signUpCredits > 0 && !(await ledger.wasGiven(account.id, reference))) {
         await ledger.post(account.id, {
           kind: 'grant',
           amount: signUpCredits,
@@ -130,7 +130,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
       }
       await audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
       const { token } = await sessions.open(
-        { accountId: account.id, operator, provider: { id: provider.options.id, idToken } },
+        { accountId: account.id, provider: { id: provider.options.id, idToken, vouched } },
         cookie.get(ctx),
       );
       ctx.state.notes.add({ account: account.id });

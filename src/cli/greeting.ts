@@ -1,0 +1,61 @@
+import path from 'node:path';
+import type { LocalAccount } from '../accounts/local.ts';
+import { writeSecretFile } from '../accounts/secretFile.ts';
+import { linkMinutes } from '../accounts/signIns.ts';
+import type { Output } from './models_progress.ts';
+
+export interface Secrets {
+  readonly local: LocalAccount;
+  /** A one-time link's token; undefined where people sign in with a provider. */
+  readonly link: string | undefined;
+}
+
+export interface GreetingPlace {
+  readonly out: Output;
+  readonly dataDir: string;
+  /** How people reach the service. */
+  readonly url: string;
+  /** What a new account was given, in words. */
+  readonly given: string;
+}
+
+const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+function consoleLine(link: string | undefined, { out, dataDir, url }: GreetingPlace): string {
+  if (link === undefined) return `Console   ${url}/console`;
+  const address = `${url}/console#${link}`;
+  const once = `opens once, within ${linkMinutes} minutes; \`cutout console\` prints another`;
+  if (out.isTTY) return `Console   ${address}  (${once})`;
+  const file = path.join(dataDir, 'console-link');
+  writeSecretFile(file, address);
+  return `Console   through the address in ${file}  (${once})`;
+}
+
+function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: GreetingPlace): string[] {
+  const { out, dataDir, url, given } = place;
+  const file = path.join(dataDir, 'local-key');
+  if (key === undefined) return ['API key   the key of the local account was revoked.'];
+  const shown = created && out.isTTY;
+  const header = shown ? shellQuote(`X-Api-Key: ${key}`) : `"X-Api-Key: $(cat ${shellQuote(file)})"`;
+  return [
+    shown
+      ? `API key   ${key}  (new, with ${given}; kept in ${file})`
+      : `API key   in ${file}${created ? `  (new, with ${given})` : ''}`,
+    ...(givenKeyIgnored
+      ? ['          CUTOUT_API_KEY counts on the first start only and is not a key of this account.']
+      : []),
+    '',
+    'Try it with a photo of yours:',
+    `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
+  ];
+}
+
+/**
+ * How to get in: the console's address, the key and a line to try it with. Key and link are written to a terminal only;
+ * what is no terminal may be a log that others read, so it gets the names of files in the data folder that hold them,
+ * readable by their owner only. A key is shown once, when it is made.
+ */
+export const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
+  consoleLine(link, place),
+  ...keyLines(local, place),
+];

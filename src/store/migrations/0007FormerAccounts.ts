@@ -1,0 +1,24 @@
+import type { Migration } from './index.ts';
+
+/**
+ * Whoever deletes an account and comes back is given nothing twice. People are known again by a keyed digest of issuer and
+ * subject (src/accounts/person.ts): without the key, which lies in `secret`, it says nothing about anybody.
+ */
+export const formerAccounts: Migration = {
+  name: 'former-accounts',
+  sql: `
+-- Accounts that people deleted. What they were given stands in their entries and in free_use.
+CREATE TABLE deleted_account (
+  person BLOB NOT NULL CHECK (length(person) = 32),
+  account_id TEXT NOT NULL REFERENCES account (id),
+  PRIMARY KEY (person, account_id)
+) STRICT, WITHOUT ROWID;
+
+-- Of an account whose owner came back: those before it.
+CREATE TABLE former_account (
+  account_id TEXT NOT NULL REFERENCES account (id),
+  former_id TEXT NOT NULL REFERENCES account (id),
+  PRIMARY KEY (account_id, former_id)
+) STRICT, WITHOUT ROWID;
+`,
+};
