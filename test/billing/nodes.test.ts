@@ -11,6 +11,7 @@ import { credits } from '../../src/billing/price.ts';
 import { booksCommands } from '../../src/cli/books.ts';
 import { openImprove } from '../../src/improve/open.ts';
 import { StoreError } from '../../src/store/error.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '../fixtures/postgres.ts';
 import { eventually } from '../fixtures/service.ts';
 import {
@@ -23,8 +24,7 @@ import {
   testServer,
 } from '../support/books.ts';
 
-const shared = postgresMissing ? test.skip : test.serial;
-if (postgresMissing) test.skip(postgresMissing, () => {});
+const shared = unless(postgresMissing, test.serial);
 test.after.always(removePostgres);
 
 const worker = fileURLToPath(new URL('./node_worker.js', import.meta.url));

@@ -18,6 +18,7 @@ import { type Environment, loadConfig } from '../../src/config.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { postgresMissing, startPostgres } from '../fixtures/postgres.ts';
 import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 import { startService } from '../fixtures/service.ts';
@@ -79,14 +80,14 @@ test('a database that does not answer is a problem that names no password', asyn
   t.false(JSON.stringify(found).includes('very-secret'));
 });
 
-(postgresMissing ? test.skip : test)('PostgreSQL: empty, and in step', async (t) => {
+unless(postgresMissing)('PostgreSQL: empty, and in step', async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.remove());
   const settings = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
   t.deepEqual(states(await checkBooks(settings)), ['books ok', 'clock ok']);
 });
 
-(redisIsHere ? test : test.skip)(
+unless(redisIsHere ? undefined : noRedis)(
   'Redis: there, in step, warned of where it forgets; or not there',
   async (t) => {
     const server = await RedisServer.start();
@@ -99,7 +100,6 @@ test('a database that does not answer is a problem that names no password', asyn
     t.false(JSON.stringify(gone).includes('very-secret'));
   },
 );
-if (!redisIsHere) console.log(noRedis);
 
 test('clocks that differ are told of by how much', async (t) => {
   const at = (off: number) => compareClocks('PostgreSQL', async () => Date.now() + off);

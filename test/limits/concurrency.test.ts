@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
 import { RedisConcurrencyLimit } from '../../src/limits/redisConcurrency.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 /** A limit as two nodes see it. */
@@ -70,4 +71,4 @@ if (redisIsHere) {
     t.is(await limit.enter('a'), undefined);
   });
   test.after.always(removeSharedRedis);
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);

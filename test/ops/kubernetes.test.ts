@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
 import { root } from '../fixtures/cli.ts';
+import { unless } from '../fixtures/left_out.ts';
 
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
-const when = hasKubectl ? test : test.skip;
+const when = unless(hasKubectl ? undefined : 'kubectl is not installed');
 
 /** What `kubectl apply -k` would send, by kind. Needs no cluster. */
 function build(t: ExecutionContext, variant: string): Map<string, string> {

@@ -7,6 +7,7 @@ import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redi
 import { Results } from '../../src/results/results.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import { callsOf, type KeepOptions, type Picture, testResultsContract } from '../contract/results.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 testResultsContract(test, 'memory', async (t, { keepSeconds = 600, maxBytes = 1e6 }) => {
@@ -245,7 +246,7 @@ if (redisIsHere) {
       t.is(await server.dump(), '');
     },
   );
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);
 
 test('shared names are the same everywhere, and tell images, settings and backgrounds apart', async (t) => {
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { UserError } from '../../src/errors.ts';
 import { isFull, Redis, script } from '../../src/store/redis.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 
 const nothing = () => {};
@@ -90,4 +91,4 @@ if (redisIsHere) {
     redis.close();
     await t.throwsAsync(redis.commands.send(['PING']), { code: 'STORE_UNAVAILABLE' });
   });
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);
