@@ -4,5 +4,5 @@ export default {
   concurrency: 2,
   timeout: '2m',
   require: ['./scripts/test/surroundings.js'],
-  nodeArguments: ['--enable-source-maps'],
+  nodeArguments: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
 };

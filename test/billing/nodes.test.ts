@@ -223,13 +223,17 @@ shared(
       }
     };
     const lanes = Promise.all(Array.from({ length: 12 }, (_, number) => lane(number)));
+    const goesOn = async () => {
+      const [paid, given] = [charged, released];
+      await eventually(() => charged > paid + 5 && released > given + 3, 60_000);
+    };
     for (const end of [postgres.stop, postgres.kill, postgres.stop]) {
-      await sleep(700);
+      await goesOn();
       await end();
       await sleep(end === postgres.kill ? 6000 : 300);
       await postgres.start();
     }
-    await sleep(700);
+    await goesOn();
     working = false;
     await lanes;
     await books.ledger.sweep();

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -235,12 +236,13 @@ test('Expect: 100-continue: the body is asked for once the key was right, and no
 
 test('a client that leaves during its upload is a 499 in the log, and nothing else happens', async (t) => {
   const service = await startService(t);
+  const came = once(service.server, 'request');
   const socket = await dial(service.address.port);
   socket.write(
     post(service.key, 'Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n'),
   );
   socket.write(part('Content-Disposition: form-data; name="image_file"; filename="a"'));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await came;
   socket.destroy();
   await eventually(() => service.lines().length > 0);
   t.like(service.lines()[0], { status: 499, error: 'client_closed' });

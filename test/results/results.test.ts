@@ -7,6 +7,7 @@ import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redi
 import { Results } from '../../src/results/results.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import { callsOf, type KeepOptions, type Picture, testResultsContract } from '../contract/results.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
@@ -112,16 +113,28 @@ if (redisIsHere) {
     const server = await ownDatabase();
     const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
     const { call } = callsOf([await node(), await node()]);
+    let started = () => {};
+    const working = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
     const slow = async () => {
-      await sleep(2000);
+      started();
+      await finished;
       return { bytes: Buffer.from('slow') };
     };
     const first = call({ work: slow });
-    await sleep(100);
+    await working;
     await server.ask('FLUSHDB');
     // The lock is there again after the next renewal.
-    await sleep(1000);
-    const second = await call({ work: never, node: 1 });
+    await eventually(async () => (await server.dump()) !== '');
+    const waits = call({ work: never, node: 1 });
+    await sleep(100);
+    finish();
+    const second = await waits;
     t.is(second.value.bytes.toString(), 'slow');
     t.true((await call({ work: never, node: 1 })).replayed);
     t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
@@ -235,15 +248,14 @@ if (redisIsHere) {
     async (t) => {
       const server = await ownDatabase();
       const redis = await server.open(t);
-      const results = nodeOn(redis, { keepSeconds: 0.5 });
+      const results = nodeOn(redis, { keepSeconds: 2 });
       const { call } = callsOf([results, results]);
       await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
       const dump = await server.dump();
       t.regex(dump, /result 1/);
       for (const secret of ['secret-key', 'acc_secret', 'secret-name'])
         t.false(dump.includes(secret), secret);
-      await sleep(700);
-      t.is(await server.dump(), '');
+      await eventually(async () => (await server.dump()) === '');
     },
   );
 } else leaveOut('everything with Redis', noRedis);
