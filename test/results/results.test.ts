@@ -89,7 +89,7 @@ if (redisIsHere) {
     const before = performance.now();
     t.false((await waits).replayed);
     const seconds = (performance.now() - before) / 1000;
-    t.true(seconds > 1 && seconds < 5, `${seconds} s`);
+    t.true(seconds > 1 && seconds < 20, `${seconds} s`);
   });
 
   test.serial('redis: work that takes longer than its lease is still one run', async (t) => {
@@ -161,7 +161,7 @@ if (redisIsHere) {
       const before = performance.now();
       for (const node of [0, 1] as const)
         await t.throwsAsync(call({ node, work: never }), { code: 'STORE_UNAVAILABLE' });
-      t.true(performance.now() - before < 4000);
+      t.true(performance.now() - before < 10_000);
       await server.start();
       for (const end = performance.now() + 10_000; ; await sleep(20)) {
         const again = await call({ node: 1 }).catch(() => undefined);
@@ -186,7 +186,7 @@ if (redisIsHere) {
       for (let i = 0; i < 4; i++) {
         const before = performance.now();
         await t.throwsAsync(call({ image: `other ${i}`, work: never }), { code: 'STORE_UNAVAILABLE' });
-        t.true(performance.now() - before < 4000);
+        t.true(performance.now() - before < 10_000);
       }
       await sleep(3500);
       server.resume();

@@ -46,7 +46,7 @@ if (redisIsHere) {
     for (let i = 0; i < 20; i++) {
       const before = performance.now();
       t.like(await ping(), { code: 'STORE_UNAVAILABLE' });
-      t.true(performance.now() - before < 3000);
+      t.true(performance.now() - before < 10_000);
       await sleep(20);
     }
     await server.start();
