@@ -3,5 +3,6 @@ export default {
   workerThreads: false,
   concurrency: 2,
   timeout: '2m',
-  nodeArguments: ['--enable-source-maps'],
+  require: ['./scripts/test/surroundings.js'],
+  nodeArguments: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
 };

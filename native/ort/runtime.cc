@@ -5,6 +5,7 @@
 #include <malloc.h>
 #endif
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -45,6 +46,12 @@ Status open_runtime(const std::string& path) {
     if (opened_path == path) return {};
     return {Code::kRuntime,
             "ONNX Runtime is already open from '" + opened_path + "', a process can use one."};
+  }
+  // Since 1.29 the published libraries for Linux report what they run to their maker: they keep a
+  // device id in the home folder, and threads of their own send. Only the variable, read when the
+  // environment is made, prevents all of that.
+  if (setenv("ORT_DISABLE_TELEMETRY", "1", 1) != 0) {
+    return {Code::kRuntime, "The telemetry of ONNX Runtime could not be turned off."};
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -92,6 +99,8 @@ std::size_t kept_bytes() { return network_memory().cached_bytes(); }
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {
     auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
+    // For a library that does not know the variable of open_runtime().
+    made->DisableTelemetryEvents();
     static Allocator allocator;
     Ort::ThrowOnError(Ort::GetApi().RegisterAllocator(*made, &allocator));
     return made.release();

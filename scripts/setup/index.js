@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { fetchedHeader, fetchHeaders, findHeaders } from './headers.js';
-import { inBuild, inRoot, main } from './paths.js';
+import { inBuild, inRoot, main, root } from './paths.js';
 import { buildSqlite, product as sqliteProduct } from './sqlite.js';
 import { hashFiles, runProgram, runStep } from './step.js';
 import { checkToolchain } from './toolchain.js';
@@ -23,6 +23,14 @@ async function installPackages() {
   });
 }
 
+/** CMake keeps absolute paths: in a folder that was copied or moved it would look at the sources of the old place. */
+function forgetBuildOfAnotherFolder() {
+  const cache = inBuild('native', 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const built = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
+  if (built !== path.resolve(root)) rmSync(inBuild('native'), { recursive: true });
+}
+
 async function buildAddon({ tests }) {
   let headers = findHeaders();
   if (!headers) {
@@ -35,6 +43,7 @@ async function buildAddon({ tests }) {
     });
     headers = path.dirname(fetchedHeader);
   }
+  forgetBuildOfAnotherFolder();
   const target = (name, sources) =>
     runStep({
       name: `addon-${name}`,

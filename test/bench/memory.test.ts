@@ -1,5 +1,6 @@
 import test from 'ava';
 import { openClient } from '../../bench/lib/client.ts';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
 import { memory, resetPeak } from '../../bench/lib/server.ts';
 import { growth, run } from '../../bench/memory.ts';
@@ -52,6 +53,13 @@ test('peak memory is that since it was reset', async (t) => {
 });
 
 test('a server at an address needs its process', async (t) => {
-  const options = { url: 'http://127.0.0.1:1', key: 'k', mp: [1], requests: 1, rounds: 1, seconds: 1 };
+  const options = {
+    url: `http://127.0.0.1:${await freePort()}`,
+    key: 'k',
+    mp: [1],
+    requests: 1,
+    rounds: 1,
+    seconds: 1,
+  };
   await t.throwsAsync(() => run(options, { progress: () => {} }), { message: /--pid/ });
 });

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { expectOk, openClient, parseServerTiming } from '../../bench/lib/client.ts';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { run } from '../../bench/speed.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { startService } from '../fixtures/service.ts';
@@ -75,7 +76,7 @@ test('a client tells errors by their codes and a lost connection by its own', as
   t.like(refused, { status: 403, code: 'auth_failed' });
   t.throws(() => expectOk(refused), { message: /403 auth_failed/ });
   await client.close();
-  const nobody = openClient({ url: 'http://127.0.0.1:1', key: 'k' });
+  const nobody = openClient({ url: `http://127.0.0.1:${await freePort()}`, key: 'k' });
   t.like(await nobody.cutout(await scene(), {}), { status: 0, code: 'ECONNREFUSED' });
   await nobody.close();
 });

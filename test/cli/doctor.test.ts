@@ -3,6 +3,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { doctor, type Report } from '../../src/cli/doctor.ts';
 import { type Environment, loadConfig } from '../../src/config.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
@@ -25,7 +26,14 @@ async function examine(
     load,
   }: { json?: boolean; measure?: boolean; load?: () => NativeModule } = {},
 ): Promise<Examined> {
-  const config = loadConfig({ CUTOUT_MODELS_DIR: place.modelsDir, CUTOUT_MODEL: 'tiny', ...environment });
+  // Nothing of this machine but what the doctor is for: no server that happens to run, no data folder of a developer.
+  const config = loadConfig({
+    CUTOUT_DATA_DIR: place.dataDir,
+    CUTOUT_PORT: String(await freePort()),
+    CUTOUT_MODELS_DIR: place.modelsDir,
+    CUTOUT_MODEL: 'tiny',
+    ...environment,
+  });
   const out = new PassThrough();
   const err = new PassThrough();
   err.resume();

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -253,7 +254,7 @@ const failures: Record<string, (t: ExecutionContext) => Promise<[Record<string, 
   'a port in use': async (t) => {
     const other = createServer().listen(0, '127.0.0.1');
     t.teardown(() => other.close());
-    await sleep(20);
+    await once(other, 'listening');
     return [{ CUTOUT_PORT: String((other.address() as AddressInfo).port) }, /CUTOUT_PORT/];
   },
   'an address of another machine': async () => [{ CUTOUT_HOST: '203.0.113.9' }, /CUTOUT_HOST/],

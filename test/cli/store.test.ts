@@ -10,6 +10,7 @@ import { storeCommands } from '../../src/cli/store.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { sharedSecret } from '../../src/store/secretTable.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { type NewPlace, nativeBinding, type Place, sqlitePlace, testFolder } from '../support/books.ts';
 
@@ -113,7 +114,7 @@ const kinds: readonly (readonly [string, NewPlace])[] = [
   ['SQLite', sqlitePlace],
   ...(postgresMissing ? [] : [['PostgreSQL', postgresPlace] as const]),
 ];
-if (postgresMissing) test.skip(postgresMissing, () => {});
+if (postgresMissing) leaveOut('backups of and to PostgreSQL', postgresMissing);
 
 for (const [from, fromPlace] of kinds) {
   for (const [to, toPlace] of kinds) {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { modelsFolder, root, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { sayLeftOut } from '../fixtures/left_out.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { startService } from '../fixtures/service.ts';
 import { zipEntries } from './support/zip_entries.ts';
@@ -239,13 +240,8 @@ async function replayUploads(t: ExecutionContext, server: Serving, key: string):
   return pixels;
 }
 
-function skipped(t: ExecutionContext, missing: string): void {
-  t.log(`skipped: ${missing} is not here`);
-  t.pass();
-}
-
 test('uploads of the recorded photo: status, headers, PNG and ZIP', async (t) => {
-  if (!here) return skipped(t, folder);
+  if (!here) return sayLeftOut(t, `${folder} is not here`);
   const data = temporaryFolder(t);
   const server = await serve(t, data, { CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) });
   await replayUploads(t, server, keyOf(data));
@@ -254,9 +250,9 @@ test('uploads of the recorded photo: status, headers, PNG and ZIP', async (t) =>
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
 test('the default network finds the person of the recorded photo', async (t) => {
-  if (!here) return skipped(t, folder);
+  if (!here) return sayLeftOut(t, `${folder} is not here`);
   if (!existsSync(path.join(models, 'isnet', 'source.onnx')))
-    return skipped(t, `the network isnet in ${models}`);
+    return sayLeftOut(t, `the network isnet is not in ${models}`);
   t.timeout(300_000);
   const data = temporaryFolder(t);
   const server = await serve(t, data, { CUTOUT_MODELS_DIR: models, CUTOUT_MODEL: 'isnet' });
@@ -276,7 +272,7 @@ test('the default network finds the person of the recorded photo', async (t) => 
 });
 
 test('account and refused keys', async (t) => {
-  if (!here) return skipped(t, folder);
+  if (!here) return sayLeftOut(t, `${folder} is not here`);
   const service = await startService(t, { credits: 4943, freePreviews: 0 });
   const account = exchange('account');
   const { answer, bytes } = await replay(account, service.url, service.key);
@@ -299,7 +295,7 @@ test('account and refused keys', async (t) => {
 });
 
 test('addresses: a photo, and one that does not exist', async (t) => {
-  if (!here) return skipped(t, folder);
+  if (!here) return sayLeftOut(t, `${folder} is not here`);
   const service = await startService(t, { freePreviews: 0 });
   // The recorded addresses are elsewhere; the photo behind the first is not in the recording.
   const photo = await scene({ width: 720, height: 1080 });

@@ -12,6 +12,7 @@ import { SignIns } from '../../src/accounts/signIns.ts';
 import { type Books, openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { modelsFolder } from '../fixtures/cli.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { long } from '../fixtures/long.ts';
 import { nativeBinding } from '../support/books.ts';
 
@@ -196,9 +197,8 @@ async function paidOnce(t: ExecutionContext, answered: Awaited<ReturnType<Return
   for (const { account, jobs } of answered) t.is(await spent(account), jobs);
 }
 
-const inCluster = clusterMissing === undefined ? test.serial : test.serial.skip;
-if (clusterMissing !== undefined) console.log(`skipped: ${clusterMissing} No cluster is tested.`);
-else {
+const inCluster = unless(clusterMissing, test.serial);
+if (clusterMissing === undefined) {
   test.before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'cutout-cluster-test-'));
     cluster = await Cluster.start({

@@ -1,10 +1,10 @@
 import test from 'ava';
 import sharp from 'sharp';
+import { unless } from '../fixtures/left_out.ts';
 import { drawScene } from '../fixtures/scene.ts';
-import { alphaOf, correlation, cutOut, networkIsHere, startReal } from './real.ts';
+import { alphaOf, correlation, cutOut, networkMissing, startReal } from './real.ts';
 
-const run = networkIsHere ? test.serial : test.serial.skip;
-if (!networkIsHere) console.log('skipped: the default network was not pulled, nothing is cut out with it');
+const run = unless(networkMissing, test.serial);
 
 const SIDE = { width: 1200, height: 900 };
 

@@ -4,7 +4,8 @@ import path from 'node:path';
 import test from 'ava';
 import sharp from 'sharp';
 import { root } from '../fixtures/cli.ts';
-import { alphaOf, correlation, cutOut, networkIsHere, startReal } from './real.ts';
+import { unless } from '../fixtures/left_out.ts';
+import { alphaOf, correlation, cutOut, networkMissing, startReal } from './real.ts';
 
 const data = path.join(root, '..', 'shared', 'data');
 
@@ -50,10 +51,7 @@ const groups: readonly Group[] = [
 ];
 
 const here = existsSync(path.join(data, 'manifest.csv'));
-const run = here && networkIsHere ? test.serial : test.serial.skip;
-if (!here) console.log('skipped: ../shared/data is not here, no photographs to cut out');
-else if (!networkIsHere)
-  console.log('skipped: the default network was not pulled, no photographs are cut out');
+const run = unless(here ? networkMissing : '../shared/data is not here', test.serial);
 
 run('every photograph is cut out at full size, and agrees with the references there are', async (t) => {
   t.timeout(1_200_000);

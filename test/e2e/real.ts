@@ -6,8 +6,10 @@ import { root, type Serving, startServing, temporaryFolder } from '../fixtures/c
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
-/** Whether the default network was pulled (`npm test` does it). */
-export const networkIsHere = existsSync(path.join(models, 'isnet', 'source.onnx'));
+/** Why the default network cannot be used; undefined when it can. `npm test` pulls it. */
+export const networkMissing = existsSync(path.join(models, 'isnet', 'source.onnx'))
+  ? undefined
+  : `the network isnet is not in ${models}`;
 
 const key = 'test-key-of-the-local-account';
 

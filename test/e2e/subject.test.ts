@@ -11,6 +11,7 @@ import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/type
 import { locateNetwork, sizeStepOf } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { engineOptions, planFor } from '../fixtures/engine_setup.ts';
+import { sayLeftOut } from '../fixtures/left_out.ts';
 
 interface Context {
   readonly engine: Engine;
@@ -85,16 +86,16 @@ test('without the detector types are off and the operator is told what to do', a
 async function networkAndPhotos(t: ExecutionContext<Context>) {
   const network = await locateNetwork('isnet', { modelsDir, device: 'cpu' });
   if (t.context.found && existsSync(photos) && existsSync(network.path)) return network;
-  const missing = existsSync(photos) ? `the network isnet is not in ${modelsDir}` : 'no ../shared/data';
-  t.log(`skipped: ${t.context.notices.join(' ') || missing}`);
-  t.pass();
+  const missing = existsSync(photos)
+    ? `the network isnet is not in ${modelsDir}`
+    : '../shared/data is not here';
+  sayLeftOut(t, t.context.notices.join(' ') || missing);
   return undefined;
 }
 
 test('a drawing is a graphic, on transparency and on white', async (t) => {
   if (!t.context.found) {
-    t.log(`skipped: ${t.context.notices.join(' ')}`);
-    t.pass();
+    sayLeftOut(t, t.context.notices.join(' '));
     return;
   }
   const drawing = Buffer.from(

@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { Engine } from '../../src/engine/engine.ts';
 import { RestingEngine } from '../../src/engine/resting.ts';
@@ -6,10 +7,29 @@ import type { MattePlan } from '../../src/engine/types.ts';
 
 const pixels = { data: new Uint8Array(4), width: 1, height: 1 };
 const plan: MattePlan = { network: 'n', width: 1, height: 1, hiddenColour: 'clear' };
+const afterMs = 1000;
 
-/** An engine that only has its network or has not, and an owner that loads it. */
-function setUp(afterMs: number) {
-  const state = { loaded: true, loads: 0, mattes: 0, failing: false, loadMs: 20, told: [] as string[] };
+// Time passes only when a test lets it; the tests are serial, because they share it.
+const { timers } = mock;
+test.before(() => timers.enable({ apis: ['setTimeout'] }));
+test.after.always(() => timers.reset());
+
+/** Lets time pass, and everything end that needs no more of it. */
+async function pass(ms: number): Promise<void> {
+  timers.tick(ms);
+  for (let turns = 0; turns < 5; turns++) await turn();
+}
+
+/** An engine that only has its network or has not, and an owner that loads it, at once or when `held` is over. */
+function setUp() {
+  const state = {
+    loaded: true,
+    loads: 0,
+    mattes: 0,
+    failing: false,
+    held: Promise.resolve(),
+    told: [] as string[],
+  };
   const engine = {
     unload: async () => {
       state.loaded = false;
@@ -17,13 +37,13 @@ function setUp(afterMs: number) {
     matte: async () => {
       if (!state.loaded) throw new Error('no network');
       state.mattes++;
-      await sleep(5);
+      await turn();
       return {};
     },
   } as unknown as Engine;
   const load = async () => {
     state.loads++;
-    await sleep(state.loadMs);
+    await state.held;
     if (state.failing) throw new Error('gone from the disk');
     state.loaded = true;
   };
@@ -31,11 +51,12 @@ function setUp(afterMs: number) {
   return { state, resting: new RestingEngine(engine, { afterMs, load, told }) };
 }
 
-test('rests after a time without work; all who come then share one load', async (t) => {
-  const { state, resting } = setUp(40);
+test.serial('rests after a time without work; all who come then share one load', async (t) => {
+  const { state, resting } = setUp();
   await resting.matte(pixels, plan);
-  t.true(state.loaded);
-  await sleep(100);
+  await pass(afterMs - 1);
+  t.true(state.loaded, 'its time is not over');
+  await pass(1);
   t.false(state.loaded);
   t.deepEqual(resting.stats, { loaded: false, loads: 0, unloads: 1 });
   await Promise.all(Array.from({ length: 10 }, () => resting.matte(pixels, plan)));
@@ -44,40 +65,45 @@ test('rests after a time without work; all who come then share one load', async 
   t.deepEqual(resting.stats, { loaded: true, loads: 1, unloads: 1 });
   t.deepEqual(state.told, ['unloaded', 'loaded']);
   resting.stop();
-  await sleep(100);
+  await pass(10 * afterMs);
   t.true(state.loaded, 'not after stop');
 });
 
-test('work keeps it awake', async (t) => {
-  const { state, resting } = setUp(60);
+test.serial('work keeps it awake', async (t) => {
+  const { state, resting } = setUp();
   for (let i = 0; i < 6; i++) {
     await resting.matte(pixels, plan);
-    await sleep(20);
+    await pass(afterMs / 2);
   }
   t.is(resting.stats.unloads, 0);
   t.true(state.loaded);
   resting.stop();
 });
 
-test('who cannot wait for the load leaves it to the others', async (t) => {
-  const { state, resting } = setUp(30);
-  await sleep(70);
-  state.loadMs = 150;
+test.serial('who cannot wait for the load leaves it to the others', async (t) => {
+  const { state, resting } = setUp();
+  await pass(afterMs);
+  let release = () => {};
+  state.held = new Promise((resolve) => {
+    release = resolve;
+  });
   const leaving = new AbortController();
   const gone = resting.matte(pixels, plan, { signal: leaving.signal });
   const other = resting.matte(pixels, plan);
-  const started = performance.now();
-  setTimeout(() => leaving.abort(new Error('time is up')), 20);
+  await pass(0);
+  t.is(state.loads, 1);
+  leaving.abort(new Error('time is up'));
   await t.throwsAsync(gone, { message: 'time is up' });
-  t.true(performance.now() - started < 120);
+  t.false(state.loaded, 'it did not wait');
+  release();
   await other;
   t.is(state.loads, 1);
   resting.stop();
 });
 
-test('a load that fails is told to those who waited, and the next call tries again', async (t) => {
-  const { state, resting } = setUp(30);
-  await sleep(70);
+test.serial('a load that fails is told to those who waited, and the next call tries again', async (t) => {
+  const { state, resting } = setUp();
+  await pass(afterMs);
   state.failing = true;
   const both = [resting.matte(pixels, plan), resting.matte(pixels, plan)];
   for (const one of both) await t.throwsAsync(one, { message: 'gone from the disk' });

@@ -220,7 +220,7 @@ test('a host that never answers, one that stalls and one that drips are given up
   for (const path of ['silent', 'stalled', 'dripping']) {
     const started = performance.now();
     await failsWith(t, download(`http://a.test:${port}/${path}`, never), 'failed', /did not answer in time/);
-    t.true(performance.now() - started < 2000);
+    t.true(performance.now() - started < 10_000);
   }
 });
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import sharp from 'sharp';
 import { scene } from '../fixtures/pictures.ts';
-import { errorOf, form, startService } from '../fixtures/service.ts';
+import { errorOf, eventually, form, startService } from '../fixtures/service.ts';
 
 const box = { left: 60, top: 40, width: 150, height: 90 };
 
@@ -259,8 +259,7 @@ test('the charge of a delivered answer stays when the server is restarted', asyn
   const service = await startService(t, { credits: 2 });
   const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
   await answer.arrayBuffer();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  t.is(await service.books.ledger.openReservations(), 0);
+  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
   t.is(await service.books.ledger.recover(), 0);
   t.is((await service.balance()).credits, 1);
 });

@@ -10,6 +10,7 @@ import sharp from 'sharp';
 import { apiErrors } from '../../src/errors.ts';
 import type { OpenApi } from '../../src/http/openapi/document.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
+import { sayLeftOut } from '../fixtures/left_out.ts';
 import { Published } from '../fixtures/openapi.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
@@ -161,8 +162,7 @@ for (const [id, [command, ...before], missing] of [
         () => false,
       );
       if (!here) {
-        t.log('skipped: python3 with the package requests is not here');
-        t.pass();
+        sayLeftOut(t, 'python3 with the package requests is not installed');
         return;
       }
     }

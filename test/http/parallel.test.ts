@@ -1,4 +1,3 @@
-import { cpus } from 'node:os';
 import test from 'ava';
 import sharp from 'sharp';
 import { request } from 'undici';
@@ -46,7 +45,7 @@ for (const { size, freePreviews, results, charged } of cases) {
   });
 }
 
-test('a repeat costs at most 3 ms with 100 at once, HTTP and the client of this process included', async (t) => {
+test('a repeat costs at most six times what the least request costs, HTTP and the client of this process included', async (t) => {
   const service = await startService(t, { credits: 1, freePreviews: 0, rate: 0, keepSeconds: 600 });
   const image = (await scene({ width: 120, height: 80 })).toString('base64');
   const repeat = async () => {
@@ -58,19 +57,31 @@ test('a repeat costs at most 3 ms with 100 at once, HTTP and the client of this 
     await answer.body.arrayBuffer();
     return [answer.statusCode, answer.headers['idempotent-replayed']];
   };
+  const least = async () => {
+    const answer = await request(`${service.url}/health/live`);
+    await answer.body.arrayBuffer();
+    return [answer.statusCode, answer.headers['idempotent-replayed']];
+  };
   t.deepEqual(await repeat(), [200, undefined]);
-  let best = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 5 && best > 3; round++) {
+  /** Milliseconds of processor time one of them takes, a hundred at once. */
+  const cost = async (one: typeof repeat, replayed?: string) => {
     const used = process.cpuUsage();
-    for (let wave = 0; wave < 3; wave++) {
-      const answers = await Promise.all(Array.from({ length: 100 }, repeat));
-      for (const answer of answers) t.deepEqual(answer, [200, 'true']);
-    }
+    for (let wave = 0; wave < 3; wave++)
+      for (const answer of await Promise.all(Array.from({ length: 100 }, one)))
+        t.deepEqual(answer, [200, replayed]);
     const { user, system } = process.cpuUsage(used);
-    best = Math.min(best, (user + system) / 1000 / 300);
+    return (user + system) / 1000 / 300;
+  };
+  // In turn, the best of each: what else the machine does, and how fast it is, meets both.
+  let [repeats, bare] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let round = 0; round < 3; round++) {
+    bare = Math.min(bare, await cost(least));
+    repeats = Math.min(repeats, await cost(repeat, 'true'));
   }
-  t.log(`${best.toFixed(2)} ms of processor time a repeat (${cpus()[0]?.model ?? 'unknown processor'})`);
-  t.true(best <= 3, `${best} ms`);
+  t.log(
+    `${repeats.toFixed(2)} ms of processor time a repeat, ${(repeats / bare).toFixed(1)} of the least request`,
+  );
+  t.true(repeats <= 6 * bare, `${repeats} ms, ${bare} ms`);
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 0);
 });

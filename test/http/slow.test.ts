@@ -143,7 +143,8 @@ test.serial(
     const ms = performance.now() - started;
     t.log(`${(each / 1000).toFixed(1)} kB a connection, health after ${ms.toFixed(0)} ms`);
     t.true(each < 50_000, `${each} bytes a connection`);
-    t.true(ms < 1000, `${ms} ms`);
+    // Long before they are closed: it did not wait for that.
+    t.true(ms < 4000, `${ms} ms`);
     await ended;
     t.is((await service.post(form({ image_file: await scene() }))).status, 200);
   },

@@ -1,45 +1,40 @@
-import test from 'ava';
+import { unless } from '../fixtures/left_out.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { postgresMissing, startPostgres } from '../fixtures/postgres.ts';
 import { errorOf, eventually, form, startService } from '../fixtures/service.ts';
 
-if (postgresMissing) test.skip(postgresMissing, () => {});
+unless(postgresMissing)('while PostgreSQL is away: 503 with Retry-After, and nothing is lost', async (t) => {
+  t.timeout(100_000);
+  const postgres = await startPostgres();
+  t.teardown(() => postgres.remove());
+  const databaseUrl = await postgres.createDatabase();
+  const service = await startService(t, { databaseUrl, credits: 10, freePreviews: 0 });
+  const picture = await scene();
+  const post = (size: string) => service.post(form({ image_file: picture, size }));
+  t.is((await post('full')).status, 200);
 
-(postgresMissing ? test.skip : test)(
-  'while PostgreSQL is away: 503 with Retry-After, and nothing is lost',
-  async (t) => {
-    t.timeout(100_000);
-    const postgres = await startPostgres();
-    t.teardown(() => postgres.remove());
-    const databaseUrl = await postgres.createDatabase();
-    const service = await startService(t, { databaseUrl, credits: 10, freePreviews: 0 });
-    const picture = await scene();
-    const post = (size: string) => service.post(form({ image_file: picture, size }));
-    t.is((await post('full')).status, 200);
+  // In the middle of the work: it was reserved, and cannot be settled.
+  let go = () => {};
+  const gate = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  service.engine.hold = gate;
+  const caught = post('full');
+  await eventually(() => service.engine.running === 1);
+  await postgres.stop();
+  go();
+  service.engine.hold = undefined;
+  for (const answer of [await post('full'), await caught]) {
+    t.is(answer.status, 503);
+    t.true(Number(answer.headers.get('retry-after')) >= 1);
+    t.is((await errorOf(t, answer)).code, 'service_unavailable');
+  }
+  t.false(service.text().includes('cutout@'), 'who it connects as is not in the log');
 
-    // In the middle of the work: it was reserved, and cannot be settled.
-    let go = () => {};
-    const gate = new Promise<void>((resolve) => {
-      go = resolve;
-    });
-    service.engine.hold = gate;
-    const caught = post('full');
-    await eventually(() => service.engine.running === 1);
-    await postgres.stop();
-    go();
-    service.engine.hold = undefined;
-    for (const answer of [await post('full'), await caught]) {
-      t.is(answer.status, 503);
-      t.true(Number(answer.headers.get('retry-after')) >= 1);
-      t.is((await errorOf(t, answer)).code, 'service_unavailable');
-    }
-    t.false(service.text().includes('cutout@'), 'who it connects as is not in the log');
-
-    await postgres.start();
-    t.is((await post('preview')).status, 200);
-    await service.books.ledger.sweep();
-    t.is(await service.books.ledger.openReservations(), 0);
-    t.is((await service.balance()).credits, 10 - 1 - 0.25);
-    t.deepEqual(await service.books.ledger.verify(), []);
-  },
-);
+  await postgres.start();
+  t.is((await post('preview')).status, 200);
+  await service.books.ledger.sweep();
+  t.is(await service.books.ledger.openReservations(), 0);
+  t.is((await service.balance()).credits, 10 - 1 - 0.25);
+  t.deepEqual(await service.books.ledger.verify(), []);
+});

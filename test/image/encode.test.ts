@@ -7,6 +7,7 @@ import { ImageError } from '../../src/image/errors.ts';
 import type { OutputFormat, Raster } from '../../src/image/types.ts';
 import { jpegSegments } from '../fixtures/bytes.ts';
 import { p3Profile } from '../fixtures/files.ts';
+import { sayLeftOut } from '../fixtures/left_out.ts';
 import { sharpPng } from '../fixtures/png.ts';
 import { difference, mapPixels } from '../fixtures/raster.ts';
 import { drawScene } from '../fixtures/scene.ts';
@@ -251,7 +252,7 @@ test('a zip has the layout of the recorded answers, byte for byte but for conten
   t.deepEqual(seen[4], { end: 22, entries: 2, comment: 0 });
   t.is(seen.length, 5);
   if (!existsSync(recorded)) {
-    t.log('skipped: ../shared/data/recorded is not here, the layout is compared with its known fields only');
+    sayLeftOut(t, '../shared/data/recorded is not here: the layout is compared with its known fields only');
     return;
   }
   t.deepEqual(seen, layout(readFileSync(recorded)));

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { type AttemptRules, type Attempts, sourceOf } from '../../src/limits/attempts.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { RedisAttempts } from '../../src/limits/redisAttempts.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 interface Setting {
@@ -83,7 +84,7 @@ if (redisIsHere) {
   });
 
   test.after.always(removeSharedRedis);
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);
 
 test('memory: the oldest source is forgotten first', async (t) => {
   const attempts = new MemoryAttempts({ failures: 1, windowSeconds: 60 }, () => 0);

@@ -4,6 +4,7 @@ import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
 import { standardRate } from '../../src/limits/rate.ts';
 import { RedisRateLimit } from '../../src/limits/redisRate.ts';
 import { testRateContract } from '../contract/rate.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 import { TestClock } from '../support/books.ts';
 
@@ -51,7 +52,7 @@ if (redisIsHere) {
     });
 
   test.after.always(removeSharedRedis);
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);
 
 const recorded = () => {
   // First call 15:48:27, reset 15:49:27.

@@ -3,8 +3,9 @@ import path from 'node:path';
 import test from 'ava';
 import { describeConfig, loadConfig } from '../../src/config.ts';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { everyMetric } from '../support/metrics.ts';
-import { hasPromtool, promtool, samplesOf } from '../support/prometheus.ts';
+import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 
 const deploy = (...parts: string[]) => path.join(root, 'deploy', ...parts);
 const rules = readFileSync(deploy('prometheus', 'alerts.yml'), 'utf8');
@@ -79,7 +80,7 @@ test('every alert is explained to whoever is woken by it', (t) => {
   for (const alert of alerts) t.regex(guide, new RegExp(`^\\| \`${alert}\` \\|`, 'm'), alert);
 });
 
-(hasPromtool ? test : test.skip)('promtool: rules are right, and fire when they should', (t) => {
+unless(promtoolMissing)('promtool: rules are right, and fire when they should', (t) => {
   const folder = deploy('prometheus');
   t.deepEqual(readdirSync(folder).sort(), ['alerts.test.yml', 'alerts.yml', 'compose.yml', 'prometheus.yml']);
   for (const args of [
@@ -93,7 +94,7 @@ test('every alert is explained to whoever is woken by it', (t) => {
 });
 
 /** A query is a query only when Prometheus can read it; `promtool check rules` reads them as rules. */
-(hasPromtool ? test : test.skip)('promtool: every query of the dashboard can be read', (t) => {
+unless(promtoolMissing)('promtool: every query of the dashboard can be read', (t) => {
   const queries = panels
     .flatMap(({ targets = [] }) => targets)
     .map(({ expr }, index) => {

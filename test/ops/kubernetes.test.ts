@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import path from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
 import { root } from '../fixtures/cli.ts';
+import { unless } from '../fixtures/left_out.ts';
 
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
-const when = hasKubectl ? test : test.skip;
+const when = unless(hasKubectl ? undefined : 'kubectl is not installed');
 
 /** Of the program: images are named by it. */
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };

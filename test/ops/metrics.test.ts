@@ -6,11 +6,12 @@ import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually, form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 import { everyMetric } from '../support/metrics.ts';
-import { hasPromtool, promtool, samplesOf } from '../support/prometheus.ts';
+import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 
 async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) {
   const metrics = new Metrics();
@@ -249,7 +250,7 @@ test('a part that fails or hangs takes only its own value along', async (t) => {
   }
 });
 
-(hasPromtool ? test : test.skip)('promtool finds nothing to complain about', async (t) => {
+unless(promtoolMissing)('promtool finds nothing to complain about', async (t) => {
   const { status, said } = promtool(['check', 'metrics'], await everyMetric().text());
   t.is(status, 0, said);
   t.is(said.trim(), '');

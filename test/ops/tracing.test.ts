@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../bench/lib/free_port.ts';
 import { loadConfig } from '../../src/config.ts';
 import { UserError } from '../../src/errors.ts';
 import { createLogger } from '../../src/ops/log.ts';
@@ -148,7 +149,12 @@ test.serial('a collector that refuses is told of in the log, one that is gone de
   t.false(written.join('').includes('key-of-collector'));
   await tracing.close();
 
-  const gone = openTracing({ url: 'http://127.0.0.1:1', headers: {}, version: '1', logger });
+  const gone = openTracing({
+    url: `http://127.0.0.1:${await freePort()}`,
+    headers: {},
+    version: '1',
+    logger,
+  });
   const other = await startService(t, { recorders: [gone.record] });
   t.is((await cut(other)).status, 200);
   await eventually(() => other.lines().length === 1);

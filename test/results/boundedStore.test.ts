@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { mock } from 'node:test';
 import test from 'ava';
 import fc from 'fast-check';
 import { BoundedStore } from '../../src/results/boundedStore.ts';
@@ -37,14 +37,19 @@ test('what is larger than the store is not kept, nor what it would have replaced
   store.clear();
 });
 
-test('nothing outlives its time, even if nobody asks', async (t) => {
+test.serial('nothing outlives its time, even if nobody asks', (t) => {
+  const { timers } = mock;
+  timers.enable({ apis: ['setTimeout', 'Date'] });
+  t.teardown(() => timers.reset());
   const store = new BoundedStore(1e6, bytesOf);
   store.set('a', block(10), 40);
-  await sleep(25);
+  timers.tick(25);
   store.set('b', block(10), 40);
-  await sleep(30);
+  timers.tick(14);
+  t.true(store.has('a'), 'its time is not over');
+  timers.tick(1);
   t.deepEqual([store.has('a'), store.has('b')], [false, true]);
-  await sleep(60);
+  timers.tick(25);
   t.is(store.size, 0);
   t.is(store.bytes, 0);
 });

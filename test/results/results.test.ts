@@ -7,6 +7,8 @@ import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redi
 import { Results } from '../../src/results/results.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import { callsOf, type KeepOptions, type Picture, testResultsContract } from '../contract/results.ts';
+import { eventually } from '../fixtures/eventually.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 testResultsContract(test, 'memory', async (t, { keepSeconds = 600, maxBytes = 1e6 }) => {
@@ -87,7 +89,7 @@ if (redisIsHere) {
     const before = performance.now();
     t.false((await waits).replayed);
     const seconds = (performance.now() - before) / 1000;
-    t.true(seconds > 1 && seconds < 5, `${seconds} s`);
+    t.true(seconds > 1 && seconds < 20, `${seconds} s`);
   });
 
   test.serial('redis: work that takes longer than its lease is still one run', async (t) => {
@@ -111,16 +113,28 @@ if (redisIsHere) {
     const server = await ownDatabase();
     const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
     const { call } = callsOf([await node(), await node()]);
+    let started = () => {};
+    const working = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
     const slow = async () => {
-      await sleep(2000);
+      started();
+      await finished;
       return { bytes: Buffer.from('slow') };
     };
     const first = call({ work: slow });
-    await sleep(100);
+    await working;
     await server.ask('FLUSHDB');
     // The lock is there again after the next renewal.
-    await sleep(1000);
-    const second = await call({ work: never, node: 1 });
+    await eventually(async () => (await server.dump()) !== '');
+    const waits = call({ work: never, node: 1 });
+    await sleep(100);
+    finish();
+    const second = await waits;
     t.is(second.value.bytes.toString(), 'slow');
     t.true((await call({ work: never, node: 1 })).replayed);
     t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
@@ -147,7 +161,7 @@ if (redisIsHere) {
       const before = performance.now();
       for (const node of [0, 1] as const)
         await t.throwsAsync(call({ node, work: never }), { code: 'STORE_UNAVAILABLE' });
-      t.true(performance.now() - before < 4000);
+      t.true(performance.now() - before < 10_000);
       await server.start();
       for (const end = performance.now() + 10_000; ; await sleep(20)) {
         const again = await call({ node: 1 }).catch(() => undefined);
@@ -172,7 +186,7 @@ if (redisIsHere) {
       for (let i = 0; i < 4; i++) {
         const before = performance.now();
         await t.throwsAsync(call({ image: `other ${i}`, work: never }), { code: 'STORE_UNAVAILABLE' });
-        t.true(performance.now() - before < 4000);
+        t.true(performance.now() - before < 10_000);
       }
       await sleep(3500);
       server.resume();
@@ -234,18 +248,17 @@ if (redisIsHere) {
     async (t) => {
       const server = await ownDatabase();
       const redis = await server.open(t);
-      const results = nodeOn(redis, { keepSeconds: 0.5 });
+      const results = nodeOn(redis, { keepSeconds: 2 });
       const { call } = callsOf([results, results]);
       await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
       const dump = await server.dump();
       t.regex(dump, /result 1/);
       for (const secret of ['secret-key', 'acc_secret', 'secret-name'])
         t.false(dump.includes(secret), secret);
-      await sleep(700);
-      t.is(await server.dump(), '');
+      await eventually(async () => (await server.dump()) === '');
     },
   );
-} else console.log(noRedis);
+} else leaveOut('everything with Redis', noRedis);
 
 test('shared names are the same everywhere, and tell images, settings and backgrounds apart', async (t) => {
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];

@@ -1,9 +1,10 @@
 import test from 'ava';
 import { testStoreContract } from '../contract/store.ts';
+import { leaveOut } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 
 if (postgresMissing) {
-  test.skip(postgresMissing, () => {});
+  leaveOut('everything with PostgreSQL', postgresMissing);
 } else {
   test.after.always(removePostgres);
   testStoreContract(test, postgresPlace);

@@ -5,11 +5,11 @@ import { openBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { type Postgres, postgresMissing, startPostgres } from '../fixtures/postgres.ts';
 import { accountWith, nativeBinding, noFreePreviews, testFolder } from '../support/books.ts';
 
-const crashing = postgresMissing ? test.serial.skip : test.serial;
-if (postgresMissing) console.log(`skipped: ${postgresMissing}`);
+const crashing = unless(postgresMissing, test.serial);
 
 let server: Postgres;
 test.before(async () => {

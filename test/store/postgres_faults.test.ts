@@ -3,11 +3,11 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../src/store/open.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { nativeBinding, testFolder } from '../support/books.ts';
 
-const shared = postgresMissing ? test.skip : test;
-if (postgresMissing) test.skip(postgresMissing, () => {});
+const shared = unless(postgresMissing);
 test.after.always(removePostgres);
 
 const secret = 'a-very-secret-password';

@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process';
 
-/** Whether Prometheus' own checker is installed. */
-export const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+/** Why Prometheus' own checker cannot be asked; undefined when it can. */
+export const promtoolMissing =
+  spawnSync('promtool', ['--version']).status === 0
+    ? undefined
+    : 'promtool (package prometheus) is not installed';
 
 /** What promtool says of its input or files; `status` 0: nothing is wrong. */
 export function promtool(args: readonly string[], input = ''): { status: number | null; said: string } {

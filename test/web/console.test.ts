@@ -4,17 +4,18 @@ import { freePort } from '../../bench/lib/free_port.ts';
 import { Provider } from '../../src/accounts/oidc.ts';
 import {
   accessibility,
-  chromiumIsHere,
+  chromiumMissing,
   closeChromium,
   openWindow,
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { startOidc } from '../fixtures/oidc.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
-const web = chromiumIsHere ? test : test.skip;
+const web = unless(chromiumMissing);
 test.after.always(closeChromium);
 
 /** A console that a one-time link opened. */

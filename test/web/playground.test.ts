@@ -3,17 +3,17 @@ import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
 import {
   accessibility,
-  chromiumIsHere,
+  chromiumMissing,
   closeChromium,
   openWindow,
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
+import { unless } from '../fixtures/left_out.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
-const web = chromiumIsHere ? test : test.skip;
-if (!chromiumIsHere) console.log('The pages were not tried: Chromium (package chromium) is not installed.');
+const web = unless(chromiumMissing);
 test.after.always(closeChromium);
 
 const photo = async (name = 'my photo.jpg') => ({
