@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Purchases } from '../../src/billing/purchases.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
-import { body } from '../../src/http/middleware/body.ts';
+import { body, rawBody } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
@@ -22,6 +22,7 @@ async function start(t: Cleanup) {
       ),
     ],
     body: body(new MemoryBudget()),
+    raw: rawBody(new MemoryBudget()),
   };
   const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books.ledger)));
   const balance = async () => (await books.ledger.balance(account)).credits as number;
