@@ -2,10 +2,11 @@ import Koa from 'koa';
 import type { Purchases } from './billing/purchases.ts';
 import type { Balances } from './billing/reservation.ts';
 import type { Cutout } from './cutout/cutout.ts';
+import { CONSOLE, SETTINGS } from './http/body/limits.ts';
 import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
-import { body, SETTINGS } from './http/middleware/body.ts';
+import { body, rawBody } from './http/middleware/body.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
@@ -114,12 +115,14 @@ export function createApp(parts: AppParts): Koa<State, object> {
     accountRoute([key], balances),
     improveRoute([key, available(health), pictures], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
-    ...(purchases ? billingRoutes({ key: [key], body: settings }, purchases, logger) : []),
+    ...(purchases
+      ? billingRoutes({ key: [key], body: settings, raw: rawBody(parts.memory) }, purchases, logger)
+      : []),
     ...healthRoutes(health),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
-    ...(parts.console ? consoleRoutes(parts.console, settings) : []),
+    ...(parts.console ? consoleRoutes(parts.console, body(parts.memory, CONSOLE)) : []),
     ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);

@@ -2,23 +2,37 @@ import { type AppError, excerpt, fail } from '../errors.ts';
 import { type Download, DownloadError } from '../fetch/download.ts';
 import type { Source } from './request.ts';
 
+const isDigit = new Uint8Array(128);
+for (const digit of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_')
+  isDigit[digit.charCodeAt(0)] = 1;
+const isSpace = new Uint8Array(128);
+for (const space of ' \t\n\v\f\r') isSpace[space.charCodeAt(0)] = 1;
+const PADDING = '='.charCodeAt(0);
+
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
- * dropped (CONTRACT section 3). Throws `failed_to_read_image` for anything else.
+ * dropped (CONTRACT section 3). Throws `failed_to_read_image` for anything else. Looks at each character once: to remove
+ * white space from a text of many megabytes takes seconds.
  */
 export function decodeBase64(text: string, maxBytes: number): Buffer {
   const unreadable = (detail: string) => fail('failed_to_read_image', { detail });
   const start = /^\s*data:[^,]{0,200};base64,/i.exec(text)?.[0].length ?? 0;
-  const digits = text
-    .slice(start)
-    .replace(/\s+/g, '')
-    .replace(/={1,2}$/, '');
-  if (digits === '') throw unreadable('The base64 text holds no data.');
-  const foreign = /[^A-Za-z0-9+/_-]/.exec(digits);
-  if (foreign) throw unreadable(`The text is not base64: it contains "${excerpt(foreign[0])}".`);
-  if (digits.length % 4 === 1) throw unreadable('The base64 text is cut off.');
-  if (Math.floor((digits.length * 3) / 4) > maxBytes) throw fail('file_too_large');
-  return Buffer.from(digits, 'base64');
+  let digits = 0;
+  let padding = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (isDigit[code] && padding === 0) digits += 1;
+    else if (code === PADDING && padding < 2) padding += 1;
+    else if (!isSpace[code])
+      throw unreadable(
+        `The text is not base64: it contains "${excerpt(padding > 0 ? '=' : text.charAt(at))}".`,
+      );
+  }
+  if (digits === 0) throw unreadable('The base64 text holds no data.');
+  if (digits % 4 === 1) throw unreadable('The base64 text is cut off.');
+  if (Math.floor((digits * 3) / 4) > maxBytes) throw fail('file_too_large');
+  // White space is skipped there, too.
+  return Buffer.from(start === 0 ? text : text.slice(start), 'base64');
 }
 
 /** Which field an address came from decides how its failures are called. */

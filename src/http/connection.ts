@@ -56,6 +56,10 @@ export class Connection {
     const exchange = { req, res };
     this.#open.push(exchange);
     res.once('close', () => this.#open.splice(this.#open.indexOf(exchange), 1));
+    // node:http would read the rest of a body that nobody asked for, however long it is.
+    res.once('finish', () => {
+      if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
+    });
   }
 
   /**

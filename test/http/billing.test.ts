@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Purchases } from '../../src/billing/purchases.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
-import { body } from '../../src/http/middleware/body.ts';
+import { body, rawBody } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
@@ -23,6 +23,7 @@ async function start(t: Cleanup) {
       ),
     ],
     body: body(new MemoryBudget()),
+    raw: rawBody(new MemoryBudget()),
   };
   const errors: string[] = [];
   const logger = createLogger('error', { write: (line: string) => void errors.push(line) });

@@ -1,21 +1,21 @@
-import type { IncomingMessage } from 'node:http';
 import { formatCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { Logger } from '../../../ops/log.ts';
-import { accountOf, type Context, formOf, type Middleware } from '../../context.ts';
-import { continueUpload } from '../../expect.ts';
+import { accountOf, formOf, type Middleware } from '../../context.ts';
+import type { RawBody } from '../../middleware/body.ts';
 import type { Route } from '../../router.ts';
 
 /** Stripe's events are a few kilobytes. */
 const eventBytes = 256 * 1024;
+const tooLarge = () => fail('malformed_request', { detail: 'The event is larger than 256 kB.' });
 
 /**
  * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for Stripe,
- * which proves itself by its signature. `before`: key and body.
+ * which proves itself by its signature. `before`: key and body; `raw`: a parsed body would not be what was signed.
  */
 export function billingRoutes(
-  before: { readonly key: readonly Middleware[]; readonly body: Middleware },
+  before: { readonly key: readonly Middleware[]; readonly body: Middleware; readonly raw: RawBody },
   purchases: Purchases,
   logger: Logger,
 ): Route[] {
@@ -41,7 +41,8 @@ export function billingRoutes(
     ctx.body = { data: { url } };
   };
   const webhook: Middleware = async (ctx) => {
-    const outcome = await purchases.receive(await readAll(ctx), ctx.get('Stripe-Signature'));
+    const event = await before.raw(ctx, eventBytes, tooLarge);
+    const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
     ctx.state.notes.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'unclaimed') {
       const { accountId: account, session } = outcome;
@@ -58,24 +59,4 @@ export function billingRoutes(
     { method: 'POST', paths: ['/billing/checkout'], handlers: [...before.key, before.body, checkout] },
     { method: 'POST', paths: ['/billing/stripe'], handlers: [webhook] },
   ];
-}
-
-/** The bytes as they were signed: a parsed body would not do. */
-async function readAll(ctx: Context): Promise<Buffer> {
-  continueUpload(ctx.req, ctx.res);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const source: IncomingMessage = ctx.req;
-  try {
-    for await (const chunk of source.iterator({ destroyOnReturn: false })) {
-      const bytes = chunk as Buffer;
-      size += bytes.length;
-      if (size > eventBytes) break;
-      chunks.push(bytes);
-    }
-  } catch (error) {
-    throw fail('client_closed', { cause: error });
-  }
-  if (size > eventBytes) throw fail('malformed_request', { detail: 'The event is larger than 256 kB.' });
-  return Buffer.concat(chunks);
 }

@@ -156,13 +156,17 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     return key;
   };
 
-  const openLink: Middleware = async (ctx) => {
-    const source = sourceOf(ctx.ip);
-    const wait = await attempts.wait(source);
+  /** Before the body is read: nobody is known here. */
+  const brake: Middleware = async (ctx, next) => {
+    const wait = await attempts.wait(sourceOf(ctx.ip));
     if (wait > 0) throw slowedDown('failed sign-ins', wait);
+    await next();
+  };
+
+  const openLink: Middleware = async (ctx) => {
     const found = await signIns.takeLink(parse(schema.link, inBody(ctx)).token);
     if (!found) {
-      await attempts.failed(source);
+      await attempts.failed(sourceOf(ctx.ip));
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });
@@ -204,7 +208,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     {
       method: 'POST',
       paths: [`${prefix}/link`],
-      handlers: [ownPages, sameOrigin(parts.origin), body, openLink],
+      handlers: [ownPages, sameOrigin(parts.origin), brake, body, openLink],
     },
     post('sign-out', signOut),
     get('overview', overview),

@@ -1,0 +1,54 @@
+import { type AppError, fail } from '../../errors.ts';
+
+const mebibyte = 1024 * 1024;
+
+/** The media types that a body may have, as `request.is` names them. */
+export type BodyType = 'multipart/form-data' | 'urlencoded' | 'json';
+
+/** Most bytes of a body of each type, and of a file and all texts in a form. */
+export interface BodyLimits {
+  readonly types: readonly BodyType[];
+  readonly multipart: number;
+  readonly json: number;
+  readonly urlencoded: number;
+  readonly file: number;
+  readonly text: number;
+  readonly tooLarge: () => AppError;
+}
+
+const everyType: readonly BodyType[] = ['multipart/form-data', 'urlencoded', 'json'];
+
+/** CONTRACT section 3. A legal file in base64 and percent-encoding fits. */
+export const PICTURES: BodyLimits = {
+  types: everyType,
+  multipart: 66 * mebibyte,
+  json: 32 * mebibyte,
+  urlencoded: 48 * mebibyte,
+  file: 22 * mebibyte,
+  text: 32 * mebibyte,
+  tooLarge: () => fail('file_too_large'),
+};
+
+const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
+  const bytes = kilobytes * 1024;
+  return {
+    types,
+    multipart: bytes,
+    json: bytes,
+    urlencoded: bytes,
+    file: bytes,
+    text: bytes,
+    tooLarge: () => fail('file_too_large', { detail: `A body may have ${kilobytes} KB here.` }),
+  };
+};
+
+/** For routes that take no picture. */
+export const SETTINGS: BodyLimits = upTo(everyType, 256);
+
+/** For the pages of the console. One of its routes is open to anybody. */
+export const CONSOLE: BodyLimits = upTo(['json'], 8);
+
+/** Names and values of one body, whatever its type. */
+export const mostFields = 1000;
+/** Files of a form, those that nobody asked for included. */
+export const mostFiles = 16;

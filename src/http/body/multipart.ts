@@ -1,0 +1,245 @@
+import { isAscii } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { Dicer } from '@fastify/busboy';
+import { type AppError, fail } from '../../errors.ts';
+import { Collected } from '../collected.ts';
+import { fileFields, type UploadedFile } from '../form.ts';
+import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
+import { headerValue } from './parameters.ts';
+import { guarded, receive } from './receive.ts';
+
+/** Of one part: bytes of its headers, their number, and characters of its name. */
+const mostHeaderBytes = 8 * 1024;
+const mostHeaders = 32;
+const mostNameLength = 200;
+/** RFC 2046, section 5.1.1. */
+const mostBoundaryLength = 70;
+
+/** Bytes that the parser may take in advance: more than a piece has that is read from a connection. */
+const bufferedBytes = 256 * 1024;
+
+type Headers = Readonly<Record<string, readonly string[]>>;
+
+const malformed = (detail: string): AppError => fail('malformed_request', { detail });
+
+export interface MultipartForm {
+  /** In the order of the parts, repeated names included. */
+  readonly texts: readonly (readonly [string, string])[];
+  readonly files: ReadonlyMap<string, UploadedFile>;
+  /** Whether any of the texts has characters beyond ASCII. */
+  readonly wide: boolean;
+}
+
+export interface MultipartBounds {
+  readonly limits: BodyLimits;
+  readonly signal: AbortSignal;
+  /** Bytes of files and texts that are kept so far; may throw where there is no memory for them. */
+  readonly kept: (files: number, texts: number) => void;
+}
+
+/** What the headers of a part say of it. */
+interface Head {
+  readonly name: string | undefined;
+  readonly filename: string | undefined;
+  readonly base64: boolean;
+}
+
+const transferEncodings: ReadonlySet<string> = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
+
+function headOf(headers: Headers): Head {
+  const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => name + value));
+  if (lines.length === 0) throw malformed('A part of the form has no headers.');
+  if (lines.length > mostHeaders) throw malformed(`A part of the form has more than ${mostHeaders} headers.`);
+  if (lines.reduce((sum, line) => sum + line.length, 0) > mostHeaderBytes)
+    throw malformed(`The headers of a part of the form have more than ${mostHeaderBytes / 1024} KB.`);
+  const { parameters } = headerValue(headers['content-disposition']?.[0] ?? '');
+  const name = parameters.get('name');
+  if (name !== undefined && name.length > mostNameLength)
+    throw malformed(`The name of a field has more than ${mostNameLength} characters.`);
+  const encoding = (headers['content-transfer-encoding']?.[0] ?? '').trim().toLowerCase();
+  if (encoding !== 'base64' && !transferEncodings.has(encoding))
+    throw malformed('The Content-Transfer-Encoding of a part is not supported.');
+  return { name, filename: parameters.get('filename'), base64: encoding === 'base64' };
+}
+
+/** Browsers of old send whole paths, and `%22` for a quote. */
+const label = (filename: string | undefined): string | undefined =>
+  filename?.slice(filename.lastIndexOf('\\') + 1).replaceAll('%22', '"') || undefined;
+
+interface Part extends Head {
+  readonly name: string;
+  readonly bytes: Collected;
+}
+
+/** The parts of one form, from their headers to their bytes. Nothing touches a disk. */
+class Parts {
+  readonly #limits: BodyLimits;
+  readonly #kept: MultipartBounds['kept'];
+  /** Bytes of the whole body, 0 when nobody said. */
+  readonly #length: number;
+  readonly #texts: Part[] = [];
+  readonly #files = new Map<string, Part>();
+  #fileCount = 0;
+  #fileBytes = 0;
+  #textBytes = 0;
+
+  constructor({ limits, kept }: MultipartBounds, length: number) {
+    this.#limits = limits;
+    this.#kept = kept;
+    this.#length = length;
+  }
+
+  /** What becomes of the bytes of a part with these headers. */
+  open(headers: Headers): (piece: Buffer) => void {
+    const head = headOf(headers);
+    const { name, filename } = head;
+    if (name === undefined || name === '__proto__') return () => {};
+    // By its name, never by what it says of itself: clients send files without a type or without a file name.
+    if (fileFields.has(name)) return this.#openFile({ ...head, name });
+    if (filename !== undefined) return this.#openUnknownFile();
+    return this.#openText({ ...head, name });
+  }
+
+  /** Of a repeated file the last counts, also when it is empty. */
+  form(): MultipartForm {
+    const files = new Map<string, UploadedFile>();
+    for (const [name, part] of this.#files) {
+      const data = bytesOf(part);
+      if (data.length > 0) files.set(name, { data, name: label(part.filename) });
+    }
+    const texts = this.#texts.map((part) => [part.name, bytesOf(part)] as const);
+    const wide = texts.some(([, bytes]) => !isAscii(bytes));
+    return { texts: texts.map(([name, bytes]) => [name, bytes.toString()]), files, wide };
+  }
+
+  #countFile(): void {
+    this.#fileCount += 1;
+    if (this.#fileCount > mostFiles) throw malformed(`The form has more than ${mostFiles} files.`);
+  }
+
+  #openFile(head: Head & { readonly name: string }): (piece: Buffer) => void {
+    this.#countFile();
+    const { file, tooLarge } = this.#limits;
+    const before = this.#files.get(head.name);
+    if (before) this.#fileBytes -= before.bytes.size;
+    const left = Math.max(0, this.#length - this.#fileBytes - this.#textBytes);
+    const bytes = new Collected(left, file);
+    this.#files.set(head.name, { ...head, bytes });
+    return (piece) => {
+      if (bytes.size + piece.length > file) throw tooLarge();
+      this.#fileBytes += piece.length;
+      this.#kept(this.#fileBytes, this.#textBytes);
+      bytes.add(piece);
+    };
+  }
+
+  /** Counted and thrown away. */
+  #openUnknownFile(): (piece: Buffer) => void {
+    this.#countFile();
+    const { file, tooLarge } = this.#limits;
+    let size = 0;
+    return (piece) => {
+      size += piece.length;
+      if (size > file) throw tooLarge();
+    };
+  }
+
+  #openText(head: Head & { readonly name: string }): (piece: Buffer) => void {
+    const { text, tooLarge } = this.#limits;
+    if (this.#texts.length === mostFields) throw malformed(`The form has more than ${mostFields} fields.`);
+    const bytes = new Collected(64, text);
+    this.#texts.push({ ...head, bytes });
+    return (piece) => {
+      this.#textBytes += piece.length;
+      if (this.#textBytes > text) throw tooLarge();
+      this.#kept(this.#fileBytes, this.#textBytes);
+      bytes.add(piece);
+    };
+  }
+}
+
+function bytesOf({ bytes, base64 }: Part): Buffer {
+  const data = bytes.take();
+  return base64 ? Buffer.from(data.toString('latin1'), 'base64') : data;
+}
+
+/** What of Dicer's settings its types do not name. */
+interface DicerSettings extends Dicer.Config {
+  readonly highWaterMark: number;
+  readonly partHwm: number;
+  /** Headers beyond it are cut off. Twice of what is accepted, so that a cut is seen. */
+  readonly maxHeaderSize: number;
+}
+
+function boundaryOf(req: IncomingMessage): string {
+  const boundary = headerValue(req.headers['content-type'] ?? '').parameters.get('boundary');
+  if (!boundary) throw malformed('The Content-Type names no boundary.');
+  if (boundary.length > mostBoundaryLength)
+    throw malformed(`The boundary of the form has more than ${mostBoundaryLength} characters.`);
+  return boundary;
+}
+
+/**
+ * Reads a form while it arrives; each of its parts, their headers and the whole are bounded (docs/decisions/0188).
+ * Rejects with an AppError for whatever is wrong with it.
+ */
+export async function receiveMultipart(
+  req: IncomingMessage,
+  bounds: MultipartBounds,
+): Promise<MultipartForm> {
+  const { limits, signal } = bounds;
+  const settings: DicerSettings = {
+    boundary: boundaryOf(req),
+    maxHeaderPairs: mostHeaders + 1,
+    maxHeaderSize: 2 * mostHeaderBytes,
+    highWaterMark: bufferedBytes,
+    partHwm: bufferedBytes,
+  };
+  const parser = new Dicer(settings);
+  const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));
+  let open = 0;
+  let finished = false;
+  let done = () => {};
+  const over = () => {
+    if (finished && open === 0) done();
+  };
+  const { most, tooLarge } = { most: limits.multipart, tooLarge: limits.tooLarge };
+  let fault = (_error: unknown) => {};
+  const failed = (error: unknown) => fault(error);
+  const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
+  const begin = (stream: Dicer.PartStream) => {
+    open += 1;
+    let take: (piece: Buffer) => void = () => {};
+    const read = (headers: object) => {
+      take = parts.open(headers as Headers);
+    };
+    stream.on('header', guarded(read, failed));
+    stream.on(
+      'data',
+      guarded((piece: Buffer | string) => take(piece as Buffer), failed),
+    );
+    stream.on('end', () => {
+      open -= 1;
+      over();
+    });
+    stream.on('error', broken);
+  };
+  parser.on('part', guarded(begin, failed));
+  parser.on('error', broken);
+  parser.on('finish', () => {
+    finished = true;
+    over();
+  });
+  await receive(req, { most, tooLarge, signal }, (rejected) => {
+    fault = rejected;
+    return (piece) =>
+      parser.write(piece) ? undefined : new Promise((drained) => parser.once('drain', drained));
+  });
+  await new Promise<void>((resolve, reject) => {
+    done = resolve;
+    fault = reject;
+    if (finished) over();
+    else parser.end();
+  });
+  return parts.form();
+}

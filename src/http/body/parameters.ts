@@ -1,0 +1,48 @@
+/** The value of a header: what stands before the first semicolon, and the parameters after it. */
+export interface HeaderValue {
+  readonly value: string;
+  /** By name in lower case; the first of a repeated one. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+/** A header's bytes come as Latin-1; clients send UTF-8. */
+const decoded = (text: string) => (/^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'latin1').toString());
+
+/**
+ * Reads `form-data; name="a"; filename=b.jpg` as clients write it: with quotes or without, with backslashes that are
+ * folders of Windows. Takes time in proportion to the length.
+ */
+export function headerValue(header: string): HeaderValue {
+  const text = decoded(header);
+  const parameters = new Map<string, string>();
+  let at = 0;
+  const until = (stops: string) => {
+    while (at < text.length && !stops.includes(text.charAt(at))) at += 1;
+  };
+  until(';');
+  const value = text.slice(0, at).trim();
+  while (at < text.length) {
+    at += 1;
+    let start = at;
+    until('=;');
+    if (text[at] !== '=') continue;
+    const name = text.slice(start, at).trim().toLowerCase();
+    at += 1;
+    while (text[at] === ' ' || text[at] === '\t') at += 1;
+    start = at;
+    if (text[at] === '"') {
+      do {
+        at += 1;
+        until('"');
+      } while (at < text.length && text[at - 1] === '\\');
+      start += 1;
+    } else {
+      until(';');
+    }
+    const content = text.slice(start, at);
+    if (!parameters.has(name))
+      parameters.set(name, text[start - 1] === '"' ? content.replaceAll('\\"', '"') : content.trim());
+    until(';');
+  }
+  return { value, parameters };
+}

@@ -1,0 +1,84 @@
+import type { IncomingMessage } from 'node:http';
+import { type AppError, fail } from '../../errors.ts';
+import { Collected } from '../collected.ts';
+
+export interface ReceiveBounds {
+  /** Most bytes, however they are sent. */
+  readonly most: number;
+  readonly tooLarge: () => AppError;
+  /** Ends the receiving with its reason. */
+  readonly signal: AbortSignal;
+}
+
+/** Takes a piece of the body; a promise where no more shall come before it is fulfilled. */
+export type Take = (piece: Buffer) => Promise<void> | undefined;
+
+/** `listener`, with what it throws given to `failed`: a throw in a listener of an emitter would end the process. */
+export const guarded =
+  <A extends readonly unknown[]>(listener: (...args: A) => void, failed: (error: unknown) => void) =>
+  (...args: A): void => {
+    try {
+      listener(...args);
+    } catch (error) {
+      failed(error);
+    }
+  };
+
+/**
+ * Gives every piece of a request's body to what `start` returns, and fulfils when the body is complete. Rejects, and
+ * leaves the rest of the body unread, when it has more than `most` bytes, when the client leaves, when the signal is
+ * aborted, and with whatever `take` throws, rejects with or gives to `failed`.
+ */
+export function receive(
+  req: IncomingMessage,
+  { most, tooLarge, signal }: ReceiveBounds,
+  start: (failed: (error: unknown) => void) => Take,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let received = 0;
+    const stop = () => {
+      req.off('data', data);
+      req.off('end', end);
+      req.off('close', left);
+      req.off('error', left);
+      signal.removeEventListener('abort', aborted);
+    };
+    const failed = (error: unknown) => {
+      stop();
+      req.pause();
+      reject(error);
+    };
+    const aborted = () => failed(signal.reason);
+    const left = () => failed(fail('client_closed'));
+    const end = () => {
+      stop();
+      resolve();
+    };
+    const take = start(failed);
+    const data = guarded((piece: Buffer) => {
+      received += piece.length;
+      if (received > most) throw tooLarge();
+      const ready = take(piece);
+      if (!ready) return;
+      req.pause();
+      ready.then(() => req.resume(), failed);
+    }, failed);
+    if (signal.aborted) return aborted();
+    signal.addEventListener('abort', aborted);
+    req.on('end', end);
+    req.on('close', left);
+    // Without a listener a connection that breaks would end the process.
+    req.on('error', left);
+    req.on('data', data);
+  });
+}
+
+/** The whole body in one buffer. Many small pieces take no more memory than few large ones. */
+export async function receiveBytes(req: IncomingMessage, bounds: ReceiveBounds): Promise<Buffer> {
+  const bytes = new Collected(Number(req.headers['content-length'] ?? 0), bounds.most);
+  await receive(req, bounds, () => (piece) => {
+    bytes.add(piece);
+    return undefined;
+  });
+  return bytes.take();
+}
