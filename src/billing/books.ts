@@ -3,21 +3,22 @@ import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
 import { AuditTable } from '../store/auditTable.ts';
 import type { Database } from '../store/database.ts';
+import { isUnavailable } from '../store/error.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
 import { Lease } from './lease.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 
 export interface BooksOptions extends StoreOptions {
   readonly billing: BillingOptions;
-  /** Unix milliseconds. */
+  /** In place of the clock of this machine and of the database; Unix milliseconds. */
   readonly now?: () => number;
 }
 
 export interface ServeBooksOptions extends BooksOptions {
-  /** Hears of a sweep that failed; the next one tries again. */
+  /** Hears of a sweep that failed, which the next one does again, and of an end that failed for good. */
   readonly onError: (error: unknown) => void;
   /** How long after its last sign of life a server counts as dead. */
   readonly leaseMs?: number;
@@ -39,12 +40,16 @@ export interface ServedBooks extends Books {
 /** With a sign of life every quarter of it, what a dead node left is free again within 25 s. */
 const standardLeaseMs = 20_000;
 
-function booksOn(database: Database, { billing, now = Date.now }: BooksOptions, node?: string): Books {
-  const accounts = new Accounts(database, now);
+function booksOn(
+  database: Database,
+  { billing, now }: BooksOptions,
+  server: Pick<LedgerOptions, 'node' | 'onError'> = {},
+): Books {
+  const accounts = new Accounts(database, now ?? Date.now);
   return {
     accounts,
-    ledger: new Ledger(database, billing, now, node),
-    audit: new AuditLog(new AuditTable(database), now),
+    ledger: new Ledger(database, { billing, now, ...server }),
+    audit: new AuditLog(new AuditTable(database), now ?? Date.now),
     database,
     close: async () => {
       try {
@@ -77,21 +82,28 @@ export async function serveBooks(options: ServeBooksOptions): Promise<ServedBook
     // Nobody else can be alive on a folder that is ours.
     if (lock) await nodes.removeAll();
     const node = randomUUID();
-    const books = booksOn(database, options, node);
+    const books = booksOn(database, options, { node, onError });
     const { accounts, ledger } = books;
     const lease = new Lease(nodes, node, leaseMs);
     await lease.renew();
     const recovered = await ledger.recover();
 
     let sweeping: Promise<void> | undefined;
+    const steps = [
+      () => lease.renew(),
+      () => ledger.sweep(),
+      () => ledger.recover(),
+      () => accounts.flush(),
+    ] as const;
+    // While the database is away all of them wait for it; what fails otherwise holds up no other.
     const sweep = async () => {
-      try {
-        await lease.renew();
-        await ledger.sweep();
-        await ledger.recover();
-        await accounts.flush();
-      } catch (error) {
-        onError(error);
+      for (const step of steps) {
+        try {
+          await step();
+        } catch (error) {
+          onError(error);
+          if (isUnavailable(error)) return;
+        }
       }
     };
     const timer = setInterval(() => {

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { Database, Sql } from '../store/database.ts';
 import { InDoubt, isUnavailable, StoreError } from '../store/error.ts';
+import * as answers from './answers.ts';
 import { type Booked, balances, booked } from './booked.ts';
 import {
   dayOf,
@@ -13,18 +15,21 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
-import { type Charged, repeats } from './repeats.ts';
+import { freeUse, monthOf, withFormer } from './freePreviews.ts';
+import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
+import type { BillingOptions, QuarterCredits } from './price.ts';
+import { repeats } from './repeats.ts';
 import type {
+  Answer,
   Balance,
   Balances,
-  Payment,
   RepeatNames,
   Reservation,
   Reservations,
   ReserveOutcome,
   ReserveRequest,
 } from './reservation.ts';
+import { Unfinished } from './unfinished.ts';
 import { contradictions } from './verify.ts';
 
 export interface PostRequest {
@@ -40,135 +45,89 @@ export type PostOutcome =
   | { readonly outcome: 'posted' | 'duplicate'; readonly balance: QuarterCredits }
   | { readonly outcome: 'insufficient'; readonly balance: QuarterCredits };
 
-/** A charge, as it stands in its reserve entry. */
-interface Charge {
-  readonly id: number;
-  readonly payment: Payment;
-  readonly amount: QuarterCredits;
-  readonly createdAt: number;
+export interface LedgerOptions {
+  readonly billing: BillingOptions;
+  /** In place of the database's clock; Unix milliseconds. */
+  readonly now?: Now | undefined;
+  /** Names the server that works on the answers. */
+  readonly node?: string | undefined;
+  /** Hears of an end that failed for good. What throws here rejects the call; a server logs. */
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-interface Open extends Charge {
-  readonly state: 'held' | 'charged';
-  /** The reserve entry of the charge that is given back with it. */
-  readonly carries: number | null;
-}
-
-/** A reservation as whoever made it knows it. */
+/** An answer that is in the books. */
 interface Made {
-  readonly id: number;
+  readonly answer: string;
   readonly accountId: string;
-  readonly names: RepeatNames | undefined;
-  /** The charge it repeats. */
-  readonly repeated: Charged | undefined;
+  /** The charge that it carries. */
+  charge: number | undefined;
 }
 
-type NewEntry = Pick<Entry, 'kind' | 'amount'> &
-  Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
+const fail = (error: unknown) => {
+  throw error;
+};
 
-const openColumns = 'id, payment, amount, created_at AS "createdAt", state, carries';
-const chargeColumns = 'id, payment, -amount AS amount, at AS "createdAt"';
-
-const zero = quarters(0);
-const monthOf = (at: number) => dayOf(at).slice(0, 7);
+/** Accounts that may be unavailable in one pass over all answers before it is given up: each costs seconds. */
+const mostUnavailable = 3;
 
 /**
  * The books. Every movement is one transaction that holds the row of its account: the entry, the balance and what is
- * open change together or not at all, on whatever node. The balance of an account is the sum of its entries' amounts; a
- * reservation takes its amount when it is made, `settle` moves nothing any more, `release` gives it back.
+ * open change together or not at all, on whatever node. The balance of an account is the sum of its entries' amounts.
+ * What becomes of an answer is decided in answers.ts.
  */
 export class Ledger implements Reservations, Balances {
   readonly #database: Database;
-  readonly #options: BillingOptions;
-  readonly #now: () => number;
+  readonly #billing: BillingOptions;
+  readonly #now: Now | undefined;
   readonly #node: string | null;
-  /** Ends of reservations that the database could not take yet. */
-  readonly #later: (() => Promise<void>)[] = [];
+  readonly #onError: (error: unknown) => void;
+  readonly #unfinished: Unfinished;
 
-  /** `now` gives Unix milliseconds. `node` names the server that makes the reservations. */
-  constructor(database: Database, options: BillingOptions, now: () => number, node: string | null = null) {
+  constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {
     this.#database = database;
-    this.#options = options;
+    this.#billing = billing;
     this.#now = now;
-    this.#node = node;
+    this.#node = node ?? null;
+    this.#onError = onError;
+    this.#unfinished = new Unfinished(onError);
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
   async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
-    try {
-      return await this.#reserve(accountId, request);
-    } catch (error) {
-      // Nobody will work on what may have been set aside.
-      if (isUnavailable(error) && error.cause instanceof InDoubt)
-        this.#later.push(() => this.#unreserve(accountId, request.requestId));
-      throw error;
-    }
-  }
-
-  #reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
-    return this.#movement(accountId, async (sql, balance) => {
-      const at = this.#now();
-      const { requestId, repeat: names } = request;
-      const known = names && (await repeats.find(sql, accountId, names, at));
-      const repeated = known && this.#sameTier(request, known);
-      const tier = repeated?.tier ?? this.#tier(request, balance);
-      const { payment, amount } = repeated
-        ? { payment: tier, amount: zero }
-        : await this.#payment(sql, accountId, tier, at);
-      if (amount > balance) return { outcome: 'insufficient', needed: amount, balance };
-
-      const { id } = await this.#append(sql, accountId, {
-        kind: 'reserve',
-        amount: quarters(0 - amount),
-        payment,
-        requestId,
-        ...(repeated && { reservationId: repeated.id, note: 'repeat' }),
-      });
-      if (payment === 'free') await this.#countFree(sql, accountId, at, 1);
-      const carries = repeated && (await this.#takeOver(sql, repeated.id)) ? repeated.id : null;
-      await sql.run(
-        `INSERT INTO reservation
-           (id, account_id, payment, amount, state, created_at, expires_at, node_id, carries)
-         VALUES (@id, @accountId, @payment, @amount, 'held', @at, @expiresAt, @node, @carries)`,
-        {
-          id,
-          accountId,
-          payment,
-          amount,
-          at,
-          expiresAt: at + this.#options.reservationSeconds * 1000,
-          node: this.#node,
-          carries,
-        },
-      );
-      const reservation = this.#reservation({ id, accountId, names, repeated }, tier, payment, amount);
-      return { outcome: 'reserved', reservation };
-    });
-  }
-
-  async delivered(id: number): Promise<boolean> {
-    const reserved = await this.#database.get<{ accountId: string; repeated: number | null }>(
-      `SELECT account_id AS "accountId", reservation_id AS repeated FROM entry
-       WHERE id = @id AND kind = 'reserve'`,
-      { id },
+    const answer = this.#newAnswer();
+    const reserving = await this.#begin(accountId, answer.id, (movement) =>
+      answers.reserve(movement, answer, request, this.#billing),
     );
-    if (!reserved) return false;
-    const { accountId, repeated } = reserved;
-    const charge = repeated ?? id;
-    return this.#movement(accountId, async (sql) => {
-      if ((await ended(sql, id))?.kind !== 'settle') return false;
-      const back = await sql.get(
-        "SELECT 1 AS refunded FROM entry WHERE reservation_id IN (@id, @charge) AND kind = 'refund'",
-        { id, charge },
-      );
-      if (back) return false;
-      await answered(sql, id, charge);
-      return true;
-    });
+    if (reserving.outcome === 'insufficient') return reserving;
+    const { id, tier, payment, amount } = reserving;
+    const made: Made = { answer: answer.id, accountId, charge: undefined };
+    const reservation: Reservation = {
+      id,
+      tier,
+      payment,
+      charge: amount,
+      settle: () => this.#settle(made, id, request.repeat),
+      ...this.#answer(made),
+    };
+    return { outcome: 'reserved', reservation };
+  }
+
+  async answerWith(charge: number): Promise<Answer | undefined> {
+    const made = await this.#database.get<{ accountId: string }>(
+      `SELECT account_id AS "accountId" FROM entry WHERE id = @charge AND kind = 'reserve'`,
+      { charge },
+    );
+    if (!made) return undefined;
+    const { accountId } = made;
+    const answer = this.#newAnswer();
+    const stands = await this.#begin(accountId, answer.id, (movement) =>
+      answers.answerWith(movement, answer, charge),
+    );
+    return stands ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
   }
 
   async balance(accountId: string): Promise<Balance> {
-    const month = monthOf(this.#now());
+    const month = monthOf(await readClock(this.#database, this.#now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
          WHERE ${withFormer} AND period = @month), 0) AS used
@@ -177,14 +136,15 @@ export class Ledger implements Reservations, Balances {
     );
     if (!found) throw unknownAccount(accountId);
     const { credits, used } = found;
-    return { credits, freeCalls: Math.max(0, this.#options.freePreviews.perMonth - used) };
+    return { credits, freeCalls: Math.max(0, this.#billing.freePreviews.perMonth - used) };
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT, and STORE_REFERENCE_REUSED for a known reference with another amount. */
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
-    return this.#movement(accountId, async (sql, balance) => {
+    return this.#movement(accountId, async (movement) => {
+      const { sql, balance } = movement;
       const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
       if (known !== undefined) {
         if (known === amount) return { outcome: 'duplicate', balance };
@@ -192,8 +152,8 @@ export class Ledger implements Reservations, Balances {
         throw new StoreError('STORE_REFERENCE_REUSED', message);
       }
       if (balance + amount < 0) return { outcome: 'insufficient', balance };
-      const entry = await this.#append(sql, accountId, { kind, amount, reference, note });
-      return { outcome: 'posted', balance: entry.balance };
+      await movement.append({ kind, amount, reference, note });
+      return { outcome: 'posted', balance: movement.balance };
     });
   }
 
@@ -212,50 +172,45 @@ export class Ledger implements Reservations, Balances {
   }
 
   /**
-   * Ends what could not be ended before, and what ran out: work under way is released, a charged one counts as
-   * delivered. Gives how many ran out.
+   * Ends what could not be ended before, and what expired: work under way is released, an answer on its way counts as
+   * delivered. Gives how many expired.
    */
   async sweep(): Promise<number> {
-    for (let end = this.#later[0]; end; end = this.#later[0]) {
-      await end();
-      // Another sweep may have been quicker; what ended once does not end again.
-      if (this.#later[0] === end) this.#later.shift();
-    }
-    const now = this.#now();
-    await repeats.forget(this.#database, now);
-    return this.#endAll('expires_at <= @now', { now }, 'expired', 'delivered');
+    await this.#unfinished.run();
+    const at = await readClock(this.#database, this.#now);
+    await repeats.forget(this.#database, at);
+    return this.#endAll(await answers.expired(this.#database, at), (movement, id) =>
+      answers.expire(movement, id),
+    );
   }
 
   /**
-   * Ends whatever servers left behind that are not at work any more: work in progress is released, answers that were
-   * not out are given back. Gives how many ended.
+   * Releases whatever servers left behind that are not at work any more. What they charged is refunded unless another
+   * server is at work on an answer with it. Gives how many ended.
    */
-  recover(): Promise<number> {
-    const gone = 'NOT EXISTS (SELECT 1 FROM node WHERE node.id = reservation.node_id)';
-    return this.#endAll(gone, {}, 'server stopped', 'refund');
+  async recover(): Promise<number> {
+    return this.#endAll(await answers.orphaned(this.#database), (movement, id) =>
+      answers.release(movement, id, 'server stopped'),
+    );
   }
 
   /**
    * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
    * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open or was released.
    */
-  refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    return this.#movement(accountId, async (sql) => {
-      const reserved = await sql.get<Charge>(
-        `SELECT ${chargeColumns} FROM entry
-         WHERE id = @reservationId AND account_id = @accountId AND kind = 'reserve'`,
-        { reservationId, accountId },
-      );
-      if (!reserved) {
-        const message = `Account ${accountId} has no reservation ${reservationId}.`;
-        throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
-      }
-      if ((await ended(sql, reservationId))?.kind !== 'settle') {
-        const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
-        throw new StoreError('STORE_NOT_CHARGED', message);
-      }
-      return this.#refund(sql, accountId, reserved, note ?? null);
-    });
+  async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
+    const refunded = await this.#movement(accountId, (movement) =>
+      answers.refund(movement, reservationId, note ?? null),
+    );
+    if (refunded === 'unknown') {
+      const message = `Account ${accountId} has no reservation ${reservationId}.`;
+      throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
+    }
+    if (refunded === 'not charged') {
+      const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
+      throw new StoreError('STORE_NOT_CHARGED', message);
+    }
+    return refunded === 'refunded';
   }
 
   /** Newest last. */
@@ -272,11 +227,11 @@ export class Ledger implements Reservations, Balances {
   async freePreviews(
     accountId: string,
   ): Promise<{ readonly leftToday: number; readonly leftThisMonth: number }> {
-    const { perMonth, perDay } = this.#options.freePreviews;
-    const now = this.#now();
-    const leftThisMonth = Math.max(0, perMonth - (await used(this.#database, accountId, monthOf(now))));
+    const { perMonth, perDay } = this.#billing.freePreviews;
+    const at = await readClock(this.#database, this.#now);
+    const leftThisMonth = Math.max(0, perMonth - (await freeUse(this.#database, accountId, monthOf(at))));
     if (perDay === 0) return { leftToday: leftThisMonth, leftThisMonth };
-    const today = Math.max(0, perDay - (await used(this.#database, accountId, dayOf(now))));
+    const today = Math.max(0, perDay - (await freeUse(this.#database, accountId, dayOf(at))));
     return { leftToday: Math.min(today, leftThisMonth), leftThisMonth };
   }
 
@@ -285,9 +240,9 @@ export class Ledger implements Reservations, Balances {
     return usage(this.#database, span, accountId ?? null);
   }
 
-  async openReservations(): Promise<number> {
-    const found = await this.#database.get<{ open: number }>('SELECT count(*) AS open FROM reservation');
-    return found?.open ?? 0;
+  /** Answers under way: reserved, or charged and not delivered. */
+  openReservations(): Promise<number> {
+    return answers.countOpen(this.#database);
   }
 
   /** Credits granted, bought, adjusted and given back, of all accounts since the beginning. */
@@ -305,245 +260,74 @@ export class Ledger implements Reservations, Balances {
     return this.#database.snapshot(contradictions);
   }
 
-  /** A transaction that no other movement of this account overlaps. */
-  #movement<T>(accountId: string, work: (sql: Sql, balance: QuarterCredits) => Promise<T>): Promise<T> {
-    return this.#database.transaction(async (sql) => {
-      const account = await sql.get<{ balance: QuarterCredits }>(
-        `SELECT balance FROM account WHERE id = @accountId${sql.dialect.forUpdate}`,
-        { accountId },
-      );
-      if (!account) throw unknownAccount(accountId);
-      return work(sql, account.balance);
-    });
+  #movement<T>(accountId: string, work: (movement: Movement) => Promise<T>): Promise<T> {
+    return Movement.run(this.#database, this.#now, accountId, work);
   }
 
-  /** `auto` is a full result when it is larger than a preview and can be paid for. */
-  #tier(request: ReserveRequest, balance: QuarterCredits): Tier {
-    if (request.size !== 'auto') return request.size;
-    return request.pixels > sizes.preview.maxPixels && balance >= this.#options.prices.full
-      ? 'full'
-      : 'preview';
+  #newAnswer(): answers.NewAnswer {
+    return { id: randomUUID(), node: this.#node, lifeMs: this.#billing.reservationSeconds * 1000 };
   }
 
-  /** What was paid for covers what is asked for: the same or less, never more for the same key. */
-  #sameTier(request: ReserveRequest, charged: Charged): Charged | undefined {
-    if (request.size === 'auto' || request.size === charged.tier) return charged;
-    return request.size === 'preview' ? { ...charged, tier: 'preview' } : undefined;
-  }
-
-  async #payment(
-    sql: Sql,
-    accountId: string,
-    tier: Tier,
-    at: number,
-  ): Promise<{ payment: Payment; amount: QuarterCredits }> {
-    const amount = this.#options.prices[tier];
-    const { perMonth, perDay } = this.#options.freePreviews;
-    const free =
-      tier === 'preview' &&
-      amount > 0 &&
-      perMonth > 0 &&
-      (await used(sql, accountId, monthOf(at))) < perMonth &&
-      (perDay === 0 || (await used(sql, accountId, dayOf(at))) < perDay);
-    return free ? { payment: 'free', amount: zero } : { payment: tier, amount };
-  }
-
-  /** One free preview more (1) or fewer (-1) in the month and on the day of `at`. */
-  async #countFree(sql: Sql, accountId: string, at: number, change: 1 | -1): Promise<void> {
-    for (const period of [monthOf(at), dayOf(at)]) {
-      await sql.run(
-        change === 1
-          ? `INSERT INTO free_use (account_id, period, used) VALUES (@accountId, @period, 1)
-             ON CONFLICT (account_id, period) DO UPDATE SET used = free_use.used + 1`
-          : 'UPDATE free_use SET used = used - 1 WHERE account_id = @accountId AND period = @period',
-        { accountId, period },
-      );
+  /** A movement that may begin an answer. Where nobody can say whether it did, nobody will work on it. */
+  async #begin<T>(accountId: string, answer: string, work: (movement: Movement) => Promise<T>): Promise<T> {
+    try {
+      return await this.#movement(accountId, work);
+    } catch (error) {
+      if (isUnavailable(error) && error.cause instanceof InDoubt)
+        this.#unfinished.add(() => this.#release(accountId, answer, 'begun in vain'));
+      throw error;
     }
   }
 
-  /** The one place where a balance moves. The caller holds the account, and knows that the balance suffices. */
-  async #append(
-    sql: Sql,
-    accountId: string,
-    entry: NewEntry,
-  ): Promise<{ id: number; balance: QuarterCredits }> {
-    const moved = await sql.get<{ balance: QuarterCredits }>(
-      'UPDATE account SET balance = balance + @amount WHERE id = @accountId RETURNING balance',
-      { accountId, amount: entry.amount },
+  async #settle(made: Made, reservation: number, names: RepeatNames | undefined) {
+    const settlement = await this.#movement(made.accountId, (movement) =>
+      answers.settle(movement, { id: made.answer, reservation }, names),
     );
-    if (!moved) throw unknownAccount(accountId);
-    const { balance } = moved;
-    const inserted = await sql.get<{ id: number }>(
-      `INSERT INTO entry
-         (account_id, at, kind, amount, balance, payment, request_id, reservation_id, reference, note)
-       VALUES
-         (@accountId, @at, @kind, @amount, @balance, @payment, @requestId, @reservationId, @reference, @note)
-       RETURNING id`,
-      {
-        payment: null,
-        requestId: null,
-        reservationId: null,
-        reference: null,
-        note: null,
-        ...entry,
-        accountId,
-        at: this.#now(),
-        balance,
-      },
-    );
-    if (!inserted) throw new Error('An entry was written without a number.');
-    return { id: inserted.id, balance };
+    made.charge = settlement.charge;
+    return settlement;
   }
 
-  #reservation(made: Made, tier: Tier, payment: Payment, charge: QuarterCredits): Reservation {
-    let doubtful = false;
+  #answer(made: Made): Answer {
+    const { accountId, answer } = made;
     return {
-      id: made.id,
-      tier,
-      payment,
-      charge,
-      settle: async (delivery = 'done') => {
-        try {
-          return await this.#settle(made, delivery);
-        } catch (error) {
-          doubtful = true;
-          throw error;
-        }
+      deliver: async () => {
+        const { charge } = made;
+        if (charge === undefined) return;
+        await this.#unfinished.do(() =>
+          this.#movement(accountId, (movement) => answers.deliver(movement, charge)),
+        );
       },
-      delivered: () => this.#sooner(() => this.#delivered(made)),
-      release: () => this.#sooner(() => this.#release(made, doubtful)),
+      release: () => this.#unfinished.do(() => this.#release(accountId, answer)),
     };
   }
 
-  #settle({ id, accountId, names, repeated }: Made, delivery: 'done' | 'pending'): Promise<QuarterCredits> {
-    return this.#movement(accountId, async (sql) => {
-      const open = await openOf(sql, id);
-      if (open?.state !== 'held') {
-        const end = await endOf(sql, id);
-        return end.kind === 'settle' ? end.charge : zero;
-      }
-      await this.#append(sql, accountId, { kind: 'settle', amount: zero, reservationId: id });
-      if (names && repeated) await repeats.rename(sql, accountId, names, repeated);
-      else if (names) await repeats.remember(sql, accountId, names, { id, at: this.#now() });
-      if (delivery === 'pending')
-        await sql.run("UPDATE reservation SET state = 'charged' WHERE id = @id", { id });
-      else await close(sql, id);
-      return open.amount;
-    });
+  async #release(accountId: string, answer: string, note?: string): Promise<void> {
+    await this.#movement(accountId, (movement) => answers.release(movement, answer, note));
   }
 
-  #delivered({ id, repeated }: Made): Promise<void> {
-    return this.#database.transaction((sql) => answered(sql, id, repeated?.id ?? id));
-  }
-
-  /** `doubtful`: whether it was charged is not known, but no answer was made of it. */
-  #release({ id, accountId }: Made, doubtful: boolean): Promise<void> {
-    return this.#movement(accountId, async (sql) => {
-      const open = await openOf(sql, id);
-      if (open?.state === 'held') return this.#giveBack(sql, accountId, open, null);
-      const end = await endOf(sql, id);
-      if (doubtful && open) return this.#giveBack(sql, accountId, open, 'settled in vain');
-      if (doubtful && end.kind === 'settle') await this.#refundOf(sql, accountId, id, 'settled in vain');
-    });
-  }
-
-  /** Ends what this request has reserved, if anything. */
-  #unreserve(accountId: string, requestId: string): Promise<void> {
-    return this.#movement(accountId, async (sql) => {
-      const found = await sql.get<{ id: number }>(
-        `SELECT reservation.id FROM reservation JOIN entry ON entry.id = reservation.id
-         WHERE reservation.account_id = @accountId AND reservation.state = 'held'
-           AND entry.request_id = @requestId`,
-        { accountId, requestId },
-      );
-      const open = found && (await openOf(sql, found.id));
-      if (open) await this.#giveBack(sql, accountId, open, 'reserved in vain');
-    });
-  }
-
-  /** Ends an open one with nothing charged: a release before it was charged, a refund after. */
-  async #giveBack(sql: Sql, accountId: string, open: Open, note: string | null): Promise<void> {
-    const { id, carries } = open;
-    if (open.state === 'charged') {
-      await this.#refund(sql, accountId, open, note);
-    } else {
-      await this.#append(sql, accountId, { kind: 'release', amount: open.amount, reservationId: id, note });
-      if (open.payment === 'free') await this.#countFree(sql, accountId, open.createdAt, -1);
-    }
-    await close(sql, id);
-    if (carries !== null) await this.#refundOf(sql, accountId, carries, note ?? 'repeated in vain');
-  }
-
-  async #refundOf(sql: Sql, accountId: string, id: number, note: string | null): Promise<void> {
-    const charge = await sql.get<Charge>(
-      `SELECT ${chargeColumns} FROM entry WHERE id = @id AND kind = 'reserve'`,
-      { id },
-    );
-    if (charge) await this.#refund(sql, accountId, charge, note);
-  }
-
-  /** False when it was given back before. A free call returns to the period it was taken from, which may be over. */
-  async #refund(sql: Sql, accountId: string, charge: Charge, note: string | null): Promise<boolean> {
-    const { id, amount, payment, createdAt } = charge;
-    const refunded = await sql.get(
-      "SELECT 1 AS refunded FROM entry WHERE reservation_id = @id AND kind = 'refund'",
-      { id },
-    );
-    if (refunded) return false;
-    await this.#append(sql, accountId, { kind: 'refund', amount, reservationId: id, note });
-    if (payment === 'free') await this.#countFree(sql, accountId, createdAt, -1);
-    return true;
-  }
-
-  /** Whether a charge whose answer is not out yet goes over from whoever has it, and may not be able to send it. */
-  async #takeOver(sql: Sql, charge: number): Promise<boolean> {
-    const from =
-      (await sql.run("DELETE FROM reservation WHERE id = @charge AND state = 'charged'", { charge })) +
-      (await sql.run('UPDATE reservation SET carries = NULL WHERE carries = @charge', { charge }));
-    return from > 0;
-  }
-
-  /** Each in a movement of its own, so that nobody waits for all. */
+  /**
+   * Each in a movement of its own, so that nobody waits for all; it may have ended since it was found. One that fails is
+   * reported, and holds up no other account.
+   */
   async #endAll(
-    where: string,
-    values: { readonly now?: number },
-    note: string,
-    charged: 'delivered' | 'refund',
+    open: readonly answers.Open[],
+    end: (movement: Movement, id: string) => Promise<boolean>,
   ): Promise<number> {
-    const found = await this.#database.all<{ id: number; accountId: string }>(
-      `SELECT id, account_id AS "accountId" FROM reservation WHERE ${where} ORDER BY id`,
-      { ...values },
-    );
-    let count = 0;
-    for (const { id, accountId } of found) {
-      const done = await this.#movement(accountId, async (sql) => {
-        // It may have ended, or gone to another node, since it was found.
-        const open = await sql.get<Open>(
-          `SELECT ${openColumns} FROM reservation WHERE id = @id AND ${where}`,
-          { ...values, id },
-        );
-        if (!open) return false;
-        if (open.state === 'charged' && charged === 'delivered') await close(sql, id);
-        else await this.#giveBack(sql, accountId, open, note);
-        return true;
-      });
-      if (done) count++;
+    const failing = new Set<string>();
+    let [count, unavailable] = [0, 0];
+    for (const { id, accountId } of open) {
+      if (failing.has(accountId)) continue;
+      try {
+        if (await this.#movement(accountId, (movement) => end(movement, id))) count++;
+      } catch (error) {
+        this.#onError(error);
+        failing.add(accountId);
+        if (isUnavailable(error) && ++unavailable === mostUnavailable) break;
+      }
     }
     return count;
   }
-
-  /** Now, or with the next sweep where the database cannot be reached: what is done must end in any case. */
-  async #sooner(end: () => Promise<void>): Promise<void> {
-    try {
-      await end();
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      this.#later.push(end);
-    }
-  }
 }
-
-const unknownAccount = (id: string) => new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
 
 async function byReference(
   sql: Sql,
@@ -556,43 +340,4 @@ async function byReference(
     { accountId, kind, reference },
   );
   return found?.amount;
-}
-
-/** Rows of the account, and of those that its owner deleted before it. */
-const withFormer =
-  'account_id IN (SELECT @accountId UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId)';
-
-/** Free previews that the account's owner used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
-async function used(sql: Sql, accountId: string, period: string): Promise<number> {
-  const found = await sql.get<{ used: number }>(
-    `SELECT coalesce(sum(used), 0) AS used FROM free_use WHERE ${withFormer} AND period = @period`,
-    { accountId, period },
-  );
-  return found?.used ?? 0;
-}
-
-const openOf = (sql: Sql, id: number) =>
-  sql.get<Open>(`SELECT ${openColumns} FROM reservation WHERE id = @id`, { id });
-
-const close = (sql: Sql, id: number) => sql.run('DELETE FROM reservation WHERE id = @id', { id });
-
-/** The answer of a charged reservation is out, whoever else is at work on it. */
-async function answered(sql: Sql, id: number, charge: number): Promise<void> {
-  const closed = await sql.run("DELETE FROM reservation WHERE id = @id AND state = 'charged'", { id });
-  if (closed === 1)
-    await sql.run('UPDATE reservation SET carries = NULL WHERE carries = @charge', { charge });
-}
-
-const ended = (sql: Sql, id: number) =>
-  sql.get<{ kind: EntryKind; charge: QuarterCredits }>(
-    `SELECT ended.kind, -reserved.amount AS charge FROM entry AS ended
-     JOIN entry AS reserved ON reserved.id = ended.reservation_id
-     WHERE ended.reservation_id = @id AND ended.kind IN ('settle', 'release')`,
-    { id },
-  );
-
-async function endOf(sql: Sql, id: number): Promise<{ kind: EntryKind; charge: QuarterCredits }> {
-  const end = await ended(sql, id);
-  if (!end) throw new StoreError('STORE_UNKNOWN_RESERVATION', `There is no reservation ${id}.`);
-  return end;
 }

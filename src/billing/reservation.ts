@@ -4,14 +4,12 @@ import type { QuarterCredits, Tier } from './price.ts';
 export type Payment = 'free' | 'preview' | 'full';
 
 /**
- * By what a repeat of this work is known again (CONTRACT section 5.1), each a hash. Work that was charged for is not
- * charged for again when the kept result is lost: for `forMs` after the charge.
+ * By what a repeat of this work is recognised (CONTRACT section 5.1): work that was charged is not charged again for
+ * `forMs` after the charge, whether or not its result is still kept.
  */
 export interface RepeatNames {
-  /** Picture and settings. */
+  /** Hash of image and settings. */
   readonly content: string;
-  /** The Idempotency-Key. */
-  readonly key?: string | undefined;
   /** Milliseconds. */
   readonly forMs: number;
 }
@@ -23,28 +21,40 @@ export type ReserveRequest = {
 } & ({ readonly size: Tier } | { readonly size: 'auto'; readonly pixels: number });
 
 /**
- * Credits or a free call set aside for one piece of work. It ends once, by `settle` or `release`; later calls
- * of either change nothing.
+ * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
+ * cannot be reached both are done later, by a sweep; neither rejects.
  */
-export interface Reservation {
+export interface Answer {
+  /** The answer went out, completely or in part: its charge is final. */
+  deliver(): Promise<void>;
+  /**
+   * Nothing of an answer went out. Gives back what is reserved. A charge is given back with the last answer that could
+   * have carried it.
+   */
+  release(): Promise<void>;
+}
+
+export interface Settlement {
+  /** What this answer costs: 0 for a repeat, and when the reservation was released or expired before. */
+  readonly charged: QuarterCredits;
+  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there is none. */
+  readonly charge: number | undefined;
+}
+
+/** Credits or a free call set aside for one piece of work. */
+export interface Reservation extends Answer {
   readonly id: number;
   /** The size the work is to be done at: what was asked for, or what `auto` came to. */
   readonly tier: Tier;
   readonly payment: Payment;
-  /** What `settle` will charge; 0 for a repeat. */
+  /** What `settle` will charge at most; 0 for a repeat. */
   readonly charge: QuarterCredits;
   /**
-   * The work is done: charges it. With 'pending' the charge is given back should the server die before
-   * `delivered` is called. Gives what was charged: 0 when the reservation was released or ran out before.
+   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. The
+   * charge is given back unless `deliver` follows. After a rejection whether it charged is unknown; `release` then
+   * undoes it.
    */
-  settle(delivery?: 'done' | 'pending'): Promise<QuarterCredits>;
-  /** The answer of a pending settlement is out, or its client went away. */
-  delivered(): Promise<void>;
-  /**
-   * The work came to nothing: gives everything back, the free call included. After a `settle` that failed it gives
-   * back what that may have charged.
-   */
-  release(): Promise<void>;
+  settle(): Promise<Settlement>;
 }
 
 export type ReserveOutcome =
@@ -59,10 +69,10 @@ export type ReserveOutcome =
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
-   * `Reservation.delivered` by its number, for a settlement of another process. False when its charge does not
-   * stand: it was given back, or never made.
+   * One more answer with a charge that another process made, by the charge's number. Undefined when that charge does
+   * not stand: it was given back, or never made.
    */
-  delivered(reservationId: number): Promise<boolean>;
+  answerWith(charge: number): Promise<Answer | undefined>;
 }
 
 export interface Balance {

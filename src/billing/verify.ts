@@ -27,10 +27,17 @@ const checks: readonly Check[] = [
   {
     what: 'Whether it is open, of reservation',
     sql: `SELECT reserved.id,
-        (SELECT count(*) FROM reservation WHERE id = reserved.id AND state = 'held') AS stored,
+        (SELECT count(*) FROM answer WHERE answer.reservation_id = reserved.id) AS stored,
         1 - (SELECT count(*) FROM entry AS ended
           WHERE ended.reservation_id = reserved.id AND ended.kind IN ('settle', 'release')) AS derived
       FROM entry AS reserved WHERE reserved.kind = 'reserve'`,
+  },
+  {
+    what: 'Whether it stands, of the undelivered charge',
+    sql: `SELECT charge_id AS id, 1 AS stored,
+        (SELECT count(*) FROM entry WHERE reservation_id = charge_id AND kind = 'settle')
+          - (SELECT count(*) FROM entry WHERE reservation_id = charge_id AND kind = 'refund') AS derived
+      FROM answer WHERE charge_id IS NOT NULL`,
   },
   {
     what: 'The amount of entry',

@@ -4,15 +4,18 @@ import { probe } from '../image/probe.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
 import type { Notes } from '../ops/notes.ts';
+import type { Ending, Paid } from '../results/made.ts';
 import type { Results } from '../results/results.ts';
 import { demandOf } from './demand.ts';
 import type { Gates } from './gates.ts';
-import { concludeOnce, type Kept } from './kept.ts';
+import { type Kept, paymentOf } from './kept.ts';
 import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 import { loadSource } from './source.ts';
 import { createWork, type WorkCall, type WorkParts } from './work.ts';
+
+export type { Ending };
 
 export interface CutoutParts extends WorkParts {
   readonly gates: Gates;
@@ -31,16 +34,16 @@ export interface CutoutCall extends WorkCall {
   readonly deadline?: number;
 }
 
-export interface CutoutResult extends Omit<Kept, 'conclude' | 'reservationId'> {
+export interface CutoutResult extends Omit<Kept, 'charge'> {
   /** True when an earlier answer carried this result, and its charge. */
   readonly replayed: boolean;
   /** The account's window after this call. */
   readonly rate: RateState;
   /**
-   * To be called once: when the answer is out, or its client gone before that (`delivered` false). The charge
-   * is then final; an answer that never got out leaves it to the next one to tell of it.
+   * To be called once, with what became of the answer. The charge is final as soon as any of an answer was sent; an
+   * answer that was not delivered leaves it to the next one to tell of it. Without any answer nothing is charged.
    */
-  ended(delivered: boolean): Promise<void>;
+  ended(ending: Ending): Promise<void>;
 }
 
 export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<CutoutResult>;
@@ -85,7 +88,7 @@ export function createCutout(parts: CutoutParts): Cutout {
   }
 
   /** Steps 3 to 6, for all who wait for this result. */
-  async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Kept> {
+  async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Paid<Kept>> {
     const { accountId, requestId, signal, deadline, notes } = call;
     // 3. Probe types and headers; nothing is decoded yet.
     const { picture, background } = loaded;
@@ -100,7 +103,7 @@ export function createCutout(parts: CutoutParts): Cutout {
       background: background && { bytes: background, probe: await probe(background, limits) },
     };
     // 4. Gates: rate, credits, a turn. From here on every way out settles or gives back.
-    const repeat = results.repeatOf(loaded.name, call.idempotencyKey);
+    const repeat = results.repeatOf(loaded.name);
     const reserve = { ...reserveRequest(requestId, request, source), repeat };
     const pixels = source.width * source.height;
     const demand = (tier: Tier) =>
@@ -112,12 +115,13 @@ export function createCutout(parts: CutoutParts): Cutout {
       const { encoded, width, height, foreground, subject, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
-      const charged = await notes.timed('settle', () => reservation.settle('pending'));
+      const { charged, charge } = await notes.timed('settle', () => reservation.settle());
+      // An error costs nothing, however long that took: where nobody waits any more the charge is released.
+      signal.throwIfAborted();
       // Here and not where the charge is told: each is made once.
       notes.add({ payment: reservation.payment });
       const type = typeWord(subject, request.typeLevel);
-      const conclude = concludeOnce(reservation);
-      return {
+      const value: Kept = {
         ...encoded,
         width,
         height,
@@ -125,10 +129,10 @@ export function createCutout(parts: CutoutParts): Cutout {
         foreground,
         type,
         charged,
+        charge,
         stages,
-        reservationId: reservation.id,
-        conclude,
       };
+      return { value, payment: paymentOf(reservation), stages };
     });
   }
 
@@ -137,7 +141,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     let loaded: Loaded = { picture: new Uint8Array(), background: undefined, name: '' };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
-      const { value, replayed, notDelivered } = await results.once({
+      const { value, replayed, end } = await results.once({
         accountId,
         idempotencyKey,
         signal,
@@ -150,14 +154,17 @@ export function createCutout(parts: CutoutParts): Cutout {
         },
         work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
       });
-      const charged = replayed ? nothing : value.charged;
-      notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
-      const { conclude, reservationId: _, ...kept } = value;
-      const ended = async (delivered: boolean) => {
-        if (!delivered) await notDelivered();
-        await conclude();
-      };
-      return { ...kept, charged, replayed, rate: await gates.rate(accountId), ended };
+      try {
+        const rate = await gates.rate(accountId);
+        signal.throwIfAborted();
+        const charged = replayed ? nothing : value.charged;
+        notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
+        const { charge: _, ...kept } = value;
+        return { ...kept, charged, replayed, rate, ended: end };
+      } catch (error) {
+        await end('unsent');
+        throw error;
+      }
     } catch (error) {
       throw publicError(error, signal);
     }

@@ -21,12 +21,12 @@ const freeReservations: Reservations = {
       tier: size === 'auto' ? 'full' : size,
       payment: 'free',
       charge: nothing,
-      settle: async () => nothing,
-      delivered: async () => {},
+      settle: async () => ({ charged: nothing, charge: undefined }),
+      deliver: async () => {},
       release: async () => {},
     },
   }),
-  delivered: async () => true,
+  answerWith: async () => undefined,
 };
 
 /**

@@ -1,9 +1,47 @@
-type Settled<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+/** What several may hold at once; each ends its own. */
+export interface Shared<T> {
+  another(): T;
+  /** Not used after all. */
+  end(how: 'unsent'): Promise<void>;
+}
 
-interface Flight<T> {
-  readonly controller: AbortController;
-  waiting: number;
-  done: Promise<Settled<T>>;
+type Ended<T> = { readonly ok: true; readonly share: T } | { readonly ok: false; readonly error: unknown };
+
+/** Work under way, and those who wait for it. */
+class Flight<T extends Shared<T>> {
+  readonly #controller = new AbortController();
+  readonly #waiting = new Set<(ended: Ended<T>) => void>();
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Rejects with the signal's reason when that comes first; then nothing was handed over. */
+  wait(signal: AbortSignal): Promise<Ended<T>> {
+    return new Promise((resolve, reject) => {
+      const end = (ended: Ended<T>) => {
+        signal.removeEventListener('abort', leave);
+        resolve(ended);
+      };
+      const leave = () => {
+        this.#waiting.delete(end);
+        reject(signal.reason);
+        if (this.#waiting.size === 0) this.#controller.abort(signal.reason);
+      };
+      this.#waiting.add(end);
+      signal.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  /** Everyone who waits now gets a share; where nobody does it is not used. */
+  succeed(share: T): void {
+    for (const end of this.#waiting) end({ ok: true, share: share.another() });
+    void share.end('unsent');
+  }
+
+  fail(error: unknown): void {
+    for (const end of this.#waiting) end({ ok: false, error });
+  }
 }
 
 /**
@@ -12,18 +50,19 @@ interface Flight<T> {
  * Whoever asks while it runs waits for it. If it fails, the one whose work it was gets the error and the next
  * one's own work runs. Who leaves (its signal) gets its signal's reason; the work goes on while anybody waits
  * and is told to stop when the last one leaves. A flight counts until its work has really ended, stopped or
- * not, so nothing runs twice at a time.
+ * not, so nothing runs twice at a time. What the work gives is handed to all who wait at that moment, each of whom then
+ * has to end a share of its own, and to nobody who left.
  */
-export class Flights<T> {
+export class Flights<T extends Shared<T>> {
   readonly #flights = new Map<string, Flight<T>>();
 
   async join(key: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     for (;;) {
       signal.throwIfAborted();
       const running = this.#flights.get(key);
-      const settled = await wait(running ?? this.#start(key, work), signal);
-      if (settled.ok) return settled.value;
-      if (!running) throw settled.error;
+      const ended = await (running ?? this.#start(key, work)).wait(signal);
+      if (ended.ok) return ended.share;
+      if (!running) throw ended.error;
     }
   }
 
@@ -32,38 +71,21 @@ export class Flights<T> {
   }
 
   #start(key: string, work: (signal: AbortSignal) => Promise<T>): Flight<T> {
-    const controller = new AbortController();
-    const run = async (): Promise<Settled<T>> => {
+    const flight = new Flight<T>();
+    this.#flights.set(key, flight);
+    const run = async () => {
+      // After this turn, so that somebody waits for it before its work can end.
+      await undefined;
       try {
-        return { ok: true, value: await work(controller.signal) };
-      } catch (error) {
-        return { ok: false, error };
-      } finally {
+        const share = await work(flight.signal);
         this.#flights.delete(key);
+        flight.succeed(share);
+      } catch (error) {
+        this.#flights.delete(key);
+        flight.fail(error);
       }
     };
-    // After this turn, so that the flight is listed before its work can end.
-    const flight: Flight<T> = { controller, waiting: 0, done: Promise.resolve().then(run) };
-    this.#flights.set(key, flight);
+    void run();
     return flight;
-  }
-}
-
-/** Rejects with the signal's reason when that comes first. */
-async function wait<T>(flight: Flight<T>, signal: AbortSignal): Promise<Settled<T>> {
-  let leave = () => {};
-  const left = new Promise<never>((_, reject) => {
-    leave = () => reject(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
-  });
-  flight.waiting++;
-  try {
-    return await Promise.race([flight.done, left]);
-  } catch (reason) {
-    if (flight.waiting === 1) flight.controller.abort(reason);
-    throw reason;
-  } finally {
-    signal.removeEventListener('abort', leave);
-    flight.waiting--;
   }
 }

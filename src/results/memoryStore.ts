@@ -1,7 +1,8 @@
 import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
 import { type ContentName, createContentName } from './hash.ts';
-import type { Found, Made, ResultStats, ResultStore } from './resultStore.ts';
+import { Made, type Paid } from './made.ts';
+import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 
 export interface MemoryStoreOptions<T> {
   readonly keepSeconds: number;
@@ -43,27 +44,26 @@ export class MemoryResultStore<T> implements ResultStore<T> {
     return { results: this.#store.size, bytes: this.#store.bytes };
   }
 
-  wrap(value: T): Made<T> {
-    let handedOut = false;
-    return {
-      value,
-      handOut: async () => {
-        const first = !handedOut;
-        handedOut = true;
+  wrap(paid: Paid<T>): Made<T> {
+    let told = false;
+    return new Made(paid, {
+      first: async () => {
+        const first = !told;
+        told = true;
         return first;
       },
       takeBack: async () => {
-        handedOut = false;
+        told = false;
       },
-    };
+    });
   }
 
   async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
-    const kept = await this.#find(key);
+    const kept = (await this.#find(key))?.share();
     if (kept) return kept;
-    const found = await make(signal);
-    await this.#keep(key, found.contentKey === key ? found.made : { sameAs: found.contentKey });
-    return found.made;
+    const { share, contentKey } = await make(signal);
+    await this.#keep(key, contentKey === key ? share.made : { sameAs: contentKey });
+    return share;
   }
 
   clear(): void {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
 import { sharedContentName, textHash } from './hash.ts';
-import type { Found, Made, ResultStats, ResultStore } from './resultStore.ts';
+import { Made, type Paid, type Teller } from './made.ts';
+import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 
 /** How a value travels: `facts` as JSON, `bytes` as they are. */
 export interface Packed {
@@ -16,7 +17,7 @@ export interface RedisStoreOptions<T> {
   readonly maxBytes: number;
   readonly pack: (value: T) => Packed;
   /** Undefined when the value is not good any more: it is forgotten, and made anew. */
-  readonly unpack: (packed: Packed) => Promise<T | undefined>;
+  readonly unpack: (packed: Packed) => Promise<Paid<T> | undefined>;
   /** How long work counts as under way after its node was last heard of, milliseconds; 8000 when not given. */
   readonly leaseMs?: number;
   /** Hears that a result could not be kept; the call that made it succeeds all the same. */
@@ -111,32 +112,30 @@ redis.call('PEXPIRE', KEYS[2], ttl)
 return {redis.call('ZCARD', KEYS[1]), sum()}`);
 
 /** Of what is kept; another format is another name, so that nodes of two versions share nothing. */
-const format = 1;
+const format = 2;
 
 /** Names of accounts and calls become hashes: what lies in Redis says of a request no more than its result. */
 const keptKey = (key: string) => `cutout:kept:${format}:${textHash(key)}`;
 const lockKey = (key: string) => `cutout:work:${textHash(key)}`;
 
-/** A result that nodes share. Whether somebody was told of its charge is known where it is kept. */
-class RedisMade<T> implements Made<T> {
-  readonly value: T;
+/** Who is told of a charge of which nodes share the result: known where that is kept. */
+class RedisTeller implements Teller {
   readonly id: string;
   readonly #redis: Redis;
-  /** Under which it lies in Redis; undefined for one of this process that is not kept yet. */
+  /** Under which the result lies in Redis; undefined for one of this process that is not kept yet. */
   key: string | undefined;
   /** For one of this process that Redis could not keep: whether anybody here was told. */
   #told: boolean;
 
-  constructor(redis: Redis, value: T, kept?: { readonly id: string; readonly key: string }) {
+  constructor(redis: Redis, kept?: { readonly id: string; readonly key: string }) {
     this.#redis = redis;
-    this.value = value;
     this.id = kept?.id ?? randomUUID();
     this.key = kept?.key;
     // One that another process made and Redis lost since: that one tells.
     this.#told = kept !== undefined;
   }
 
-  async handOut(): Promise<boolean> {
+  async first(): Promise<boolean> {
     const there = await this.#ask(tell, -1);
     const first = there === -1 ? !this.#told : there === 1;
     this.#told = true;
@@ -182,8 +181,8 @@ export class RedisResultStore<T> implements ResultStore<T> {
     return this.#stats;
   }
 
-  wrap(value: T): Made<T> {
-    return new RedisMade(this.#redis, value);
+  wrap(paid: Paid<T>): Made<T> {
+    return new Made(paid, new RedisTeller(this.#redis));
   }
 
   async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
@@ -195,8 +194,8 @@ export class RedisResultStore<T> implements ResultStore<T> {
       signal.throwIfAborted();
       const claimed = await commands.run(claim, [keptKey(key), lock], [token, leaseMs]);
       if (typeof claimed === 'string') {
-        const found = await this.#read(claimed);
-        if (found) return found;
+        const share = (await this.#read(claimed))?.share();
+        if (share) return share;
       } else if (claimed === 1) {
         const renewing = setInterval(
           () => void commands.run(renew, [lock], [token, leaseMs]).catch(() => {}),
@@ -205,7 +204,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
         try {
           const found = await make(signal);
           await this.#keep(key, found);
-          return found.made;
+          return found.share;
         } finally {
           clearInterval(renewing);
           // Where Redis does not hear of it, the lease ends by itself.
@@ -224,30 +223,30 @@ export class RedisResultStore<T> implements ResultStore<T> {
     const reply = await this.#redis.values.send(['HMGET', key, 'id', 'facts', 'bytes'], 'bytes');
     const [id, facts, bytes] = reply as readonly (Buffer | null)[];
     if (!id || !facts || !bytes) return undefined;
-    const value = await this.#options.unpack({ facts: JSON.parse(facts.toString()), bytes });
-    if (value !== undefined) return new RedisMade(this.#redis, value, { id: id.toString(), key });
+    const paid = await this.#options.unpack({ facts: JSON.parse(facts.toString()), bytes });
+    if (paid) return new Made(paid, new RedisTeller(this.#redis, { id: id.toString(), key }));
     await this.#redis.commands.run(forget, [key], [id.toString()]);
     return undefined;
   }
 
-  async #keep(key: string, { made, contentKey }: Found<T>): Promise<void> {
+  async #keep(key: string, { share: { made }, contentKey }: Found<T>): Promise<void> {
     try {
       if (contentKey !== key)
         await this.#redis.commands.send(['SET', keptKey(key), keptKey(contentKey), 'PX', String(this.#ttl)]);
-      else if (made instanceof RedisMade) await this.#write(keptKey(key), made);
+      else if (made.teller instanceof RedisTeller) await this.#write(keptKey(key), made.value, made.teller);
     } catch (error) {
       this.#options.onError(error);
     }
   }
 
-  async #write(key: string, made: RedisMade<T>): Promise<void> {
-    const { facts, bytes } = this.#options.pack(made.value);
+  async #write(key: string, value: T, teller: RedisTeller): Promise<void> {
+    const { facts, bytes } = this.#options.pack(value);
     const { maxBytes } = this.#options;
     if (bytes.length > Math.min(mostBytes, maxBytes)) return;
     const write = () =>
       this.#redis.values.atomically([
         ['UNLINK', key],
-        ['HSET', key, 'id', made.id, 'facts', JSON.stringify(facts), 'bytes', bytes],
+        ['HSET', key, 'id', teller.id, 'facts', JSON.stringify(facts), 'bytes', bytes],
         ['PEXPIRE', key, String(this.#ttl)],
       ]);
     try {
@@ -258,7 +257,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
       await this.#account(-1);
       await write();
     }
-    made.key = key;
+    teller.key = key;
     await this.#account(maxBytes, key, bytes.length);
   }
 

@@ -1,17 +1,9 @@
 import type { ContentName } from './hash.ts';
+import type { Made, Paid, Share } from './made.ts';
 
-/** A result that was made and charged once, for all who ask for it. */
-export interface Made<T> {
-  readonly value: T;
-  /** True for the first of all whom it is handed to: that one is told of the charge. Never rejects. */
-  handOut(): Promise<boolean>;
-  /** The first one did not get it after all. Never rejects. */
-  takeBack(): Promise<void>;
-}
-
-/** A result and the key under which the value itself is kept; other keys only lead there. */
+/** A share of a result, and the key under which the value itself is kept; other keys only lead there. */
 export interface Found<T> {
-  readonly made: Made<T>;
+  readonly share: Share<T>;
   readonly contentKey: string;
 }
 
@@ -34,13 +26,13 @@ export interface ResultStore<T> {
    */
   readonly rememberMs: number | undefined;
   /** A new result of this process, which is not kept yet. */
-  wrap(value: T): Made<T>;
+  wrap(paid: Paid<T>): Made<T>;
   /**
-   * What is kept under the key; else what `make` gives, which is then kept if there is room. On all nodes
-   * together one `make` of a key runs at a time. Rejects as `make` does, with the signal's reason when the
-   * caller leaves, and with STORE_UNAVAILABLE.
+   * A share of what is kept under the key; else what `make` gives, which is then kept if there is room. On all nodes
+   * together one `make` of a key runs at a time, unless the store loses what it knows. Rejects as `make` does, with the
+   * signal's reason when the caller leaves, and with STORE_UNAVAILABLE; never once there is a share.
    */
-  once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal): Promise<Made<T>>;
+  once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal): Promise<Share<T>>;
   /** What is known of its size here. */
   readonly stats: ResultStats;
   /** Forgets what this process alone keeps. */

@@ -1,6 +1,7 @@
 import { Flights } from './flights.ts';
 import { type ContentName, textHash } from './hash.ts';
-import type { Found, Made, ResultStats, ResultStore } from './resultStore.ts';
+import { type Ending, Made, type Paid, type Share } from './made.ts';
+import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 
 export interface OnceRequest<T> {
   readonly accountId: string;
@@ -9,7 +10,7 @@ export interface OnceRequest<T> {
   /** What tells this call's image and settings from others (`ContentName`); may download the image first. */
   readonly content: (signal: AbortSignal) => Promise<string>;
   /** Makes the result and charges for it. Its signal is that of all who wait for it. */
-  readonly work: (signal: AbortSignal) => Promise<T>;
+  readonly work: (signal: AbortSignal) => Promise<Paid<T>>;
   readonly signal: AbortSignal;
 }
 
@@ -20,8 +21,11 @@ export interface OnceResult<T> {
    * True for all others: nothing is charged to them.
    */
   readonly replayed: boolean;
-  /** The caller did not get the value after all: the next one is the first. Never rejects. */
-  notDelivered(): Promise<void>;
+  /**
+   * To be called once, when it is known what became of the answer. One that is not delivered leaves it to the next caller
+   * to be the first; a result of which nothing was ever sent is void, and its charge is released.
+   */
+  end(ending: Ending): Promise<void>;
 }
 
 /**
@@ -31,7 +35,7 @@ export interface OnceResult<T> {
  */
 export class Results<T> {
   readonly #store: ResultStore<T> | undefined;
-  readonly #flights = new Flights<Made<T>>();
+  readonly #flights = new Flights<Share<T>>();
 
   /** Without a store nothing is kept and calls do not wait for each other. */
   constructor(store: ResultStore<T> | undefined) {
@@ -43,14 +47,10 @@ export class Results<T> {
     return this.#store?.name ?? (async () => '');
   }
 
-  /** By what the books know a repeat of this call again; undefined where they need not. */
-  repeatOf(
-    content: string,
-    idempotencyKey: string | undefined,
-  ): { readonly content: string; readonly key?: string; readonly forMs: number } | undefined {
+  /** By what the books recognise a repeat of this content; undefined where they need not. */
+  repeatOf(content: string): { readonly content: string; readonly forMs: number } | undefined {
     const forMs = this.#store?.rememberMs;
-    if (forMs === undefined) return undefined;
-    return { content, forMs, ...(idempotencyKey !== undefined && { key: textHash(idempotencyKey) }) };
+    return forMs === undefined ? undefined : { content, forMs };
   }
 
   get stats(): ResultStats & { readonly inFlight: number } {
@@ -59,40 +59,49 @@ export class Results<T> {
 
   /** Rejects as `content` and `work` do, or with the signal's reason when the caller leaves. */
   async once(request: OnceRequest<T>): Promise<OnceResult<T>> {
+    const { signal } = request;
+    const share = await this.#share(request);
+    // Who left in the same moment must not be the one that is told.
+    const first = !signal.aborted && (await share.isFirst());
+    if (signal.aborted) {
+      await share.end('unsent');
+      throw signal.reason;
+    }
+    return { value: share.value, replayed: !first, end: (ending) => share.end(ending) };
+  }
+
+  async #share(request: OnceRequest<T>): Promise<Share<T>> {
     const { accountId, idempotencyKey, signal } = request;
     const store = this.#store;
     if (!store) {
       await request.content(signal);
-      return { value: await request.work(signal), replayed: false, notDelivered: async () => {} };
+      return unshared(await request.work(signal));
     }
-
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
       const contentKey = `${accountId}:content:${await request.content(all)}`;
       const make = async (everyone: AbortSignal) => ({
-        made: store.wrap(await request.work(everyone)),
+        share: firstShare(store.wrap(await request.work(everyone))),
         contentKey,
       });
       const once = (everyone: AbortSignal) => store.once(contentKey, make, everyone);
-      return { made: await this.#flights.join(contentKey, once, all), contentKey };
+      return { share: await this.#flights.join(contentKey, once, all), contentKey };
     };
-    const find = async () => {
-      if (idempotencyKey === undefined) return (await byContent(signal)).made;
-      const key = `${accountId}:key:${textHash(idempotencyKey)}`;
-      return this.#flights.join(key, (all) => store.once(key, byContent, all), signal);
-    };
-    const made = await find();
-    // Who left in the same moment must not be the one that is told.
-    signal.throwIfAborted();
-    const first = await made.handOut();
-    const notDelivered = async () => {
-      if (first) await made.takeBack();
-    };
-    if (signal.aborted) await notDelivered();
-    signal.throwIfAborted();
-    return { value: made.value, replayed: !first, notDelivered };
+    if (idempotencyKey === undefined) return (await byContent(signal)).share;
+    const key = `${accountId}:key:${textHash(idempotencyKey)}`;
+    return this.#flights.join(key, (all) => store.once(key, byContent, all), signal);
   }
 
   clear(): void {
     this.#store?.clear();
   }
 }
+
+/** Of a result that was just made. */
+function firstShare<T>(made: Made<T>): Share<T> {
+  const share = made.share();
+  if (!share) throw new Error('A new result is void.');
+  return share;
+}
+
+const unshared = <T>(paid: Paid<T>): Share<T> =>
+  firstShare(new Made(paid, { first: async () => true, takeBack: async () => {} }));

@@ -14,7 +14,7 @@ const tables: readonly Table[] = [
   { name: 'account', key: ['id'] },
   { name: 'api_key', key: ['id'] },
   { name: 'entry', key: ['id'], numbered: true },
-  { name: 'reservation', key: ['id'] },
+  { name: 'answer', key: ['id'] },
   { name: 'free_use', key: ['account_id', 'period'] },
   { name: 'repeat', key: ['account_id', 'name'] },
   { name: 'improve_image', key: ['id'] },

@@ -11,5 +11,5 @@ if (postgresMissing) {
   test.after.always(removePostgres);
   testLedgerContract(test, postgresPlace);
   testRepeatsContract(test, postgresPlace);
-  testLedgerModel(test, postgresPlace, 2000);
+  testLedgerModel(test, postgresPlace, 10_000);
 }

@@ -28,7 +28,7 @@ const reserve = async (requestId: string) => {
 
 if (what === 'hang') {
   await reserve('held');
-  await (await reserve('charged'))?.settle('pending');
+  await (await reserve('charged'))?.settle();
   writeSync(1, 'ready\n');
   setInterval(() => {}, 1000);
 } else {
@@ -39,7 +39,7 @@ if (what === 'hang') {
       if (!reservation) return;
       if (i % 4 === 3) await reservation.release();
       else {
-        const amount = await reservation.settle();
+        const amount = (await reservation.settle()).charged;
         charged += amount;
       }
     }

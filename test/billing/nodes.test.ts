@@ -82,7 +82,7 @@ shared('what a killed node left is given back by the others, what a living one h
   await sleep(leaseMs);
   const ends = (await books.ledger.statement(account)).filter(({ note }) => note === 'server stopped');
   t.deepEqual(ends.map(({ kind }) => kind).sort(), ['refund', 'release']);
-  if (kept.outcome === 'reserved') t.is(await kept.reservation.settle(), credits(1));
+  if (kept.outcome === 'reserved') t.is((await kept.reservation.settle()).charged, credits(1));
   t.is((await books.ledger.balance(account)).credits, credits(9));
   t.deepEqual(await books.ledger.verify(), []);
   await other.close();
@@ -207,9 +207,9 @@ shared(
           const { reservation } = outcome;
           try {
             if (i % 3 === 0) throw new Error('the work failed');
-            const amount = await reservation.settle('pending');
+            const amount = (await reservation.settle()).charged;
             charged += amount;
-            await reservation.delivered();
+            await reservation.deliver();
           } catch (error) {
             // As the gates do: whatever fails gives back.
             await reservation.release();

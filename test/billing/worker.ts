@@ -38,10 +38,10 @@ async function oneAfterTheOther(lane: number): Promise<never> {
       continue;
     }
     say('settling', requestId);
-    await reservation.settle('pending');
+    await reservation.settle();
     say('settled', requestId);
     await pause();
-    await reservation.delivered();
+    await reservation.deliver();
     say('delivered', requestId);
   }
 }

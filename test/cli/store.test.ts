@@ -46,12 +46,13 @@ async function fill(place: Place): Promise<void> {
       const outcome = await ledger.reserve(id, {
         size: i % 3 === 0 ? 'preview' : 'full',
         requestId: `r${i}`,
-        repeat: { content: `c${i}`, key: `k${i}`, forMs: 600_000 },
+        repeat: { content: `c${i}`, forMs: 600_000 },
       });
       if (outcome.outcome !== 'reserved') throw new Error('insufficient');
       const { reservation } = outcome;
       if (i % 5 === 0) await reservation.release();
-      else if (i % 7 !== 0) await reservation.settle(i % 2 === 0 ? 'pending' : 'done');
+      else if (i % 7 !== 0) await reservation.settle();
+      if (i % 2 === 1) await reservation.deliver();
       if (i === 11) await ledger.refund(id, reservation.id, 'by hand');
     }
     await new SignIns(database, Date.now).createLink(id);

@@ -1,7 +1,9 @@
 import type { TestFn } from 'ava';
 import { openBooks } from '../../src/billing/books.ts';
+import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import type { Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import { StoreError } from '../../src/store/error.ts';
 import {
   accountWith,
   type NewPlace,
@@ -11,6 +13,7 @@ import {
   testBooks,
   testServer,
 } from '../support/books.ts';
+import { withStatements, withTransactions } from '../support/database.ts';
 
 const preview = { size: 'preview', requestId: 'r' } as const;
 const full = { size: 'full', requestId: 'r' } as const;
@@ -34,9 +37,11 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual([one.tier, one.payment, one.charge], ['full', 'full', credits(1)]);
     t.deepEqual([other.tier, other.payment, other.charge], ['preview', 'preview', credits(0.25)]);
     t.is(await balanceOf(books, account), credits(8.75));
-    t.is(await one.settle(), credits(1));
+    t.is((await one.settle()).charged, credits(1));
     await other.release();
     t.is(await balanceOf(books, account), credits(9));
+    t.is(await books.ledger.openReservations(), 1, 'until its answer is out');
+    await one.deliver();
     t.is(await books.ledger.openReservations(), 0);
     t.deepEqual(
       (await books.ledger.statement(account)).map(({ kind, amount, balance, reservationId }) => [
@@ -62,10 +67,11 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const settled = await reserve(books, account, full);
     const released = await reserve(books, account, full);
     for (let i = 0; i < 3; i++) {
-      t.is(await settled.settle(), credits(1));
+      t.is((await settled.settle()).charged, credits(1));
+      await settled.deliver();
       await settled.release();
       await released.release();
-      t.is(await released.settle(), quarters(0));
+      t.is((await released.settle()).charged, quarters(0));
     }
     t.is(await balanceOf(books, account), credits(9));
     t.is((await books.ledger.statement(account)).length, 5);
@@ -170,7 +176,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     for (let i = 0; i < 60; i++) {
       for (const request of [preview, full, auto(9e6)]) {
         const reservation = await reserve(books, account, request);
-        t.is(await reservation.settle(), quarters(0));
+        t.is((await reservation.settle()).charged, quarters(0));
       }
     }
     t.is((await reserve(books, account, auto(9e6))).tier, 'full');
@@ -219,7 +225,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     books.clock.forward(1);
     t.is(await books.ledger.sweep(), 1);
     t.is(await balanceOf(books, account), credits(10));
-    t.is(await late.settle(), quarters(0));
+    t.is((await late.settle()).charged, quarters(0));
     t.is(await balanceOf(books, account), credits(10));
     t.deepEqual(await books.ledger.verify(), []);
   });
@@ -229,11 +235,13 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const account = await accountWith(books, 10);
     await reserve(books, account, full);
     await reserve(books, account, preview);
-    t.is(await (await reserve(books, account, full)).settle('pending'), credits(1));
+    t.is((await (await reserve(books, account, full)).settle()).charged, credits(1));
     const out = await reserve(books, account, full);
-    await out.settle('pending');
-    await out.delivered();
-    await (await reserve(books, account, full)).settle();
+    await out.settle();
+    await out.deliver();
+    const charged = await reserve(books, account, full);
+    await charged.settle();
+    await charged.deliver();
     t.is(await balanceOf(books, account), credits(6));
     await books.close();
 
@@ -248,54 +256,186 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);
     const reservation = await reserve(books, account, full);
-    await reservation.delivered();
+    await reservation.deliver();
     t.is(await books.ledger.openReservations(), 1);
-    await reservation.settle('pending');
-    await reservation.delivered();
-    await reservation.delivered();
-    t.is(await reservation.settle(), credits(1));
+    await reservation.settle();
+    await reservation.deliver();
+    await reservation.deliver();
+    t.is((await reservation.settle()).charged, credits(1));
     t.is(await books.ledger.openReservations(), 0);
     t.is(await balanceOf(books, account), credits(9));
   });
 
-  test('another process may say that an answer is out, by its number, and hears whether its charge stands', async (t) => {
+  test('another process may answer with a charge, by its number, for as long as it stands', async (t) => {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);
     const { ledger } = books;
-    const out = await reserve(books, account, full);
-    t.false(await ledger.delivered(out.id), 'not charged yet');
+    const first = await reserve(books, account, full);
+    t.is(await ledger.answerWith(first.id), undefined, 'not charged yet');
     t.is(await ledger.openReservations(), 1);
-    await out.settle('pending');
-    t.true(await ledger.delivered(out.id));
+    await first.settle();
+    const other = await ledger.answerWith(first.id);
+    t.is(await ledger.openReservations(), 2);
+    await first.release();
+    t.is(await balanceOf(books, account), credits(9), 'the other one may still be out');
+    await other?.deliver();
     t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
-    t.true(await ledger.delivered(out.id));
+    const late = await ledger.answerWith(first.id);
+    t.is(await ledger.openReservations(), 0, 'nothing is left to be decided');
+    await late?.release();
+    t.is(await balanceOf(books, account), credits(9));
 
-    const back = await reserve(books, account, full);
-    await back.settle('pending');
-    await ledger.refund(account, back.id);
-    t.false(await ledger.delivered(back.id), 'given back');
+    const vain = await reserve(books, account, full);
+    await vain.settle();
+    const both = [vain, await ledger.answerWith(vain.id)];
+    for (const answer of both) await answer?.release();
+    t.is(await balanceOf(books, account), credits(9), 'nobody got it');
+    t.is(await ledger.answerWith(vain.id), undefined, 'given back');
+
     const released = await reserve(books, account, full);
     await released.release();
-    t.false(await ledger.delivered(released.id));
-    t.false(await ledger.delivered(123_456), 'unknown');
+    t.is(await ledger.answerWith(released.id), undefined);
+    t.is(await ledger.answerWith(123_456), undefined, 'unknown');
+    t.is(await ledger.openReservations(), 0);
+    t.deepEqual(await ledger.verify(), []);
+  });
 
-    // A repeat stands as long as the charge that it stands for.
+  test('an operator may give back a charge of which the answer is on its way, once', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
     const repeat = { content: 'c', forMs: 600_000 };
     const first = await reserve(books, account, { ...full, repeat });
-    await first.settle('pending');
+    await first.settle();
     const again = await reserve(books, account, { ...full, repeat });
-    t.is(await again.settle('pending'), credits(0));
-    t.true(await ledger.delivered(again.id));
-    await ledger.refund(account, first.id);
-    t.false(await ledger.delivered(again.id));
-    t.is(await balanceOf(books, account), credits(9));
-    t.deepEqual(await ledger.verify(), []);
+    t.true(await books.ledger.refund(account, first.id));
+    t.deepEqual(await books.ledger.verify(), []);
+    await again.settle();
+    await again.release();
+    await first.release();
+    t.false(await books.ledger.refund(account, first.id));
+    t.is(await balanceOf(books, account), credits(10));
+    t.is(await books.ledger.openReservations(), 0);
+    t.is((await reserve(books, account, { ...full, repeat })).charge, credits(1), 'nothing stands for it');
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('a charge without an answer is given back, whenever its work learns of it', async (t) => {
+    const books = await testBooks(t, standardBilling, newPlace);
+    const account = await accountWith(books, 10);
+    for (const request of [full, preview]) {
+      const reservation = await reserve(books, account, request);
+      await reservation.settle();
+      await reservation.release();
+      await reservation.release();
+      await reservation.deliver();
+    }
+    t.deepEqual(await books.ledger.balance(account), { credits: credits(10), freeCalls: 50 });
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('a reservation has one time, however the clock moves while it is written', async (t) => {
+    const books = await testBooks(t, standardBilling, newPlace);
+    const account = await accountWith(books, 10);
+    // Every reading is on another day.
+    let readings = 0;
+    const days = Date.parse('2026-11-20T23:59:59Z');
+    const ledger = new Ledger(books.database, {
+      billing: standardBilling,
+      now: () => days + 86_400_000 * readings++,
+    });
+    for (const end of ['release', 'settle', 'refund'] as const) {
+      const outcome = await ledger.reserve(account, preview);
+      if (outcome.outcome !== 'reserved') return t.fail();
+      t.is(outcome.reservation.payment, 'free');
+      t.deepEqual(await ledger.verify(), []);
+      if (end === 'release') await outcome.reservation.release();
+      else await outcome.reservation.settle();
+      if (end === 'refund') await ledger.refund(account, outcome.reservation.id);
+      t.deepEqual(await ledger.verify(), []);
+    }
+  });
+
+  test('an end that fails for good is reported and dropped, and holds up no other', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const [one, other] = [await accountWith(books, 10), await accountWith(books, 10)];
+    let away = false;
+    let broken: string | undefined;
+    const database = withTransactions(books.database, (work) => {
+      if (away) return Promise.reject(new StoreError('STORE_UNAVAILABLE', 'The database is away.'));
+      return books.database.transaction((sql) =>
+        work(
+          withStatements(sql, (values) => {
+            if ('accountId' in values && values.accountId === broken)
+              throw new RangeError('This account is broken.');
+          }),
+        ),
+      );
+    });
+    const errors: unknown[] = [];
+    const { now } = books.clock;
+    const ledger = new Ledger(database, {
+      billing: noFreePreviews,
+      now,
+      onError: (error) => errors.push(error),
+    });
+    const open = async (account: string) => {
+      const outcome = await ledger.reserve(account, full);
+      if (outcome.outcome !== 'reserved') throw new Error('insufficient');
+      return outcome.reservation;
+    };
+    const both = [await open(one), await open(other)];
+    away = true;
+    for (const reservation of both) await reservation.release();
+    t.is(await books.ledger.openReservations(), 2);
+    away = false;
+    broken = one;
+    await ledger.sweep();
+    t.is(await balanceOf(books, other), credits(10), 'the next one had its turn');
+    t.like(errors, [{ message: 'This account is broken.' }]);
+    await ledger.sweep();
+    t.is(errors.length, 1, 'dropped');
+    // What is left of it expires, or its server is missed; that holds up no other account either.
+    await open(other);
+    books.clock.forward(standardBilling.reservationSeconds * 1000);
+    t.is(await ledger.sweep(), 1);
+    t.is(await balanceOf(books, other), credits(10));
+    t.is(errors.length, 2);
+    broken = undefined;
+    t.is(await ledger.sweep(), 1);
+    t.is(await balanceOf(books, one), credits(10));
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('the clock is the one of the books, not the one of a server', async (t) => {
+    const place = await newPlace(t);
+    const books = await openBooks({ ...place, nativeBinding, billing: noFreePreviews });
+    t.teardown(books.close);
+    const account = await accountWith(books, 10);
+    const outcome = await books.ledger.reserve(account, full);
+    const real = Date.now;
+    t.teardown(() => {
+      Date.now = real;
+    });
+    const wrong = real() + 400 * 86_400_000;
+    Date.now = () => wrong;
+    t.is(await books.ledger.sweep(), 0, 'expired by nobody with a wrong clock');
+    if (outcome.outcome !== 'reserved') return t.fail();
+    await outcome.reservation.settle();
+    Date.now = real;
+    const times = (await books.ledger.statement(account)).map(({ at }) => Math.abs(at - real()));
+    t.true(
+      times.every((off) => off < 3_600_000),
+      String(times),
+    );
+    t.is(await books.ledger.sweep(), 0);
   });
 
   test('a pending answer that ran out counts as delivered', async (t) => {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);
-    await (await reserve(books, account, full)).settle('pending');
+    await (await reserve(books, account, full)).settle();
     books.clock.forward(standardBilling.reservationSeconds * 1000);
     t.is(await books.ledger.sweep(), 1);
     t.is(await balanceOf(books, account), credits(9));
@@ -378,7 +518,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await books.ledger.verify(), []);
     await books.database.run('UPDATE account SET balance = balance + 1');
     await books.database.run('UPDATE free_use SET used = used + 1');
-    await books.database.run('DELETE FROM reservation');
+    await books.database.run('DELETE FROM answer');
     const found = await books.ledger.verify();
     t.is(found.length, 4);
     t.regex(found.join('\n'), /balance of account acc_\w+ is 5, its entries give 4/);

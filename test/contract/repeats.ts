@@ -11,7 +11,7 @@ import {
 } from '../support/books.ts';
 
 const forMs = 600_000;
-const named = (content: string, key?: string): RepeatNames => ({ content, key, forMs });
+const named = (content: string): RepeatNames => ({ content, forMs });
 
 /** What was charged for is not charged for again, although nobody has the result any more. */
 export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
@@ -40,11 +40,11 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
   test('repeats: the same work costs nothing for as long as results are kept, and the statement says so', async (t) => {
     const { books, account, reserve, balance } = await start(t);
     const first = await reserve(named('a'));
-    t.is(await first.settle(), credits(1));
+    t.is((await first.settle()).charged, credits(1));
     const again = await reserve(named('a'));
     t.deepEqual([again.tier, again.payment, again.charge], ['full', 'full', quarters(0)]);
-    t.is(await again.settle('pending'), quarters(0));
-    await again.delivered();
+    t.is((await again.settle()).charged, quarters(0));
+    await again.deliver();
     t.is(await balance(), credits(9));
     const told = (await books.ledger.statement(account)).find(({ id }) => id === again.id);
     t.like(told, { kind: 'reserve', amount: quarters(0), reservationId: first.id, note: 'repeat' });
@@ -70,10 +70,10 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
 
   test('repeats: the sweep forgets what ran out', async (t) => {
     const { books, reserve } = await start(t);
-    await (await reserve(named('a', 'k'))).settle();
+    await (await reserve(named('a'))).settle();
     const kept = async () => (await books.database.all('SELECT name FROM repeat')).length;
     await books.ledger.sweep();
-    t.is(await kept(), 2);
+    t.is(await kept(), 1);
     books.clock.forward(forMs);
     await books.ledger.sweep();
     t.is(await kept(), 0);
@@ -81,7 +81,7 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
 
   test('repeats: a free preview is not taken twice', async (t) => {
     const { books, account, reserve } = await start(t, standardBilling);
-    t.is((await (await reserve(named('a'), 'preview')).settle()) as number, 0);
+    t.is((await (await reserve(named('a'), 'preview')).settle()).charged as number, 0);
     await (await reserve(named('a'), 'preview')).settle();
     t.is((await books.ledger.balance(account)).freeCalls, 49);
     t.deepEqual(await books.ledger.verify(), []);
@@ -95,69 +95,125 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual([again.tier, again.charge], ['full', quarters(0)]);
   });
 
-  test('repeats: a key opens other work once, and never more than was paid for', async (t) => {
+  test('repeats: a preview does not pay for a full result, nor a full one for a preview', async (t) => {
     const { reserve } = await start(t);
-    await (await reserve(named('a', 'k'), 'preview')).settle();
-    t.is((await reserve(named('b', 'k'), 'full')).charge, credits(1), 'a preview was paid for');
-    await (await reserve(named('c', 'k'), 'preview')).settle();
-    t.is((await reserve(named('d', 'k'), 'preview')).charge, credits(0.25), 'the key was used for c');
-    t.is((await reserve(named('c', 'k'), 'preview')).charge, quarters(0));
-    t.is((await reserve(named('a', 'x'), 'preview')).charge, quarters(0));
+    await (await reserve(named('a'), 'preview')).settle();
+    t.is((await reserve(named('a'), 'full')).charge, credits(1));
+    await (await reserve(named('b'), 'full')).settle();
+    t.is((await reserve(named('b'), 'preview')).charge, credits(0.25));
   });
 
-  test('repeats: a charge whose answer was not out goes over to the repeat', async (t) => {
-    const { books, account, reserve, balance } = await start(t);
+  test('repeats: overlapping reservations for the same content are charged once', async (t) => {
+    for (const size of ['full', 'preview'] as const) {
+      const { books, account, reserve } = await start(t, standardBilling);
+      const before = await books.ledger.balance(account);
+      const [first, second] = [await reserve(named('a'), size), await reserve(named('a'), size)];
+      const { charged, charge } = await first.settle();
+      t.deepEqual([charged, charge], [first.charge, first.id]);
+      t.deepEqual(await second.settle(), { charged: quarters(0), charge: first.id });
+      const after = {
+        credits: quarters(before.credits - first.charge),
+        freeCalls: before.freeCalls - Number(size === 'preview'),
+      };
+      t.deepEqual(await books.ledger.balance(account), after);
+      t.deepEqual(await books.ledger.verify(), []);
+      // Both may answer with the one charge: it stands until both are released.
+      await first.release();
+      t.deepEqual(await books.ledger.balance(account), after);
+      await second.release();
+      t.deepEqual(await books.ledger.balance(account), before);
+      t.is(await books.ledger.openReservations(), 0);
+      t.deepEqual(await books.ledger.verify(), []);
+      t.is((await books.ledger.usage()).length, 0);
+    }
+  });
+
+  test('repeats: overlapping reservations of different sizes are different work', async (t) => {
+    const { reserve, balance } = await start(t);
+    const [first, second] = [await reserve(named('a'), 'preview'), await reserve(named('a'), 'full')];
+    t.is((await first.settle()).charged, credits(0.25));
+    t.is((await second.settle()).charged, credits(1));
+    t.is(await balance(), credits(8.75));
+  });
+
+  test('repeats: the charge of an answer on its way cannot be given back by another request', async (t) => {
+    const { books, reserve, balance } = await start(t);
     const first = await reserve(named('a'));
-    await first.settle('pending');
-    // Its server is gone, though nobody knows yet; the client asks another one.
+    await first.settle();
     const again = await reserve(named('a'));
-    await again.settle('pending');
-    await again.delivered();
-    t.is(await books.ledger.recover(), 0, 'nothing is left to be given back');
+    await again.release();
+    const settled = await reserve(named('a'));
+    await settled.settle();
+    await settled.release();
     t.is(await balance(), credits(9));
-    t.deepEqual(
-      (await books.ledger.statement(account)).filter(({ kind }) => kind === 'refund'),
-      [],
-    );
+    await first.deliver();
+    t.is(await balance(), credits(9));
+    t.is(await books.ledger.openReservations(), 0);
     t.deepEqual(await books.ledger.verify(), []);
   });
 
-  test('repeats: a charge that went over is given back with the repeat that fails', async (t) => {
+  test('repeats: a charge whose server died stands with the repeat that is delivered', async (t) => {
+    const { books, account, reserve, balance } = await start(t);
+    const first = await reserve(named('a'));
+    await first.settle();
+    const living = await testServer(t, books, { billing: noFreePreviews, clock: books.clock });
+    // Its start gave back what nobody was at work on; this is what it finds from now on.
+    t.is(await balance(), credits(10));
+    const second = await reserve(named('a'));
+    await second.settle();
+    const again = await reserveIn(living, account, named('a'), 'full');
+    t.is(again.charge, quarters(0));
+    await again.settle();
+    // The books of this test have no lease: their answers are those of a dead server.
+    t.is(await living.ledger.recover(), 1);
+    t.is(await balance(), credits(9));
+    await again.deliver();
+    t.is(await balance(), credits(9));
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('repeats: a charge is given back with the last answer that could have carried it', async (t) => {
     for (const how of ['release', 'recover'] as const) {
-      const { books, account, reserve, balance } = await start(t, standardBilling);
+      const { books, account, reserve } = await start(t, standardBilling);
       for (const size of ['full', 'preview'] as const) {
         const first = await reserve(named(size), size);
-        await first.settle('pending');
+        await first.settle();
         const again = await reserve(named(size), size);
-        if (how === 'release') await again.release();
-        else await again.settle('pending');
+        if (how === 'recover') await again.settle();
+        else {
+          await first.release();
+          await again.release();
+        }
       }
-      if (how === 'recover') t.is(await books.ledger.recover(), 2);
+      if (how === 'recover') t.is(await books.ledger.recover(), 4);
       t.deepEqual(await books.ledger.balance(account), { credits: credits(10), freeCalls: 50 }, how);
-      t.is(await balance(), credits(10));
       t.is(await books.ledger.openReservations(), 0);
       t.is((await reserve(named('full'))).charge, credits(1));
       t.deepEqual(await books.ledger.verify(), []);
     }
   });
 
-  test('repeats: an answer that was out after all stays charged', async (t) => {
+  test('repeats: an answer that was out stays charged, whatever becomes of the others', async (t) => {
     const { reserve, balance, books } = await start(t);
     const first = await reserve(named('a'));
-    await first.settle('pending');
+    await first.settle();
     const second = await reserve(named('a'));
     const third = await reserve(named('a'));
-    await second.settle('pending');
-    await second.delivered();
+    await second.settle();
+    await second.deliver();
     await third.release();
+    await first.release();
     t.is(await balance(), credits(9));
-    await first.delivered();
+    t.is(await books.ledger.openReservations(), 0);
     t.deepEqual(await books.ledger.verify(), []);
   });
 
   test('repeats: they are remembered over a restart', async (t) => {
     const { books, account, reserve } = await start(t);
-    await (await reserve(named('a'))).settle();
+    const first = await reserve(named('a'));
+    await first.settle();
+    await first.deliver();
     await books.close();
     const server = await testServer(t, books, { billing: noFreePreviews, clock: books.clock });
     t.is((await reserveIn(server, account, named('a'), 'full')).charge, quarters(0));

@@ -214,7 +214,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     world.callers = world.callers.filter((other) => other !== caller);
     if (!delivered && !result.replayed) run.told = false;
     run.final = true;
-    await result.ended(delivered);
+    await result.ended(delivered ? 'delivered' : 'broken');
     count(delivered ? 'delivered' : 'not delivered');
   }
 

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import test from 'ava';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
 import { unless } from '../fixtures/left_out.ts';
 

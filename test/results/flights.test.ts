@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { Flights } from '../../src/results/flights.ts';
+import { Flights as SharingFlights } from '../../src/results/flights.ts';
 
 /** Work that ends when the test says so. */
 function controlled<T>() {
@@ -17,6 +17,38 @@ function controlled<T>() {
     resolve: (value: T) => end?.resolve(value),
     reject: (error: unknown) => end?.reject(error),
   };
+}
+
+/** Counts who has a share of it. */
+class Counted<T> {
+  readonly value: T;
+  shares = 1;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  another(): this {
+    this.shares++;
+    return this;
+  }
+
+  async end(): Promise<void> {
+    this.shares--;
+  }
+}
+
+/** Of plain values. */
+class Flights<T> {
+  readonly shared = new SharingFlights<Counted<T>>();
+
+  async join(key: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    return (await this.shared.join(key, async (all) => new Counted(await work(all)), signal)).value;
+  }
+
+  get size(): number {
+    return this.shared.size;
+  }
 }
 
 const forever = () => new AbortController().signal;
@@ -161,4 +193,47 @@ test('waiting leaves no listeners behind', async (t) => {
   };
   for (let i = 0; i < 10; i++) await flights.join('k', async () => i, signal);
   t.is(listeners, 0);
+});
+
+test('everyone who waits at the end has a share, who left or comes later has none', async (t) => {
+  const flights = new SharingFlights<Counted<string>>();
+  const work = controlled<Counted<string>>();
+  const leaving = new AbortController();
+  const stay = [flights.join('k', work.work, forever()), flights.join('k', never, forever())];
+  const gone = flights.join('k', never, leaving.signal);
+  await turn();
+  leaving.abort(new Error('gone'));
+  await t.throwsAsync(gone, { message: 'gone' });
+  const value = new Counted('value');
+  work.resolve(value);
+  t.deepEqual(await Promise.all(stay), [value, value]);
+  t.is(value.shares, 2);
+});
+
+test('what nobody waits for any more is not used', async (t) => {
+  const flights = new SharingFlights<Counted<string>>();
+  const work = controlled<Counted<string>>();
+  const leaving = new AbortController();
+  const gone = flights.join('k', work.work, leaving.signal);
+  await turn();
+  leaving.abort(new Error('gone'));
+  await t.throwsAsync(gone);
+  const value = new Counted('value');
+  work.resolve(value);
+  await turn();
+  t.is(value.shares, 0);
+  t.is(flights.size, 0);
+});
+
+test('who leaves after the work ended has a share all the same, and is the one to end it', async (t) => {
+  const flights = new SharingFlights<Counted<string>>();
+  const leaving = new AbortController();
+  const value = new Counted('value');
+  const work = async () => value;
+  const join = flights.join('k', work, leaving.signal);
+  // In the turn in which the work ends, before its caller goes on.
+  while (flights.size > 0) await undefined;
+  leaving.abort(new Error('gone'));
+  t.is(await join, value);
+  t.is(value.shares, 1);
 });

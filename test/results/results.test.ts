@@ -6,7 +6,7 @@ import { MemoryResultStore } from '../../src/results/memoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redisStore.ts';
 import { Results } from '../../src/results/results.ts';
 import type { Redis } from '../../src/store/redis.ts';
-import { callsOf, type KeepOptions, type Picture, testResultsContract } from '../contract/results.ts';
+import { callsOf, type KeepOptions, type Picture, paid, testResultsContract } from '../contract/results.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/left_out.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
@@ -49,7 +49,7 @@ if (redisIsHere) {
         keepSeconds,
         maxBytes,
         pack: ({ bytes }) => ({ facts: {}, bytes }),
-        unpack: async ({ bytes }) => ({ bytes }),
+        unpack: async ({ bytes }) => paid({ bytes }),
         onError: () => {},
         ...more,
       }),
@@ -232,7 +232,7 @@ if (redisIsHere) {
     const server = await ownDatabase();
     const good = new Set<string>();
     const unpack = async ({ bytes }: { bytes: Buffer }) =>
-      good.has(bytes.toString()) ? { bytes } : undefined;
+      good.has(bytes.toString()) ? paid({ bytes }) : undefined;
     const node = async () => nodeOn(await server.open(t), { unpack });
     const { call, runs } = callsOf([await node(), await node()]);
     t.false((await call({ idempotencyKey: 'k' })).replayed);

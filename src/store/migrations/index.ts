@@ -3,6 +3,7 @@ import { improve } from './0002Improve.ts';
 import { signIn } from './0003SignIn.ts';
 import { nodes } from './0004Nodes.ts';
 import { booked } from './0005Booked.ts';
+import { answers } from './0006Answers.ts';
 import { formerAccounts } from './0007FormerAccounts.ts';
 
 export interface Migration {
@@ -12,4 +13,12 @@ export interface Migration {
 }
 
 /** In order; a step that was released is never edited, only followed by another. */
-export const migrations: readonly Migration[] = [books, improve, signIn, nodes, booked, formerAccounts];
+export const migrations: readonly Migration[] = [
+  books,
+  improve,
+  signIn,
+  nodes,
+  booked,
+  answers,
+  formerAccounts,
+];

@@ -47,8 +47,8 @@ export function AccountPage({ session: { account, expiresAt } }: { readonly sess
         <p>
           All keys are revoked. Images you submitted, your name, e-mail address and sign-in are deleted.
           Remaining credits are forfeited. Statement entries are kept without your name, as accounting law
-          requires. A keyed digest of your sign-in, which identifies nobody, is kept so that sign-up credits and
-          free previews are given once.
+          requires. A keyed digest of your sign-in, which identifies nobody, is kept so that sign-up credits
+          and free previews are given once.
         </p>
         <span class="field">
           <label for="confirm">Type the account's name, {account.name}</label>

@@ -1,0 +1,312 @@
+import type { Sql } from '../store/database.ts';
+import { dayOf, type EntryKind } from './entries.ts';
+import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
+import type { Movement } from './movement.ts';
+import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
+import { type Charged, repeats, tierOf } from './repeats.ts';
+import type { Payment, RepeatNames, ReserveRequest, Settlement } from './reservation.ts';
+
+/*
+ * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
+ * Nothing else writes `answer`, or entries of the kinds reserve, settle, release and refund.
+ *
+ * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
+ * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;
+ * when the last one is released instead, the charge is refunded.
+ */
+
+interface Row {
+  readonly id: string;
+  readonly reservationId: number | null;
+  readonly chargeId: number | null;
+}
+
+/** A reserve entry. */
+interface Reserved {
+  readonly id: number;
+  readonly payment: Payment;
+  readonly amount: QuarterCredits;
+  readonly at: number;
+  /** The charge of which it is a repeat. */
+  readonly repeatOf: number | null;
+}
+
+/** An answer as its server knows it before it is in the books. */
+export interface NewAnswer {
+  readonly id: string;
+  readonly node: string | null;
+  readonly lifeMs: number;
+}
+
+export type Reserving =
+  | {
+      readonly outcome: 'reserved';
+      readonly id: number;
+      readonly tier: Tier;
+      readonly payment: Payment;
+      readonly amount: QuarterCredits;
+    }
+  | {
+      readonly outcome: 'insufficient';
+      readonly needed: QuarterCredits;
+      readonly balance: QuarterCredits;
+    };
+
+const zero = quarters(0);
+
+/** Sets aside what the work costs: nothing where a charge for the same content stands. */
+export async function reserve(
+  movement: Movement,
+  answer: NewAnswer,
+  request: ReserveRequest,
+  options: BillingOptions,
+): Promise<Reserving> {
+  const { sql, accountId, at, balance } = movement;
+  const { requestId, repeat } = request;
+  const known = repeat && (await repeats.find(sql, accountId, repeat, at));
+  const charge = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
+  const tier = charge?.tier ?? tierFor(request, balance, options);
+  const { payment, amount } = charge
+    ? { payment: tier, amount: zero }
+    : await paymentFor(movement, tier, options);
+  if (amount > balance) return { outcome: 'insufficient', needed: amount, balance };
+
+  const id = await movement.append({
+    kind: 'reserve',
+    amount: quarters(0 - amount),
+    payment,
+    requestId,
+    ...(charge && { reservationId: charge.id, note: 'repeat' }),
+  });
+  if (payment === 'free') await takeFree(movement);
+  await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
+  return { outcome: 'reserved', id, tier, payment, amount };
+}
+
+/**
+ * The work of a reservation is done. Charges it, unless a charge for the same content was made since it was reserved:
+ * then the reservation is released, and the answer carries that charge.
+ */
+export async function settle(
+  movement: Movement,
+  answer: { readonly id: string; readonly reservation: number },
+  names: RepeatNames | undefined,
+): Promise<Settlement> {
+  const { sql, accountId, at } = movement;
+  const row = await byId(sql, answer.id);
+  const reserved = await reservedBy(sql, accountId, answer.reservation);
+  if (row?.reservationId == null) return settledBefore(sql, row, reserved);
+  if (!reserved) throw new Error(`Reservation ${answer.reservation} has no entry.`);
+
+  const standing = await standingFor(movement, reserved, names);
+  if (standing) {
+    await endReservation(movement, reserved, 'charged already');
+    await settleRow(sql, row, await whileUndelivered(sql, standing));
+    return { charged: zero, charge: standing.id };
+  }
+  await movement.append({ kind: 'settle', amount: zero, reservationId: reserved.id });
+  if (reserved.repeatOf !== null) {
+    await settleRow(sql, row, row.chargeId);
+    return { charged: zero, charge: reserved.repeatOf };
+  }
+  if (names) await repeats.remember(sql, accountId, names, { id: reserved.id, at });
+  await settleRow(sql, row, reserved.id);
+  return { charged: reserved.amount, charge: reserved.id };
+}
+
+/** An answer with this charge went out: it is final, whoever else is at work on an answer with it. */
+export async function deliver({ sql }: Movement, charge: number): Promise<void> {
+  await sql.run('DELETE FROM answer WHERE charge_id = @charge AND reservation_id IS NULL', { charge });
+  await sql.run('UPDATE answer SET charge_id = NULL WHERE charge_id = @charge', { charge });
+}
+
+/** The answer came to nothing. False when it ended before; then nothing changes. */
+export async function release(movement: Movement, id: string, note: string | null = null): Promise<boolean> {
+  const row = await byId(movement.sql, id);
+  if (row) await releaseRow(movement, row, note);
+  return row !== undefined;
+}
+
+/** Its time is up: work is given up, an answer on its way counts as delivered. False when it ended before. */
+export async function expire(movement: Movement, id: string): Promise<boolean> {
+  const row = await byId(movement.sql, id);
+  if (!row) return false;
+  if (row.reservationId === null && row.chargeId !== null) await deliver(movement, row.chargeId);
+  else await releaseRow(movement, row, 'expired');
+  return true;
+}
+
+/** One more answer with a charge; nothing to remember where that is final. False when the charge does not stand. */
+export async function answerWith(movement: Movement, answer: NewAnswer, charge: number): Promise<boolean> {
+  const { sql } = movement;
+  if ((await endOf(sql, charge)) !== 'settle' || (await isRefunded(sql, charge))) return false;
+  const undelivered = await whileUndelivered(sql, { id: charge });
+  if (undelivered !== null) await insert(movement, answer, null, undelivered);
+  return true;
+}
+
+/** What became of a reservation that somebody wants to have refunded. */
+export async function refund(
+  movement: Movement,
+  reservation: number,
+  note: string | null,
+): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown'> {
+  const { sql, accountId } = movement;
+  const reserved = await reservedBy(sql, accountId, reservation);
+  if (!reserved) return 'unknown';
+  if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
+  // Whoever is still at work on an answer with it has nothing to give back any more.
+  await deliver(movement, reservation);
+  return (await refundCharge(movement, reserved, note)) ? 'refunded' : 'refunded before';
+}
+
+export interface Open {
+  readonly id: string;
+  readonly accountId: string;
+}
+
+/** Answers whose time was up at `at`. */
+export const expired = (sql: Sql, at: number): Promise<Open[]> =>
+  sql.all('SELECT id, account_id AS "accountId" FROM answer WHERE expires_at <= @at ORDER BY id', { at });
+
+/** Answers of servers that are not at work any more. */
+export const orphaned = (sql: Sql): Promise<Open[]> =>
+  sql.all(
+    `SELECT id, account_id AS "accountId" FROM answer
+     WHERE NOT EXISTS (SELECT 1 FROM node WHERE node.id = answer.node_id) ORDER BY id`,
+  );
+
+export async function countOpen(sql: Sql): Promise<number> {
+  const found = await sql.get<{ open: number }>('SELECT count(*) AS open FROM answer');
+  return found?.open ?? 0;
+}
+
+const rowColumns = 'id, reservation_id AS "reservationId", charge_id AS "chargeId"';
+
+const byId = (sql: Sql, id: string) =>
+  sql.get<Row>(`SELECT ${rowColumns} FROM answer WHERE id = @id`, { id });
+
+const reservedBy = (sql: Sql, accountId: string, id: number) =>
+  sql.get<Reserved>(
+    `SELECT id, payment, -amount AS amount, at, reservation_id AS "repeatOf" FROM entry
+     WHERE id = @id AND account_id = @accountId AND kind = 'reserve'`,
+    { id, accountId },
+  );
+
+async function insert(
+  { sql, accountId, at }: Movement,
+  { id, node, lifeMs }: NewAnswer,
+  reservation: number | null,
+  charge: number | null = null,
+): Promise<void> {
+  await sql.run(
+    `INSERT INTO answer (id, account_id, node_id, reservation_id, charge_id, expires_at)
+     VALUES (@id, @accountId, @node, @reservation, @charge, @expiresAt)`,
+    { id, accountId, node, reservation, charge, expiresAt: at + lifeMs },
+  );
+}
+
+/** A settled answer has no reservation, and one with a charge that is final has nothing left to end. */
+async function settleRow(sql: Sql, { id }: Row, charge: number | null): Promise<void> {
+  if (charge === null) await sql.run('DELETE FROM answer WHERE id = @id', { id });
+  else
+    await sql.run('UPDATE answer SET reservation_id = NULL, charge_id = @charge WHERE id = @id', {
+      id,
+      charge,
+    });
+}
+
+async function releaseRow(movement: Movement, row: Row, note: string | null): Promise<void> {
+  const { sql, accountId } = movement;
+  const { id, reservationId, chargeId } = row;
+  if (reservationId !== null) {
+    const reserved = await reservedBy(sql, accountId, reservationId);
+    if (reserved) await endReservation(movement, reserved, note);
+  }
+  await sql.run('DELETE FROM answer WHERE id = @id', { id });
+  if (chargeId === null || (await isUndelivered(sql, chargeId))) return;
+  const charge = await reservedBy(sql, accountId, chargeId);
+  if (charge) await refundCharge(movement, charge, note ?? 'not delivered');
+}
+
+async function endReservation(movement: Movement, reserved: Reserved, note: string | null): Promise<void> {
+  const { id, amount, payment, at } = reserved;
+  await movement.append({ kind: 'release', amount, reservationId: id, note });
+  if (payment === 'free') await giveFreeBack(movement, at);
+}
+
+/** False when it was refunded before. */
+async function refundCharge(movement: Movement, charge: Reserved, note: string | null): Promise<boolean> {
+  const { id, amount, payment, at } = charge;
+  if (await isRefunded(movement.sql, id)) return false;
+  await movement.append({ kind: 'refund', amount, reservationId: id, note });
+  if (payment === 'free') await giveFreeBack(movement, at);
+  return true;
+}
+
+/** Whether an answer may still carry it and none has gone out. */
+async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
+  return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
+}
+
+const whileUndelivered = async (sql: Sql, { id }: Pick<Charged, 'id'>): Promise<number | null> =>
+  (await isUndelivered(sql, id)) ? id : null;
+
+async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
+  const found = await sql.get(
+    "SELECT 1 AS found FROM entry WHERE reservation_id = @charge AND kind = 'refund'",
+    { charge },
+  );
+  return found !== undefined;
+}
+
+/** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
+async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
+  const found = await sql.get<{ kind: EntryKind }>(
+    `SELECT kind FROM entry WHERE reservation_id = @reservation AND kind IN ('settle', 'release')`,
+    { reservation },
+  );
+  return found?.kind;
+}
+
+/** A charge for the same content and size, made while this reservation was at work. */
+async function standingFor(
+  { sql, accountId, at }: Movement,
+  reserved: Reserved,
+  names: RepeatNames | undefined,
+): Promise<Charged | undefined> {
+  if (!names || reserved.repeatOf !== null) return undefined;
+  const known = await repeats.find(sql, accountId, names, at);
+  return known?.tier === tierOf(reserved.payment) ? known : undefined;
+}
+
+async function settledBefore(
+  sql: Sql,
+  row: Row | undefined,
+  reserved: Reserved | undefined,
+): Promise<Settlement> {
+  if (reserved && (await endOf(sql, reserved.id)) === 'settle')
+    return { charged: reserved.amount, charge: reserved.repeatOf ?? reserved.id };
+  return { charged: zero, charge: row?.chargeId ?? undefined };
+}
+
+/** `auto` is a full result when it is larger than a preview and can be paid for. */
+function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
+  if (request.size !== 'auto') return request.size;
+  return request.pixels > sizes.preview.maxPixels && balance >= prices.full ? 'full' : 'preview';
+}
+
+async function paymentFor(
+  { sql, accountId, at }: Movement,
+  tier: Tier,
+  { prices, freePreviews: { perMonth, perDay } }: BillingOptions,
+): Promise<{ payment: Payment; amount: QuarterCredits }> {
+  const amount = prices[tier];
+  const free =
+    tier === 'preview' &&
+    amount > 0 &&
+    perMonth > 0 &&
+    (await freeUse(sql, accountId, monthOf(at))) < perMonth &&
+    (perDay === 0 || (await freeUse(sql, accountId, dayOf(at))) < perDay);
+  return free ? { payment: 'free', amount: zero } : { payment: tier, amount };
+}

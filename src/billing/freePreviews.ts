@@ -1,0 +1,39 @@
+import type { Sql } from '../store/database.ts';
+import { dayOf } from './entries.ts';
+import type { Movement } from './movement.ts';
+
+export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
+
+/** SQL condition: rows of the account, and of those that its owner deleted before it. */
+export const withFormer =
+  'account_id IN (SELECT @accountId UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId)';
+
+/** Free previews that the account's owner used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
+export async function freeUse(sql: Sql, accountId: string, period: string): Promise<number> {
+  const found = await sql.get<{ used: number }>(
+    `SELECT coalesce(sum(used), 0) AS used FROM free_use WHERE ${withFormer} AND period = @period`,
+    { accountId, period },
+  );
+  return found?.used ?? 0;
+}
+
+/** One free preview more in the month and on the day of the movement. */
+export async function takeFree({ sql, accountId, at }: Movement): Promise<void> {
+  for (const period of [monthOf(at), dayOf(at)]) {
+    await sql.run(
+      `INSERT INTO free_use (account_id, period, used) VALUES (@accountId, @period, 1)
+       ON CONFLICT (account_id, period) DO UPDATE SET used = free_use.used + 1`,
+      { accountId, period },
+    );
+  }
+}
+
+/** One fewer in the month and on the day that it was taken in, which may be over. */
+export async function giveFreeBack({ sql, accountId }: Movement, takenAt: number): Promise<void> {
+  for (const period of [monthOf(takenAt), dayOf(takenAt)]) {
+    await sql.run(
+      'UPDATE free_use SET used = used - 1 WHERE account_id = @accountId AND period = @period AND used > 0',
+      { accountId, period },
+    );
+  }
+}

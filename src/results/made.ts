@@ -1,0 +1,103 @@
+/** What the books wait for after a result was charged. Neither rejects. */
+export interface Payment {
+  /** An answer with the result went out: the charge is final. */
+  deliver(): Promise<void>;
+  /** No answer with it will go out from here. */
+  release(): Promise<void>;
+}
+
+/** A result that was charged. */
+export interface Paid<T> {
+  readonly value: T;
+  readonly payment: Payment;
+}
+
+/** Who of all that get a result is told of the charge: the first. Neither rejects. */
+export interface Teller {
+  /** True for the first caller. */
+  first(): Promise<boolean>;
+  /** The first one did not get it after all: the next one is the first. */
+  takeBack(): Promise<void>;
+}
+
+/** What became of one answer: it is out; its connection broke on the way; nothing of it was sent. */
+export type Ending = 'delivered' | 'broken' | 'unsent';
+
+/**
+ * A result that was made and charged once, shared by all in this process who may answer with it. It is charged for good
+ * when the first answer is out or broken off. When all have ended and nothing was sent, the charge is released and the
+ * result is void: it must not be used for nothing.
+ */
+export class Made<T> {
+  readonly value: T;
+  readonly teller: Teller;
+  readonly #payment: Payment;
+  #shares = 0;
+  #state: 'undelivered' | 'delivered' | 'void' = 'undelivered';
+  #ended: Promise<void> = Promise.resolve();
+
+  constructor({ value, payment }: Paid<T>, teller: Teller) {
+    this.value = value;
+    this.teller = teller;
+    this.#payment = payment;
+  }
+
+  /** For one who may answer with it; undefined when it is void. */
+  share(): Share<T> | undefined {
+    if (this.#state === 'void') return undefined;
+    this.#shares++;
+    return new Share(this);
+  }
+
+  /** For shares only: one fewer. */
+  async end(ending: Ending): Promise<void> {
+    this.#shares--;
+    if (this.#state === 'undelivered') {
+      if (ending !== 'unsent') {
+        this.#state = 'delivered';
+        this.#ended = this.#payment.deliver();
+      } else if (this.#shares === 0) {
+        this.#state = 'void';
+        this.#ended = this.#payment.release();
+      }
+    }
+    await this.#ended;
+  }
+}
+
+/** The right to answer with a result, until `end`, which is to be called once. */
+export class Share<T> {
+  readonly #made: Made<T>;
+  #first = false;
+
+  constructor(made: Made<T>) {
+    this.#made = made;
+  }
+
+  get value(): T {
+    return this.#made.value;
+  }
+
+  /** What it is a share of, to be kept. */
+  get made(): Made<T> {
+    return this.#made;
+  }
+
+  /** Another share. It exists: nothing is void that somebody has a share of. */
+  another(): Share<T> {
+    const share = this.#made.share();
+    if (!share) throw new Error('A share of a void result.');
+    return share;
+  }
+
+  /** Whether this one is told of the charge. Never rejects. */
+  async isFirst(): Promise<boolean> {
+    this.#first = await this.#made.teller.first();
+    return this.#first;
+  }
+
+  async end(ending: Ending): Promise<void> {
+    if (this.#first && ending !== 'delivered') await this.#made.teller.takeBack();
+    await this.#made.end(ending);
+  }
+}

@@ -1,0 +1,34 @@
+import type { Database, Sql } from '../../src/store/database.ts';
+
+/** The same database with other transactions, single writes among them. */
+export function withTransactions(database: Database, transaction: Database['transaction']): Database {
+  return {
+    dialect: database.dialect,
+    name: database.name,
+    all: (text, values) => database.all(text, values),
+    get: (text, values) => database.get(text, values),
+    run: (text, values) => transaction((sql) => sql.run(text, values)),
+    transaction,
+    exclusive: (work) => database.exclusive(work),
+    snapshot: (work) => database.snapshot(work),
+    close: () => database.close(),
+  };
+}
+
+/** The same statements, of which `before` hears first; what it throws is what the statement does. */
+export const withStatements = (sql: Sql, before: (values: object) => void): Sql => ({
+  dialect: sql.dialect,
+  all: async (text, values) => {
+    before(values ?? {});
+    return sql.all(text, values);
+  },
+  get: async (text, values) => {
+    before(values ?? {});
+    return sql.get(text, values);
+  },
+  run: async (text, values) => {
+    before(values ?? {});
+    return sql.run(text, values);
+  },
+  transaction: (work) => work(withStatements(sql, before)),
+});
