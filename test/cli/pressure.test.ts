@@ -102,7 +102,7 @@ async function settled(t: ExecutionContext, pid: number): Promise<ProcessState> 
 }
 
 test.serial('a soak of mixed requests leaves memory, threads and descriptors as they were', async (t) => {
-  t.timeout(soakMinutes * 60_000 * 2 + 300_000);
+  t.timeout(soakMinutes * 60_000 * 2 + 1_800_000);
   sayShort(t, '30 minutes');
   const data = temporaryFolder(t);
   const server = await startServing(t, environment(data));
