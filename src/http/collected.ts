@@ -1,9 +1,10 @@
-/** What an unknown length begins with. */
+/** What every length begins with: who announces many bytes has not sent them. */
 const first = 256 * 1024;
 
 /**
  * Bytes of a file that arrive in pieces, put together as they come: nothing is left to be copied at the end, which
- * would hold up everybody else, and no piece keeps the socket's memory. Memory beyond what has arrived is not touched.
+ * would hold up everybody else, and no piece keeps the socket's memory. What was expected is moved once, while it is
+ * small. Memory beyond what has arrived is not touched.
  */
 export class Collected {
   readonly #most: number;
@@ -34,7 +35,7 @@ export class Collected {
 
   #grow(least: number): void {
     while (this.#expected < least) this.#expected = Math.min(Math.max(least, 2 * this.#expected), this.#most);
-    const bytes = Buffer.allocUnsafeSlow(this.#expected);
+    const bytes = Buffer.allocUnsafeSlow(least <= first ? Math.min(first, this.#expected) : this.#expected);
     if (this.#bytes) bytes.set(this.#bytes.subarray(0, this.#size));
     this.#bytes = bytes;
   }

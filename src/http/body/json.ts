@@ -1,5 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { mostFields } from './limits.ts';
+import { bytesATurn, mostFields } from './limits.ts';
 
 /** Inside the object that the body is: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
 const mostDepth = 2;
@@ -19,7 +20,7 @@ kinds[COMMA] = comma;
 for (const byte of OPENING) kinds[byte] = open;
 for (const byte of CLOSING) kinds[byte] = close;
 
-const ESCAPED_UNICODE = 0x75;
+const UNICODE = 0x75;
 const ZERO = 0x30;
 
 /**
@@ -27,28 +28,36 @@ const ZERO = 0x30;
  * ever is, or with more values than a form may have fields. It need not be JSON at all; that is the parser's matter.
  * `wide`: it escapes characters beyond Latin-1.
  */
-export function checkJson(bytes: Buffer): { readonly bytes: Buffer; readonly wide: boolean } {
+export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer; readonly wide: boolean }> {
   let depth = 0;
   let values = 0;
   let wide = false;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const kind = kinds[bytes[at] ?? 0];
-    if (kind === text) {
-      // To the quote that ends it.
-      for (at += 1; at < bytes.length && bytes[at] !== QUOTE; at += 1) {
-        if (bytes[at] !== BACKSLASH) continue;
-        at += 1;
-        if (bytes[at] === ESCAPED_UNICODE && (bytes[at + 1] !== ZERO || bytes[at + 2] !== ZERO)) wide = true;
+  let inText = false;
+  let escaped = false;
+  for (let from = 0; from < bytes.length; from += bytesATurn) {
+    if (from > 0) await turn();
+    const end = Math.min(bytes.length, from + bytesATurn);
+    for (let at = from; at < end; at += 1) {
+      const byte = bytes[at] ?? 0;
+      if (inText) {
+        if (escaped) {
+          escaped = false;
+          if (byte === UNICODE && !(bytes[at + 1] === ZERO && bytes[at + 2] === ZERO)) wide = true;
+        } else if (byte === BACKSLASH) escaped = true;
+        else if (byte === QUOTE) inText = false;
+        continue;
       }
-    } else if (kind === close) {
-      depth -= 1;
-    } else if (kind === comma || kind === open) {
-      values += 1;
-      if (kind === open) depth += 1;
-      if (depth > 1 + mostDepth)
-        throw fail('malformed_request', { detail: `The JSON is nested deeper than ${mostDepth} levels.` });
-      if (values > mostFields)
-        throw fail('malformed_request', { detail: `The JSON has more than ${mostFields} values.` });
+      const kind = kinds[byte];
+      if (kind === text) inText = true;
+      else if (kind === close) depth -= 1;
+      else if (kind === comma || kind === open) {
+        values += 1;
+        if (kind === open) depth += 1;
+        if (depth > 1 + mostDepth)
+          throw fail('malformed_request', { detail: `The JSON is nested deeper than ${mostDepth} levels.` });
+        if (values > mostFields)
+          throw fail('malformed_request', { detail: `The JSON has more than ${mostFields} values.` });
+      }
     }
   }
   return { bytes, wide };

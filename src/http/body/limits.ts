@@ -52,3 +52,6 @@ export const CONSOLE: BodyLimits = upTo(['json'], 8);
 export const mostFields = 1000;
 /** Files of a form, those that nobody asked for included. */
 export const mostFiles = 16;
+
+/** Bytes that are looked at in a row before others have their turn. */
+export const bytesATurn = 4 * mebibyte;

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import { type AppError, fail } from '../../errors.ts';
 import { Collected } from '../collected.ts';
 
@@ -9,6 +10,9 @@ export interface ReceiveBounds {
   /** Ends the receiving with its reason. */
   readonly signal: AbortSignal;
 }
+
+/** Pieces of a body that are taken in a row. */
+const piecesATurn = 500;
 
 /** Takes a piece of the body; a promise where no more shall come before it is fulfilled. */
 export type Take = (piece: Buffer) => Promise<void> | undefined;
@@ -36,6 +40,8 @@ export function receive(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let received = 0;
+    let pieces = 0;
+    let waiting = 0;
     const stop = () => {
       req.off('data', data);
       req.off('end', end);
@@ -54,14 +60,25 @@ export function receive(
       stop();
       resolve();
     };
+    const pauseUntil = (ready: Promise<unknown>) => {
+      waiting += 1;
+      req.pause();
+      const resume = () => {
+        waiting -= 1;
+        pieces = 0;
+        if (waiting === 0) req.resume();
+      };
+      ready.then(resume, failed);
+    };
     const take = start(failed);
     const data = guarded((piece: Buffer) => {
       received += piece.length;
       if (received > most) throw tooLarge();
       const ready = take(piece);
-      if (!ready) return;
-      req.pause();
-      ready.then(() => req.resume(), failed);
+      if (ready !== undefined) pauseUntil(ready);
+      pieces += 1;
+      // Others have their turn, however many pieces of a byte each come at once.
+      if (pieces === piecesATurn) pauseUntil(turn());
     }, failed);
     if (signal.aborted) return aborted();
     signal.addEventListener('abort', aborted);

@@ -1,5 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { mostFields } from './limits.ts';
+import { bytesATurn, mostFields } from './limits.ts';
 
 const AMPERSAND = 0x26;
 const PERCENT = 0x25;
@@ -20,42 +21,51 @@ const escaped = (bytes: Uint8Array, at: number): number =>
   (digits[bytes[at + 1] ?? 0] ?? 255) * 16 + (digits[bytes[at + 2] ?? 0] ?? 255);
 
 /**
- * Throws `malformed_request` where there are more pairs than a form may have fields. Brackets that are escaped become
- * plain, in place: the parser looks for each of them in the whole text, which takes seconds where there are millions.
- * Returns what is left of the bytes. `wide`: it escapes bytes beyond ASCII.
+ * Throws `malformed_request` where there are more pairs than a form may have fields. Plus signs become spaces and escaped
+ * brackets plain ones, in place: the parser replaces each of them in the whole text, which takes seconds where there are
+ * millions. Returns what is left of the bytes. `wide`: it escapes bytes beyond ASCII.
  */
-export function prepareUrlencoded(bytes: Buffer): { readonly bytes: Buffer; readonly wide: boolean } {
+export async function prepareUrlencoded(
+  bytes: Buffer,
+): Promise<{ readonly bytes: Buffer; readonly wide: boolean }> {
   let wide = false;
   let pairs = 1;
+  let at = 0;
   let end = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    let byte = bytes[at] ?? 0;
-    if (byte === AMPERSAND) {
-      pairs += 1;
-      if (pairs > mostFields)
-        throw fail('malformed_request', { detail: `The form has more than ${mostFields} fields.` });
-    } else if (byte === PERCENT) {
-      const meant = escaped(bytes, at);
-      if (meant === OPENING || meant === CLOSING) {
-        byte = meant;
-        at += 2;
-      } else if (meant >= 0x80) wide = true;
+  for (let until = bytesATurn; at < bytes.length; until += bytesATurn) {
+    if (at > 0) await turn();
+    for (; at < bytes.length && at < until; at += 1) {
+      let byte = bytes[at] ?? 0;
+      if (byte === PLUS) byte = SPACE;
+      else if (byte === AMPERSAND) {
+        pairs += 1;
+        if (pairs > mostFields)
+          throw fail('malformed_request', { detail: `The form has more than ${mostFields} fields.` });
+      } else if (byte === PERCENT) {
+        const meant = escaped(bytes, at);
+        if (meant === OPENING || meant === CLOSING) {
+          byte = meant;
+          at += 2;
+        } else if (meant >= 0x80) wide = true;
+      }
+      bytes[end] = byte;
+      end += 1;
     }
-    bytes[end] = byte;
-    end += 1;
   }
   return { bytes: bytes.subarray(0, end), wide };
 }
 
-/** A name or a value as the URL standard decodes it: what is no escape stays, what is no UTF-8 becomes U+FFFD. */
+/**
+ * A name or a value of what `prepareUrlencoded` returned, decoded as the URL standard says: what is no escape stays, what
+ * is no UTF-8 becomes U+FFFD.
+ */
 export function decodeUrlencoded(text: string): string {
-  if (!/[%+]/.test(text)) return text;
+  if (!text.includes('%')) return text;
   const bytes = Buffer.from(text);
   let end = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     let byte = bytes[at] ?? 0;
-    if (byte === PLUS) byte = SPACE;
-    else if (byte === PERCENT && escaped(bytes, at) < 256) {
+    if (byte === PERCENT && escaped(bytes, at) < 256) {
       byte = escaped(bytes, at);
       at += 2;
     }

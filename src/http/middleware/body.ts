@@ -160,7 +160,7 @@ async function readTexts(
   const bytes = await receiveBytes(ctx.req, { most: limits[type], tooLarge: limits.tooLarge, signal });
   // Every step may take as long as others can wait.
   await turn();
-  const prepared = type === 'json' ? checkJson(bytes) : prepareUrlencoded(bytes);
+  const prepared = await (type === 'json' ? checkJson(bytes) : prepareUrlencoded(bytes));
   const wide = prepared.wide || !isAscii(bytes);
   if (wide) memory.need(costs.wideText * bytes.length);
   await turn();

@@ -1,0 +1,479 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import anyTest, { type ExecutionContext, type TestFn } from 'ava';
+import { type Client, openClient } from '../../bench/lib/client.ts';
+import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { processState } from '../fixtures/process.ts';
+
+/**
+ * What a stranger, or the owner of a key, may send at a real server to take it down. Each attack is over before the next
+ * begins; meanwhile somebody else's requests are answered, no stretch of work blocks the server's only thread for longer
+ * than others can wait, and memory stays where its limit says.
+ */
+const megabytes = 1e6;
+const json = 'application/json';
+const limit = 1200;
+/** Megabytes (10^6) beyond the limit that the allocator and what nobody counts may take. */
+const slack = 100;
+/** Milliseconds for which others may have to wait; on a slow machine, so many times what the largest legal body takes. */
+const longestBlock = 250;
+const slowness = 4;
+
+interface Target {
+  readonly server: Serving;
+  readonly key: string;
+  readonly client: Client;
+  readonly picture: Buffer;
+  /** Stretches of more than 25 ms since the last call. */
+  readonly blocks: () => readonly number[];
+  /** The longest of them that a legal body causes. */
+  readonly usual: number;
+}
+
+const test = anyTest as TestFn<Target>;
+
+/** Stands for the test that a fixture belongs to: here it is all of them. */
+const cleanups: (() => unknown)[] = [];
+const all = {
+  teardown: (cleanup: () => unknown) => void cleanups.unshift(cleanup),
+} as unknown as ExecutionContext;
+
+test.before(async (t) => {
+  const data = temporaryFolder(all);
+  const probe = path.join(data, 'loop');
+  writeFileSync(probe, '');
+  const server = await startServing(all, {
+    CUTOUT_DATA_DIR: data,
+    CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
+    CUTOUT_MEMORY_LIMIT: `${limit}M`,
+    CUTOUT_RATE_LIMIT: '0',
+    CUTOUT_KEEP_SECONDS: '0',
+    CUTOUT_TIMEOUT: '60',
+    LOOP_PROBE: probe,
+    NODE_OPTIONS: `--import ${fileURLToPath(new URL('../fixtures/loop_probe.js', import.meta.url))}`,
+    ...(existsSync('/usr/lib/x86_64-linux-gnu/libjemalloc.so.2')
+      ? { LD_PRELOAD: '/usr/lib/x86_64-linux-gnu/libjemalloc.so.2' }
+      : { MALLOC_ARENA_MAX: '2' }),
+  });
+  const key = readFileSync(path.join(data, 'local-key'), 'utf8').trim();
+  let read = 0;
+  const client = openClient({ url: server.url, key });
+  const picture = await scene();
+  const blocks = () => {
+    const found = readFileSync(probe, 'utf8').split('\n').filter(Boolean).map(Number);
+    const since = found.slice(read);
+    read = found.length;
+    return since;
+  };
+  // Compiled, warm, and with a heap of its usual size.
+  for (let i = 0; i < 20; i++) await client.cutout(picture, { size: 'preview' });
+  blocks();
+  const largest = Buffer.concat([picture, Buffer.alloc(20 * megabytes)]).toString('base64');
+  for (let i = 0; i < 3; i++)
+    await fetch(`${server.url}/v1.0/removebg`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': key, 'Content-Type': json },
+      body: JSON.stringify({ image_file_b64: largest }),
+    }).then((answer) => answer.arrayBuffer());
+  const usual = Math.max(0, ...blocks());
+  t.log(`a legal body of ${largest.length / megabytes} MB: ${usual} ms`);
+  t.context = { server, key, client, picture, blocks, usual };
+});
+
+test.after.always(async (t) => {
+  await t.context.client?.close();
+  for (const cleanup of cleanups) await cleanup();
+});
+
+/** What the server answered, and whether it had to cut the connection. */
+interface Outcome {
+  readonly text: string;
+}
+
+/**
+ * Sends pieces for as long as the server takes them, and reads what it says. Over when the server closes the connection,
+ * or an answer is there after all was sent.
+ */
+function attack(port: number, pieces: Iterable<string | Buffer>): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const socket: Socket = connect(port, '127.0.0.1');
+    let text = '';
+    let sent = false;
+    const over = () => {
+      socket.destroy();
+      resolve({ text });
+    };
+    const answered = () => /^HTTP\/1\.1 [2-5]/m.test(text);
+    socket.on('data', (piece) => {
+      text += piece.toString('latin1');
+      if (sent && answered()) over();
+    });
+    socket.on('error', over);
+    socket.on('close', over);
+    const iterator = pieces[Symbol.iterator]();
+    const send = () => {
+      while (!socket.destroyed) {
+        const next = iterator.next();
+        if (next.done) {
+          sent = true;
+          if (answered()) over();
+          return;
+        }
+        if (!socket.write(next.value, 'latin1')) {
+          socket.once('drain', send);
+          return;
+        }
+      }
+    };
+    socket.once('connect', send);
+  });
+}
+
+const head = (route: string, headers: Readonly<Record<string, string>>): string =>
+  [`POST ${route} HTTP/1.1`, 'Host: localhost', ...Object.entries(headers).map((pair) => pair.join(': '))]
+    .join('\r\n')
+    .concat('\r\n\r\n');
+
+const chunk = (data: string | Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from(`${data.length.toString(16)}\r\n`),
+    Buffer.from(data as string, 'latin1'),
+    Buffer.from('\r\n'),
+  ]);
+
+function* repeated(piece: string | Buffer, bytes: number): Generator<Buffer> {
+  const block = Buffer.concat(
+    Array.from({ length: Math.ceil(65_536 / piece.length) }, () => Buffer.from(piece as string, 'latin1')),
+  );
+  for (let sent = 0; sent < bytes; sent += block.length) yield block;
+}
+
+/** The same as chunks of `size` bytes. */
+function* chunked(pieces: Iterable<Buffer | string>, size = 65_536): Generator<Buffer> {
+  for (const piece of pieces) {
+    const bytes = Buffer.from(piece as string, 'latin1');
+    const begin = Buffer.from(`${size.toString(16)}\r\n`);
+    const each = begin.length + size + 2;
+    const whole = Math.floor(bytes.length / size);
+    const out = Buffer.alloc(whole * each);
+    for (let i = 0; i < whole; i += 1) {
+      begin.copy(out, i * each);
+      bytes.copy(out, i * each + begin.length, i * size, (i + 1) * size);
+      out.write('\r\n', (i + 1) * each - 2);
+    }
+    yield out;
+    const rest = bytes.subarray(whole * size);
+    if (rest.length > 0) yield chunk(rest);
+  }
+  yield Buffer.from('0\r\n\r\n');
+}
+
+const form = 'multipart/form-data; boundary=b';
+const part = (disposition: string, more = '') =>
+  `--b\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n`;
+
+function* joined(...parts: readonly Iterable<Buffer | string>[]): Generator<Buffer | string> {
+  for (const pieces of parts) yield* pieces;
+}
+
+interface Attack {
+  readonly title: string;
+  readonly route?: string;
+  readonly type: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The body; in chunks unless its length is announced. */
+  readonly body: () => Iterable<Buffer | string>;
+  /** Bytes of a chunk. */
+  readonly chunks?: number;
+  /** Sent with its length. */
+  readonly announced?: boolean;
+  /** How many at the same time. */
+  readonly times?: number;
+  /** Statuses that are right; `none`: who never stops sending may find the connection gone before it reads. */
+  readonly status: RegExp;
+}
+
+const quadratic = 'filename="'.repeat(40_000);
+const urlencoded = 'application/x-www-form-urlencoded';
+/** 32 MB, as many as a JSON may have. */
+const most = 32 * 2 ** 20 - 1000;
+
+const attacks: readonly Attack[] = [
+  {
+    title: 'one header of a part, 560 MB, without a key',
+    route: '/console/api/link',
+    type: form,
+    body: () => joined(['--b\r\nX-a: '], repeated('A', 560 * megabytes)),
+    status: /415|none/,
+  },
+  {
+    title: 'one header of a part, 560 MB',
+    type: form,
+    body: () => joined(['--b\r\nX-a: '], repeated('A', 560 * megabytes)),
+    status: /400|none/,
+  },
+  {
+    title: 'a part with very many headers',
+    type: form,
+    body: () => joined(['--b\r\n'], repeated('X-a: b\r\n', 100 * megabytes)),
+    status: /400|none/,
+  },
+  {
+    title: 'a part with lines that are no headers',
+    type: form,
+    body: () => joined(['--b\r\n'], repeated('a\r\n', 100 * megabytes)),
+    status: /400|none/,
+  },
+  {
+    title: 'parts without end, each with many headers',
+    type: form,
+    body: () =>
+      repeated(
+        `${part('name="a"', 'X-a: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n'.repeat(30))}x\r\n`,
+        100 * megabytes,
+      ),
+    status: /400/,
+  },
+  {
+    title: 'file names in file names, without a key',
+    route: '/console/api/link',
+    type: form,
+    body: () => [part(quadratic), 'x\r\n--b--\r\n'],
+    announced: true,
+    status: /415/,
+  },
+  {
+    title: 'file names in file names',
+    type: form,
+    body: () => [part(quadratic), 'x\r\n--b--\r\n'],
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'many parts with file names in file names',
+    type: form,
+    body: () => joined(Array<string>(990).fill(`${part('filename="'.repeat(750))}x\r\n`), ['--b--\r\n']),
+    status: /400/,
+  },
+  {
+    title: 'a boundary that is everywhere, almost',
+    type: `multipart/form-data; boundary=${'-'.repeat(69)}b`,
+    body: () =>
+      joined(
+        [`--${'-'.repeat(69)}b\r\nContent-Disposition: form-data; name="a"\r\n\r\n`],
+        repeated('\r\n-', 20 * megabytes),
+      ),
+    chunks: 997,
+    status: /400/,
+  },
+  {
+    title: 'a boundary of 16 KB',
+    type: `multipart/form-data; boundary=${'-'.repeat(16_000)}`,
+    body: () => repeated('-', 10 * megabytes),
+    chunks: 15_000,
+    status: /400/,
+  },
+  {
+    title: 'the boundary again and again, in single bytes',
+    type: form,
+    body: () => joined(repeated('--b\r\n\r\n\r\n', 0.2 * megabytes), ['--b--\r\n']),
+    chunks: 1,
+    status: /400/,
+  },
+  {
+    title: 'a text field in single bytes',
+    type: form,
+    body: () => joined([part('name="a"')], repeated('A', 0.2 * megabytes), ['\r\n--b--\r\n']),
+    chunks: 1,
+    times: 2,
+    status: /400/,
+  },
+  {
+    title: 'JSON in single bytes',
+    type: json,
+    body: () => joined(['{"a":"'], repeated('A', 0.2 * megabytes), ['"}']),
+    chunks: 1,
+    times: 2,
+    status: /400/,
+  },
+  {
+    title: 'a thousand small text fields, none of which takes more than it has',
+    type: form,
+    body: () =>
+      joined(
+        Array.from({ length: 999 }, (_, i) => `${part(`name="f${i}"`)}x\r\n`),
+        ['--b--\r\n'],
+      ),
+    times: 10,
+    status: /400|503/,
+  },
+  {
+    title: 'gzip that becomes 32 MB of brackets',
+    type: json,
+    headers: { 'Content-Encoding': 'gzip' },
+    body: () => [gzipSync('['.repeat(most))],
+    announced: true,
+    times: 4,
+    status: /415/,
+  },
+  {
+    title: 'JSON: brackets',
+    type: json,
+    body: () => repeated('[', most),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'JSON: objects in objects',
+    type: json,
+    body: () => repeated('{"a":', most),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'JSON: keys',
+    type: json,
+    body: () => joined(['{'], repeated('"aaaaaaaa":1,', most - 70_000), ['"a":1}']),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'JSON: a list of 16 million numbers',
+    type: json,
+    body: () => joined(['{"a":['], repeated('1,', most - 70_000), ['1]}']),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'JSON: wide characters',
+    type: json,
+    body: () => joined(['{"image_file_b64":"\\u20ac'], repeated('A', most - 70_000), ['"}']),
+    announced: true,
+    times: 4,
+    status: /400|503/,
+  },
+  {
+    title: 'JSON: base64 of which every second character is a space',
+    type: json,
+    body: () => joined(['{"image_file_b64":"'], repeated('A ', most - 70_000), ['"}']),
+    announced: true,
+    times: 4,
+    status: /400|503/,
+  },
+  {
+    title: '5 million pairs',
+    type: urlencoded,
+    body: () => repeated('a=b&', 20 * megabytes),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'a form of plus signs',
+    type: urlencoded,
+    body: () => joined(['a='], repeated('+', most)),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'a form of escaped brackets',
+    type: urlencoded,
+    body: () => joined(['a='], repeated('%5B%5D', most)),
+    announced: true,
+    status: /400/,
+  },
+  {
+    title: 'a body without end where none is read',
+    route: '/no/such/path',
+    type: json,
+    body: () => repeated('A', 200 * megabytes),
+    status: /404|none/,
+  },
+];
+
+async function carryOut({ server, key }: Target, { route, type, headers, body, chunks, announced }: Attack) {
+  const pieces = announced
+    ? Buffer.concat([...body()].map((piece) => Buffer.from(piece as string, 'latin1')))
+    : undefined;
+  const start = head(route ?? '/v1.0/removebg', {
+    ...(route ? {} : { 'X-Api-Key': key }),
+    'Content-Type': type,
+    ...headers,
+    ...(pieces ? { 'Content-Length': String(pieces.length) } : { 'Transfer-Encoding': 'chunked' }),
+  });
+  return attack(server.port, joined([start], pieces ? [pieces] : chunked(body(), chunks)));
+}
+
+/** The status of the last answer, interim ones left out. */
+const statusOf = ({ text }: Outcome): string => /^HTTP\/1\.1 ([2-5]\d\d)/m.exec(text)?.[1] ?? 'none';
+
+/** What holds after, and during, each of them. */
+async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>): Promise<void> {
+  const { server, client, picture, blocks, usual } = t.context;
+  blocks();
+  let over = false;
+  const codes = new Set<string>();
+  const bystander = (async () => {
+    while (!over) codes.add((await client.cutout(picture, { size: 'preview' })).code);
+  })();
+  try {
+    await work();
+  } finally {
+    over = true;
+    await bystander;
+  }
+  t.is((await fetch(`${server.url}/health/live`)).status, 200, server.stderr().slice(-2000));
+  t.is((await client.cutout(picture, { size: 'preview' })).code, 'ok');
+  codes.delete('ok');
+  // Memory may be taken while it lasts.
+  codes.delete('service_unavailable');
+  t.deepEqual([...codes], [], 'others are answered meanwhile');
+  const longest = Math.max(0, ...blocks());
+  const { peak } = processState(server.child.pid ?? 0);
+  t.log(`longest stretch ${longest} ms, peak ${peak.toFixed(0)} MB`);
+  t.true(
+    longest <= Math.max(longestBlock, slowness * usual),
+    `${longest} ms without a look at other connections`,
+  );
+  t.true(peak <= (limit * 2 ** 20) / 1e6 + slack, `${peak} MB`);
+}
+
+for (const one of attacks)
+  test.serial(one.title, async (t) => {
+    t.timeout(120_000);
+    await unharmed(t, async () => {
+      const outcomes = await Promise.all(
+        Array.from({ length: one.times ?? 1 }, () => carryOut(t.context, one)),
+      );
+      for (const outcome of outcomes) t.regex(statusOf(outcome), one.status, outcome.text.slice(0, 500));
+    });
+  });
+
+test.serial('2000 bodies that are never sent to their end, with a key and without', async (t) => {
+  t.timeout(120_000);
+  const { server, key } = t.context;
+  await unharmed(t, async () => {
+    const start = (i: number) =>
+      i % 2 === 0
+        ? `${head('/console/api/link', { 'Content-Type': json, 'Content-Length': '4000' })}{"token":"`
+        : `${head('/v1.0/removebg', { 'X-Api-Key': key, 'Content-Type': form, 'Content-Length': '22000000' })}${part('name="image_file"')}abc`;
+    const sockets: Socket[] = [];
+    const dial = async (i: number) => {
+      const socket = connect(server.port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => {});
+      await new Promise<void>((resolve) => {
+        socket.once('connect', resolve);
+        socket.once('close', () => resolve());
+      });
+      socket.write(start(i));
+    };
+    // A hundred at a time: the kernel's queue of connections that wait to be accepted is short.
+    for (let i = 0; i < 2000; i += 100) await Promise.all(Array.from({ length: 100 }, (_, j) => dial(i + j)));
+    for (let i = 0; i < 5; i++) t.is((await fetch(`${server.url}/health/live`)).status, 200);
+    for (const socket of sockets) socket.destroy();
+  });
+});
