@@ -1,0 +1,154 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Reservations } from '../../src/billing/reservation.ts';
+import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
+import { createContentName } from '../../src/results/hash.ts';
+import { Made, type Share, type Teller } from '../../src/results/made.ts';
+import type { Found, ResultStore } from '../../src/results/resultStore.ts';
+
+/** Counts what is under way of itself: when it is 0, all waits for the test. */
+export class Activity {
+  active = 0;
+  /** Where work on a result is under way. */
+  readonly work = new AsyncLocalStorage<true>();
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.active++;
+    try {
+      return await work();
+    } finally {
+      this.active--;
+    }
+  }
+
+  /** What waits for the test, and the work that waits for it. */
+  async parked<T>(wait: () => Promise<T>, more = 0): Promise<T> {
+    const parked = more + Number(this.work.getStore() === true);
+    this.active -= parked;
+    try {
+      return await wait();
+    } finally {
+      this.active += parked;
+    }
+  }
+}
+
+type Entry =
+  | { readonly facts: unknown; readonly bytes: Buffer; readonly until: number }
+  | { readonly sameAs: string };
+
+/** What nodes have in common as in Redis, with a clock and faults of the test. */
+export class SharedPlace {
+  readonly kept = new Map<string, Entry>();
+  readonly locks = new Map<string, SharedStore>();
+  /** The bytes of results that were read here, each time others. */
+  readonly copies = new WeakSet<Buffer>();
+  readonly #waiting = new Set<() => void>();
+
+  /** Who waits looks again. */
+  wake(): void {
+    for (const look of this.#waiting) look();
+    this.#waiting.clear();
+  }
+
+  wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        signal.removeEventListener('abort', look);
+        resolve();
+      };
+      this.#waiting.add(look);
+      signal.addEventListener('abort', look, { once: true });
+    });
+  }
+
+  evict(): void {
+    this.kept.clear();
+  }
+
+  loseLocks(): void {
+    this.locks.clear();
+    this.wake();
+  }
+
+  /** The leases of a node that is gone. */
+  forget(node: SharedStore): void {
+    for (const [key, holder] of this.locks) if (holder === node) this.locks.delete(key);
+    this.wake();
+  }
+}
+
+const teller = (): Teller => ({ first: async () => true, takeBack: async () => {} });
+
+/** One node's view of it: results travel as through Redis, between nodes and on one. */
+export class SharedStore implements ResultStore<Kept> {
+  readonly name = createContentName(Buffer.alloc(32, 1));
+  readonly rememberMs = 600_000;
+  readonly stats = { results: 0, bytes: 0 };
+  dead = false;
+  readonly #place: SharedPlace;
+  readonly #activity: Activity;
+  readonly #now: () => number;
+  readonly #travel: ReturnType<typeof keptTravel>;
+
+  constructor(place: SharedPlace, activity: Activity, now: () => number, reservations: Reservations) {
+    this.#place = place;
+    this.#activity = activity;
+    this.#now = now;
+    this.#travel = keptTravel(reservations);
+  }
+
+  wrap(paid: ConstructorParameters<typeof Made<Kept>>[0]): Made<Kept> {
+    return new Made(paid, teller());
+  }
+
+  async once(
+    key: string,
+    make: (signal: AbortSignal) => Promise<Found<Kept>>,
+    signal: AbortSignal,
+  ): Promise<Share<Kept>> {
+    const { locks } = this.#place;
+    for (;;) {
+      if (this.dead) return new Promise(() => {});
+      signal.throwIfAborted();
+      const share = await this.#read(key);
+      if (share) return share;
+      if (!locks.has(key)) {
+        locks.set(key, this);
+        try {
+          const work = () => this.#activity.during(() => make(signal));
+          // A key's lock is held over its content's: only that is work.
+          const found = await (key.includes(':content:')
+            ? this.#activity.work.run(true, work)
+            : make(signal));
+          this.#keep(key, found);
+          return found.share;
+        } finally {
+          if (locks.get(key) === this) locks.delete(key);
+          this.#place.wake();
+        }
+      }
+      await this.#place.wait(signal);
+    }
+  }
+
+  clear(): void {}
+
+  async #read(key: string): Promise<Share<Kept> | undefined> {
+    const entry = this.#place.kept.get(key);
+    if (!entry) return undefined;
+    if ('sameAs' in entry) return this.#read(entry.sameAs);
+    const { facts, bytes, until } = entry;
+    const copy = Buffer.from(bytes);
+    this.#place.copies.add(copy);
+    const paid = until > this.#now() ? await this.#travel.unpack({ facts, bytes: copy }) : undefined;
+    if (!paid && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
+    return paid && this.wrap(paid).share();
+  }
+
+  #keep(key: string, { share, contentKey }: Found<Kept>): void {
+    if (this.dead) return;
+    const until = this.#now() + this.rememberMs;
+    if (contentKey !== key) this.#place.kept.set(key, { sameAs: contentKey });
+    else this.#place.kept.set(key, { ...this.#travel.pack(share.value), until });
+  }
+}
