@@ -1,5 +1,8 @@
 #include "completion.h"
 
+#include <exception>
+#include <new>
+
 #include "error.h"
 
 namespace cutout::binding {
@@ -9,20 +12,21 @@ Completion::Completion(Napi::Env env)
   channel_.Unref(env);
 }
 
-Completion::Pending Completion::begin(Napi::Env env, const std::vector<Napi::Object>& keep,
-                                      std::function<void()> settled) {
-  Waiting waiting{Napi::Promise::Deferred::New(env), {}, std::move(settled)};
+Napi::Promise Completion::enter(Napi::Env env, const std::vector<Napi::Object>& keep,
+                                std::function<void()> settled, std::unique_ptr<Outcome> outcome) {
+  Waiting waiting{Napi::Promise::Deferred::New(env), {}, std::move(settled), std::move(outcome)};
   for (const Napi::Object& object : keep) waiting.keep.push_back(Napi::Persistent(object));
-  const Pending pending{waiting.deferred.Promise(), next_++};
-  if (waiting_.empty()) channel_.Ref(env);
-  waiting_.emplace(pending.number, std::move(waiting));
-  return pending;
+  const Napi::Promise promise = waiting.deferred.Promise();
+  const std::uint64_t number = next_++;
+  waiting.outcome->number = number;
+  waiting_.emplace(number, std::move(waiting));
+  if (waiting_.size() == 1) channel_.Ref(env);
+  return promise;
 }
 
-void Completion::post(std::uint64_t number, Status status, Value value) {
-  auto message = std::make_unique<Message>(Message{number, std::move(status), std::move(value)});
+void Completion::post(Outcome& outcome) {
   // Refused only while the environment goes down; nobody waits for the result then.
-  if (channel_.NonBlockingCall(message.get()) == napi_ok) static_cast<void>(message.release());
+  static_cast<void>(channel_.NonBlockingCall(&outcome));
 }
 
 void Completion::shut_down() {
@@ -30,32 +34,35 @@ void Completion::shut_down() {
   waiting_.clear();
 }
 
-void Completion::call_js(Napi::Env env, Napi::Function, Completion* self, Message* message) {
-  const std::unique_ptr<Message> owned(message);
-  // Without an environment there is nobody to tell: the queue is only being emptied.
+void Completion::call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome) {
+  // Without an environment there is nobody to tell: the queue is only being emptied, and what was
+  // in it is gone already.
   if (static_cast<napi_env>(env) == nullptr) return;
   try {
-    self->settle(env, *owned);
-  } catch (const Napi::Error&) {
+    self->settle(env, outcome->number);
+  } catch (const std::exception&) {
     // A terminating environment refuses JavaScript; an exception from here would abort the process.
   }
 }
 
-void Completion::settle(Napi::Env env, const Message& message) {
-  const auto found = waiting_.find(message.number);
+void Completion::settle(Napi::Env env, std::uint64_t number) {
+  const auto found = waiting_.find(number);
   if (found == waiting_.end()) return;
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
   if (waiting_.empty()) channel_.Unref(env);
   waiting.settled();
-  if (!message.status.ok()) {
-    waiting.deferred.Reject(make_error(env, message.status).Value());
+  Outcome& outcome = *waiting.outcome;
+  if (!outcome.status.ok()) {
+    waiting.deferred.Reject(make_error(env, outcome.status).Value());
     return;
   }
   try {
-    waiting.deferred.Resolve(message.value(env));
+    waiting.deferred.Resolve(outcome.make(env));
   } catch (const Napi::Error& error) {
     waiting.deferred.Reject(error.Value());
+  } catch (const std::bad_alloc&) {
+    waiting.deferred.Reject(make_error(env, Status(Code::kOutOfMemory)).Value());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,49 +18,71 @@ namespace cutout::binding {
 /// environment.
 ///
 /// Everything of JavaScript that a job needs (its promise, what must stay alive) waits here, on the
-/// JavaScript thread; a job knows only its number. While anything waits, the process stays alive.
+/// JavaScript thread, with room for the job's outcome: telling it needs no more memory.
 class Completion {
  public:
-  /// Makes the value a promise resolves with. Runs on the JS thread.
-  using Value = std::function<Napi::Value(Napi::Env)>;
-
   explicit Completion(Napi::Env env);  // JS thread only
   ~Completion() = default;             // JS thread only, after shut_down()
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
+  template <typename Result>
   struct Pending {
     Napi::Promise promise;
-    std::uint64_t number;
+    /// Settles it: rejects it unless the status is ok. Any thread, once; throws nothing and needs
+    /// no memory, to copy it neither.
+    std::function<void(Status, Result)> done;
   };
 
-  /// A new promise and the number to settle it by. `keep` stays alive until then; `settled` is
-  /// called just before the promise settles. JS thread only.
-  Pending begin(Napi::Env env, const std::vector<Napi::Object>& keep,
-                std::function<void()> settled);
-
-  /// Settles a promise: rejects it unless `status` is ok. Any thread, once a number.
-  void post(std::uint64_t number, Status status, Value value);
+  /// A new promise and what settles it. `keep` stays alive until then; `settled` is called just
+  /// before the promise settles, `value(env, Result&)` makes what it resolves with. While anything
+  /// waits, the process stays alive. JS thread only.
+  template <typename Result, typename Value>
+  Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& keep,
+                        std::function<void()> settled, Value value) {
+    static_assert(std::is_nothrow_move_assignable_v<Result>);
+    auto outcome = std::make_unique<OutcomeOf<Result, Value>>(std::move(value));
+    OutcomeOf<Result, Value>* const room = outcome.get();
+    const Napi::Promise promise = enter(env, keep, std::move(settled), std::move(outcome));
+    return {promise, [this, room](Status status, Result result) {
+              room->status = std::move(status);
+              room->result = std::move(result);
+              post(*room);
+            }};
+  }
 
   /// Lets go of everything that still waits; its promises never settle, because no JavaScript runs
   /// any more. Nobody may post afterwards. JS thread only, from the environment's clean-up hook.
   void shut_down();
 
  private:
+  /// How a job ended; its owner is the entry in waiting_.
+  struct Outcome {
+    virtual ~Outcome() = default;
+    virtual Napi::Value make(Napi::Env env) = 0;
+    std::uint64_t number = 0;
+    Status status;
+  };
+  template <typename Result, typename Value>
+  struct OutcomeOf final : Outcome {
+    explicit OutcomeOf(Value given) : value(std::move(given)) {}
+    Napi::Value make(Napi::Env env) override { return value(env, result); }
+    Value value;
+    Result result{};
+  };
   struct Waiting {
     Napi::Promise::Deferred deferred;
     std::vector<Napi::ObjectReference> keep;
     std::function<void()> settled;
+    std::unique_ptr<Outcome> outcome;
   };
-  struct Message {
-    std::uint64_t number;
-    Status status;
-    Value value;
-  };
-  static void call_js(Napi::Env env, Napi::Function, Completion* self, Message* message);
-  using Channel = Napi::TypedThreadSafeFunction<Completion, Message, &Completion::call_js>;
+  static void call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome);
+  using Channel = Napi::TypedThreadSafeFunction<Completion, Outcome, &Completion::call_js>;
 
-  void settle(Napi::Env env, const Message& message);
+  Napi::Promise enter(Napi::Env env, const std::vector<Napi::Object>& keep,
+                      std::function<void()> settled, std::unique_ptr<Outcome> outcome);
+  void post(Outcome& outcome);
+  void settle(Napi::Env env, std::uint64_t number);
 
   Channel channel_;
   std::unordered_map<std::uint64_t, Waiting> waiting_;

@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -11,11 +12,15 @@ namespace cutout::binding {
 namespace {
 
 std::shared_ptr<Running> start(const Napi::CallbackInfo& info) {
-  std::unique_ptr<Engine> engine;
-  throw_if_error(info.Env(), Engine::create(to_engine_options(info[0]), engine));
-  auto running = std::make_shared<Running>(std::move(engine));
-  info.Env().GetInstanceData<Instance>()->add(running);
-  return running;
+  try {
+    std::unique_ptr<Engine> engine;
+    throw_if_error(info.Env(), Engine::create(to_engine_options(info[0]), engine));
+    auto running = std::make_shared<Running>(std::move(engine));
+    info.Env().GetInstanceData<Instance>()->add(running);
+    return running;
+  } catch (const std::bad_alloc&) {
+    throw make_error(info.Env(), Status(Code::kOutOfMemory));
+  }
 }
 
 }  // namespace
@@ -23,15 +28,16 @@ std::shared_ptr<Running> start(const Napi::CallbackInfo& info) {
 Napi::Function EngineObject::define(Napi::Env env) {
   return DefineClass(
       env, "Engine",
-      {InstanceMethod<&EngineObject::load>("load"), InstanceMethod<&EngineObject::matte>("matte"),
-       InstanceMethod<&EngineObject::load_subject_types>("loadSubjectTypes"),
-       InstanceMethod<&EngineObject::unload>("unload"),
-       InstanceMethod<&EngineObject::describe>("describe"),
-       InstanceMethod<&EngineObject::compose>("compose"),
-       InstanceMethod<&EngineObject::encode_png>("encodePng"),
+      {InstanceMethod<&EngineObject::async<&EngineObject::load>>("load"),
+       InstanceMethod<&EngineObject::async<&EngineObject::matte>>("matte"),
+       InstanceMethod<&EngineObject::async<&EngineObject::load_subject_types>>("loadSubjectTypes"),
+       InstanceMethod<&EngineObject::async<&EngineObject::unload>>("unload"),
+       InstanceMethod<&EngineObject::async<&EngineObject::describe>>("describe"),
+       InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
+       InstanceMethod<&EngineObject::async<&EngineObject::encode_png>>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
        InstanceMethod<&EngineObject::stats>("stats"),
-       InstanceMethod<&EngineObject::close>("close")});
+       InstanceMethod<&EngineObject::async<&EngineObject::close>>("close")});
 }
 
 EngineObject::EngineObject(const Napi::CallbackInfo& info)
@@ -39,13 +45,24 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info)
       completion_(info.Env().GetInstanceData<Instance>()->completion()),
       running_(start(info)) {}
 
-Completion::Pending EngineObject::begin(std::uint64_t id, const std::vector<Use>& uses) {
+template <EngineObject::Method method>
+Napi::Value EngineObject::async(const Napi::CallbackInfo& info) {
+  try {
+    return (this->*method)(info);
+  } catch (const std::bad_alloc&) {
+    const auto deferred = Napi::Promise::Deferred::New(info.Env());
+    deferred.Reject(make_error(info.Env(), Status(Code::kOutOfMemory)).Value());
+    return deferred.Promise();
+  }
+}
+
+void EngineObject::claim(std::uint64_t id, const std::vector<Use>& uses,
+                         std::vector<Napi::Object>& keep) {
   if (jobs_.contains(id)) {
     throw Napi::RangeError::New(Env(), "The id " + std::to_string(id) + " is in use.");
   }
   std::vector<Borrowed> borrowed;
-  std::vector<Napi::Object> keep{Value()};
-  const auto claim = [this](const Borrowed& wanted, const Borrowed& taken, std::uint64_t job) {
+  const auto check = [this](const Borrowed& wanted, const Borrowed& taken, std::uint64_t job) {
     const bool overlap = wanted.begin < taken.end && taken.begin < wanted.end;
     if (overlap && (wanted.written || taken.written)) {
       throw Napi::RangeError::New(Env(), "The pixels belong to the job " + std::to_string(job) +
@@ -56,76 +73,88 @@ Completion::Pending EngineObject::begin(std::uint64_t id, const std::vector<Use>
     const auto* const first =
         static_cast<const std::uint8_t*>(use.data.ArrayBuffer().Data()) + use.data.ByteOffset();
     const Borrowed wanted{first, first + use.data.ByteLength(), use.written};
-    for (const Borrowed& taken : borrowed) claim(wanted, taken, id);
+    for (const Borrowed& taken : borrowed) check(wanted, taken, id);
     for (const auto& [job, all] : jobs_) {
-      for (const Borrowed& taken : all) claim(wanted, taken, job);
+      for (const Borrowed& taken : all) check(wanted, taken, job);
     }
     borrowed.push_back(wanted);
     keep.push_back(use.data);
   }
   jobs_.emplace(id, std::move(borrowed));
-  return completion_.begin(Env(), keep, [this, id] { jobs_.erase(id); });
+}
+
+template <typename Result, typename Start, typename Make>
+Napi::Value EngineObject::run(const std::vector<Napi::Object>& keep, std::function<void()> settled,
+                              Start start, Make make) {
+  const auto pending = completion_.begin<Result>(Env(), keep, std::move(settled), std::move(make));
+  try {
+    start(pending.done);
+  } catch (const std::bad_alloc&) {
+    pending.done(Status(Code::kOutOfMemory), Result{});
+  }
+  return pending.promise;
+}
+
+template <typename Result, typename Start, typename Make>
+Napi::Value EngineObject::run(std::uint64_t id, const std::vector<Use>& uses, Start start,
+                              Make make) {
+  std::vector<Napi::Object> keep{this->Value()};
+  claim(id, uses, keep);
+  try {
+    return run<Result>(
+        keep, [this, id] { jobs_.erase(id); }, std::move(start), std::move(make));
+  } catch (...) {
+    jobs_.erase(id);
+    throw;
+  }
 }
 
 Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
   const NetworkSpec spec = to_network_spec(info[0]);
-  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
-  running_->engine().load(spec, [&completion = completion_, number = pending.number,
-                                 name = spec.name](Status status, NetworkInfo result) {
-    completion.post(number, std::move(status), [name, result = std::move(result)](Napi::Env env) {
-      return from_network_info(env, name, result);
-    });
-  });
-  return pending.promise;
+  return run<NetworkInfo>(
+      {Value()}, [] {}, [&](const auto& done) { running_->engine().load(spec, done); },
+      [name = spec.name](Napi::Env env, const NetworkInfo& result) {
+        return from_network_info(env, name, result);
+      });
 }
 
 Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
   const SubjectTypesSpec spec = to_subject_types_spec(info[0]);
-  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
-  running_->engine().load_subject_types(spec, [&completion = completion_, number = pending.number](
-                                                  Status status, SubjectTypesInfo result) {
-    completion.post(number, std::move(status),
-                    [result](Napi::Env env) { return from_subject_types_info(env, result); });
-  });
-  return pending.promise;
+  return run<SubjectTypesInfo>(
+      {Value()}, [] {},
+      [&](const auto& done) { running_->engine().load_subject_types(spec, done); },
+      from_subject_types_info);
 }
 
-Napi::Value EngineObject::unload(const Napi::CallbackInfo& info) {
-  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
-  running_->engine().unload([&completion = completion_, number = pending.number](Status status) {
-    completion.post(number, std::move(status), [](Napi::Env env) { return env.Undefined(); });
-  });
-  return pending.promise;
+Napi::Value EngineObject::unload(const Napi::CallbackInfo&) {
+  return run<Status>(
+      {Value()}, [] {},
+      [&](const auto& done) {
+        running_->engine().unload([done](Status status) { done(std::move(status), {}); });
+      },
+      [](Napi::Env env, const Status&) { return env.Undefined(); });
 }
 
 Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   const DescribeCall call = to_describe_call(info[2], pixels.view);
-  const auto pending =
-      begin(id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}});
-  running_->engine().describe(
-      id, call.job, call.deadline,
-      [&completion = completion_, number = pending.number](Status status, Description result) {
-        completion.post(number, std::move(status), [result = std::move(result)](Napi::Env env) {
-          return from_description(env, result);
-        });
-      });
-  return pending.promise;
+  return run<Description>(
+      id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}},
+      [&](const auto& done) { running_->engine().describe(id, call.job, call.deadline, done); },
+      from_description);
 }
 
 Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   const MatteCall call = to_matte_call(info[2], pixels.view);
-  const auto pending = begin(id, {{pixels.data, /*written=*/true}});
-  running_->engine().matte(
-      id, pixels.view, call.plan, call.network, call.deadline,
-      [&completion = completion_, number = pending.number](Status status, MatteResult result) {
-        completion.post(number, std::move(status),
-                        [result](Napi::Env env) { return from_matte_result(env, result); });
-      });
-  return pending.promise;
+  return run<MatteResult>(
+      id, {{pixels.data, /*written=*/true}},
+      [&](const auto& done) {
+        running_->engine().matte(id, pixels.view, call.plan, call.network, call.deadline, done);
+      },
+      from_matte_result);
 }
 
 Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
@@ -134,32 +163,24 @@ Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
   const ComposeCall call = to_compose_call(info[2], pixels);
   std::vector<Use> uses{{pixels.data, /*written=*/true}};
   if (call.background) uses.push_back({*call.background, /*written=*/false});
-  const auto pending = begin(id, uses);
-  running_->engine().compose(
-      id, call.job, call.deadline,
-      [&completion = completion_, number = pending.number](Status status, ComposeResult result) {
-        completion.post(number, std::move(status),
-                        [result](Napi::Env env) { return from_compose_result(env, result); });
-      });
-  return pending.promise;
+  return run<ComposeResult>(
+      id, uses,
+      [&](const auto& done) { running_->engine().compose(id, call.job, call.deadline, done); },
+      from_compose_result);
 }
 
 Napi::Value EngineObject::encode_png(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   PngCall call = to_png_call(info[2], pixels.view);
-  const auto pending = begin(id, {{pixels.data, /*written=*/false}});
-  running_->engine().encode_png(
-      id, std::move(call.job), call.deadline,
-      [&completion = completion_, number = pending.number](Status status,
-                                                           std::vector<std::uint8_t> png) {
-        // Moved out when the value is made, which happens once.
-        auto bytes = std::make_shared<std::vector<std::uint8_t>>(std::move(png));
-        completion.post(number, std::move(status), [bytes = std::move(bytes)](Napi::Env env) {
-          return from_bytes(env, std::move(*bytes));
-        });
+  return run<std::vector<std::uint8_t>>(
+      id, {{pixels.data, /*written=*/false}},
+      [&](const auto& done) {
+        running_->engine().encode_png(id, std::move(call.job), call.deadline, done);
+      },
+      [](Napi::Env env, std::vector<std::uint8_t>& png) {
+        return from_bytes(env, std::move(png));
       });
-  return pending.promise;
 }
 
 Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
@@ -172,11 +193,9 @@ Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
   const std::chrono::milliseconds grace = to_grace(info[0]);
-  const auto pending = completion_.begin(info.Env(), {Value()}, [] {});
-  running_->close(grace, [&completion = completion_, number = pending.number] {
-    completion.post(number, {}, [](Napi::Env env) { return env.Undefined(); });
-  });
-  return pending.promise;
+  return run<Status>(
+      {Value()}, [] {}, [&](const auto& done) { running_->close(grace, [done] { done({}, {}); }); },
+      [](Napi::Env env, const Status&) { return env.Undefined(); });
 }
 
 }  // namespace cutout::binding

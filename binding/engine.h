@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +18,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  public:
   static Napi::Function define(Napi::Env env);
 
-  explicit EngineObject(const Napi::CallbackInfo& info);  // throws ENGINE_RUNTIME
+  explicit EngineObject(const Napi::CallbackInfo& info);  // throws what Engine::create returns
 
  private:
   Napi::Value load(const Napi::CallbackInfo& info);                // [async]
@@ -41,9 +42,25 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     Napi::TypedArray data;
     bool written;
   };
+  using Method = Napi::Value (EngineObject::*)(const Napi::CallbackInfo& info);
+  /// An [async] method whose promise rejects with ENGINE_OUT_OF_MEMORY when there is no memory for
+  /// what it does before and after the job itself.
+  template <Method method>
+  Napi::Value async(const Napi::CallbackInfo& info);
+
   /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another use:
   /// many may read the same ones, a writer wants them alone.
-  Completion::Pending begin(std::uint64_t id, const std::vector<Use>& uses);
+  void claim(std::uint64_t id, const std::vector<Use>& uses, std::vector<Napi::Object>& keep);
+
+  /// Starts a job: `start(done)` hands it to the engine, `value(env, Result&)` makes what its
+  /// promise resolves with.
+  template <typename Result, typename Start, typename Make>
+  Napi::Value run(const std::vector<Napi::Object>& keep, std::function<void()> settled, Start start,
+                  Make make);
+
+  /// The same for a job with an id that borrows pixels.
+  template <typename Result, typename Start, typename Make>
+  Napi::Value run(std::uint64_t id, const std::vector<Use>& uses, Start start, Make make);
 
   Completion& completion_;
   std::shared_ptr<Running> running_;

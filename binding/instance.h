@@ -2,6 +2,8 @@
 
 #include <napi.h>
 
+#include <exception>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -21,14 +23,20 @@ class Running {
 
   [[nodiscard]] Engine& engine() { return *engine_; }
 
-  /// Closes the engine on a thread of its own, because that waits; `done` is called on it. JS
+  /// Closes the engine on a thread of its own, because that waits; `done` is called on it. Where
+  /// the system has no thread or no memory for it, nothing is waited for: what runs is stopped. JS
   /// thread only.
-  void close(std::chrono::milliseconds grace, std::function<void()> done) {
+  void close(std::chrono::milliseconds grace, const std::function<void()>& done) {
     engine_->stop_admission();
-    closers_.emplace_back([this, grace, done = std::move(done)] {
-      engine_->close(grace);
+    try {
+      closers_.emplace_back([this, grace, done] {
+        engine_->close(grace);
+        done();
+      });
+    } catch (const std::exception&) {
+      engine_->close(std::chrono::milliseconds(0));
       done();
-    });
+    }
   }
 
   /// Cancels what is left and joins every thread. JS thread only.

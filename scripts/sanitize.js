@@ -6,6 +6,7 @@ import { buildSanitized, runSanitized } from './setup/sanitizer.js';
 /** Target → its arguments: seconds or rounds, then the first seed. */
 const programs = {
   native_stress: ['10'],
+  faults_stress: [],
   png_stress: ['40'],
   kernels_stress: ['60'],
   fuzz_stress: ['10', '20261122'],

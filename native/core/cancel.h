@@ -31,18 +31,18 @@ class CancelToken {
   [[nodiscard]] bool stopped() const { return reason_.load() != Code::kOk; }
 
   /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Steps of a job call it in
-  /// between.
+  /// between. Needs no memory.
   [[nodiscard]] Status check() const {
     switch (reason_.load()) {
       case Code::kOk:
         break;
       case Code::kClosed:
-        return {Code::kClosed, "The engine was closed before the job was finished."};
+        return Status(Code::kClosed);
       default:
-        return {Code::kCancelled, "The job was cancelled."};
+        return Status(Code::kCancelled);
     }
     if (deadline_ && Clock::now() >= *deadline_) {
-      return {Code::kDeadline, "The deadline passed before the job was finished."};
+      return Status(Code::kDeadline);
     }
     return {};
   }

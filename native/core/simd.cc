@@ -2,17 +2,19 @@
 
 namespace cutout {
 
-const char* simd_level() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
-  const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  if (v3 && v4) return "x86-64-v4";
-  if (v3) return "x86-64-v3";
+namespace {
+
+// Chosen as the hot loops are, so that it tells what they do and not what they should.
+#if defined(CUTOUT_CLONES)
+__attribute__((target("default"))) const char* level() { return "baseline"; }
+__attribute__((target("arch=x86-64-v3"))) const char* level() { return "x86-64-v3"; }
+__attribute__((target("arch=x86-64-v4"))) const char* level() { return "x86-64-v4"; }
+#else
+const char* level() { return "baseline"; }
 #endif
-  return "baseline";
-}
+
+}  // namespace
+
+const char* simd_level() { return level(); }
 
 }  // namespace cutout

@@ -2,9 +2,11 @@
 
 /// Put before the definition of a hot loop: compiled once for AVX-512, once for AVX2 and once for
 /// the baseline, chosen when the library is loaded. With -ffp-contract=off all three give the same
-/// bytes. Sanitizer builds and other processors get the plain function.
+/// bytes, which the kernel tests check of every call (test/native/levels.ts). Sanitizer builds and
+/// other processors get the plain function.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(CUTOUT_NO_CLONES)
+    !defined(__SANITIZE_THREAD__)
+#define CUTOUT_CLONES
 #define CUTOUT_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CUTOUT_SIMD
@@ -20,7 +22,7 @@
 
 namespace cutout {
 
-/// The version of the hot loops this processor gets: "x86-64-v4", "x86-64-v3" or "baseline".
+/// The version of the hot loops that runs: "x86-64-v4", "x86-64-v3" or "baseline".
 const char* simd_level();
 
 }  // namespace cutout

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -19,21 +21,63 @@ enum class Code {
   kInternal,
 };
 
-/// Outcome of a native step. Exceptions stay inside native/ort; everything else returns one of
-/// these.
+/// Outcome of a native step. What cannot be foreseen, above all a refused allocation, is thrown
+/// instead and becomes a status where a job ends (caught() below): no exception leaves a thread or
+/// reaches a C interface.
 class [[nodiscard]] Status {
  public:
   Status() = default;
+  /// With the code's own sentence. Needs no memory.
+  explicit Status(Code code) noexcept : code_(code) {}
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
   [[nodiscard]] bool ok() const { return code_ == Code::kOk; }
   [[nodiscard]] Code code() const { return code_; }
-  [[nodiscard]] const std::string& message() const { return message_; }
+  /// A sentence, valid as long as the status. Needs no memory.
+  [[nodiscard]] const char* message() const {
+    return message_.empty() ? own_sentence(code_) : message_.c_str();
+  }
 
  private:
+  static const char* own_sentence(Code code) {
+    switch (code) {
+      case Code::kCancelled:
+        return "The job was cancelled.";
+      case Code::kDeadline:
+        return "The deadline passed before the job was finished.";
+      case Code::kClosed:
+        return "The engine was closed before the job was finished.";
+      case Code::kOutOfMemory:
+        return "There was not enough memory for the job.";
+      case Code::kInternal:
+        return "The job failed for an unknown reason.";
+      default:
+        return "";
+    }
+  }
+
   Code code_ = Code::kOk;
   std::string message_;
 };
+
+/// Runs `body`, which returns a Status, and turns what it throws into one: kOutOfMemory for a
+/// refused allocation, else kInternal.
+template <typename Body>
+Status caught(Body&& body) noexcept {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kOutOfMemory);
+  } catch (const std::exception& error) {
+    try {
+      return {Code::kInternal, error.what()};
+    } catch (...) {
+      return Status(Code::kOutOfMemory);
+    }
+  } catch (...) {
+    return Status(Code::kInternal);
+  }
+}
 
 }  // namespace cutout
 

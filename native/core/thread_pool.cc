@@ -2,45 +2,69 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace cutout {
 
-namespace {
-
 /// Shared by the caller of parallel_for and its helpers. A helper that starts after the caller has
 /// taken the last range finds nothing left and never touches `body`, which lives on the caller's
 /// stack.
-struct Loop {
+struct ThreadPool::Loop {
   std::atomic<std::size_t> next{0};
   std::size_t count = 0;
   std::size_t grain = 1;
   const std::function<void(std::size_t, std::size_t)>* body = nullptr;
+  std::atomic<bool> failed{false};
   std::mutex mutex;
   std::condition_variable done;
-  std::size_t finished = 0;  // indices, guarded by mutex
+  std::size_t finished = 0;   // indices, guarded by mutex
+  std::exception_ptr reason;  // the first, guarded by mutex
 
-  void work() {
+  void work() noexcept {
     for (;;) {
       const std::size_t begin = next.fetch_add(grain);
       if (begin >= count) return;
       const std::size_t end = std::min(begin + grain, count);
-      (*body)(begin, end);
+      if (!failed) run(begin, end);
       const std::lock_guard lock(mutex);
       finished += end - begin;
       if (finished == count) done.notify_all();
     }
   }
-};
 
-}  // namespace
+  void run(std::size_t begin, std::size_t end) noexcept {
+    try {
+      (*body)(begin, end);
+    } catch (...) {
+      failed = true;
+      const std::lock_guard lock(mutex);
+      if (reason == nullptr) reason = std::current_exception();
+    }
+  }
+
+  /// The first exception, once every range is done.
+  std::exception_ptr wait() {
+    std::unique_lock lock(mutex);
+    done.wait(lock, [this] { return finished == count; });
+    return std::exchange(reason, nullptr);
+  }
+};
 
 ThreadPool::ThreadPool(int threads) {
   threads_.reserve(static_cast<std::size_t>(std::max(threads, 0)));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+  } catch (...) {
+    join();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { join(); }
+
+void ThreadPool::join() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -67,25 +91,35 @@ void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
   grain = std::max<std::size_t>(grain, 1);
   const std::size_t ranges = (count + grain - 1) / grain;
   const std::size_t helpers = std::min<std::size_t>(threads_.size(), ranges - 1);
-  if (helpers == 0) {
+  const std::shared_ptr<Loop> loop =
+      helpers > 0 ? shared_loop(count, grain, helpers, body) : nullptr;
+  if (loop == nullptr) {
     for (std::size_t begin = 0; begin < count; begin += grain) {
       body(begin, std::min(begin + grain, count));
     }
     return;
   }
-  const auto loop = std::make_shared<Loop>();
-  loop->count = count;
-  loop->grain = grain;
-  loop->body = &body;
-  {
+  wake_.notify_all();
+  loop->work();
+  if (const std::exception_ptr reason = loop->wait()) std::rethrow_exception(reason);
+}
+
+std::shared_ptr<ThreadPool::Loop> ThreadPool::shared_loop(
+    std::size_t count, std::size_t grain, std::size_t helpers,
+    const std::function<void(std::size_t, std::size_t)>& body) {
+  std::shared_ptr<Loop> loop;
+  try {
+    loop = std::make_shared<Loop>();
+    loop->count = count;
+    loop->grain = grain;
+    loop->body = &body;
     // In front of whole tasks: somebody is already waiting for these.
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < helpers; ++i) tasks_.push_front([loop] { loop->work(); });
+  } catch (const std::bad_alloc&) {
+    // Those that were asked help; the caller does the rest.
   }
-  wake_.notify_all();
-  loop->work();
-  std::unique_lock lock(loop->mutex);
-  loop->done.wait(lock, [&] { return loop->finished == count; });
+  return loop;
 }
 
 void ThreadPool::loop() {

@@ -15,6 +15,11 @@ constexpr float kMean = 1.0F / (kWindow * kWindow);
 constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
 constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
 
+/// Colours are counted from the middle gray and alpha from one half while they are summed: a
+/// variance is the difference of two means of squares, and these are a quarter as large then, as is
+/// what rounding takes from the difference.
+constexpr float kMiddle = 0.5F;
+
 /// What is summed over a window: first what the plane needs, then what only the line needs.
 enum Product {
   kR,
@@ -70,8 +75,8 @@ CUTOUT_INLINE void plane_products(float r, float g, float b, float p, float* out
 
 CUTOUT_INLINE void line_products(float r, float g, float b, float p, float* out,
                                  std::ptrdiff_t stride) {
-  const float fore = p * p;
-  const float back = (1.0F - p) * (1.0F - p);
+  const float fore = (kMiddle + p) * (kMiddle + p);
+  const float back = (kMiddle - p) * (kMiddle - p);
   out[kF * stride] = fore;
   out[kFR * stride] = r * fore;
   out[kFG * stride] = g * fore;
@@ -82,7 +87,13 @@ CUTOUT_INLINE void line_products(float r, float g, float b, float p, float* out,
   out[kKB * stride] = b * back;
 }
 
-/// Sums over a window -> the plane.
+CUTOUT_INLINE float at_least(float value, float least) { return value > least ? value : least; }
+
+/// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha, solved by
+/// LDL^T. Windows of one colour, of grays or of two colours have one large eigenvalue or none; the
+/// determinant of such a matrix, of the order of kEpsilon^2, drowns in the rounding of its terms,
+/// while a pivot, which is at least kEpsilon, keeps its digits. What rounding takes from a pivot
+/// below kEpsilon is put back.
 CUTOUT_INLINE void solve_plane(const float* sum, std::ptrdiff_t from, float* out,
                                std::ptrdiff_t to) {
   const auto mean = [&](int k) { return sum[k * from] * kMean; };
@@ -99,20 +110,23 @@ CUTOUT_INLINE void solve_plane(const float* sum, std::ptrdiff_t from, float* out
   const float rp = mean(kRp) - r * p;
   const float gp = mean(kGp) - g * p;
   const float bp = mean(kBp) - b * p;
-  const float i00 = gg * bb - gb * gb;
-  const float i01 = rb * gb - rg * bb;
-  const float i02 = rg * gb - rb * gg;
-  const float i11 = rr * bb - rb * rb;
-  const float i12 = rb * rg - rr * gb;
-  const float i22 = rr * gg - rg * rg;
-  const float over = 1.0F / (rr * i00 + rg * i01 + rb * i02 + 1e-20F);
-  const float a0 = over * (i00 * rp + i01 * gp + i02 * bp);
-  const float a1 = over * (i01 * rp + i11 * gp + i12 * bp);
-  const float a2 = over * (i02 * rp + i12 * gp + i22 * bp);
+  const float over0 = 1.0F / at_least(rr, kEpsilon);
+  const float l10 = rg * over0;
+  const float l20 = rb * over0;
+  const float over1 = 1.0F / at_least(gg - l10 * rg, kEpsilon);
+  const float rest = gb - l10 * rb;
+  const float l21 = rest * over1;
+  const float over2 = 1.0F / at_least(bb - l20 * rb - l21 * rest, kEpsilon);
+  const float y1 = gp - l10 * rp;
+  const float y2 = bp - l20 * rp - l21 * y1;
+  const float a2 = y2 * over2;
+  const float a1 = y1 * over1 - l21 * a2;
+  const float a0 = rp * over0 - l10 * a1 - l20 * a2;
   out[kA0 * to] = a0;
   out[kA1 * to] = a1;
   out[kA2 * to] = a2;
-  out[kB * to] = p - (a0 * r + a1 * g + a2 * b);
+  const float middle = p - (a0 * r + a1 * g + a2 * b);  // alpha - 1/2 of the middle gray
+  out[kB * to] = kMiddle + middle - kMiddle * (a0 + a1 + a2);
 }
 
 /// Sums over a window -> the line.
@@ -123,13 +137,13 @@ CUTOUT_INLINE void solve_line(const float* sum, std::ptrdiff_t from, float* out,
   const float g = mean(kG);
   const float b = mean(kBl);
   const float fore = 1.0F / (mean(kF) + kNothing);
-  out[kFore0 * to] = (mean(kFR) + kNothing * r) * fore;
-  out[kFore1 * to] = (mean(kFG) + kNothing * g) * fore;
-  out[kFore2 * to] = (mean(kFB) + kNothing * b) * fore;
+  out[kFore0 * to] = kMiddle + (mean(kFR) + kNothing * r) * fore;
+  out[kFore1 * to] = kMiddle + (mean(kFG) + kNothing * g) * fore;
+  out[kFore2 * to] = kMiddle + (mean(kFB) + kNothing * b) * fore;
   const float back = 1.0F / (mean(kK) + kNothing);
-  out[kBack0 * to] = (mean(kKR) + kNothing * r) * back;
-  out[kBack1 * to] = (mean(kKG) + kNothing * g) * back;
-  out[kBack2 * to] = (mean(kKB) + kNothing * b) * back;
+  out[kBack0 * to] = kMiddle + (mean(kKR) + kNothing * r) * back;
+  out[kBack1 * to] = kMiddle + (mean(kKG) + kNothing * g) * back;
+  out[kBack2 * to] = kMiddle + (mean(kKB) + kNothing * b) * back;
 }
 
 /// Cells of one row: three planes of the guide as they are, then alpha.
@@ -141,7 +155,7 @@ CUTOUT_SIMD void fill_plane(const Cells& cells, const float* scale, const float*
 #pragma GCC ivdep  // products lie apart
   for (int i = 0; i < n; ++i) {
     plane_products(cells[0][i] * scale[0] + offset[0], cells[1][i] * scale[1] + offset[1],
-                   cells[2][i] * scale[2] + offset[2], cells[3][i], out + i, n);
+                   cells[2][i] * scale[2] + offset[2], cells[3][i] - kMiddle, out + i, n);
   }
 }
 
@@ -195,6 +209,7 @@ LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int wid
       products_of_(models == Models::kPlane ? kPlaneProducts : kProducts),
       padded_(whole_vectors(width)),
       bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
+  for (std::size_t c = 0; c < offset_.size(); ++c) offset_[c] = guide.offset[c] - kMiddle;
   line_.resize(4 * static_cast<std::size_t>(bordered_));
   products_.resize(static_cast<std::size_t>(products_of_ * bordered_));
   kept_.fill(INT_MIN);
@@ -223,7 +238,7 @@ const float* LocalModel::sums(int y) {
       cells[k] = row;
     }
   }
-  fill_plane(cells, guide_.scale.data(), guide_.offset.data(), bordered_, products_.data());
+  fill_plane(cells, guide_.scale.data(), offset_.data(), bordered_, products_.data());
   if (products_of_ > kPlaneProducts) fill_line(bordered_, products_.data());
   for (int k = 0; k < products_of_; ++k) {
     sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered_, padded_,
@@ -249,9 +264,13 @@ std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const f
       const std::size_t cell = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
                                         std::clamp(y - kModelRadius + j, 0, guide.height - 1));
       float* products = cells[static_cast<std::size_t>(i)].data();
-      const float colour[3] = {guide.colour(0, cell), guide.colour(1, cell), guide.colour(2, cell)};
-      plane_products(colour[0], colour[1], colour[2], alpha[cell], products, 1);
-      line_products(colour[0], colour[1], colour[2], alpha[cell], products, 1);
+      std::array<float, 3> colour{};
+      for (std::size_t c = 0; c < colour.size(); ++c) {
+        colour[c] = guide.planes[c][cell] * guide.scale[c] + (guide.offset[c] - kMiddle);
+      }
+      const float p = alpha[cell] - kMiddle;
+      plane_products(colour[0], colour[1], colour[2], p, products, 1);
+      line_products(colour[0], colour[1], colour[2], p, products, 1);
     }
     for (std::size_t k = 0; k < kProducts; ++k) {
       lines[static_cast<std::size_t>(j)][k] =

@@ -49,7 +49,8 @@ CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const f
 /// | strip     | columns left .. left + width - 1 of the guide, at least one                            |
 /// | scratch   | 21 * 9 floats a column, whole vectors of columns                                       |
 /// | threads   | one object a thread; the result of a cell depends on its window only                   |
-/// | agreement | bit-equal to the scalar version                                                        |
+/// | agreement | bit-equal to the scalar version; what rounding costs alpha in windows of every kind:   |
+/// |           | test/native/local_model.test.ts                                                        |
 class LocalModel {
  public:
   LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models);
@@ -64,11 +65,12 @@ class LocalModel {
   const float* alpha_;
   int left_;
   int width_;
-  int products_of_;              // how many are summed
-  int padded_;                   // columns of a plane of sums: whole vectors
-  int bordered_;                 // the same with the border
-  std::vector<float> line_;      // colours and alpha of one row with its border
-  std::vector<float> products_;  // of one row
+  int products_of_;                // how many are summed
+  int padded_;                     // columns of a plane of sums: whole vectors
+  int bordered_;                   // the same with the border
+  std::array<float, 3> offset_{};  // of the guide's colours, as they are summed
+  std::vector<float> line_;        // colours and alpha of one row with its border
+  std::vector<float> products_;    // of one row
   std::array<int, 8> kept_{};
   std::array<std::vector<float>, 8> rows_;  // sums along rows, by row modulo 8
 };

@@ -27,7 +27,7 @@ void* behind_header(void* base, std::size_t mapped_bytes) {
 
 }  // namespace
 
-void* NetworkMemory::allocate(std::size_t bytes) {
+void* NetworkMemory::allocate(std::size_t bytes) noexcept {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
   const std::size_t whole = bytes + kAlignment;
   if (whole < kMapped) {
@@ -35,18 +35,26 @@ void* NetworkMemory::allocate(std::size_t bytes) {
     return base == nullptr ? nullptr : behind_header(base, 0);
   }
   const std::size_t pages = (whole + Region::kPage - 1) / Region::kPage * Region::kPage;
-  const std::lock_guard lock(mutex_);
-  for (const std::unique_ptr<Region>& region : regions_) {
-    if (void* const base = region->take(pages)) return behind_header(base, pages);
+  try {
+    void* const base = take_pages(pages);
+    return base == nullptr ? nullptr : behind_header(base, pages);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  std::unique_ptr<Region> region = Region::reserve(kRegion, pages);
-  if (region == nullptr) return nullptr;
-  void* const base = region->take(pages);
-  regions_.push_back(std::move(region));
-  return behind_header(base, pages);
 }
 
-void NetworkMemory::free(void* pointer) {
+void* NetworkMemory::take_pages(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Region>& region : regions_) {
+    if (void* const base = region->take(bytes)) return base;
+  }
+  std::unique_ptr<Region> region = Region::reserve(kRegion, bytes);
+  if (region == nullptr) return nullptr;
+  regions_.push_back(std::move(region));
+  return regions_.back()->take(bytes);
+}
+
+void NetworkMemory::free(void* pointer) noexcept {
   if (pointer == nullptr) return;
   void* const base = static_cast<std::byte*>(pointer) - kAlignment;
   const std::size_t mapped_bytes = static_cast<Header*>(base)->mapped_bytes;
@@ -57,7 +65,7 @@ void NetworkMemory::free(void* pointer) {
   const std::lock_guard lock(mutex_);
   const auto home =
       std::ranges::find_if(regions_, [base](const auto& region) { return region->holds(base); });
-  (*home)->give(base, mapped_bytes);
+  (*home)->give(base);
 }
 
 void NetworkMemory::release_cached() {

@@ -30,9 +30,9 @@ class NetworkMemory {
   NetworkMemory& operator=(const NetworkMemory&) = delete;
 
   /// `bytes` aligned to kAlignment, content undefined; null when there is no memory.
-  [[nodiscard]] void* allocate(std::size_t bytes);
-  /// Takes back what allocate() gave; null is nothing.
-  void free(void* pointer);
+  [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
+  /// Takes back what allocate() gave; null is nothing. Needs no memory.
+  void free(void* pointer) noexcept;
   /// Returns every page that is not in use to the system.
   void release_cached();
 
@@ -40,6 +40,8 @@ class NetworkMemory {
   [[nodiscard]] std::size_t cached_bytes() const;
 
  private:
+  [[nodiscard]] void* take_pages(std::size_t bytes);
+
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Region>> regions_;  // guarded by mutex_, as what they hold
 };

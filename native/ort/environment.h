@@ -22,7 +22,7 @@ inline std::string first_line(const char* text) {
 }
 
 /// Runs `body`, which may throw, and turns what it throws into a status: `code` and `what` in front
-/// of ONNX Runtime's own words. The only place where exceptions end.
+/// of ONNX Runtime's own words. Without memory for these it throws, as all of native/ may.
 template <typename Body>
 Status guarded(Code code, const std::string& what, Body&& body) {
   try {
@@ -31,8 +31,9 @@ Status guarded(Code code, const std::string& what, Body&& body) {
     return {Code::kOutOfMemory, what + ": out of memory."};
   } catch (const std::exception& error) {
     const std::string reason = first_line(error.what());
-    // The arena has no error code of its own for it.
-    const bool memory = reason.find("Failed to allocate memory") != std::string::npos;
+    // ONNX Runtime has no error code of its own for it.
+    const bool memory = reason.find("Failed to allocate memory") != std::string::npos ||
+                        reason.find("bad_alloc") != std::string::npos;
     return {memory ? Code::kOutOfMemory : code, what + ": " + reason};
   }
 }

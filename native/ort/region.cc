@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace cutout::ort {
 
@@ -17,7 +18,12 @@ std::unique_ptr<Region> Region::reserve(std::size_t wish, std::size_t least) {
       // Fewer page faults and misses; where the system has no huge pages, nothing changes.
       static_cast<void>(madvise(base, bytes, MADV_HUGEPAGE));
 #endif
-      return std::unique_ptr<Region>(new Region(static_cast<std::byte*>(base), bytes));
+      try {
+        return std::unique_ptr<Region>(new Region(static_cast<std::byte*>(base), bytes));
+      } catch (...) {
+        munmap(base, bytes);
+        throw;
+      }
     }
     if (bytes <= least) return nullptr;
   }
@@ -34,33 +40,37 @@ void* Region::take(std::size_t bytes) {
       free_, [bytes](const auto& entry) { return entry.second.bytes >= bytes; });
   if (found == free_.end()) return nullptr;
   const auto [piece, stretch] = *found;
-  free_.erase(found);
   const std::size_t rest = stretch.bytes - bytes;
   if (rest > 0) {
     free_.emplace(piece + bytes, Stretch{rest, stretch.used - std::min(stretch.used, bytes)});
   }
+  Stretches::node_type entry = free_.extract(found);
+  entry.mapped() = {bytes, bytes};
+  taken_.insert(std::move(entry));
   return piece;
 }
 
-void Region::give(void* piece, std::size_t bytes) {
-  auto* begin = static_cast<std::byte*>(piece);
-  Stretch whole{bytes, bytes};
-  const auto next = free_.lower_bound(begin);
-  if (next != free_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->first + previous->second.bytes == begin) {
-      begin = previous->first;
-      whole.bytes += previous->second.bytes;
-      whole.used = whole.bytes;
-      free_.erase(previous);
-    }
-  }
+void Region::give(void* piece) noexcept {
+  Stretches::node_type entry = taken_.extract(static_cast<std::byte*>(piece));
+  std::byte* const begin = entry.key();
+  Stretch& whole = entry.mapped();
+  const auto next = free_.upper_bound(begin);
   if (next != free_.end() && next->first == begin + whole.bytes) {
     if (next->second.used > 0) whole.used = whole.bytes + next->second.used;
     whole.bytes += next->second.bytes;
-    free_.erase(next);
   }
-  free_.emplace(begin, whole);
+  const bool joins_next = next != free_.end() && next->first < begin + whole.bytes;
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second.bytes == begin) {
+      previous->second.used = previous->second.bytes + whole.used;
+      previous->second.bytes += whole.bytes;
+      if (joins_next) free_.erase(next);
+      return;
+    }
+  }
+  if (joins_next) free_.erase(next);
+  free_.insert(std::move(entry));
 }
 
 void Region::release() {

@@ -19,16 +19,17 @@ class Region {
   static constexpr std::size_t kPage = 4096;
 
   /// Reserves `wish` bytes, or less where the system does not allow that much, at least `least`;
-  /// null when there is not even that.
+  /// null when there is not even that. Throws std::bad_alloc without memory for its own books.
   static std::unique_ptr<Region> reserve(std::size_t wish, std::size_t least);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  /// Content undefined; null when no free stretch is long enough.
+  /// Content undefined; null when no free stretch is long enough. Throws std::bad_alloc without
+  /// memory for its own books; nothing is taken then.
   [[nodiscard]] void* take(std::size_t bytes);
-  /// What take() returned for the same size.
-  void give(void* piece, std::size_t bytes);
+  /// What take() returned. Needs no memory.
+  void give(void* piece) noexcept;
   /// Gives the pages of everything free back to the system; the addresses stay reserved.
   void release();
 
@@ -48,7 +49,9 @@ class Region {
 
   std::byte* const base_;
   const std::size_t bytes_;
-  std::map<std::byte*, Stretch> free_;  // no two touch each other
+  using Stretches = std::map<std::byte*, Stretch>;
+  Stretches free_;   // no two touch each other
+  Stretches taken_;  // their entries go back to free_ with them
 };
 
 }  // namespace cutout::ort

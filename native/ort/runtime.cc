@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "ort/allocator.h"
 #include "ort/environment.h"
@@ -28,7 +29,13 @@ void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, con
 struct Allocator : OrtAllocator {
   Allocator() : OrtAllocator{} {
     version = ORT_API_VERSION;
-    Alloc = [](OrtAllocator*, std::size_t bytes) { return network_memory().allocate(bytes); };
+    // ONNX Runtime's own allocators throw too, and its kernels count on it: a null that one of them
+    // meets ends the process. Its C functions turn the exception into a status.
+    Alloc = [](OrtAllocator*, std::size_t bytes) {
+      void* const memory = network_memory().allocate(bytes);
+      if (memory == nullptr) throw std::bad_alloc();
+      return memory;
+    };
     Free = [](OrtAllocator*, void* pointer) { network_memory().free(pointer); };
     Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
       return static_cast<const Allocator*>(self)->info;

@@ -1,16 +1,28 @@
 #include "pipeline/engine.h"
 
+#include <system_error>
 #include <utility>
 #include <variant>
 
+#include "core/finite.h"
 #include "ort/runtime.h"
 
 namespace cutout {
 
 Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
-  CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
-  engine.reset(new Engine(options));
-  return {};
+  return caught([&]() -> Status {
+    CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
+    try {
+      engine.reset(new Engine(options));
+    } catch (const std::system_error& error) {
+      return {Code::kRuntime,
+              "The engine needs " + std::to_string(options.workers) + " workers and " +
+                  std::to_string(options.pixel_threads) +
+                  " pixel threads, and the system did not start all of them: " + error.what() +
+                  ". Ask for fewer, or raise the limit of threads (ulimit -u, pids.max)."};
+    }
+    return {};
+  });
 }
 
 namespace {
@@ -130,6 +142,9 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
   }
   const auto work = [this, job, types](int worker, const CancelToken& token,
                                        Description& result) -> Status {
+    if (!all_finite(job.matte.alpha)) {
+      return {Code::kBadInput, "The matte holds values that are not finite numbers."};
+    }
     SubjectJob subject(*types, worker, job.pixels, {}, token, scheduler_.pool());
     CUTOUT_RETURN_IF_ERROR(subject.finish(job.matte, result.features));
     if (types->head) result.subject = types->head->apply(result.features);

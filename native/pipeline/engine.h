@@ -86,14 +86,16 @@ struct PngJob {
 
 /// The engine without Node: networks, queue, threads. Results arrive through a callback that is
 /// called exactly once, from any thread; pixels are borrowed until then. Callbacks must not throw
-/// and must not call the engine.
+/// and must not call the engine. Without memory to take a job over a function throws
+/// std::bad_alloc, and the callback is never called.
 class Engine {
  public:
   template <typename Result>
   using Done = std::function<void(Status, Result)>;
   using Deadline = std::optional<Clock::time_point>;
 
-  /// kRuntime when the library cannot be opened. Options are in range.
+  /// kRuntime when the library cannot be opened or a thread cannot be started, kOutOfMemory.
+  /// Options are in range.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
   /// Opens, checks and warms a network on the pixel lane. A name loaded before is replaced; jobs

@@ -62,13 +62,14 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
   pool.parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
     bool good = true;
     for (float& value : values.subspan(begin, end - begin)) {
-      good &= !std::isnan(value);
+      good &= std::isfinite(value);
       if (output == NetworkOutput::kLogit) value = 1.0F / (1.0F + std::exp(-value));
       value = std::clamp(value, 0.0F, 1.0F);
     }
     if (!good) numbers = false;
   });
-  if (!numbers) return {Code::kModel, "The network's output holds values that are not numbers."};
+  if (!numbers)
+    return {Code::kModel, "The network's output holds values that are not finite numbers."};
   return {};
 }
 

@@ -69,7 +69,7 @@ struct MatteResult {
 };
 
 /// Brings what a network gave to 0..1, in place: sigmoid for logits, then clamped. kModel when a
-/// value is not a number: a broken network must not look like an empty picture.
+/// value is infinite or not a number: a broken network must not look like an empty picture.
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool);
 
 /// The numbered steps of one matte, on the calling thread and idle threads of the pool:

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
+#include <string>
 
+#include "core/finite.h"
 #include "image/plane.h"
 
 namespace cutout {
@@ -77,11 +80,19 @@ struct SubjectJob::State {
     fill();
     look.thumbnail = make_thumbnail(types.detector->input(slot), types.input.width);
     border_statistics(look.thumbnail, look.statistics);
-    return types.detector->run(slot, token);
+    CUTOUT_RETURN_IF_ERROR(types.detector->run(slot, token));
+    for (const int output : {0, 1}) {
+      if (!all_finite(types.detector->output(slot, output))) {
+        return {Code::kModel, "Output " + std::to_string(output) +
+                                  " of the detector of subject types holds values that are not "
+                                  "finite numbers."};
+      }
+    }
+    return {};
   }
 
   void run() {
-    Status result = work();
+    Status result = caught([this] { return work(); });
     {
       const std::lock_guard lock(mutex);
       status = std::move(result);
@@ -99,9 +110,13 @@ struct SubjectJob::State {
 SubjectJob::SubjectJob(const SubjectTypes& types, int slot, ConstImageView source,
                        const Planes& planes, const CancelToken& token, ThreadPool& pool)
     : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {
-  pool.submit([state = state_] {
-    if (state->claim()) state->run();
-  });
+  try {
+    pool.submit([state = state_] {
+      if (state->claim()) state->run();
+    });
+  } catch (const std::bad_alloc&) {
+    // finish() does the work.
+  }
 }
 
 SubjectJob::~SubjectJob() {

@@ -54,7 +54,8 @@ class SubjectJob {
   /// Waits for the detector or does its work: nothing reads source and planes afterwards.
   void settle();
 
-  /// Waits for the detector, or does its work, and joins what it found with the matte.
+  /// Waits for the detector, or does its work, and joins what it found with the matte. kModel when
+  /// the detector gave a value that is infinite or not a number: nothing can be told from it.
   Status finish(const Matte& matte, std::vector<float>& features);
 
  private:

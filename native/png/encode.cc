@@ -308,25 +308,19 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
   std::vector<Strip> strips(plan.count);
   ScratchStore store;
   std::atomic<bool> cancelled{false};
-  std::atomic<bool> exhausted{false};
   pool.parallel_for(plan.count, 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t index = begin; index < end; ++index) {
-      if (cancelled || exhausted) return;
+      if (cancelled) return;
       if (stop && stop()) {
         cancelled = true;
         return;
       }
-      try {
-        auto scratch = store.take();
-        encode_strip(rgba, options, plan, index, *scratch, strips[index]);
-        store.give(std::move(scratch));
-      } catch (const std::bad_alloc&) {
-        exhausted = true;
-      }
+      auto scratch = store.take();
+      encode_strip(rgba, options, plan, index, *scratch, strips[index]);
+      store.give(std::move(scratch));
     }
   });
   if (cancelled) return {Code::kCancelled, "The PNG was no longer wanted."};
-  if (exhausted) throw std::bad_alloc();
 
   std::uint32_t adler = 1;
   std::size_t total = 0;
@@ -368,11 +362,7 @@ std::uint64_t png_bound(int width, int height, const PngOptions& options) {
 Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
                   const std::function<bool()>& stop, std::vector<std::uint8_t>& out) {
   CUTOUT_RETURN_IF_ERROR(check(rgba, options));
-  try {
-    return encode(rgba, options, pool, stop, out);
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, "Not enough memory for the PNG."};
-  }
+  return encode(rgba, options, pool, stop, out);
 }
 
 }  // namespace cutout

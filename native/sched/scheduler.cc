@@ -17,8 +17,14 @@ Scheduler::Scheduler(int workers, int pixel_threads, int queue_limit, IdleWork i
       pool_(std::make_unique<ThreadPool>(pixel_threads)) {
   network_.threads = static_cast<std::size_t>(workers);
   pixels_.threads = static_cast<std::size_t>(pixel_threads);
+  running_.reserve(network_.threads + pixels_.threads);
   workers_.reserve(network_.threads);
-  for (int i = 0; i < workers; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  try {
+    for (int i = 0; i < workers; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  } catch (...) {
+    join_workers();
+    throw;
+  }
 }
 
 Scheduler::~Scheduler() { close(std::chrono::milliseconds(0)); }
@@ -39,7 +45,12 @@ Status Scheduler::push(Job job) {
     work_.notify_one();
   } else {
     // Not bound to this entry: a cancelled job leaves a turn behind that finds the queue shorter.
-    pool_->submit([this] { run_pixel_job(); });
+    try {
+      pool_->submit([this] { run_pixel_job(); });
+    } catch (...) {
+      lane.queue.pop_back();
+      throw;
+    }
   }
   return {};
 }
@@ -85,34 +96,48 @@ void Scheduler::stop_admission() {
 }
 
 void Scheduler::close(std::chrono::milliseconds grace) {
-  std::vector<EntryPointer> removed;
   {
     std::unique_lock lock(mutex_);
     closed_ = true;
     grace_until_ = std::min(grace_until_, Clock::now() + grace);
     changed_.notify_all();
     while (!drained() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
-    for (LaneState* lane : {&network_, &pixels_}) {
-      std::ranges::move(lane->queue, std::back_inserter(removed));
-      lane->queue.clear();
-    }
-    for (const EntryPointer& entry : removed) {
-      entry->token.stop(Code::kClosed);
-      count(Code::kClosed);
+    // A thread that takes one of those that wait from now on ends it without its work.
+    for (const LaneState* lane : {&network_, &pixels_}) {
+      for (const EntryPointer& entry : lane->queue) entry->token.stop(Code::kClosed);
     }
     for (const EntryPointer& entry : running_) entry->token.stop(Code::kClosed);
   }
-  for (const EntryPointer& entry : removed) entry->job.done(entry->token.check());
+  while (const EntryPointer entry = take_waiting()) entry->job.done(entry->token.check());
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return drained(); });
-    exiting_ = true;
-    work_.notify_all();
   }
   const std::lock_guard join_lock(join_mutex_);
+  join_workers();
+  pool_.reset();
+}
+
+Scheduler::EntryPointer Scheduler::take_waiting() {
+  const std::lock_guard lock(mutex_);
+  for (LaneState* lane : {&network_, &pixels_}) {
+    if (lane->queue.empty()) continue;
+    EntryPointer entry = std::move(lane->queue.front());
+    lane->queue.pop_front();
+    count(Code::kClosed);
+    return entry;
+  }
+  return nullptr;
+}
+
+void Scheduler::join_workers() {
+  {
+    const std::lock_guard lock(mutex_);
+    exiting_ = true;
+  }
+  work_.notify_all();
   for (std::thread& thread : workers_) thread.join();
   workers_.clear();
-  pool_.reset();
 }
 
 bool Scheduler::drained() const {
@@ -168,7 +193,7 @@ Scheduler::EntryPointer Scheduler::start_next(LaneState& lane) {
 
 void Scheduler::run(const EntryPointer& entry, int worker) {
   Status status = entry->token.check();
-  if (status.ok()) status = entry->job.work(worker, entry->token);
+  if (status.ok()) status = caught([&] { return entry->job.work(worker, entry->token); });
   {
     const std::lock_guard lock(mutex_);
     // A job that was stopped ends so, whatever its work made of it: cancel() has promised it.

@@ -25,8 +25,8 @@ struct Job {
   Lane lane = Lane::kNetwork;
   std::optional<Clock::time_point> deadline;
   /// The work. `worker` is 0 .. workers - 1 on the network lane, and no two jobs have the same one
-  /// at the same time; it is -1 on the pixel lane. Must not throw; asks the token between its
-  /// steps.
+  /// at the same time; it is -1 on the pixel lane. What it throws becomes the job's outcome
+  /// (caught() of core/status.h); asks the token between its steps.
   std::function<Status(int worker, const CancelToken& token)> work;
   /// Called exactly once if push() returned ok, from the thread that ended the job, without any
   /// lock held. Must not throw.
@@ -58,12 +58,15 @@ struct IdleWork {
 class Scheduler {
  public:
   /// `queue_limit` jobs may wait for a thread; jobs that find a free thread do not count.
+  /// Throws std::system_error when a thread cannot be started; those started before have ended.
   Scheduler(int workers, int pixel_threads, int queue_limit, IdleWork idle = {});
   ~Scheduler();  // close(0)
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   /// Takes the job over when it returns ok; else kQueueFull or kClosed, and done() is never called.
+  /// Throws std::bad_alloc when there is no memory to queue it; done() is never called then either.
+  /// From here to done() nothing but the work itself needs memory.
   Status push(Job job);
 
   /// False when no job of this id is waiting or running.
@@ -101,6 +104,8 @@ class Scheduler {
   void worker_loop(int worker);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_pixel_job();
+  EntryPointer take_waiting();
+  void join_workers();
   EntryPointer start_next(LaneState& lane);  // mutex_ held, queue not empty
   void run(const EntryPointer& entry, int worker);
   void count(Code code);  // mutex_ held
@@ -113,8 +118,8 @@ class Scheduler {
   std::condition_variable changed_;  // a job ended, or close() was called
   LaneState network_;
   LaneState pixels_;
-  std::vector<EntryPointer> running_;
-  SchedulerStats ended_;  // done, failed, cancelled
+  std::vector<EntryPointer> running_;  // has room for one job a thread
+  SchedulerStats ended_;               // done, failed, cancelled
   bool closed_ = false;
   bool exiting_ = false;
   Clock::time_point idle_due_ = Clock::time_point::max();

@@ -69,7 +69,7 @@ async function buildAddon({ tests }) {
         ),
     });
   await target('cutout', ['binding']);
-  if (tests) await target('cutout_test', ['test/native', 'test/stress']);
+  if (tests) await target('cutout_test', ['binding', 'test/native', 'test/stress', 'test/faults']);
 }
 
 /**

@@ -353,13 +353,20 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.like(engine.stats(), { queued: 0, running: 0, done: 61, failed: 0, cancelled: 0 });
   });
 
-  test('matte: values that are not numbers are ENGINE_MODEL, not an empty picture', async (t) => {
-    const engine = start(t);
-    const spec = networks.spec(name(), { bias: Number.NaN });
-    await engine.load(spec);
-    const picture = halves(32, 32);
-    await t.throwsAsync(engine.matte(1, picture, planFor(spec.name, picture)), { code: 'ENGINE_MODEL' });
-  });
+  for (const bias of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+    for (const output of ['logit', 'probability'] as const) {
+      test(`matte: ${bias} as ${output} is ENGINE_MODEL, not an empty or a full picture`, async (t) => {
+        const engine = start(t);
+        const spec = networks.spec(name(), { bias }, { output });
+        await engine.load(spec);
+        const picture = halves(32, 32);
+        await t.throwsAsync(engine.matte(1, picture, planFor(spec.name, picture)), {
+          code: 'ENGINE_MODEL',
+          message: /not finite numbers/,
+        });
+      });
+    }
+  }
 
   test('matte: the JavaScript thread goes on during a run', async (t) => {
     const engine = start(t);

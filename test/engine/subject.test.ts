@@ -166,6 +166,40 @@ test('the region of interest bounds what the type is told by', async (t) => {
   t.is(await typeIn(115), 'other');
 });
 
+for (const [what, broken] of Object.entries({
+  'NaN in its first output': { bias: Number.NaN },
+  'infinity in its first output': { bias: Number.POSITIVE_INFINITY, sigmoid: false },
+  'NaN in its second output': { secondBias: Number.NaN },
+  'infinity in its second output': { secondBias: Number.NEGATIVE_INFINITY },
+})) {
+  test(`a detector with ${what} is ENGINE_MODEL, not some type`, async (t) => {
+    const engine = start(t);
+    await engine.load(white);
+    const sick = networks.spec(
+      `sick ${what}`,
+      { gain: 0.1, bias: -12.75, sigmoid: true, secondOutput: true, ...broken },
+      plain,
+    );
+    await engine.loadSubjectTypes({ detector: sick, head: head() });
+    const expected = { code: 'ENGINE_MODEL', message: /detector of subject types.*not finite numbers/ };
+    const picture = halves(64, 64);
+    await t.throwsAsync(engine.describe(picture, { matte: matteOf('left') }), expected);
+    await t.throwsAsync(engine.matte(picture, { ...planFor('white', picture), subject: true }), expected);
+    await engine.loadSubjectTypes({ detector, head: head() });
+    t.is((await engine.describe(halves(64, 64), { matte: matteOf('left') })).subject?.type, 'car');
+  });
+}
+
+test('a matte of values that are not finite numbers is ENGINE_BAD_INPUT, not some type', async (t) => {
+  const engine = start(t);
+  await engine.loadSubjectTypes({ detector, head: head() });
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    const matte = matteOf('left');
+    matte.data[64 * 40 + 5] = value;
+    await t.throwsAsync(engine.describe(halves(64, 64), { matte }), { code: 'ENGINE_BAD_INPUT' });
+  }
+});
+
 test("a network input smaller than the detector's is not used: the picture is", async (t) => {
   const engine = start(t);
   await engine.load(networks.spec('small', { width: 32, height: 32 }));

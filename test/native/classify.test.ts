@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import test from 'ava';
 import type { Image } from './kernels_addon.ts';
+import { onEveryLevel } from './levels.ts';
 
 /** native/classify as test/native/classify.cc opens it; `scalar` asks for the definition. */
 interface ClassifyAddon {
@@ -17,7 +17,7 @@ interface ClassifyAddon {
   ): Float32Array;
 }
 
-const addon = createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as ClassifyAddon;
+const addon = onEveryLevel() as ClassifyAddon;
 
 function randoms(seed: number): () => number {
   let state = seed;

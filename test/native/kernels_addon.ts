@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import type { Box, DropShadow, ComposePlan as EnginePlan } from '../../src/engine/types.ts';
+import { onEveryLevel } from './levels.ts';
 
 export type { DropShadow };
 
@@ -159,5 +159,5 @@ export interface KernelAddon {
 }
 
 export function loadKernels(): KernelAddon {
-  return createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as KernelAddon;
+  return onEveryLevel() as KernelAddon;
 }

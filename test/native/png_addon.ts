@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import { onEveryLevel } from './levels.ts';
 
 /** Values of native/core/status.h's Code, as the test addon throws them. */
 export const BAD_INPUT = 1;
@@ -40,7 +40,5 @@ export interface PngAddon {
 }
 
 export function loadPng(): PngAddon {
-  const require = createRequire(import.meta.url);
-  const addon: { readonly png: PngAddon } = require('../../../native/Release/cutout_test.node');
-  return addon.png;
+  return onEveryLevel((addon) => addon['png'] as object) as PngAddon;
 }

@@ -488,7 +488,7 @@ void use_region(Dice& dice) {
     for (const std::size_t at : {std::size_t{0}, block.bytes / 2, block.bytes - 1}) {
       expect(block.data[at] == block.mark, "a region gave memory out twice");
     }
-    region->give(block.data, block.bytes);
+    region->give(block.data);
   };
   for (int i = dice.pick(1, 120); i > 0; --i) {
     const std::size_t bytes =

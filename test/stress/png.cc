@@ -237,7 +237,7 @@ void round(Random& random, cutout::ThreadPool& pool) {
   const cutout::Status status = cutout::encode_png(
       view, options, pool, [&] { return may_stop && polls.fetch_sub(1) == 0; }, file);
   if (status.code() == cutout::Code::kCancelled && may_stop) return;
-  if (!status.ok()) fail(status.message().c_str());
+  if (!status.ok()) fail(status.message());
   if (file.size() > cutout::png_bound(width, height, options)) fail("larger than the bound");
 
   const std::size_t pixel = options.alpha_only ? 1 : 4;

@@ -1,0 +1,37 @@
+#include "module.h"
+
+#include "core/cpu.h"
+#include "core/simd.h"
+#include "engine.h"
+#include "instance.h"
+#include "ort/runtime.h"
+
+namespace cutout::binding {
+
+namespace {
+
+/// Compared with ABI of src/engine/types.ts: raised with every change of that contract.
+constexpr int kAbi = 6;
+
+Napi::Value versions(const Napi::CallbackInfo& info) {
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("addon", CUTOUT_VERSION);
+  result.Set("simd", simd_level());
+  result.Set("onnxruntime", ort::runtime_version());
+  Napi::Array sets = Napi::Array::New(info.Env());
+  for (const std::string& name : instruction_sets()) sets.Set(sets.Length(), name);
+  result.Set("instructionSets", sets);
+  return result;
+}
+
+}  // namespace
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new Instance(env));  // deleted with the environment
+  exports.Set("abi", kAbi);
+  exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
+  exports.Set("Engine", EngineObject::define(env));
+  return exports;
+}
+
+}  // namespace cutout::binding

@@ -1,0 +1,30 @@
+#include "core/finite.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+namespace {
+
+/// Whether an exponent among n values is all ones.
+CUTOUT_SIMD bool any_special(const float* values, std::size_t n) {
+  constexpr std::uint32_t kExponent = 0x7F800000U;
+  std::uint32_t found = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    found |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(values[i]) & kExponent) ==
+                                        kExponent);
+  }
+  return found != 0;
+}
+
+}  // namespace
+
+bool all_finite(std::span<const float> values) {
+  return !any_special(values.data(), values.size());
+}
+
+}  // namespace cutout

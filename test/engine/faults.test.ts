@@ -1,0 +1,151 @@
+import { createRequire } from 'node:module';
+import test, { type ExecutionContext } from 'ava';
+import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { EngineError, type NativeModule } from '../../src/engine/types.ts';
+import { engineOptions, halves, Networks, planFor } from '../fixtures/engine_setup.ts';
+
+/** The addon as it ships, whose allocations and threads fail on command (test/faults). */
+interface FaultyModule extends NativeModule {
+  /** The allocation or thread number `which` from now on fails, or it and all after it; of any thread. */
+  fault(what: 'allocation' | 'thread', which: number, how: 'one' | 'rest'): void;
+  /** Nothing fails any more; how many allocations there were since. */
+  noFault(): number;
+}
+
+const native: FaultyModule = createRequire(import.meta.url)('../../../native/Release/cutout_faults.node');
+
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+const network = networks.spec('white');
+const detector = networks.spec(
+  'detector',
+  { gain: 0.1, bias: -12.75, sigmoid: true, secondOutput: true },
+  { mean: [0, 0, 0], std: [1, 1, 1], output: 'probability' },
+);
+
+const threads = { workers: 2, pixelThreads: 3 };
+
+async function start(t: ExecutionContext): Promise<Engine> {
+  const engine = createEngine(native, engineOptions(threads));
+  t.teardown(() => engine.close(0));
+  await engine.load(network);
+  await engine.loadSubjectTypes({ detector });
+  return engine;
+}
+
+const picture = () => halves(60, 40);
+
+/** What a job of each kind gives, as text. */
+const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
+  async matte(engine) {
+    const pixels = picture();
+    const { box } = await engine.matte(pixels, planFor('white', pixels));
+    return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
+  },
+  async compose(engine) {
+    const pixels = picture();
+    const { box } = await engine.compose(pixels, {
+      width: 60,
+      height: 40,
+      source: { left: 0, top: 0, width: 30, height: 20 },
+      target: { left: 5, top: 5, width: 50, height: 30 },
+      colour: [1, 2, 3, 255],
+      shadow: { opacity: 0.5, sigma: 2, offsetX: 1, offsetY: 1, fade: 0 },
+    });
+    return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
+  },
+  async encodePng(engine) {
+    const png = await engine.encodePng(picture(), { channels: 'rgba', effort: 1 });
+    return png.toString('base64');
+  },
+  async describe(engine) {
+    const matte = { data: new Float32Array(64).fill(0.5), width: 8, height: 8 };
+    const { features } = await engine.describe(picture(), { matte });
+    return JSON.stringify([...features]);
+  },
+  async load(engine) {
+    const { name, outputs } = await engine.load(network);
+    return JSON.stringify([name, outputs]);
+  },
+  async loadSubjectTypes(engine) {
+    const { features } = await engine.loadSubjectTypes({ detector });
+    return JSON.stringify(features);
+  },
+};
+
+for (const [name, job] of Object.entries(jobs)) {
+  test.serial(
+    `${name}: whichever allocation is refused, it gives its result or ENGINE_OUT_OF_MEMORY`,
+    async (t) => {
+      const engine = await start(t);
+      const wanted = await job(engine);
+      let refused = 0;
+      for (const how of ['one', 'rest'] as const) {
+        for (let which = 0; ; which++) {
+          native.fault('allocation', which, how);
+          const outcome = await job(engine).catch((error: unknown) => error);
+          const allocations = native.noFault();
+          if (outcome instanceof EngineError) {
+            refused++;
+            if (outcome.code !== 'ENGINE_OUT_OF_MEMORY')
+              t.fail(`${how} ${which}: ${outcome.code} ${outcome.message}`);
+          } else if (outcome !== wanted) {
+            t.fail(`${how} ${which}: ${outcome instanceof Error ? outcome.stack : 'another result'}`);
+          }
+          if (allocations <= which) break;
+        }
+      }
+      t.true(refused > 0);
+      t.is(await job(engine), wanted);
+      const { queued, running } = engine.stats();
+      t.deepEqual({ queued, running }, { queued: 0, running: 0 });
+    },
+  );
+}
+
+test.serial('an engine whose threads do not all start is not made, and the next one is', async (t) => {
+  for (let which = 0; which < threads.workers + threads.pixelThreads; which++) {
+    for (const how of ['one', 'rest'] as const) {
+      native.fault('thread', which, how);
+      const error = t.throws(() => createEngine(native, engineOptions(threads)), { instanceOf: EngineError });
+      native.noFault();
+      t.is(error.code, 'ENGINE_RUNTIME');
+      t.regex(error.message, /2 workers and 3 pixel threads.*Resource temporarily unavailable/);
+    }
+  }
+  const engine = await start(t);
+  t.truthy(await jobs['matte']?.(engine));
+});
+
+test.serial('an engine is closed without a thread to wait on: what runs is stopped', async (t) => {
+  const engine = createEngine(native, engineOptions());
+  await engine.load(networks.slow('slow'));
+  const pixels = picture();
+  const job = engine.matte(pixels, planFor('slow', pixels));
+  native.fault('thread', 0, 'rest');
+  const closed = engine.close(60_000);
+  native.noFault();
+  await t.throwsAsync(job, { code: 'ENGINE_CLOSED' });
+  await closed;
+});
+
+test.serial('an engine without memory to start is not made', (t) => {
+  let refused = 0;
+  for (let which = 0; ; which++) {
+    native.fault('allocation', which, 'one');
+    let engine: Engine | undefined;
+    try {
+      engine = createEngine(native, engineOptions(threads));
+    } catch (error) {
+      refused++;
+      // Node-API's wrapper allocates the object itself, and throws what it was thrown.
+      const own = error instanceof EngineError && error.code === 'ENGINE_OUT_OF_MEMORY';
+      if (!own && !(error instanceof Error && error.message === 'std::bad_alloc')) throw error;
+    }
+    const allocations = native.noFault();
+    engine?.close(0).catch(t.fail);
+    if (allocations <= which) break;
+  }
+  t.true(refused > 0);
+});

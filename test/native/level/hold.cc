@@ -1,0 +1,44 @@
+// Holds the dispatch of the hot loops (native/core/simd.h) down: what the compiler's resolvers ask,
+// from its own support library, is answered here with CUTOUT_LEVEL, 1 (baseline) or 3 (AVX2),
+// whatever the processor can. For test addons only, linked to the very objects that ship.
+namespace {
+
+/// Of the compiler's support library, as of version 11: zeros are the baseline.
+constexpr int kWords = 8;
+
+}  // namespace
+
+extern "C" {
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+HIDDEN unsigned __cpu_features2[kWords];
+
+struct ProcessorModel {
+  unsigned vendor;
+  unsigned type;
+  unsigned subtype;
+  unsigned features[1];
+};
+HIDDEN ProcessorModel __cpu_model;
+
+#if CUTOUT_LEVEL == 3
+static bool is_v3() {
+  __asm__ volatile("" ::: "memory");  // the compiler takes its own variable for another one
+  return __builtin_cpu_supports("x86-64-v3") != 0;
+}
+#endif
+
+/// Called by resolvers while the addon is being loaded: nothing but this file may be used.
+HIDDEN int __cpu_indicator_init() {
+#if CUTOUT_LEVEL == 3
+  // The bit of the level has no public name: the one that makes the compiler see the level is it.
+  for (int bit = 0; bit < kWords * 32 && !is_v3(); ++bit) {
+    __cpu_features2[bit / 32] = 1U << (bit % 32);
+    if (!is_v3()) __cpu_features2[bit / 32] = 0;
+  }
+#endif
+  return 0;
+}
+
+}  // extern "C"
