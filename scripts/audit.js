@@ -2,8 +2,10 @@
 // and critical ones; 0 with a plain word where nobody could be asked, so that CI does not hang on somebody else's service.
 import { spawnSync } from 'node:child_process';
 import { judge } from './audit/judge.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { root } from './setup/paths.js';
 
+await onSupportedNode();
 const { stdout, stderr, error } = spawnSync(
   'npm',
   ['audit', '--json', '--omit=dev', '--audit=true', '--fetch-retries=1', '--fetch-timeout=20000'],

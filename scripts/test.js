@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { clangFormat } from './format/clang.js';
 import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { inRoot, main, root } from './setup/paths.js';
 import { processSettings } from './setup/process.js';
 import { reportFailure } from './setup/report.js';
@@ -29,6 +30,8 @@ async function stage(title, work) {
   console.log(`── ${title}: ${ok ? 'ok' : 'FAILED'} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
   return ok;
 }
+
+await onSupportedNode();
 
 const only = process.argv.slice(2);
 

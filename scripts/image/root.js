@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { machineSources } from '../setup/headers.js';
+import { machineSources } from '../setup/headers/debian.js';
 import { inBuild, inRoot, root as repository } from '../setup/paths.js';
 import { runProgram, SetupError } from '../setup/step.js';
 

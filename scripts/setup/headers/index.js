@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { inBuild, inRoot } from '../paths.js';
+import { readOsRelease } from '../distribution.js';
+import { runStep, SetupError } from '../step.js';
+import { debianSource, fetchFromDebian } from './debian.js';
+import { localHeaders, usable } from './local.js';
+import { files, fetchFromRepository } from './repository.js';
+
+const fetched = inBuild('onnxruntime');
+
+/** Release of the library, whose own API version its minor number is: headers must not be newer. */
+const newest = () =>
+  Number(
+    JSON.parse(readFileSync(inRoot('package.json'), 'utf8')).dependencies['onnxruntime-node'].split('.')[1],
+  );
+
+/** The folder with ONNX Runtime's headers, or undefined when they have to be fetched first. */
+export const findHeaders = () =>
+  localHeaders(newest()) ?? (usable(fetched, newest()) ? fetched : undefined);
+
+const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
+
+/** From Debian's package where this is Debian and it can be had, else from the runtime's own repository. */
+async function fetchHeaders(progress) {
+  const failures = [];
+  const source = debianSource(readOsRelease());
+  if (source) {
+    try {
+      await fetchFromDebian(source, fetched, progress);
+      return;
+    } catch (error) {
+      failures.push(`From Debian: ${error.message}`);
+    }
+  }
+  try {
+    await fetchFromRepository(fetched, progress);
+  } catch (error) {
+    failures.push(`From its repository: ${error.message}`);
+    throw new SetupError(
+      `ONNX Runtime's headers are not on this machine and could not be fetched.\n\n${failures.join('\n\n')}\n\n${ADVICE}`,
+    );
+  }
+}
+
+/**
+ * Folder of ONNX Runtime's headers: the one that ONNXRUNTIME_INCLUDE_DIR names, the system's, else they are fetched into
+ * `build/onnxruntime`. Rejects with SetupError.
+ */
+export async function provideHeaders() {
+  const found = findHeaders();
+  if (found) return found;
+  await runStep({
+    name: 'headers',
+    title: "fetch ONNX Runtime's headers",
+    inputs: async () => String(Date.now()),
+    products: [],
+    work: fetchHeaders,
+  });
+  return fetched;
+}

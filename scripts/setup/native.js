@@ -1,0 +1,67 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { provideHeaders } from './headers/index.js';
+import { inBuild, inRoot, root } from './paths.js';
+import { hashFiles, runProgram, runStep } from './step.js';
+import { cmakeEnvironment } from './toolchain.js';
+
+const folder = inBuild('native');
+export const addon = (name) => path.join(folder, 'Release', `${name}.node`);
+
+/** What a build depends on besides its files. Not the version of Node.js: Node-API is the same in all of them. */
+const machine = `${process.platform} ${process.arch}`;
+
+/** The packages that Node-API's headers come from. */
+const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) => inRoot('node_modules', name, 'package.json'));
+
+/** A build folder belongs to the place where it was made; CMake refuses it anywhere else. */
+async function removeForeignBuild() {
+  const cache = path.join(folder, 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const home = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
+  if (home === undefined || path.resolve(home) !== path.resolve(root))
+    await rm(folder, { recursive: true, force: true });
+}
+
+async function buildTarget(target, headers, progress) {
+  await removeForeignBuild();
+  const env = cmakeEnvironment();
+  const configure = ['-S', root, '-B', folder, `-DONNXRUNTIME_INCLUDE_DIR=${headers}`];
+  await runProgram(`${target}-configure`, 'cmake', configure, { env, progress });
+  const build = ['--build', folder, '--target', target, '--parallel', String(availableParallelism())];
+  await runProgram(`${target}-build`, 'cmake', build, { env, progress });
+}
+
+/** The engine without Node-API: needs no package, so it is compiled while they are installed. */
+async function buildCore() {
+  const headers = await provideHeaders();
+  await runStep({
+    name: 'native',
+    title: 'compile the engine',
+    inputs: () => hashFiles(['CMakeLists.txt', 'native'], `${machine} ${headers}`),
+    products: [path.join(folder, 'libnative.a')],
+    work: (progress) => buildTarget('native', headers, progress),
+  });
+  return headers;
+}
+
+/**
+ * Builds the addon, and with `tests` the tests' one too.
+ * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
+ */
+export async function buildNative({ tests, packages }) {
+  const headers = await buildCore();
+  await packages;
+  const target = (name, title, sources) =>
+    runStep({
+      name: `addon-${name}`,
+      title,
+      inputs: () => hashFiles(['CMakeLists.txt', 'native', ...nodeApi, ...sources], `${machine} ${headers}`),
+      products: [addon(name)],
+      work: (progress) => buildTarget(name, headers, progress),
+    });
+  await target('cutout', 'build the native addon', ['binding']);
+  if (tests) await target('cutout_test', 'build the test addon', ['test/native', 'test/stress']);
+}
