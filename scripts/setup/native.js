@@ -14,7 +14,9 @@ export const addon = (name) => path.join(folder, 'Release', `${name}.node`);
 const machine = `${process.platform} ${process.arch}`;
 
 /** The packages that Node-API's headers come from. */
-const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) => inRoot('node_modules', name, 'package.json'));
+const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>
+  inRoot('node_modules', name, 'package.json'),
+);
 
 /** A build folder belongs to the place where it was made; CMake refuses it anywhere else. */
 async function removeForeignBuild() {

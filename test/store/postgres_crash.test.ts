@@ -6,7 +6,7 @@ import { credits } from '../../src/billing/price.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { type Postgres, postgresMissing, startPostgres } from '../fixtures/postgres.ts';
-import { accountWith, nativeBinding, noFreePreviews, testFolder } from '../support/books.ts';
+import { accountWith, noFreePreviews, testFolder } from '../support/books.ts';
 
 const crashing = postgresMissing ? test.serial.skip : test.serial;
 if (postgresMissing) console.log(`skipped: ${postgresMissing}`);
@@ -71,7 +71,6 @@ crashing('what a reservation in doubt may have set aside is free after the next 
   const url = await server.createDatabase();
   const books = await openBooks({
     dataDir: testFolder(t),
-    nativeBinding,
     databaseUrl: url,
     billing: noFreePreviews,
   });

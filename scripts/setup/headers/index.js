@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { inBuild, inRoot } from '../paths.js';
 import { readOsRelease } from '../distribution.js';
+import { inBuild, inRoot } from '../paths.js';
 import { runStep, SetupError } from '../step.js';
 import { debianSource, fetchFromDebian } from './debian.js';
 import { localHeaders, usable } from './local.js';
-import { files, fetchFromRepository } from './repository.js';
+import { fetchFromRepository, files } from './repository.js';
 
 const fetched = inBuild('onnxruntime');
 
@@ -15,8 +15,7 @@ const newest = () =>
   );
 
 /** The folder with ONNX Runtime's headers, or undefined when they have to be fetched first. */
-export const findHeaders = () =>
-  localHeaders(newest()) ?? (usable(fetched, newest()) ? fetched : undefined);
+export const findHeaders = () => localHeaders(newest()) ?? (usable(fetched, newest()) ? fetched : undefined);
 
 const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
 

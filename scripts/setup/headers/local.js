@@ -45,7 +45,10 @@ function systemFolders() {
  * The folder that ONNXRUNTIME_INCLUDE_DIR names, else one of the system; undefined without any. Headers of the system that
  * are too old, or newer than the library in package.json, are passed over; a folder that was named is not.
  */
-export function localHeaders(newest, { named = process.env.ONNXRUNTIME_INCLUDE_DIR, folders = systemFolders } = {}) {
+export function localHeaders(
+  newest,
+  { named = process.env.ONNXRUNTIME_INCLUDE_DIR, folders = systemFolders } = {},
+) {
   if (!named) return folders().find((folder) => usable(folder, newest));
   const version = apiVersion(named);
   if (version === undefined)

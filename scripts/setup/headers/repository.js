@@ -34,12 +34,17 @@ async function download(url, digest) {
     if (!answer.ok) throw new Error(`HTTP status ${answer.status}`);
     bytes = Buffer.from(await answer.arrayBuffer());
   } catch (error) {
-    const reason = error.name === 'TimeoutError' ? `no answer within ${seconds} s` : (error.cause?.message ?? error.message);
+    const reason =
+      error.name === 'TimeoutError'
+        ? `no answer within ${seconds} s`
+        : (error.cause?.message ?? error.message);
     throw new SetupError(`${url} could not be fetched: ${reason}.`);
   }
   const found = createHash('sha256').update(bytes).digest('hex');
   if (found !== digest)
-    throw new SetupError(`${url} is not the file that is known here: its sha256 is ${found}, ${digest} was expected.`);
+    throw new SetupError(
+      `${url} is not the file that is known here: its sha256 is ${found}, ${digest} was expected.`,
+    );
   return bytes;
 }
 
