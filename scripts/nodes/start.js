@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { inBuild } from '../setup/paths.js';
@@ -39,7 +39,9 @@ async function cutOut(url, sharp) {
  */
 export async function proveStart({ folder, env, log }) {
   const data = mkdtempSync(inBuild('nodes', 'data-'));
-  const models = process.env.CUTOUT_TEST_MODELS;
+  const given = process.env.CUTOUT_TEST_MODELS;
+  // A copy: what a start makes of them is its own.
+  if (given) cpSync(given, path.join(data, 'models'), { recursive: true, dereference: true });
   const child = spawn('npm', ['start'], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -48,7 +50,6 @@ export async function proveStart({ folder, env, log }) {
       CUTOUT_PORT: '0',
       CUTOUT_API_KEY: KEY,
       CUTOUT_DATA_DIR: data,
-      ...(models && { CUTOUT_MODELS_DIR: models }),
     },
   });
   const file = createWriteStream(inBuild('logs', `${log}.log`));
