@@ -19,16 +19,16 @@ const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>
 );
 
 /** A build folder belongs to the place where it was made; CMake refuses it anywhere else. */
-async function removeForeignBuild() {
+export async function removeForeignBuild(folder, home = root) {
   const cache = path.join(folder, 'CMakeCache.txt');
   if (!existsSync(cache)) return;
-  const home = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
-  if (home === undefined || path.resolve(home) !== path.resolve(root))
+  const found = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
+  if (found === undefined || path.resolve(found) !== path.resolve(home))
     await rm(folder, { recursive: true, force: true });
 }
 
 async function buildTarget(target, headers, progress) {
-  await removeForeignBuild();
+  await removeForeignBuild(folder);
   const env = cmakeEnvironment();
   const configure = ['-S', root, '-B', folder, `-DONNXRUNTIME_INCLUDE_DIR=${headers}`];
   await runProgram(`${target}-configure`, 'cmake', configure, { env, progress });

@@ -60,7 +60,7 @@ export function machineSources() {
  * The source line for the headers' package where the system is Debian itself: its derivatives have mirrors of their own,
  * without Debian's releases. Undefined elsewhere.
  */
-export const debianSource = (osRelease, entries = machineSources()) =>
+export const debianSource = (osRelease, entries) =>
   fieldOf(osRelease, 'ID') === 'debian'
     ? sourceLine(entries, fieldOf(osRelease, 'VERSION_CODENAME'))
     : undefined;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readOsRelease } from '../distribution.js';
 import { inBuild, inRoot } from '../paths.js';
 import { runStep, SetupError } from '../step.js';
-import { debianSource, fetchFromDebian } from './debian.js';
+import { debianSource, fetchFromDebian, machineSources } from './debian.js';
 import { localHeaders, usable } from './local.js';
 import { fetchFromRepository, files } from './repository.js';
 
@@ -19,24 +19,36 @@ export const findHeaders = () => localHeaders(newest()) ?? (usable(fetched, newe
 
 const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
 
-/** From Debian's package where this is Debian and it can be had, else from the runtime's own repository. */
-async function fetchHeaders(progress) {
+/** Node.js itself asks a proxy only when told to. */
+const proxyAdvice = ({ HTTPS_PROXY, https_proxy, NODE_USE_ENV_PROXY } = process.env) =>
+  (HTTPS_PROXY || https_proxy) && !NODE_USE_ENV_PROXY ? ' Or, to go through your proxy, set NODE_USE_ENV_PROXY=1.' : '';
+
+/**
+ * From Debian's package where this is Debian and it can be had, else from the runtime's own repository.
+ * @param {(text: string) => void} progress
+ * @param {{target?: string, osRelease?: string, entries?: ReturnType<typeof machineSources>,
+ *          repository?: Parameters<typeof fetchFromRepository>[2]}} from
+ */
+export async function fetchHeaders(
+  progress,
+  { target = fetched, osRelease = readOsRelease(), entries = machineSources(), repository } = {},
+) {
   const failures = [];
-  const source = debianSource(readOsRelease());
+  const source = debianSource(osRelease, entries);
   if (source) {
     try {
-      await fetchFromDebian(source, fetched, progress);
+      await fetchFromDebian(source, target, progress);
       return;
     } catch (error) {
       failures.push(`From Debian: ${error.message}`);
     }
   }
   try {
-    await fetchFromRepository(fetched, progress);
+    await fetchFromRepository(target, progress, repository);
   } catch (error) {
     failures.push(`From its repository: ${error.message}`);
     throw new SetupError(
-      `ONNX Runtime's headers are not on this machine and could not be fetched.\n\n${failures.join('\n\n')}\n\n${ADVICE}`,
+      `ONNX Runtime's headers are not on this machine and could not be fetched.\n\n${failures.join('\n\n')}\n\n${ADVICE}${proxyAdvice()}`,
     );
   }
 }
@@ -53,7 +65,7 @@ export async function provideHeaders() {
     title: "fetch ONNX Runtime's headers",
     inputs: async () => String(Date.now()),
     products: [],
-    work: fetchHeaders,
+    work: (progress) => fetchHeaders(progress),
   });
   return fetched;
 }

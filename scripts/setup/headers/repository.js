@@ -7,7 +7,7 @@ import { SetupError } from '../step.js';
  * The headers that the addon includes, as release 1.21.0 has them: the same bytes in Debian's libonnxruntime-dev, from
  * which these digests were taken, and in the repository at that tag.
  */
-const release = {
+export const knownRelease = {
   tag: 'v1.21.0',
   sha256: {
     'onnxruntime_c_api.h': '7783e9664bdb0b1b36145b5c8587dd1bc9a399aa000edf2e3dd03003cafc6882',
@@ -19,7 +19,7 @@ const release = {
   },
 };
 
-export const files = Object.keys(release.sha256);
+export const files = Object.keys(knownRelease.sha256);
 
 /** Where the repository gives single files; ONNXRUNTIME_HEADERS_URL names a mirror of it. */
 const REPOSITORY = 'https://raw.githubusercontent.com/microsoft/onnxruntime';
@@ -48,23 +48,24 @@ async function download(url, digest) {
   return bytes;
 }
 
-/** Fetches the headers into `target`, all or none, each only with the digest that is known here. */
+/**
+ * Fetches the headers into `target`, all or none, each only with the digest that is known here.
+ * @param {{base?: string, release?: typeof knownRelease}} from
+ */
 export async function fetchFromRepository(
   target,
   progress,
-  base = process.env.ONNXRUNTIME_HEADERS_URL || REPOSITORY,
+  { base = process.env.ONNXRUNTIME_HEADERS_URL || REPOSITORY, release = knownRelease } = {},
 ) {
   const draft = `${target}.${process.pid}`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
   try {
-    await Promise.all(
-      Object.entries(release.sha256).map(async ([file, digest]) => {
-        const address = `${base.replace(/\/+$/, '')}/${release.tag}/${FOLDER}/${file}`;
-        await writeFile(path.join(draft, file), await download(address, digest));
-        progress(file);
-      }),
-    );
+    for (const [file, digest] of Object.entries(release.sha256)) {
+      progress(file);
+      const address = `${base.replace(/\/+$/, '')}/${release.tag}/${FOLDER}/${file}`;
+      await writeFile(path.join(draft, file), await download(address, digest));
+    }
     await rm(target, { recursive: true, force: true });
     await rename(draft, target);
   } finally {
