@@ -1,7 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,7 +31,10 @@ function temporary(t) {
 }
 
 /** A release of two files, and a host that has what the repository would have. */
-const contents = { 'onnxruntime_c_api.h': '#define ORT_API_VERSION 21\n', 'onnxruntime_cxx_api.h': '// C++\n' };
+const contents = {
+  'onnxruntime_c_api.h': '#define ORT_API_VERSION 21\n',
+  'onnxruntime_cxx_api.h': '// C++\n',
+};
 const release = {
   tag: 'v9.9.9',
   sha256: Object.fromEntries(Object.entries(contents).map(([file, text]) => [file, sha256(text)])),
@@ -93,7 +105,9 @@ test('Debian alone is asked for its package', (t) => {
 function withAptGet(t) {
   const folder = temporary(t);
   const called = path.join(folder, 'called');
-  writeFileSync(path.join(folder, 'apt-get'), `#!/bin/sh\necho "$@" >> ${called}\nexit 100\n`, { mode: 0o755 });
+  writeFileSync(path.join(folder, 'apt-get'), `#!/bin/sh\necho "$@" >> ${called}\nexit 100\n`, {
+    mode: 0o755,
+  });
   const before = process.env.PATH;
   process.env.PATH = `${folder}:${before}`;
   t.teardown(() => {
@@ -113,7 +127,8 @@ for (const [name, [osRelease, entries]] of Object.entries(systems))
       asked,
       Object.keys(contents).map((file) => `GET /mirror/v9.9.9/include/onnxruntime/core/session/${file}`),
     );
-    for (const [file, text] of Object.entries(contents)) t.is(readFileSync(path.join(target, file), 'utf8'), text);
+    for (const [file, text] of Object.entries(contents))
+      t.is(readFileSync(path.join(target, file), 'utf8'), text);
   });
 
 test.serial('on Debian the repository stands in where its package cannot be had', async (t) => {
@@ -186,7 +201,9 @@ test('a folder that was named counts before the system, and is refused rather th
   t.is(named(own), own);
   t.throws(() => named(temporary(t)), { message: /ONNXRUNTIME_INCLUDE_DIR is .* not in that folder/ });
   for (const version of [20, 31])
-    t.throws(() => named(headersOf(t, version)), { message: new RegExp(`1\\.${version}; 1\\.21 to 1\\.30 are allowed`) });
+    t.throws(() => named(headersOf(t, version)), {
+      message: new RegExp(`1\\.${version}; 1\\.21 to 1\\.30 are allowed`),
+    });
 });
 
 const here = findHeaders();
@@ -196,18 +213,22 @@ const known =
   /^#define ORT_API_VERSION 21$/m.test(readFileSync(path.join(here, 'onnxruntime_c_api.h'), 'utf8'));
 
 (known ? test : test.skip)("the known digests are those of this machine's headers of 1.21", (t) => {
-  for (const file of files) t.is(sha256(readFileSync(path.join(here, file))), knownRelease.sha256[file], file);
+  for (const file of files)
+    t.is(sha256(readFileSync(path.join(here, file))), knownRelease.sha256[file], file);
 });
 
-(theirs ? test : test.skip)('the addon includes no header of ONNX Runtime besides those that are fetched', (t) => {
-  const folder = temporary(t);
-  for (const file of files) copyFileSync(path.join(here, file), path.join(folder, file));
-  const sources = readdirSync(inRoot('native', 'ort')).filter((name) => name.endsWith('.cc'));
-  const args = ['-std=c++20', '-DORT_API_MANUAL_INIT', '-M', `-I${inRoot('native')}`, `-I${folder}`];
-  const output = execFileSync(
-    process.env.CXX ?? 'c++',
-    [...args, ...sources.map((name) => inRoot('native', 'ort', name))],
-    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] },
-  );
-  for (const file of files) t.true(output.includes(path.join(folder, file)), file);
-});
+(theirs ? test : test.skip)(
+  'the addon includes no header of ONNX Runtime besides those that are fetched',
+  (t) => {
+    const folder = temporary(t);
+    for (const file of files) copyFileSync(path.join(here, file), path.join(folder, file));
+    const sources = readdirSync(inRoot('native', 'ort')).filter((name) => name.endsWith('.cc'));
+    const args = ['-std=c++20', '-DORT_API_MANUAL_INIT', '-M', `-I${inRoot('native')}`, `-I${folder}`];
+    const output = execFileSync(
+      process.env.CXX ?? 'c++',
+      [...args, ...sources.map((name) => inRoot('native', 'ort', name))],
+      { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    for (const file of files) t.true(output.includes(path.join(folder, file)), file);
+  },
+);

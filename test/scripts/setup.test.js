@@ -32,7 +32,7 @@ test('names the missing packages in the words of the system, in one sentence', (
     /dnf install gcc-c\+\+`/,
   );
   t.regex(missingSentence([compiler], 'NAME="Arch Linux"\nID=arch\n'), /pacman -S gcc`/);
-  t.regex(missingSentence([compiler], "ID=fedora\nVERSION_ID=43\n"), /dnf install gcc-c\+\+`/);
+  t.regex(missingSentence([compiler], 'ID=fedora\nVERSION_ID=43\n'), /dnf install gcc-c\+\+`/);
   t.regex(
     missingSentence([compiler], 'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n'),
     /zypper install gcc-c\+\+`/,
@@ -137,7 +137,11 @@ test("no package's own script is run when packages are installed, whichever npm 
     path.join(folder, 'package.json'),
     JSON.stringify({ name: 'outer', version: '1.0.0', dependencies: { inner: 'file:./inner' } }),
   );
-  const install = () => execFileSync('npm', ['install', '--offline', '--install-links', '--foreground-scripts'], { cwd: folder, stdio: 'pipe' });
+  const install = () =>
+    execFileSync('npm', ['install', '--offline', '--install-links', '--foreground-scripts'], {
+      cwd: folder,
+      stdio: 'pipe',
+    });
   copyFileSync(inRoot('.npmrc'), path.join(folder, '.npmrc'));
   install();
   t.true(existsSync(path.join(folder, 'node_modules', 'inner')));

@@ -21,7 +21,9 @@ const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join
 
 /** Node.js itself asks a proxy only when told to. */
 const proxyAdvice = ({ HTTPS_PROXY, https_proxy, NODE_USE_ENV_PROXY } = process.env) =>
-  (HTTPS_PROXY || https_proxy) && !NODE_USE_ENV_PROXY ? ' Or, to go through your proxy, set NODE_USE_ENV_PROXY=1.' : '';
+  (HTTPS_PROXY || https_proxy) && !NODE_USE_ENV_PROXY
+    ? ' Or, to go through your proxy, set NODE_USE_ENV_PROXY=1.'
+    : '';
 
 /**
  * From Debian's package where this is Debian and it can be had, else from the runtime's own repository.

@@ -58,7 +58,7 @@ function checkMemory(config: Config, libraryFolders: readonly string[]): Finding
       : note(
           'memory',
           'jemalloc is not installed: freed pictures stay longer.',
-          'Install your system\'s jemalloc (libjemalloc2 in Debian, Ubuntu and openSUSE, jemalloc in Fedora and Arch Linux).',
+          "Install your system's jemalloc (libjemalloc2 in Debian, Ubuntu and openSUSE, jemalloc in Fedora and Arch Linux).",
         ),
   ];
 }
