@@ -48,7 +48,7 @@ export async function fetchNode({ version, integrity }, target, progress) {
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
   try {
-    const options = ['--silent', '--ignore-scripts', '--pack-destination', draft];
+    const options = ['--ignore-scripts', '--loglevel=error', '--pack-destination', draft];
     await runProgram('node', 'npm', ['pack', name, ...options], { progress });
     const archive = (await readdir(draft)).find((file) => file.endsWith('.tgz'));
     if (!archive) throw new SetupError(`\`npm pack ${name}\` left no file.`);

@@ -232,3 +232,22 @@ const known =
     for (const file of files) t.true(output.includes(path.join(folder, file)), file);
   },
 );
+
+(known ? test.serial : test.skip)(
+  'on Ubuntu the real files come from the mirror that is named',
+  async (t) => {
+    const real = Object.fromEntries(files.map((file) => [file, readFileSync(path.join(here, file))]));
+    const { base } = await standIn(t, real);
+    const before = process.env.ONNXRUNTIME_HEADERS_URL;
+    process.env.ONNXRUNTIME_HEADERS_URL = base;
+    t.teardown(() => {
+      if (before === undefined) delete process.env.ONNXRUNTIME_HEADERS_URL;
+      else process.env.ONNXRUNTIME_HEADERS_URL = before;
+    });
+    const target = path.join(temporary(t), 'headers');
+    const [osRelease, entries] = systems.Ubuntu;
+    await fetchHeaders(nothing, { target, osRelease, entries });
+    t.deepEqual(readdirSync(target).sort(), [...files].sort());
+    t.is(localHeaders(30, { named: target }), target);
+  },
+);
