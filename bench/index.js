@@ -1,7 +1,9 @@
 // npm run bench -- NAME [options]: finds the compiled benches and hands over to them.
 import { existsSync } from 'node:fs';
+import { onSupportedNode } from '../scripts/setup/nodejs.js';
 import { inBuild } from '../scripts/setup/paths.js';
 
+await onSupportedNode();
 const main = inBuild('ts', 'bench', 'main.js');
 
 if (existsSync(main)) {

@@ -2,8 +2,10 @@
 // and critical ones; 2 where nobody could be asked: nothing is known then, which is neither good nor bad.
 import { spawnSync } from 'node:child_process';
 import { judge } from './audit/judge.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { root } from './setup/paths.js';
 
+await onSupportedNode();
 const { stdout, stderr, error } = spawnSync(
   'npm',
   [

@@ -1,8 +1,10 @@
 // npm run format: mend the format of every file. `npm test` only checks it.
 import { spawnSync } from 'node:child_process';
 import { clangFormat } from './format/clang.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { inRoot, root } from './setup/paths.js';
 
+await onSupportedNode();
 const biome = spawnSync(
   process.execPath,
   [inRoot('node_modules', '@biomejs', 'biome', 'bin', 'biome'), 'check', '--write', '.'],

@@ -5,6 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { drawPicture, KINDS } from '../bench/quality/generate/index.js';
 import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { inBuild, inRoot } from './setup/paths.js';
 import { processSettings } from './setup/process.js';
 import { reportFailure } from './setup/report.js';
@@ -71,6 +72,7 @@ const requests = ({ seconds, seed }) =>
       ),
   });
 
+await onSupportedNode();
 try {
   const given = options();
   console.log(`seed ${given.seed}`);

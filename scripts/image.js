@@ -3,12 +3,14 @@
 //   npm run image -- [ARG=value …]     networks are taken from CUTOUT_TEST_MODELS, else pulled
 import { buildImage } from './image/build.js';
 import { prove, sizeOf, writable } from './image/prove.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { reportFailure } from './setup/report.js';
 import { SetupError } from './setup/step.js';
 
 /** Bytes the CPU image may have on disk. */
 const most = 700e6;
 
+await onSupportedNode();
 try {
   if (process.getuid?.() !== 0)
     throw new SetupError('Only root can make a root of its own: run this as root.');

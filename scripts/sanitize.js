@@ -1,5 +1,6 @@
 // npm run sanitize: builds the native core with each sanitizer and runs its stress programs. Findings are fatal.
 import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { reportFailure } from './setup/report.js';
 import { buildSanitized, runSanitized } from './setup/sanitizer.js';
 
@@ -12,6 +13,7 @@ const programs = {
   fuzz_stress: ['10', '20261122'],
 };
 
+await onSupportedNode();
 try {
   await setup({ tests: true });
   for (const sanitizer of ['address', 'undefined', 'thread']) {

@@ -1,10 +1,12 @@
 // npm start: set up what is not set up yet, then serve. Arguments go to `cutout serve`.
 import { spawn } from 'node:child_process';
 import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { main, root } from './setup/paths.js';
 import { processSettings } from './setup/process.js';
 import { reportFailure } from './setup/report.js';
 
+await onSupportedNode();
 try {
   await setup({ tests: false });
 } catch (error) {

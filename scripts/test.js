@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { clangFormat } from './format/clang.js';
 import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
 import { inRoot, main, root } from './setup/paths.js';
 import { reportFailure } from './setup/report.js';
 import { testEnvironment } from './test/environment.js';
@@ -31,6 +32,8 @@ async function stage(title, work) {
   if (!ok) failed.push(title);
   console.log(`── ${title}: ${ok ? 'ok' : 'FAILED'} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
 }
+
+await onSupportedNode();
 
 const only = process.argv.slice(2);
 

@@ -9,19 +9,18 @@ accelerator=${2:-}
 providers=${3:-}
 
 apt-get update
-apt-get install --yes --no-install-recommends ca-certificates g++ cmake make python3
+apt-get install --yes --no-install-recommends ca-certificates g++ cmake make
 npm run --silent setup
 npm prune --omit=dev --no-audit --no-fund --silent
 
-mkdir -p "$out/build/native/Release" "$out/build/sqlite" "$out/build/ts" "$out/deploy"
+mkdir -p "$out/build/native/Release" "$out/build/ts" "$out/deploy"
 cp -r bin models package.json LICENSE node_modules "$out"
 cp -r deploy/image "$out/deploy/image"
 cp -r build/ts/src "$out/build/ts/src"
 cp -r build/web "$out/build/web"
 cp build/native/Release/cutout.node "$out/build/native/Release"
-cp build/sqlite/better_sqlite3.node "$out/build/sqlite"
 
-# Of ONNX Runtime only the library for this machine is used, of SQLite only what was compiled above.
+# Of ONNX Runtime and SQLite only the library for this machine is used.
 cd "$out/node_modules"
 runtime=onnxruntime-node/bin/napi-v6
 arch=$(node -p process.arch)
@@ -33,7 +32,8 @@ fi
 find "$runtime" -mindepth 1 -maxdepth 1 ! -name linux -exec rm -r {} +
 find "$runtime/linux" -mindepth 1 -maxdepth 1 ! -name "$arch" -exec rm -r {} +
 rm -f "$runtime/linux/$arch/onnxruntime_binding.node"
-rm -rf better-sqlite3/deps better-sqlite3/src better-sqlite3/build
+rm -rf better-sqlite3/deps better-sqlite3/src
+find better-sqlite3/prebuilds -type f ! -name "linux-$arch.node" -delete
 # The same code once more for bundlers and browsers, declarations, and maps into sources that are not here.
 find @opentelemetry -type d \( -name esm -o -name esnext \) -path '*/build/*' -prune -exec rm -r {} +
 find . -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete

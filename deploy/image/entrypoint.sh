@@ -14,4 +14,6 @@ models=${CUTOUT_MODELS_DIR:-${CUTOUT_DATA_DIR:-data}/models}
 for network in /opt/cutout/networks/*; do
   [ ! -d "$network" ] || [ -e "$models/${network##*/}" ] || { mkdir -p "$models" && cp -r "$network" "$models"; }
 done
+# In a checkout on a machine with an older Node.js: the one that its set-up fetched.
+[ ! -x /opt/cutout/build/node/bin/node ] || export PATH="/opt/cutout/build/node/bin:$PATH"
 exec node --enable-source-maps /opt/cutout/build/ts/src/main.js "$@"

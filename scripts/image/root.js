@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { machineSources } from '../setup/headers.js';
+import { machineSources } from '../setup/headers/debian.js';
 import { inBuild, inRoot, root as repository } from '../setup/paths.js';
 import { runProgram, SetupError } from '../setup/step.js';
 
@@ -17,9 +17,17 @@ const release = 'bookworm';
 export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** What stands for an image of Node.js on Debian: a fresh Debian with the Node.js that runs this. Made once. */
+/** The folder of the npm that started this. */
+function npmFolder() {
+  const program = process.env.npm_execpath;
+  if (!program || path.basename(program) !== 'npm-cli.js')
+    throw new SetupError('Start this through npm: `npm run image`.');
+  return path.dirname(path.dirname(program));
+}
+
+/** What stands for an image of Node.js on Debian: a fresh Debian with the Node.js and npm that run this. Made once for each. */
 export async function baseRoot(progress) {
-  const folder = inBuild('image', 'base');
+  const folder = inBuild('image', `base-${process.version}`);
   if (existsSync(folder)) return folder;
   const source = machineSources().find(({ uri, suites }) => uri && suites.includes(release));
   if (!source) throw new SetupError(`This machine has no package source of Debian ${release}.`);
@@ -40,11 +48,9 @@ export async function baseRoot(progress) {
   if (existsSync(path.join(draft, 'etc/apt/sources.list.d/debian.sources')))
     rmSync(path.join(draft, 'etc/apt/sources.list'), { force: true });
   // Node.js where the image has it.
-  const prefix = path.dirname(path.dirname(process.execPath));
   const local = (...parts) => path.join(draft, 'usr/local', ...parts);
   cpSync(process.execPath, local('bin', 'node'), { dereference: true });
-  for (const part of ['include/node', 'lib/node_modules/npm'])
-    cpSync(path.join(prefix, part), local(part), { recursive: true });
+  cpSync(npmFolder(), local('lib', 'node_modules', 'npm'), { recursive: true });
   for (const tool of ['npm', 'npx'])
     writeFileSync(
       local('bin', tool),

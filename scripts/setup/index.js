@@ -1,19 +1,15 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { cpus } from 'node:os';
-import path from 'node:path';
-import { fetchedHeader, fetchHeaders, findHeaders } from './headers.js';
-import { inBuild, inRoot, main, root } from './paths.js';
-import { buildSqlite, product as sqliteProduct } from './sqlite.js';
-import { hashFiles, runProgram, runStep } from './step.js';
+import { existsSync } from 'node:fs';
+import { addon, buildNative } from './native.js';
+import { inBuild, inRoot, main } from './paths.js';
+import { hashFiles, runProgram, runStep, together } from './step.js';
+import { checkSystem } from './system.js';
 import { checkToolchain } from './toolchain.js';
 
-const addon = (name) => inBuild('native', 'Release', `${name}.node`);
+/** Packages with binaries are chosen by it. Not by the version of Node.js: none of them is built for one. */
+const machine = `${process.platform} ${process.arch}`;
 
-/** Things a build depends on besides the files: another Node or processor means another build. */
-const machine = `${process.version} ${process.platform} ${process.arch}`;
-
-async function installPackages() {
-  await runStep({
+const installPackages = () =>
+  runStep({
     name: 'packages',
     title: 'install packages from the lockfile',
     inputs: () => hashFiles(['package-lock.json', '.npmrc'], machine),
@@ -21,75 +17,9 @@ async function installPackages() {
     work: (progress) =>
       runProgram('packages', 'npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { progress }),
   });
-}
 
-/** CMake keeps absolute paths: in a folder that was copied or moved it would look at the sources of the old place. */
-function forgetBuildOfAnotherFolder() {
-  const cache = inBuild('native', 'CMakeCache.txt');
-  if (!existsSync(cache)) return;
-  const built = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
-  if (built !== path.resolve(root)) rmSync(inBuild('native'), { recursive: true });
-}
-
-async function buildAddon({ tests }) {
-  let headers = findHeaders();
-  if (!headers) {
-    await runStep({
-      name: 'headers',
-      title: "fetch ONNX Runtime's headers from Debian",
-      inputs: async () => '1',
-      products: [fetchedHeader],
-      work: fetchHeaders,
-    });
-    headers = path.dirname(fetchedHeader);
-  }
-  forgetBuildOfAnotherFolder();
-  const target = (name, sources) =>
-    runStep({
-      name: `addon-${name}`,
-      title: name === 'cutout' ? 'build the native addon' : 'build the test addon',
-      inputs: () => hashFiles(['CMakeLists.txt', 'native', ...sources], `${machine} ${headers}`),
-      products: [addon(name)],
-      work: (progress) =>
-        runProgram(
-          `addon-${name}`,
-          process.execPath,
-          [
-            inRoot('node_modules', 'cmake-js', 'bin', 'cmake-js'),
-            'build',
-            '--out',
-            inBuild('native'),
-            '--target',
-            name,
-            '--parallel',
-            String(cpus().length),
-            `--CDONNXRUNTIME_INCLUDE_DIR=${headers}`,
-          ],
-          { progress },
-        ),
-    });
-  await target('cutout', ['binding']);
-  if (tests) await target('cutout_test', ['binding', 'test/native', 'test/stress', 'test/faults']);
-}
-
-/**
- * Brings a clone to the point where `build/ts/src/main.js` runs. Every step is skipped while its inputs
- * are unchanged, and an interrupted one starts over.
- * @param {{tests: boolean}} options whether the test addon is needed too
- */
-export async function setup({ tests }) {
-  const packagesKnown = existsSync(inRoot('node_modules', '.package-lock.json'));
-  if (!packagesKnown || !existsSync(addon('cutout'))) checkToolchain();
-  await installPackages();
-  await buildAddon({ tests });
-  await runStep({
-    name: 'sqlite',
-    title: 'build SQLite',
-    inputs: () => hashFiles(['node_modules/better-sqlite3/package.json'], machine),
-    products: [sqliteProduct],
-    work: buildSqlite,
-  });
-  await runStep({
+const compileTypeScript = () =>
+  runStep({
     name: 'typescript',
     title: 'compile TypeScript',
     inputs: () => hashFiles(['tsconfig.json', 'package-lock.json', 'src', 'test', 'tools', 'bench']),
@@ -102,7 +32,9 @@ export async function setup({ tests }) {
         { progress },
       ),
   });
-  await runStep({
+
+const buildPages = () =>
+  runStep({
     name: 'pages',
     title: 'build the pages',
     // The pages share types with the server.
@@ -121,4 +53,22 @@ export async function setup({ tests }) {
         { progress },
       ),
   });
+
+/**
+ * Brings a clone to the point where `build/ts/src/main.js` runs. Every step is skipped while its inputs
+ * are unchanged, and an interrupted one starts over. What does not need each other goes on side by side.
+ * @param {{tests: boolean}} options whether the test addon is needed too
+ */
+export async function setup({ tests }) {
+  const packagesKnown = existsSync(inRoot('node_modules', '.package-lock.json'));
+  if (!packagesKnown || !existsSync(addon('cutout'))) {
+    checkSystem();
+    checkToolchain();
+  }
+  const packages = installPackages();
+  await together([
+    packages,
+    buildNative({ tests, packages }),
+    packages.then(() => together([compileTypeScript(), buildPages()])),
+  ]);
 }

@@ -1,10 +1,33 @@
-import { existsSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 
-const JEMALLOC = [
-  '/usr/lib/x86_64-linux-gnu/libjemalloc.so.2',
-  '/usr/lib/aarch64-linux-gnu/libjemalloc.so.2',
-];
+/** Processors as their ELF files name them. */
+const machines = { x64: 62, arm64: 183 };
+/** Folders of libraries by distribution: Debian and Ubuntu, Fedora and openSUSE, Arch. */
+const multiarch = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
+const systemFolders = [`/usr/lib/${multiarch[process.arch]}`, '/usr/lib64', '/usr/lib', '/usr/local/lib'];
+
+/** Whether a file is a library that this process can load; /usr/lib holds those of 32 bits on some systems. */
+function fits(file) {
+  const head = Buffer.alloc(20);
+  try {
+    const descriptor = openSync(file, 'r');
+    try {
+      readSync(descriptor, head);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return false;
+  }
+  const elf64 = head.toString('latin1', 0, 5) === '\x7fELF\x02';
+  return elf64 && head.readUInt16LE(18) === machines[process.arch];
+}
+
+/** Path of the system's jemalloc, or undefined. */
+export const findJemalloc = (folders = systemFolders) =>
+  folders.map((folder) => path.join(folder, 'libjemalloc.so.2')).find(fits);
 
 /**
  * Environment a server process must have before it starts; what the owner has set wins.
@@ -13,7 +36,7 @@ const JEMALLOC = [
  * for file system and name look-ups.
  */
 export function processSettings() {
-  const jemalloc = JEMALLOC.find((file) => existsSync(file));
+  const jemalloc = findJemalloc();
   return {
     ...(jemalloc ? { LD_PRELOAD: jemalloc } : { MALLOC_ARENA_MAX: '2' }),
     UV_THREADPOOL_SIZE: String(Math.max(4, availableParallelism() + 2)),

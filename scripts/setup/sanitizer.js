@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { findHeaders } from './headers.js';
+import { provideHeaders } from './headers/index.js';
 import { inBuild, root } from './paths.js';
 import { runProgram, runStep } from './step.js';
 
@@ -27,7 +27,7 @@ export async function buildSanitized(sanitizers, program) {
     '-B',
     folder,
     `-DCUTOUT_SANITIZE=${sanitizers}`,
-    `-DONNXRUNTIME_INCLUDE_DIR=${findHeaders()}`,
+    `-DONNXRUNTIME_INCLUDE_DIR=${await provideHeaders()}`,
   ]);
   await step(sanitizers, `build ${program}`, 'build', 'cmake', [
     '--build',

@@ -4,6 +4,7 @@ import { createWriteStream, existsSync, readdirSync, readFileSync, statSync } fr
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { inBuild, root } from './paths.js';
+import { shown } from './progress.js';
 
 /** A set-up failure that needs no stack trace: the sentence says what to do. */
 export class SetupError extends Error {}
@@ -58,30 +59,19 @@ async function writeStamp(name, value) {
 export async function runStep(step) {
   const stamp = await step.inputs();
   if ((await readStamp(step.name)) === stamp && step.products.every((p) => existsSync(p))) return false;
-  const started = Date.now();
-  const seconds = () => `${((Date.now() - started) / 1000).toFixed(0)} s`;
-  const live = process.stdout.isTTY === true;
-  let detail = '';
-  const draw = () => {
-    const width = (process.stdout.columns ?? 80) - 1;
-    process.stdout.write(`\r\x1b[2K${`  … ${step.title}  ${seconds()}  ${detail}`.slice(0, width)}`);
-  };
-  if (!live) console.log(`  … ${step.title}`);
-  const timer = setInterval(
-    () => (live ? draw() : console.log(`  … ${step.title}  ${seconds()}`)),
-    live ? 200 : 30_000,
-  );
-  try {
-    await step.work((text) => {
-      detail = text;
-    });
-  } finally {
-    clearInterval(timer);
-    if (live) process.stdout.write('\r\x1b[2K');
-  }
+  await shown(step.title, step.work);
   await writeStamp(step.name, stamp);
-  console.log(`  ✓ ${step.title}  (${seconds()})`);
   return true;
+}
+
+/**
+ * Waits for works that were begun beside each other, all of them also where one fails: none is left running behind an
+ * error, and what the others made stays. Rejects with the first failure.
+ */
+export async function together(works) {
+  for (const outcome of await Promise.allSettled(works)) {
+    if (outcome.status === 'rejected') throw outcome.reason;
+  }
 }
 
 /**

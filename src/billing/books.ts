@@ -72,9 +72,8 @@ export async function openBooks(options: BooksOptions): Promise<Books> {
  * any number, which know of each other by their leases. Rejects with StoreError.
  */
 export async function serveBooks(options: ServeBooksOptions): Promise<ServedBooks> {
-  const { dataDir, nativeBinding, databaseUrl, leaseMs = standardLeaseMs, onError } = options;
-  const lock: FolderLock | undefined =
-    databaseUrl === undefined ? lockFolder(dataDir, nativeBinding) : undefined;
+  const { dataDir, databaseUrl, leaseMs = standardLeaseMs, onError } = options;
+  const lock: FolderLock | undefined = databaseUrl === undefined ? lockFolder(dataDir) : undefined;
   let database: Database | undefined;
   try {
     database = await openStore(options);

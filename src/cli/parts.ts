@@ -4,7 +4,6 @@ import type { Config } from '../config.ts';
 import type { OpenImproveOptions } from '../improve/open.ts';
 import type { Sql } from '../store/database.ts';
 import type { StoreOptions } from '../store/open.ts';
-import { sqliteAddon } from './sqlite.ts';
 
 /** Prices and free previews as configured. A reservation outlives every request. */
 export const billingOf = (config: Config): BillingOptions => ({
@@ -17,7 +16,6 @@ export const billingOf = (config: Config): BillingOptions => ({
 export const storeOf = ({ dataDir, databaseUrl }: Config): StoreOptions => ({
   dataDir,
   databaseUrl,
-  nativeBinding: sqliteAddon,
 });
 
 /** Undefined when nothing is sold. */

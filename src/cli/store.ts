@@ -38,16 +38,13 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
   clean();
   try {
     const sums = await using(openStore(options), (books) =>
-      using(
-        Promise.resolve(openSqlite({ file: part, nativeBinding: options.nativeBinding })),
-        async (copy) => {
-          await migrate(copy);
-          return copyBooks(books, copy);
-        },
-      ),
+      using(Promise.resolve(openSqlite({ file: part })), async (copy) => {
+        await migrate(copy);
+        return copyBooks(books, copy);
+      }),
     );
     // One file alone, which reading it leaves alone.
-    const done = new Sqlite(part, { nativeBinding: options.nativeBinding });
+    const done = new Sqlite(part);
     done.pragma('journal_mode = DELETE');
     done.close();
     renameSync(part, file);
@@ -58,16 +55,12 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
 }
 
 /** A copy of a file of books, of one moment, which may be of an older program: the file itself is only read. */
-async function readCopy<T>(
-  file: string,
-  nativeBinding: string,
-  work: (copy: Database) => Promise<T>,
-): Promise<T> {
+async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-restore-'));
   const copy = path.join(folder, 'books.db');
   try {
     try {
-      const source = new Sqlite(file, { nativeBinding, readonly: true, fileMustExist: true });
+      const source = new Sqlite(file, { readonly: true, fileMustExist: true });
       await source.backup(copy);
       source.close();
       chmodSync(copy, 0o600);
@@ -75,7 +68,7 @@ async function readCopy<T>(
       const reason = error instanceof Error ? error.message : String(error);
       throw new StoreError('STORE_FILE', `${file} cannot be read as books: ${reason}.`, { cause: error });
     }
-    return await using(openStore({ dataDir: folder, nativeBinding }), work);
+    return await using(openStore({ dataDir: folder }), work);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -83,17 +76,15 @@ async function readCopy<T>(
 
 /** Fills empty books from a backup, or from the books of another installation. */
 async function restore(file: string, options: StoreOptions): Promise<Sums> {
-  const { dataDir, nativeBinding, databaseUrl } = options;
+  const { dataDir, databaseUrl } = options;
   const folder = path.dirname(path.resolve(file));
   const locks: FolderLock[] = [];
   try {
     // Nobody writes to the books of an installation while they are moved away from it, or to those that are filled.
     if (path.basename(file) === 'books.db' && existsSync(path.join(folder, 'server.lock')))
-      locks.push(lockFolder(folder, nativeBinding));
-    if (databaseUrl === undefined) locks.push(lockFolder(dataDir, nativeBinding));
-    return await readCopy(file, nativeBinding, (copy) =>
-      using(openStore(options), (books) => copyBooks(copy, books)),
-    );
+      locks.push(lockFolder(folder));
+    if (databaseUrl === undefined) locks.push(lockFolder(dataDir));
+    return await readCopy(file, (copy) => using(openStore(options), (books) => copyBooks(copy, books)));
   } finally {
     for (const lock of locks) lock.release();
   }

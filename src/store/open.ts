@@ -6,15 +6,13 @@ import { openSqlite } from './sqlite.ts';
 
 export interface StoreOptions {
   readonly dataDir: string;
-  /** The compiled better_sqlite3.node. */
-  readonly nativeBinding: string;
   /** CUTOUT_DATABASE_URL: PostgreSQL instead of `<dataDir>/books.db`. */
   readonly databaseUrl?: string | undefined;
 }
 
 /** Opens the database without a look at its schema. Rejects with StoreError. */
-export async function openDatabase({ dataDir, nativeBinding, databaseUrl }: StoreOptions): Promise<Database> {
-  if (databaseUrl === undefined) return openSqlite({ file: path.join(dataDir, 'books.db'), nativeBinding });
+export async function openDatabase({ dataDir, databaseUrl }: StoreOptions): Promise<Database> {
+  if (databaseUrl === undefined) return openSqlite({ file: path.join(dataDir, 'books.db') });
   // Its library is loaded only where it is used.
   const { openPostgres } = await import('./postgres.ts');
   return openPostgres({ url: databaseUrl });

@@ -10,8 +10,6 @@ import { Turns } from './turns.ts';
 
 export interface SqliteOptions {
   readonly file: string;
-  /** The compiled better_sqlite3.node; set-up puts it into build/sqlite. */
-  readonly nativeBinding: string;
 }
 
 /** Another process may hold the write lock for the length of an operator's command. */
@@ -193,14 +191,14 @@ const unavailable = (cause: Error) =>
  * it empties the log, and for the rest `SqliteDatabase` does (docs/decisions/0170).
  */
 export function openSqlite(options: SqliteOptions): Database {
-  const { file, nativeBinding } = options;
+  const { file } = options;
   let sqlite: Sqlite.Database | undefined;
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     // Made before SQLite opens it, so that it is at no moment readable by others; -wal and -shm get its mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
-    sqlite = new Sqlite(file, { nativeBinding, timeout: busyMilliseconds });
+    sqlite = new Sqlite(file, { timeout: busyMilliseconds });
     sqlite.pragma('journal_mode = WAL');
     sqlite.pragma('synchronous = NORMAL');
     sqlite.pragma('foreign_keys = ON');
@@ -222,12 +220,12 @@ export interface FolderLock {
  * Makes this process the only server on a data folder until `release` or its end, however it ends: the lock
  * is the operating system's. Only therefore may a start release every reservation it finds.
  */
-export function lockFolder(folder: string, nativeBinding: string): FolderLock {
+export function lockFolder(folder: string): FolderLock {
   const file = path.join(folder, 'server.lock');
   let lock: Sqlite.Database | undefined;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    lock = new Sqlite(file, { nativeBinding, timeout: 0 });
+    lock = new Sqlite(file, { timeout: 0 });
     chmodSync(file, 0o600);
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {

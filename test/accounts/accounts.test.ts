@@ -4,7 +4,7 @@ import test from 'ava';
 import type { CreatedKey } from '../../src/accounts/accounts.ts';
 import { openBooks } from '../../src/billing/books.ts';
 import { standardBilling } from '../../src/billing/price.ts';
-import { nativeBinding, testBooks } from '../support/books.ts';
+import { testBooks } from '../support/books.ts';
 
 test('a key opens its own account and no other', async (t) => {
   const { accounts } = await testBooks(t);
@@ -42,7 +42,7 @@ test('a revocation by another process counts at once', async (t) => {
   const { accounts, dataDir } = await testBooks(t);
   const { id, key } = await accounts.createKey((await accounts.create('Ada')).id);
   t.truthy(await accounts.authenticate(key));
-  const operator = await openBooks({ dataDir, nativeBinding, billing: standardBilling });
+  const operator = await openBooks({ dataDir, billing: standardBilling });
   await operator.accounts.revokeKey(id);
   await operator.close();
   t.is(await accounts.authenticate(key), undefined);
@@ -84,7 +84,7 @@ test('the last use of a key is kept over a restart', async (t) => {
   clock.forward(5000);
   await accounts.authenticate(key);
   await close();
-  const again = await openBooks({ dataDir, nativeBinding, billing: standardBilling, now: clock.now });
+  const again = await openBooks({ dataDir, billing: standardBilling, now: clock.now });
   t.is((await again.accounts.keys(id))[0]?.lastUsedAt, clock.at);
   await again.close();
 });

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { openBooks, serveBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
-import { nativeBinding, testFolder } from '../support/books.ts';
+import { testFolder } from '../support/books.ts';
 
 const worker = fileURLToPath(new URL('./worker.js', import.meta.url));
 const kills = 50;
@@ -26,7 +26,7 @@ async function runAndKill(...args: string[]): Promise<string[]> {
 test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left open`, async (t) => {
   t.timeout(180_000);
   const dataDir = testFolder(t);
-  const setUp = await openBooks({ dataDir, nativeBinding, billing: standardBilling });
+  const setUp = await openBooks({ dataDir, billing: standardBilling });
   const { id } = await setUp.accounts.create('Test');
   await setUp.close();
   const said: string[] = [];
@@ -35,14 +35,14 @@ test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left 
   for (let kill = 0; kill < kills; kill++) {
     said.push(...(await runAndKill(dataDir, id, `k${kill}`)));
     const onError = (error: unknown) => t.fail(String(error));
-    const books = await serveBooks({ dataDir, nativeBinding, billing: standardBilling, onError });
+    const books = await serveBooks({ dataDir, billing: standardBilling, onError });
     recovered += books.recovered;
     t.is(await books.ledger.openReservations(), 0);
     t.deepEqual(await books.ledger.verify(), []);
     await books.close();
   }
 
-  const books = await openBooks({ dataDir, nativeBinding, billing: standardBilling });
+  const books = await openBooks({ dataDir, billing: standardBilling });
   const entries = await books.ledger.statement(id);
   const balance = (await books.ledger.balance(id)).credits;
   await books.close();

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { serveBooks } from '../../src/billing/books.ts';
-import { nativeBinding, noFreePreviews } from '../support/books.ts';
+import { noFreePreviews } from '../support/books.ts';
 
 /**
  * One node of several on the same books. `charge`: reserves and settles in parallel until the credits are used up, then
@@ -16,7 +16,6 @@ const onError = (error: unknown) => {
 const books = await serveBooks({
   dataDir: '',
   databaseUrl,
-  nativeBinding,
   billing: noFreePreviews,
   onError,
   ...(leaseMs && { leaseMs: Number(leaseMs) }),

@@ -16,7 +16,6 @@ import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '.
 import { eventually } from '../fixtures/service.ts';
 import {
   accountWith,
-  nativeBinding,
   noFreePreviews,
   TestClock,
   testBooks,
@@ -153,7 +152,7 @@ shared('the images of a day are counted over all nodes', async (t) => {
 
 shared('commands work on PostgreSQL as on SQLite', async (t) => {
   const { books } = await start(t, 0);
-  const open = () => openBooks({ ...books, nativeBinding, billing: noFreePreviews, now: books.clock.now });
+  const open = () => openBooks({ ...books, billing: noFreePreviews, now: books.clock.now });
   const run = async (...args: string[]) => {
     let printed = '';
     const program = new Command().exitOverride();

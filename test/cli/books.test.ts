@@ -3,13 +3,13 @@ import { Command } from 'commander';
 import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { booksCommands } from '../../src/cli/books.ts';
-import { type Cleanup, nativeBinding, TestClock, testFolder } from '../support/books.ts';
+import { type Cleanup, TestClock, testFolder } from '../support/books.ts';
 
 /** The command line over books of their own. Fails as the real one: with a message and no output. */
 function commandLine(t: Cleanup) {
   const dataDir = testFolder(t);
   const clock = new TestClock();
-  const open = () => openBooks({ dataDir, nativeBinding, billing: standardBilling, now: clock.now });
+  const open = () => openBooks({ dataDir, billing: standardBilling, now: clock.now });
   const run = async (...args: string[]): Promise<string> => {
     let printed = '';
     const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });

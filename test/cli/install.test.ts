@@ -13,7 +13,6 @@ import type { Finding } from '../../src/cli/install/finding.ts';
 import { checkLimits } from '../../src/cli/install/limits.ts';
 import { checkRedis } from '../../src/cli/install/redis.ts';
 import { checkExposure, checkServer } from '../../src/cli/install/server.ts';
-import { sqliteAddon } from '../../src/cli/sqlite.ts';
 import { type Environment, loadConfig } from '../../src/config.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
@@ -30,7 +29,7 @@ const config = (t: ExecutionContext, env: Environment = {}) =>
 async function withBooks(t: ExecutionContext) {
   const settings = config(t);
   const { dataDir } = settings;
-  const books = await openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+  const books = await openBooks({ dataDir, billing: standardBilling });
   for (let n = 0; n < 50; n++) await books.accounts.create(`Account ${n}`);
   await books.close();
   return { settings, file: path.join(dataDir, 'books.db') };
@@ -53,7 +52,7 @@ test('books of this program are well; others may not read them', async (t) => {
 
 test('books of a newer program, damaged ones and no books at all are told apart', async (t) => {
   const newer = await withBooks(t);
-  const database = await openDatabase({ dataDir: newer.settings.dataDir, nativeBinding: sqliteAddon });
+  const database = await openDatabase({ dataDir: newer.settings.dataDir });
   await database.run(
     "INSERT INTO migration (version, name, checksum, applied_at) VALUES (99, 'later', 'x', 0)",
   );

@@ -6,7 +6,7 @@ import { Agent, request } from 'undici';
 import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { eventually, sqliteAddon } from '../fixtures/service.ts';
+import { eventually } from '../fixtures/service.ts';
 
 const kills = 50;
 const lanes = 6;
@@ -67,7 +67,7 @@ test.serial(
       CUTOUT_RATE_LIMIT: '0',
       CUTOUT_LOG_LEVEL: 'error',
     };
-    const open = () => openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+    const open = () => openBooks({ dataDir, billing: standardBilling });
     const setUp = await open();
     const { id } = await setUp.accounts.create('Test');
     const { key } = await setUp.accounts.createKey(id);

@@ -14,7 +14,7 @@ import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { cli, modelsFolder, type Serving, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/pictures.ts';
-import { eventually, form, sqliteAddon } from '../fixtures/service.ts';
+import { eventually, form } from '../fixtures/service.ts';
 
 const picture = () => scene({ width: 300, height: 200 });
 const slow = { convolutions: 40 };
@@ -37,7 +37,7 @@ const post = async (server: Serving, key: string, body?: FormData) =>
 
 /** Waits until a request has passed the books; only then is it worked on. */
 async function atWork(dataDir: string): Promise<void> {
-  const books = await openBooks({ dataDir, nativeBinding: sqliteAddon, billing: standardBilling });
+  const books = await openBooks({ dataDir, billing: standardBilling });
   await eventually(async () => (await books.ledger.openReservations()) > 0);
   await books.close();
 }
@@ -200,7 +200,7 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
     t.true((await finished.arrayBuffer()).byteLength > 100);
   }
   t.is((await server.ended).code, 0);
-  const books = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
+  const books = await openBooks({ dataDir: data, billing: standardBilling });
   t.is(await books.ledger.openReservations(), 0);
   await books.close();
 });
@@ -214,7 +214,7 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
   server.child.kill('SIGTERM');
   await t.throwsAsync(cut);
   t.is((await server.ended).code, 0);
-  const books = await openBooks({ dataDir: data, nativeBinding: sqliteAddon, billing: standardBilling });
+  const books = await openBooks({ dataDir: data, billing: standardBilling });
   t.is(await books.ledger.openReservations(), 0);
   t.is((await books.ledger.balance('local')).credits, credits(100_000));
   await books.close();

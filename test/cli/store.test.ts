@@ -12,17 +12,17 @@ import { sharedSecret } from '../../src/store/secretTable.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { leaveOut } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { type NewPlace, nativeBinding, type Place, sqlitePlace, testFolder } from '../support/books.ts';
+import { type NewPlace, type Place, sqlitePlace, testFolder } from '../support/books.ts';
 
 test.after.always(removePostgres);
 
-const open = (place: Place) => openBooks({ ...place, nativeBinding, billing: standardBilling });
+const open = (place: Place) => openBooks({ ...place, billing: standardBilling });
 
 async function run(place: Place, ...args: string[]): Promise<string> {
   let printed = '';
   const out = { write: (text: string) => (printed += text) };
   const program = new Command().exitOverride();
-  for (const command of storeCommands({ options: { ...place, nativeBinding }, out })) {
+  for (const command of storeCommands({ options: { ...place }, out })) {
     program.addCommand(command.exitOverride());
   }
   await program.parseAsync(args, { from: 'user' });
@@ -142,7 +142,7 @@ test('books of another installation are moved as they lie there, unless a server
   const source = await sqlitePlace(t);
   await fill(source);
   const file = path.join(source.dataDir, 'books.db');
-  const lock = lockFolder(source.dataDir, nativeBinding);
+  const lock = lockFolder(source.dataDir);
   const target = await (kinds.at(-1)?.[1] ?? sqlitePlace)(t);
   await t.throwsAsync(run(target, 'restore', file), { code: 'STORE_IN_USE' });
   lock.release();

@@ -7,7 +7,6 @@ import { StoreError } from '../../src/store/error.ts';
 import {
   accountWith,
   type NewPlace,
-  nativeBinding,
   noFreePreviews,
   type TestBooks,
   testBooks,
@@ -533,7 +532,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   test('an operator may work on the books beside the server', async (t) => {
     const server = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(server, 1);
-    const operator = await openBooks({ ...server, nativeBinding, billing: noFreePreviews });
+    const operator = await openBooks({ ...server, billing: noFreePreviews });
     await operator.ledger.post(account, { kind: 'grant', amount: credits(2) });
     await operator.close();
     t.is(await balanceOf(server, account), credits(3));

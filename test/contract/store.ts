@@ -3,13 +3,13 @@ import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { openStore } from '../../src/store/open.ts';
-import { type NewPlace, nativeBinding, type Place } from '../support/books.ts';
+import type { NewPlace, Place } from '../support/books.ts';
 
 /** What every database under the books must do. Registers its tests with `test`. */
 export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
   /** One opening more of a place, closed after the test. */
   const openAt = async (t: ExecutionContext, place: Place): Promise<Database> => {
-    const database = await openStore({ ...place, nativeBinding });
+    const database = await openStore({ ...place });
     t.teardown(() => database.close());
     return database;
   };

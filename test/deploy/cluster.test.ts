@@ -14,7 +14,6 @@ import { credits, standardBilling } from '../../src/billing/price.ts';
 import { modelsFolder } from '../fixtures/cli.ts';
 import { unless } from '../fixtures/left_out.ts';
 import { long } from '../fixtures/long.ts';
-import { nativeBinding } from '../support/books.ts';
 
 /** Megapixels a minute and account; every picture here counts 1. */
 const rateLimit = 100;
@@ -214,7 +213,6 @@ if (clusterMissing === undefined) {
     });
     books = await openBooks({
       dataDir: folder,
-      nativeBinding,
       databaseUrl: cluster.databaseUrl,
       billing: standardBilling,
     });

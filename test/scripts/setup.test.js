@@ -1,10 +1,21 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'ava';
-import { parseSources, sourceLine } from '../../scripts/setup/headers.js';
-import { hashFiles } from '../../scripts/setup/step.js';
-import { familyOf, missingSentence } from '../../scripts/setup/toolchain.js';
+import { familyOf } from '../../scripts/setup/distribution.js';
+import { removeForeignBuild } from '../../scripts/setup/native.js';
+import { inRoot } from '../../scripts/setup/paths.js';
+import { findJemalloc } from '../../scripts/setup/process.js';
+import { hashFiles, together } from '../../scripts/setup/step.js';
+import { systemSentence } from '../../scripts/setup/system.js';
+import { missingSentence } from '../../scripts/setup/toolchain.js';
+
+function temporary(t) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'cutout-setup-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
 
 const compiler = { key: 'cxx', what: 'a C++20 compiler' };
 const cmake = { key: 'cmake', what: 'CMake' };
@@ -20,6 +31,12 @@ test('names the missing packages in the words of the system, in one sentence', (
     missingSentence([compiler], 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'),
     /dnf install gcc-c\+\+`/,
   );
+  t.regex(missingSentence([compiler], 'NAME="Arch Linux"\nID=arch\n'), /pacman -S gcc`/);
+  t.regex(missingSentence([compiler], 'ID=fedora\nVERSION_ID=43\n'), /dnf install gcc-c\+\+`/);
+  t.regex(
+    missingSentence([compiler], 'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n'),
+    /zypper install gcc-c\+\+`/,
+  );
   t.regex(missingSentence([cmake], 'ID=alpine\n'), /apk add cmake`/);
 });
 
@@ -27,27 +44,6 @@ test('says nothing when nothing is missing, and names tools where the system is 
   t.is(missingSentence([], 'ID=debian\n'), '');
   t.is(missingSentence([cmake], ''), 'Please install CMake and run the command again.');
   t.is(familyOf('ID=plan9\n'), undefined);
-});
-
-test("makes the source line from the machine's own Debian source, in both file formats", (t) => {
-  const list = parseSources(
-    [
-      '# deb http://commented.example bookworm main',
-      'deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib',
-      'deb http://mirror.example/security bookworm-security main',
-    ].join('\n'),
-    false,
-  );
-  t.is(sourceLine(list, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian trixie main\n');
-  const deb822 = parseSources(
-    [
-      'Types: deb\nURIs: http://other.example/apt\nSuites: nodistro\nComponents: main\n',
-      'Types: deb\n# a comment\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /k.gpg\n',
-    ].join('\n'),
-    true,
-  );
-  t.is(sourceLine(deb822, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian trixie main\n');
-  t.is(sourceLine(deb822, 'jammy'), undefined);
 });
 
 test('a step is repeated when a file changes, appears or is renamed', async (t) => {
@@ -62,4 +58,92 @@ test('a step is repeated when a file changes, appears or is renamed', async (t) 
   t.not(await hashFiles([folder]), changed);
   t.not(await hashFiles([folder], 'other machine'), await hashFiles([folder]));
   t.not(await hashFiles([path.join(folder, 'missing')]), await hashFiles([path.join(folder, 'b')]));
+});
+
+test('works beside each other all end before the first failure is told', async (t) => {
+  const order = [];
+  const work = async (name, turns, failure) => {
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+    order.push(name);
+    if (failure) throw new Error(failure);
+  };
+  await t.throwsAsync(together([work('slow', 20), work('first', 5, 'one'), work('second', 10, 'two')]), {
+    message: 'one',
+  });
+  t.deepEqual(order, ['first', 'second', 'slow']);
+  await together([work('third', 1)]);
+});
+
+test('a machine that nothing would run on is told so in one sentence, before anything is downloaded', (t) => {
+  const machine = { platform: 'linux', arch: 'x64', glibc: '2.36' };
+  const said = (change) => systemSentence({ ...machine, ...change });
+  t.is(said({}), '');
+  t.is(said({ arch: 'arm64', glibc: '2.34' }), '');
+  t.is(said({ glibc: '3.0' }), '');
+  t.regex(said({ glibc: undefined }), /musl .*ONNX Runtime is published for glibc alone/);
+  t.regex(said({ glibc: '2.31' }), /glibc 2\.31; 2\.34 or newer/);
+  t.regex(said({ platform: 'darwin' }), /runs on Linux; this is darwin/);
+  t.regex(said({ arch: 'riscv64' }), /this is riscv64/);
+  // Each is one line.
+  for (const change of [{ glibc: undefined }, { glibc: '2.17' }]) t.false(said(change).includes('\n'));
+});
+
+test('jemalloc is found in the folders of every distribution, unless it is for another processor', (t) => {
+  const [multiarch, lib64, lib] = [temporary(t), temporary(t), temporary(t)];
+  const machines = { x64: 62, arm64: 183 };
+  const library = (folder, bits, machine) => {
+    const head = Buffer.alloc(64);
+    head.write('\x7fELF', 'latin1');
+    head[4] = bits === 64 ? 2 : 1;
+    head.writeUInt16LE(machine, 18);
+    const file = path.join(folder, 'libjemalloc.so.2');
+    writeFileSync(file, head);
+    return file;
+  };
+  const folders = [multiarch, lib64, lib];
+  t.is(findJemalloc(folders), undefined);
+  library(multiarch, 64, 8);
+  library(lib64, 32, 3);
+  t.is(findJemalloc(folders), undefined);
+  const own = library(lib, 64, machines[process.arch]);
+  t.is(findJemalloc(folders), own);
+  writeFileSync(path.join(lib64, 'libjemalloc.so.2'), '');
+  t.is(findJemalloc(folders), own);
+});
+
+test('a build folder of another place is made anew, one of this place is kept', async (t) => {
+  const folder = path.join(temporary(t), 'native');
+  const make = (home) => {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path.join(folder, 'CMakeCache.txt'), `# CMake\nCMAKE_HOME_DIRECTORY:INTERNAL=${home}\n`);
+  };
+  make('/place/one');
+  await removeForeignBuild(folder, '/place/one/');
+  t.true(existsSync(folder));
+  await removeForeignBuild(folder, '/place/two');
+  t.false(existsSync(folder));
+  await removeForeignBuild(folder, '/place/two');
+});
+
+test("no package's own script is run when packages are installed, whichever npm does it", (t) => {
+  const folder = temporary(t);
+  const marker = path.join(folder, 'ran');
+  mkdirSync(path.join(folder, 'inner'));
+  writeFileSync(
+    path.join(folder, 'inner', 'package.json'),
+    JSON.stringify({ name: 'inner', version: '1.0.0', scripts: { postinstall: `touch ${marker}` } }),
+  );
+  writeFileSync(
+    path.join(folder, 'package.json'),
+    JSON.stringify({ name: 'outer', version: '1.0.0', dependencies: { inner: 'file:./inner' } }),
+  );
+  const install = () =>
+    execFileSync('npm', ['install', '--offline', '--install-links', '--foreground-scripts'], {
+      cwd: folder,
+      stdio: 'pipe',
+    });
+  copyFileSync(inRoot('.npmrc'), path.join(folder, '.npmrc'));
+  install();
+  t.true(existsSync(path.join(folder, 'node_modules', 'inner')));
+  t.false(existsSync(marker));
 });

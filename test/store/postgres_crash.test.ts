@@ -7,7 +7,7 @@ import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { unless } from '../fixtures/left_out.ts';
 import { type Postgres, postgresMissing, startPostgres } from '../fixtures/postgres.ts';
-import { accountWith, nativeBinding, noFreePreviews, testFolder } from '../support/books.ts';
+import { accountWith, noFreePreviews, testFolder } from '../support/books.ts';
 
 const crashing = unless(postgresMissing, test.serial);
 
@@ -71,7 +71,6 @@ crashing('what a reservation in doubt may have set aside is free after the next 
   const url = await server.createDatabase();
   const books = await openBooks({
     dataDir: testFolder(t),
-    nativeBinding,
     databaseUrl: url,
     billing: noFreePreviews,
   });

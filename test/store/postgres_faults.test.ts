@@ -5,7 +5,7 @@ import { openStore } from '../../src/store/open.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { unless } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { nativeBinding, testFolder } from '../support/books.ts';
+import { testFolder } from '../support/books.ts';
 
 const shared = unless(postgresMissing);
 test.after.always(removePostgres);
@@ -104,7 +104,7 @@ shared('a connection that breaks in COMMIT: whatever was written was written onc
     seen[what]++;
     return what;
   });
-  const database = await openStore({ dataDir: testFolder(t), nativeBinding, databaseUrl: url });
+  const database = await openStore({ dataDir: testFolder(t), databaseUrl: url });
   t.teardown(() => database.close());
   await database.run("INSERT INTO account (id, name, created_at) VALUES ('a', 'A', 0)");
   faults = true;
@@ -124,7 +124,7 @@ shared('a connection that breaks in COMMIT: whatever was written was written onc
 
 shared('text that PostgreSQL cannot hold is kept as far as it can', async (t) => {
   const { databaseUrl = '' } = await postgresPlace(t);
-  const database = await openStore({ dataDir: testFolder(t), nativeBinding, databaseUrl });
+  const database = await openStore({ dataDir: testFolder(t), databaseUrl });
   t.teardown(() => database.close());
   await database.run('INSERT INTO account (id, name, created_at) VALUES (@id, @name, 0)', {
     id: 'a',
@@ -135,7 +135,7 @@ shared('text that PostgreSQL cannot hold is kept as far as it can', async (t) =>
 
 shared('a statement that failed and was passed over does not end as if it had been done', async (t) => {
   const { databaseUrl = '' } = await postgresPlace(t);
-  const database = await openStore({ dataDir: testFolder(t), nativeBinding, databaseUrl });
+  const database = await openStore({ dataDir: testFolder(t), databaseUrl });
   t.teardown(() => database.close());
   const passing = database.transaction(async (sql) => {
     await sql.run("INSERT INTO secret (name, value) VALUES ('a', 'a')");

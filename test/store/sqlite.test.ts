@@ -7,14 +7,14 @@ import { InDoubt } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { testStoreContract } from '../contract/store.ts';
-import { type Cleanup, nativeBinding, sqlitePlace, testFolder, withDisk } from '../support/books.ts';
+import { type Cleanup, sqlitePlace, testFolder, withDisk } from '../support/books.ts';
 
 testStoreContract(test, sqlitePlace);
 
 const modeOf = (file: string) => statSync(file).mode & 0o777;
 
 async function open(t: Cleanup, dataDir = testFolder(t)) {
-  const database = await openStore({ dataDir, nativeBinding });
+  const database = await openStore({ dataDir });
   t.teardown(() => database.close());
   return { dataDir, database };
 }
@@ -85,7 +85,7 @@ test.serial('what the disk does not take is in doubt, and tried again with the n
 test('a database that another process has for too long is unavailable, not broken', async (t) => {
   t.timeout(30_000);
   const { dataDir, database } = await open(t);
-  const other = new Sqlite(path.join(dataDir, 'books.db'), { nativeBinding });
+  const other = new Sqlite(path.join(dataDir, 'books.db'));
   other.exec('BEGIN IMMEDIATE');
   await t.throwsAsync(database.run('DELETE FROM console_link'), { code: 'STORE_UNAVAILABLE' });
   other.close();
@@ -96,7 +96,7 @@ test('a file that is no database is refused in one sentence and not touched', as
   const dataDir = testFolder(t);
   const file = path.join(dataDir, 'books.db');
   writeFileSync(file, 'x'.repeat(10_000));
-  await t.throwsAsync(openStore({ dataDir, nativeBinding }), {
+  await t.throwsAsync(openStore({ dataDir }), {
     code: 'STORE_OPEN',
     message: /^The database .*books\.db cannot be opened: file is not a database\.$/,
   });
@@ -105,10 +105,10 @@ test('a file that is no database is refused in one sentence and not touched', as
 
 test('a folder has one server at a time', (t) => {
   const folder = testFolder(t);
-  const first = lockFolder(folder, nativeBinding);
-  t.throws(() => lockFolder(folder, nativeBinding), { code: 'STORE_IN_USE', message: /Another server/ });
+  const first = lockFolder(folder);
+  t.throws(() => lockFolder(folder), { code: 'STORE_IN_USE', message: /Another server/ });
   first.release();
-  const second = lockFolder(folder, nativeBinding);
+  const second = lockFolder(folder);
   second.release();
   t.is(modeOf(path.join(folder, 'server.lock')), 0o600);
 });

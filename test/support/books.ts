@@ -1,13 +1,8 @@
 import fs, { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Books, openBooks, type ServedBooks, serveBooks } from '../../src/billing/books.ts';
 import { type BillingOptions, credits, standardBilling } from '../../src/billing/price.ts';
-
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-
-export const nativeBinding = path.join(root, 'build', 'sqlite', 'better_sqlite3.node');
 
 export interface Cleanup {
   teardown(clean: () => void | Promise<void>): void;
@@ -94,7 +89,7 @@ export async function testBooks(
 ): Promise<TestBooks> {
   const place = await newPlace(t);
   const clock = new TestClock();
-  const books = await openBooks({ ...place, nativeBinding, billing, now: clock.now });
+  const books = await openBooks({ ...place, billing, now: clock.now });
   const close = once(books.close);
   t.teardown(close);
   return { ...books, ...place, close, clock };
@@ -120,7 +115,6 @@ export async function testServer(
     ...place,
     ...more,
     leaseMs,
-    nativeBinding,
     billing,
     now: clock.now,
   });

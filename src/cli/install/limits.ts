@@ -58,14 +58,23 @@ function checkMemory(config: Config, libraryFolders: readonly string[]): Finding
       : note(
           'memory',
           'jemalloc is not installed: freed pictures stay longer.',
-          'apt-get install libjemalloc2',
+          "Install your system's jemalloc (libjemalloc2 in Debian, Ubuntu and openSUSE, jemalloc in Fedora and Arch Linux).",
         ),
   ];
 }
 
-const machine: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
+const multiarch: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
 
-export const checkLimits = (
-  config: Config,
-  libraryFolders: readonly string[] = [`/usr/lib/${machine[process.arch] ?? ''}-linux-gnu`],
-): Finding[] => [...checkFiles(), ...checkCores(config), ...checkMemory(config, libraryFolders)];
+/** Where scripts/setup/process.js looks for it. */
+const systemFolders: readonly string[] = [
+  `/usr/lib/${multiarch[process.arch] ?? ''}-linux-gnu`,
+  '/usr/lib64',
+  '/usr/lib',
+  '/usr/local/lib',
+];
+
+export const checkLimits = (config: Config, libraryFolders: readonly string[] = systemFolders): Finding[] => [
+  ...checkFiles(),
+  ...checkCores(config),
+  ...checkMemory(config, libraryFolders),
+];

@@ -1,0 +1,79 @@
+// npm run nodes [-- 22 …]: Cutout on each line of Node.js that is in support, and on one that is not: in a clone of the
+// last commit, set-up, tests of each part, then `npm start` and one picture cut out. Node.js comes from the npm registry.
+// Networks are taken from CUTOUT_TEST_MODELS, else pulled. Ten minutes on two cores.
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { clone, forget } from './nodes/clone.js';
+import { proveStart } from './nodes/start.js';
+import { environmentOf, fetchNode, onSupportedNode } from './setup/nodejs.js';
+import { inBuild } from './setup/paths.js';
+import { triedReleases } from './setup/releases.js';
+import { reportFailure } from './setup/report.js';
+import { runProgram, SetupError } from './setup/step.js';
+
+await onSupportedNode();
+
+/** Of every folder of tests what depends on Node.js: streams, sockets, processes, addons, files, cryptography. */
+const tests = [
+  'accounts/sessions',
+  'billing/purchases',
+  'cli/start',
+  'engine/addon',
+  'engine/native',
+  'fetch/download',
+  'http/cutout',
+  'http/signIn',
+  'image/libvips',
+  'models/pull_npm',
+  'results/results',
+  'store/sqlite',
+].map((name) => `build/ts/test/${name}.test.js`);
+
+const place = inBuild('nodes');
+const given = process.argv.slice(2);
+const releases =
+  given.length === 0
+    ? triedReleases
+    : triedReleases.filter(({ version }) => given.includes(version.split('.')[0]));
+
+/** What is done with each; `env` has its Node.js first on the path, and headers of another one, as npm inherits them. */
+const stages = {
+  'set-up': ({ folder, env, log }) => runProgram(log, 'npm', ['run', 'setup'], { cwd: folder, env }),
+  tests: ({ folder, env, log }) => runProgram(log, 'npm', ['test', '--', ...tests], { cwd: folder, env }),
+  'cut-out': proveStart,
+};
+
+async function tried(release, folder) {
+  const home = path.join(place, release.version);
+  await fetchNode(release, home, () => {});
+  // Headers of whatever Node.js the system has: no part of the set-up may take them for its own.
+  const env = { ...environmentOf(path.join(home, 'bin', 'node')), npm_config_nodedir: '/usr' };
+  const results = [];
+  forget(folder);
+  for (const [name, stage] of Object.entries(stages)) {
+    const started = Date.now();
+    try {
+      await stage({ folder, env, log: `nodes-${release.version}-${name}` });
+      results.push(`${name} ok (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      results.push(`${name} FAILED`);
+      console.error(error.message);
+      process.exitCode = 1;
+    }
+  }
+  console.log(`Node.js ${release.version}: ${results.join(', ')}`);
+}
+
+try {
+  if (releases.length === 0)
+    throw new SetupError(
+      `Known are ${triedReleases.map(({ version }) => version.split('.')[0]).join(', ')}.`,
+    );
+  mkdirSync(place, { recursive: true });
+  const folder = path.join(place, 'clone');
+  await clone(folder);
+  for (const release of releases) await tried(release, folder);
+} catch (error) {
+  reportFailure(error);
+}

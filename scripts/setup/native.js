@@ -1,0 +1,83 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { provideHeaders } from './headers/index.js';
+import { inBuild, inRoot, root } from './paths.js';
+import { hashFiles, runProgram, runStep } from './step.js';
+import { generator } from './toolchain.js';
+
+const folder = inBuild('native');
+export const addon = (name) => path.join(folder, 'Release', `${name}.node`);
+
+/** What a build depends on besides its files. Not the version of Node.js: Node-API is the same in all of them. */
+const machine = `${process.platform} ${process.arch}`;
+
+/** The packages that Node-API's headers come from. */
+const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>
+  inRoot('node_modules', name, 'package.json'),
+);
+
+/** A build folder belongs to the place where it was made; CMake refuses it anywhere else. */
+export async function removeForeignBuild(folder, home = root) {
+  const cache = path.join(folder, 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const found = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
+  if (found === undefined || path.resolve(found) !== path.resolve(home))
+    await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * The engine alone, by CMake itself, as the package cmake-js is not there yet. With the flags that cmake-js sets later, or
+ * everything would be compiled twice.
+ */
+async function compileCore(headers, progress) {
+  await removeForeignBuild(folder);
+  const configure = ['-S', root, '-B', folder, '-G', generator(), '-DCMAKE_BUILD_TYPE=Release'];
+  const flags = ['-DCMAKE_CXX_FLAGS=-DBUILDING_NODE_EXTENSION', `-DONNXRUNTIME_INCLUDE_DIR=${headers}`];
+  await runProgram('native-configure', 'cmake', [...configure, ...flags], { progress });
+  const build = ['--build', folder, '--target', 'native', '--parallel', String(availableParallelism())];
+  await runProgram('native-build', 'cmake', build, { progress });
+}
+
+/** An addon, by cmake-js. `nodedir` of npm would have it take Node's own headers in place of Node-API's. */
+async function compileAddon(target, headers, progress) {
+  await removeForeignBuild(folder);
+  const cmakeJs = inRoot('node_modules', 'cmake-js', 'bin', 'cmake-js');
+  const how = ['--out', folder, '--generator', generator(), '--parallel', String(availableParallelism())];
+  const what = ['--target', target, `--CDONNXRUNTIME_INCLUDE_DIR=${headers}`];
+  const env = { npm_config_nodedir: undefined };
+  await runProgram(target, process.execPath, [cmakeJs, 'compile', ...how, ...what], { env, progress });
+}
+
+/** The engine without Node-API: needs no package, so it is compiled while they are installed. */
+async function buildCore() {
+  const headers = await provideHeaders();
+  await runStep({
+    name: 'native',
+    title: 'compile the engine',
+    inputs: () => hashFiles(['CMakeLists.txt', 'native'], `${machine} ${headers}`),
+    products: [path.join(folder, 'libnative.a')],
+    work: (progress) => compileCore(headers, progress),
+  });
+  return headers;
+}
+
+/**
+ * Builds the addon, and with `tests` the tests' one too.
+ * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
+ */
+export async function buildNative({ tests, packages }) {
+  const headers = await buildCore();
+  await packages;
+  const target = (name, title, sources) =>
+    runStep({
+      name: `addon-${name}`,
+      title,
+      inputs: () => hashFiles(['CMakeLists.txt', 'native', ...nodeApi, ...sources], `${machine} ${headers}`),
+      products: [addon(name)],
+      work: (progress) => compileAddon(name, headers, progress),
+    });
+  await target('cutout', 'build the native addon', ['binding']);
+  if (tests) await target('cutout_test', 'build the test addon', ['binding', 'test/native', 'test/stress', 'test/faults']);
+}

@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream, readFileSync } from 'node:fs';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { inBuild, inRoot } from './paths.js';
+import { ownRelease } from './releases.js';
+import { reportFailure } from './report.js';
+import { runProgram, runStep, SetupError } from './step.js';
+import { checkSystem } from './system.js';
+
+const folder = inBuild('node');
+const fetched = path.join(folder, 'bin', 'node');
+
+const { engines } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
+
+/**
+ * Whether a version is in a range that is made of `^x.y.z` and `>=x.y.z`, joined by `||`: what "engines" in package.json
+ * is written in.
+ */
+export function satisfies(version, range = engines.node) {
+  const numbers = (text) => text.split('.').map(Number);
+  const [major, minor, patch] = numbers(version);
+  return range.split('||').some((part) => {
+    const [, operator, minimum] = /^\s*(\^|>=)(\d+\.\d+\.\d+)\s*$/.exec(part) ?? [];
+    if (!operator) throw new Error(`"engines" has a range that is not understood here: ${part}`);
+    const [wantedMajor, wantedMinor, wantedPatch] = numbers(minimum);
+    if (major !== wantedMajor) return operator === '>=' && major > wantedMajor;
+    return minor > wantedMinor || (minor === wantedMinor && patch >= wantedPatch);
+  });
+}
+
+/** The digest of a file in npm's notation. */
+async function integrityOf(file) {
+  const hash = createHash('sha512');
+  await pipeline(createReadStream(file), hash);
+  return `sha512-${hash.digest('base64')}`;
+}
+
+/**
+ * Fetches a release through npm and lays its `bin/node` into `target`, whole or not at all.
+ * @param {{version: string, integrity: Record<string, string>}} release
+ */
+export async function fetchNode({ version, integrity }, target, progress) {
+  const name = `node-linux-${process.arch}@${version}`;
+  const draft = `${target}.${process.pid}`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true });
+  try {
+    const options = ['--ignore-scripts', '--loglevel=error', '--pack-destination', draft];
+    await runProgram('node', 'npm', ['pack', name, ...options], { progress });
+    const archive = (await readdir(draft)).find((file) => file.endsWith('.tgz'));
+    if (!archive) throw new SetupError(`\`npm pack ${name}\` left no file.`);
+    const file = path.join(draft, archive);
+    const found = await integrityOf(file);
+    if (found !== integrity[process.arch])
+      throw new SetupError(
+        `${name} is not the file that is known here: its digest is ${found}, ${integrity[process.arch]} was expected.`,
+      );
+    const wanted = ['package/bin/node', 'package/LICENSE'];
+    await runProgram('node-unpack', 'tar', ['-xzf', file, '-C', draft, ...wanted], { progress });
+    await rm(target, { recursive: true, force: true });
+    await rename(path.join(draft, 'package'), target);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Environment in which a Node.js at `file` is the one that npm and everything else finds. */
+export const environmentOf = (file) => ({
+  ...process.env,
+  PATH: `${path.dirname(file)}${path.delimiter}${process.env.PATH ?? ''}`,
+  NODE: file,
+  npm_node_execpath: file,
+});
+
+/** Runs this very program again on another Node.js, to its end; signals are passed on. */
+function goOnWith(file) {
+  const child = spawn(file, [...process.execArgv, ...process.argv.slice(1)], {
+    stdio: 'inherit',
+    env: environmentOf(file),
+  });
+  // A terminal's Ctrl-C reaches the child by itself; a signal sent to this process alone is passed on.
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  process.on('SIGINT', () => {});
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve(signal ? 1 : (code ?? 1)));
+  });
+}
+
+/**
+ * Resolves where this Node.js is one that Cutout runs on ("engines" in package.json). Elsewhere it never does: the pinned
+ * release is fetched into `build/node`, once, and the program starts over on that; this process then only waits for its end.
+ * To be awaited before anything that needs a package or a newer Node.js. Itself it runs from Node.js 18 on.
+ */
+export async function onSupportedNode() {
+  if (satisfies(process.versions.node)) return;
+  try {
+    checkSystem();
+    await runStep({
+      name: 'node',
+      title: `fetch Node.js ${ownRelease.version} (this is ${process.versions.node})`,
+      inputs: async () => `${ownRelease.version} ${process.arch}`,
+      products: [fetched],
+      work: (progress) => fetchNode(ownRelease, folder, progress),
+    });
+    process.exit(await goOnWith(fetched));
+  } catch (error) {
+    reportFailure(error);
+    process.exit();
+  }
+}
