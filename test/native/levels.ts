@@ -103,7 +103,8 @@ export function onEveryLevel(of: (addon: Addon) => object = (addon) => addon): o
       name,
       onAll(
         name,
-        parts.map((part) => part[name] as Call),
+        // An oracle by definition has one version.
+        parts.slice(0, name.endsWith('Scalar') ? 1 : parts.length).map((part) => part[name] as Call),
         levels,
       ),
     ]),
