@@ -20,10 +20,11 @@ const ENGINE_CODES = [
   'ENGINE_DEADLINE',
   /** `close` was called: before the job came, or its grace ended before the job did. */
   'ENGINE_CLOSED',
-  /** The network's file is missing, damaged or of another shape, or no such network is loaded. */
+  /** The network's file is missing, damaged or of another shape, no such network is loaded, or one gave infinity or NaN. */
   'ENGINE_MODEL',
-  /** ONNX Runtime's library, the GPU asked for or the addon cannot be used. */
+  /** ONNX Runtime's library, the GPU asked for or the addon cannot be used, or the system starts no more threads. */
   'ENGINE_RUNTIME',
+  /** An allocation was refused: this job failed, others go on. */
   'ENGINE_OUT_OF_MEMORY',
   'ENGINE_INTERNAL',
 ] as const;
