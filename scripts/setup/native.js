@@ -18,12 +18,18 @@ const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>
   inRoot('node_modules', name, 'package.json'),
 );
 
-/** A build folder belongs to the place where it was made; CMake refuses it anywhere else. */
-export async function removeForeignBuild(folder, home = root) {
+/** A build folder belongs to the place where it was made and to one generator; CMake refuses it for any other. */
+export async function removeForeignBuild(folder, home = root, wanted = generator()) {
   const cache = path.join(folder, 'CMakeCache.txt');
   if (!existsSync(cache)) return;
-  const found = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
-  if (found === undefined || path.resolve(found) !== path.resolve(home))
+  const text = readFileSync(cache, 'utf8');
+  const cached = (name) => new RegExp(`^${name}:INTERNAL=(.*)$`, 'm').exec(text)?.[1];
+  const place = cached('CMAKE_HOME_DIRECTORY');
+  if (
+    place === undefined ||
+    path.resolve(place) !== path.resolve(home) ||
+    cached('CMAKE_GENERATOR') !== wanted
+  )
     await rm(folder, { recursive: true, force: true });
 }
 
@@ -79,5 +85,11 @@ export async function buildNative({ tests, packages }) {
       work: (progress) => compileAddon(name, headers, progress),
     });
   await target('cutout', 'build the native addon', ['binding']);
-  if (tests) await target('cutout_test', 'build the test addon', ['binding', 'test/native', 'test/stress', 'test/faults']);
+  if (tests)
+    await target('cutout_test', 'build the test addon', [
+      'binding',
+      'test/native',
+      'test/stress',
+      'test/faults',
+    ]);
 }

@@ -35,7 +35,7 @@ const makes = () => versionOf('make', ['--version'], /(\d+)\.(\d+)/) !== null;
 const hasNinja = () => versionOf('ninja', ['--version'], /(\d+)\.(\d+)/) !== null;
 
 /** CMake's generator for what this machine has; named, because CMake and cmake-js would choose differently. */
-export const generator = () => (!makes() && hasNinja() ? 'Ninja' : 'Unix Makefiles');
+export const generator = () => (hasNinja() ? 'Ninja' : 'Unix Makefiles');
 
 /** Throws a SetupError with one sentence that names what to install on this system. */
 export function checkToolchain() {

@@ -115,14 +115,18 @@ test('a build folder of another place is made anew, one of this place is kept', 
   const folder = path.join(temporary(t), 'native');
   const make = (home) => {
     mkdirSync(folder, { recursive: true });
-    writeFileSync(path.join(folder, 'CMakeCache.txt'), `# CMake\nCMAKE_HOME_DIRECTORY:INTERNAL=${home}\n`);
+    const cache = `# CMake\nCMAKE_GENERATOR:INTERNAL=Ninja\nCMAKE_HOME_DIRECTORY:INTERNAL=${home}\n`;
+    writeFileSync(path.join(folder, 'CMakeCache.txt'), cache);
   };
   make('/place/one');
-  await removeForeignBuild(folder, '/place/one/');
+  await removeForeignBuild(folder, '/place/one/', 'Ninja');
   t.true(existsSync(folder));
-  await removeForeignBuild(folder, '/place/two');
+  await removeForeignBuild(folder, '/place/two', 'Ninja');
   t.false(existsSync(folder));
-  await removeForeignBuild(folder, '/place/two');
+  await removeForeignBuild(folder, '/place/two', 'Ninja');
+  make('/place/two');
+  await removeForeignBuild(folder, '/place/two', 'Unix Makefiles');
+  t.false(existsSync(folder));
 });
 
 test("no package's own script is run when packages are installed, whichever npm does it", (t) => {
