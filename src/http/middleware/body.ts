@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream';
 import { koaBody } from 'koa-body';
+import { Collected } from '../../collected.ts';
 import { AppError, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memory.ts';
-import { Collected } from '../collected.ts';
 import type { Context, Middleware } from '../context.ts';
 import { onceEnded } from '../ended.ts';
 import { continueUpload } from '../expect.ts';
