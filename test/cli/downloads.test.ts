@@ -14,6 +14,7 @@ import {
 import { listenHere } from '../fixtures/image_host.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { processState } from '../fixtures/process.ts';
+import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 import { eventually } from '../fixtures/service.ts';
 
 const token = 'metrics-of-this-test';
@@ -223,4 +224,44 @@ test.serial('ports are those that are set, for a listed host and for redirects; 
   const answer = await postTo(closed, key, { image_url: `${base}/picture` });
   t.is(answer.status, 400);
   t.regex(await answer.text(), /invalid_image_url.*fetches no addresses/);
+});
+
+const withRedis = redisIsHere ? test.serial : test.serial.skip;
+if (!redisIsHere) test.serial('what nodes share of downloads', (t) => t.pass(noRedis));
+test.after.always(removeSharedRedis);
+
+withRedis('with Redis, downloads in vain are braked, and what was paid for outlives a node', async (t) => {
+  t.timeout(120_000);
+  const { data, env } = environment(t);
+  const picture = await scene();
+  let asked = 0;
+  const host = await listenHere(t, (req, res) => {
+    asked += 1;
+    if (req.url === '/picture') res.end(picture);
+    else res.writeHead(404).end();
+  });
+  const { url } = await ownDatabase();
+  const settings = {
+    ...env,
+    CUTOUT_REDIS_URL: url,
+    CUTOUT_FETCH_ALLOW: `127.0.0.1:${host.port}`,
+    CUTOUT_FETCH_FAILURES: '2',
+    CUTOUT_FREE_PREVIEWS_MONTH: '1',
+  };
+  const [image_url, missing] = ['picture', 'missing'].map((name) => `http://127.0.0.1:${host.port}/${name}`);
+  if (!image_url || !missing) throw new Error('no addresses');
+  const first = await startServing(t, settings);
+  const [mine, theirs] = [keyOf(data), await anotherKey(t, settings)];
+  t.is((await postTo(first, theirs, { image_url })).status, 200);
+  for (const _ of [1, 2]) t.is((await postTo(first, mine, { image_url: missing })).status, 400);
+  t.is((await postTo(first, mine, { image_url })).status, 429);
+  first.child.kill('SIGTERM');
+  await first.ended;
+
+  const second = await startServing(t, settings);
+  const again = await postTo(second, theirs, { image_url });
+  t.is(again.status, 200);
+  t.is(again.headers.get('idempotent-replayed'), 'true');
+  t.is((await postTo(second, theirs, { image_url: missing })).status, 402);
+  t.is(asked, 4);
 });
