@@ -218,6 +218,8 @@ export type Reason =
   /** It could not be done before its deadline. */
   | 'deadline'
   | 'memory'
+  /** Too many images are being downloaded, or too many downloads of the account came to nothing. */
+  | 'downloads'
   /** Database or Redis cannot be reached. */
   | 'store'
   | 'starting'

@@ -59,7 +59,13 @@ for (const [name, value] of [
   ['CUTOUT_DEVICE', 'npu'],
   ['CUTOUT_MODEL', '../escape'],
   ['CUTOUT_INPUT_FORMATS', 'avif,svg'],
+  ['CUTOUT_FETCH', 'private'],
   ['CUTOUT_FETCH_ALLOW', 'http://host/'],
+  ['CUTOUT_FETCH_ALLOW', 'host:0'],
+  ['CUTOUT_FETCH_ALLOW', 'a@host'],
+  ['CUTOUT_FETCH_PORTS', '80,http'],
+  ['CUTOUT_FETCH_PORTS', '0'],
+  ['CUTOUT_FETCH_CONCURRENCY', '-1'],
   ['CUTOUT_TIMEOUT', '-1'],
   ['CUTOUT_LOG_LEVEL', 'loud'],
   ['CUTOUT_PRICE_FULL', '0.3'],
@@ -124,8 +130,25 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
     'CUTOUT_PRICE_PREVIEW',
     'CUTOUT_PRICE_FULL',
     'CUTOUT_IMPROVE_PER_DAY',
+    'CUTOUT_FETCH_CONCURRENCY',
+    'CUTOUT_FETCH_ACCOUNT_CONCURRENCY',
+    'CUTOUT_FETCH_FAILURES',
   ];
   t.notThrows(() => loadConfig(Object.fromEntries(names.map((name) => [name, '0']))));
+});
+
+test('pictures are fetched from public hosts on the ports of the web, a few at a time', (t) => {
+  t.like(loadConfig({}), {
+    fetch: 'public',
+    fetchPorts: [80, 443],
+    fetchConcurrency: 64,
+    fetchAccountConcurrency: 16,
+    fetchFailures: 60,
+  });
+  // The usual port of a scheme is one like any other.
+  t.deepEqual(loadConfig({ CUTOUT_FETCH_ALLOW: 'A.example:80' }).fetchAllow, ['a.example:80']);
+  t.throws(() => loadConfig({ CUTOUT_FETCH: 'listed' }), { message: /goes CUTOUT_FETCH_ALLOW/ });
+  t.is(loadConfig({ CUTOUT_FETCH: 'listed', CUTOUT_FETCH_ALLOW: 'a.example' }).fetch, 'listed');
 });
 
 const stripe = {

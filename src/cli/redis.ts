@@ -16,6 +16,7 @@ import type { Shared } from './shared.ts';
 export interface RedisPartsOptions {
   readonly rateOptions: RateOptions;
   readonly attemptRules: AttemptRules;
+  readonly fetchRules: AttemptRules;
   /** 0 = no limit. */
   readonly accountConcurrency: number;
   /** `keepSeconds` 0: nothing is kept. */
@@ -25,7 +26,7 @@ export interface RedisPartsOptions {
 /** What nodes share, in Redis. Throws UserError when it cannot be reached. */
 export async function openRedisParts(
   { url, logger }: { readonly url: string; readonly logger: Logger },
-  { rateOptions, attemptRules, accountConcurrency, keeping }: RedisPartsOptions,
+  { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisPartsOptions,
 ): Promise<Shared> {
   const redis = await Redis.open(
     {
@@ -35,15 +36,25 @@ export async function openRedisParts(
     },
     (message) => logger.warn(message),
   );
-  const sessions = new Keyv<Session>({ store: new RedisKeyv(redis, 'cutout:session:'), throwOnErrors: true });
-  // Thrown as well; an event that nobody hears would end the process.
-  sessions.on('error', () => {});
+  const keyv = <T>(prefix: string, ttl?: number) => {
+    const opened = new Keyv<T>({
+      store: new RedisKeyv(redis, prefix),
+      throwOnErrors: true,
+      ...(ttl !== undefined && { ttl }),
+    });
+    // Thrown as well; an event that nobody hears would end the process.
+    opened.on('error', () => {});
+    return opened;
+  };
   return {
     rate: new RedisRateLimit(redis, rateOptions),
     concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
     attempts: new RedisAttempts(redis, attemptRules),
     results: new Results(keeping.keepSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
-    sessions,
+    sessions: keyv<Session>('cutout:session:'),
+    fetchFailures: new RedisAttempts(redis, fetchRules),
+    permitted:
+      keeping.keepSeconds > 0 ? keyv<boolean>('cutout:permitted:', keeping.keepSeconds * 1000) : undefined,
     close: () => redis.close(),
   };
 }

@@ -212,7 +212,6 @@ export async function run(
       // Nothing it writes depends on the kind of subject.
       subjectTypes: false,
       ...withoutBooks(jobs),
-      download: () => Promise.reject(new Error('files are not downloaded')),
       limits,
       timeout: 0,
     });

@@ -1,11 +1,14 @@
 import { ensureLocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
+import { createAfford } from '../billing/afford.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits, toCredits } from '../billing/price.ts';
 import { type Config, describeAllocator } from '../config.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import { largestWork, previewSize } from '../cutout/demand.ts';
+import { createFetch } from '../cutout/fetchImage.ts';
 import { createGates } from '../cutout/gates.ts';
+import { createPermit } from '../cutout/permit.ts';
 import { PROFILES } from '../cutout/profile.ts';
 
 import { loadAddon } from '../engine/addon.ts';
@@ -15,12 +18,13 @@ import { RestingEngine } from '../engine/resting.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail, UserError } from '../errors.ts';
-import { createDownload, downloadRules } from '../fetch/download.ts';
+import { createDownloader, downloadRules } from '../fetch/download.ts';
 import { type HttpServer, listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
+import { DownloadLimit } from '../limits/downloads.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { leastRoom, MemoryBudget } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
@@ -143,7 +147,7 @@ export async function runService(
   let shared: Shared | undefined;
   try {
     shared = await openShared(config, logger, books);
-    const { rate, concurrency, attempts, results } = shared;
+    const { rate, concurrency, attempts, results, fetchFailures, permitted } = shared;
     observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
     metrics?.watch({
@@ -162,13 +166,27 @@ export async function runService(
       grant: firstGrant,
     });
     const limits = configureImages(config);
-    const download = createDownload({ ...downloadRules, allowHosts: config.fetchAllow });
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
     const purchases = selling && Purchases && new Purchases(selling, books);
     const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
+    const downloads = new DownloadLimit({
+      perAccount: config.fetchAccountConcurrency,
+      total: config.fetchConcurrency,
+    });
+    const openFetch = createFetch({
+      downloader: createDownloader({
+        ...downloadRules,
+        mode: config.fetch,
+        allowHosts: config.fetchAllow,
+        ports: config.fetchPorts,
+      }),
+      memory,
+      limit: downloads,
+      failures: fetchFailures,
+    });
     const admission = new Admission(
       {
         // Two more than run networks: one is decoded and one encoded meanwhile.
@@ -194,7 +212,7 @@ export async function runService(
       admission,
       memory,
       cutout: (request, call) => cutout(request, call),
-      takeImage: createTakeImage({ improve, download, limits }),
+      takeImage: createTakeImage({ improve, openFetch, limits }),
       ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
       ...(metrics && config.metricsToken && { metrics: { metrics, token: config.metricsToken } }),
       ...(purchases && { purchases }),
@@ -225,6 +243,7 @@ export async function runService(
     metrics?.watch({
       admission: () => admission.stats,
       memory: () => memory.stats,
+      downloads: () => downloads.running,
       engine: () => engine.stats(),
     });
     const gates = createGates({
@@ -256,7 +275,8 @@ export async function runService(
       subjectTypes,
       gates,
       results,
-      download,
+      openFetch,
+      permit: createPermit(gates, { afford: createAfford(ledger, billingOf(config).prices), permitted }),
       limits,
       timeout,
     });

@@ -11,6 +11,7 @@ import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
 import { MemoryRateLimit } from '../limits/memoryRate.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
+import { BoundedStore } from '../results/boundedStore.ts';
 import { MemoryResultStore } from '../results/memoryStore.ts';
 import { Results } from '../results/results.ts';
 import { sharedSecret } from '../store/secretTable.ts';
@@ -22,8 +23,15 @@ export interface Shared {
   readonly attempts: Attempts;
   readonly results: Results<Kept>;
   readonly sessions: Keyv<Session>;
+  /** Downloads that came to nothing, by account. */
+  readonly fetchFailures: Attempts;
+  /** Addresses that were permitted, while results are kept (`PermitParts`). */
+  readonly permitted: Keyv<boolean> | undefined;
   close(): void;
 }
+
+/** About 10,000 addresses. */
+const permittedBytes = 5e6;
 
 /** In Redis where the configuration names one, else in the memory of this process. Throws UserError. */
 export async function openShared(
@@ -33,6 +41,7 @@ export async function openShared(
 ): Promise<Shared> {
   const rateOptions = { megapixels: config.rateLimit, windowSeconds: 60 };
   const attemptRules = { failures: config.failedAttempts, windowSeconds: 60 };
+  const fetchRules = { failures: config.fetchFailures, windowSeconds: 60 };
   const { keepSeconds, accountConcurrency, redisUrl: url } = config;
   const keeping = {
     keepSeconds,
@@ -51,6 +60,11 @@ export async function openShared(
       attempts: new MemoryAttempts(attemptRules),
       results,
       sessions: new Keyv<Session>(),
+      fetchFailures: new MemoryAttempts(fetchRules, Date.now),
+      permitted:
+        keepSeconds > 0
+          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: keepSeconds * 1000 })
+          : undefined,
       close: () => results.clear(),
     };
   }
@@ -58,6 +72,12 @@ export async function openShared(
   const { openRedisParts } = await import('./redis.ts');
   return openRedisParts(
     { url, logger },
-    { rateOptions, attemptRules, accountConcurrency, keeping: { ...keeping, ...keptTravel(ledger) } },
+    {
+      rateOptions,
+      attemptRules,
+      fetchRules,
+      accountConcurrency,
+      keeping: { ...keeping, ...keptTravel(ledger) },
+    },
   );
 }

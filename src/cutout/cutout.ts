@@ -1,14 +1,15 @@
 import { credits, formatCredits, type Tier } from '../billing/price.ts';
-import type { Download } from '../fetch/download.ts';
 import { probe } from '../image/probe.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
-import type { Notes } from '../ops/notes.ts';
+import { tooMany } from '../limits/refuse.ts';
 import type { Ending, Paid } from '../results/made.ts';
 import type { Results } from '../results/results.ts';
 import { demandOf } from './demand.ts';
+import type { ImageFetch, OpenFetch } from './fetchImage.ts';
 import type { Gates } from './gates.ts';
 import { type Kept, paymentOf } from './kept.ts';
+import type { Permit } from './permit.ts';
 import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
@@ -20,7 +21,9 @@ export type { Ending };
 export interface CutoutParts extends WorkParts {
   readonly gates: Gates;
   readonly results: Results<Kept>;
-  readonly download: Download;
+  /** Images by address. */
+  readonly openFetch: OpenFetch;
+  readonly permit: Permit;
   readonly limits: ProbeLimits;
 }
 
@@ -65,7 +68,7 @@ interface Loaded extends Sent {
 
 /** The use case: a picture in, its subject out. Knows nothing of HTTP. */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { gates, results, download, limits, network, profile } = parts;
+  const { gates, results, openFetch, permit, limits, network, profile } = parts;
   const work = createWork(parts);
 
   /** The picture's header and the roi, which belongs to it. */
@@ -75,10 +78,22 @@ export function createCutout(parts: CutoutParts): Cutout {
     return probed;
   }
 
-  async function load(request: CutoutRequest, notes: Notes, signal: AbortSignal): Promise<Sent> {
+  /** For the addresses of this call. */
+  const fetchFor = (request: CutoutRequest, { accountId, notes }: CutoutCall): ImageFetch =>
+    openFetch({
+      accountId,
+      notes,
+      permit: () => permit(request, accountId),
+      tooMany: async (detail, why) => tooMany(await gates.rate(accountId), detail, why),
+    });
+
+  async function load(request: CutoutRequest, images: ImageFetch, signal: AbortSignal): Promise<Sent> {
     const { source, background } = request;
-    const fetching: Download = (url, until) => notes.timed('fetch', () => download(url, until));
-    const from = { download: fetching, maxBytes: limits.maxBytes, signal };
+    const from = { images, maxBytes: limits.maxBytes, signal };
+    // An address that is never fetched is told before another one is.
+    if (source.kind === 'url') images.check(source.url, 'image_url');
+    if (background.kind === 'picture' && background.source.kind === 'url')
+      images.check(background.source.url, 'bg_image_url');
     const picture = await loadSource(source, from);
     if (background.kind !== 'picture') return { picture, background: undefined };
     if (background.source.kind === 'bytes') return { picture, background: background.source.bytes };
@@ -88,7 +103,12 @@ export function createCutout(parts: CutoutParts): Cutout {
   }
 
   /** Steps 3 to 6, for all who wait for this result. */
-  async function make(request: CutoutRequest, loaded: Loaded, call: CutoutCall): Promise<Paid<Kept>> {
+  async function make(
+    request: CutoutRequest,
+    loaded: Loaded,
+    call: CutoutCall,
+    entered: boolean,
+  ): Promise<Paid<Kept>> {
     const { accountId, requestId, signal, deadline, notes } = call;
     // 3. Probe types and headers; nothing is decoded yet.
     const { picture, background } = loaded;
@@ -108,7 +128,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     const pixels = source.width * source.height;
     const demand = (tier: Tier) =>
       demandOf(request, makePlan(request, tier, source, network, profile), source, inputs.background?.probe);
-    const gated = { accountId, pixels, reserve, demand, deadline, signal, notes };
+    const gated = { accountId, entered, pixels, reserve, demand, deadline, signal, notes };
     return gates.pass(gated, async (reservation) => {
       // 5. Work.
       const done = await work(request, inputs, reservation.tier, call);
@@ -138,6 +158,7 @@ export function createCutout(parts: CutoutParts): Cutout {
 
   return async (request, call) => {
     const { accountId, idempotencyKey, signal, notes } = call;
+    const images = fetchFor(request, call);
     let loaded: Loaded = { picture: new Uint8Array(), background: undefined, name: '' };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
@@ -145,17 +166,20 @@ export function createCutout(parts: CutoutParts): Cutout {
         accountId,
         idempotencyKey,
         signal,
-        content: async (everyone) => {
-          // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
-          const sent = await load(request, notes, everyone);
-          const name = await results.name(sent.picture, settingsOf(request), sent.background);
-          loaded = { ...sent, name };
-          return name;
-        },
-        work: (everyone) => make(request, loaded, { ...call, signal: everyone }),
+        content: (everyone) =>
+          images.during(async () => {
+            // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
+            const sent = await load(request, images, everyone);
+            const name = await results.name(sent.picture, settingsOf(request), sent.background);
+            loaded = { ...sent, name };
+            return name;
+          }),
+        work: (everyone) =>
+          images.during(() => make(request, loaded, { ...call, signal: everyone }, images.permitted)),
       });
       try {
         const rate = await gates.rate(accountId);
+        await images.end();
         signal.throwIfAborted();
         const charged = replayed ? nothing : value.charged;
         notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
@@ -166,7 +190,9 @@ export function createCutout(parts: CutoutParts): Cutout {
         throw error;
       }
     } catch (error) {
-      throw publicError(error, signal);
+      const told = publicError(error, signal);
+      await images.end(told);
+      throw told;
     }
   };
 }

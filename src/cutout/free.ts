@@ -8,6 +8,7 @@ import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
 import { MemoryRateLimit } from '../limits/memoryRate.ts';
 import { Results } from '../results/results.ts';
 import type { CutoutParts } from './cutout.ts';
+import { noFetch } from './fetchImage.ts';
 import { createGates } from './gates.ts';
 import type { Kept } from './kept.ts';
 
@@ -30,10 +31,12 @@ const freeReservations: Reservations = {
 };
 
 /**
- * For work that nobody pays for and that is never asked for twice: whoever runs the program on their own files.
+ * For work that nobody pays for, that is never asked for twice and names no addresses: whoever runs the program on their own files.
  * At most `running` pictures are worked on at a time.
  */
-export function withoutBooks(running: number): Pick<CutoutParts, 'gates' | 'results'> {
+export function withoutBooks(
+  running: number,
+): Pick<CutoutParts, 'gates' | 'results' | 'openFetch' | 'permit'> {
   const gates = createGates({
     rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
     concurrency: new MemoryConcurrencyLimit(0),
@@ -44,5 +47,5 @@ export function withoutBooks(running: number): Pick<CutoutParts, 'gates' | 'resu
     estimate: new WorkEstimate(),
   });
   const results = new Results<Kept>(undefined);
-  return { gates, results };
+  return { gates, results, openFetch: noFetch, permit: (_, accountId) => gates.enter(accountId) };
 }

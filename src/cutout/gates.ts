@@ -1,7 +1,8 @@
+import type { Shortfall } from '../billing/afford.ts';
 import type { Tier } from '../billing/price.ts';
 import { formatCredits } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
-import { fail } from '../errors.ts';
+import { type AppError, fail } from '../errors.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { WorkEstimate } from '../limits/estimate.ts';
@@ -21,6 +22,8 @@ export interface GateParts {
 
 export interface GateCall {
   readonly accountId: string;
+  /** Has its place among the calls of its account already (`Gates.enter`), and leaves it by itself. */
+  readonly entered: boolean;
   /** Of the upright input. */
   readonly pixels: number;
   readonly reserve: ReserveRequest;
@@ -46,6 +49,17 @@ export interface Gates {
    */
   pass<T extends Timed>(call: GateCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
   rate(accountId: string): Promise<RateState>;
+  /** The first gate alone: a place among the calls of the account (429). Gives what leaves it. */
+  enter(accountId: string): Promise<() => Promise<void>>;
+}
+
+/** 402. */
+export function insufficientCredits({ needed, balance }: Shortfall): AppError {
+  const amount = formatCredits(needed);
+  return fail('insufficient_credits', {
+    reason: 'credits',
+    detail: `This request needs ${amount} ${amount === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(balance)}.`,
+  });
 }
 
 /** What of the stages belongs to which part of an estimate. */
@@ -62,7 +76,7 @@ function timesOf({
 }
 
 export function createGates({ rate, concurrency, reservations, admission, estimate }: GateParts): Gates {
-  async function enter({ accountId }: GateCall): Promise<() => Promise<void>> {
+  async function enter(accountId: string): Promise<() => Promise<void>> {
     const leave = await concurrency.enter(accountId);
     if (leave) return leave;
     throw tooMany(
@@ -86,11 +100,7 @@ export function createGates({ rate, concurrency, reservations, admission, estima
   async function reserve({ accountId, reserve: request, notes }: GateCall): Promise<Reservation> {
     const asked = await notes.timed('reserve', () => reservations.reserve(accountId, request));
     if (asked.outcome === 'reserved') return asked.reservation;
-    const needed = formatCredits(asked.needed);
-    throw fail('insufficient_credits', {
-      reason: 'credits',
-      detail: `This request needs ${needed} ${needed === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(asked.balance)}.`,
-    });
+    throw insufficientCredits(asked);
   }
 
   /** Waits for a turn, then works; what it took is what later estimates are made of. */
@@ -121,8 +131,9 @@ export function createGates({ rate, concurrency, reservations, admission, estima
 
   return {
     rate: (accountId) => rate.state(accountId),
+    enter,
     async pass(call, work) {
-      const leaveAccount = await enter(call);
+      const leaveAccount = call.entered ? undefined : await enter(call.accountId);
       try {
         const ticket = await take(call);
         try {
@@ -138,7 +149,7 @@ export function createGates({ rate, concurrency, reservations, admission, estima
           throw error;
         }
       } finally {
-        await leaveAccount();
+        await leaveAccount?.();
       }
     },
   };

@@ -1,5 +1,5 @@
-import { type AppError, excerpt, fail } from '../errors.ts';
-import { type Download, DownloadError } from '../fetch/download.ts';
+import { excerpt, fail } from '../errors.ts';
+import type { ImageFetch, UrlField } from './fetchImage.ts';
 import type { Source } from './request.ts';
 
 const isDigit = new Uint8Array(128);
@@ -35,30 +35,13 @@ export function decodeBase64(text: string, maxBytes: number): Buffer {
   return Buffer.from(start === 0 ? text : text.slice(start), 'base64');
 }
 
-/** Which field an address came from decides how its failures are called. */
-type UrlField = 'image_url' | 'bg_image_url';
-
-function downloadFailure(error: DownloadError, field: UrlField, url: string): AppError {
-  if (error.kind === 'large') return fail('file_too_large', { cause: error });
-  if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
-  return fail(field === 'image_url' ? 'failed_image_download' : 'failed_bg_download', {
-    fill: { url: excerpt(url, 500) },
-    detail: error.reason,
-    cause: error,
-  });
-}
-
 /** The bytes of the picture as they were sent. */
 export async function loadSource(
   source: Source,
-  { download, maxBytes, signal }: { download: Download; maxBytes: number; signal: AbortSignal },
+  { images, maxBytes, signal }: { images: ImageFetch; maxBytes: number; signal: AbortSignal },
   field: UrlField = 'image_url',
 ): Promise<Uint8Array> {
   if (source.kind === 'bytes') return source.bytes;
   if (source.kind === 'base64') return decodeBase64(source.text, maxBytes);
-  try {
-    return await download(source.url, signal);
-  } catch (error) {
-    throw error instanceof DownloadError ? downloadFailure(error, field, source.url) : error;
-  }
+  return images.fetch(source.url, field, signal);
 }

@@ -1,15 +1,35 @@
+import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
+
+/**
+ * Addresses of the public internet's ranges behind which a cloud answers to its own machines. Those of other clouds are
+ * link-local (169.254.169.254), private (fd00:ec2::254), shared (100.100.100.200) or reserved (192.0.0.192).
+ */
+const cloudAddresses: ReadonlySet<string> = new Set(['168.63.129.16']);
 
 /**
  * True for addresses of the public internet alone. Not for loopback, private, link-local, shared (CGNAT),
  * multicast, documentation, benchmarking and reserved ranges, nor for any IPv6 form that carries an IPv4
- * address (mapped, compatible, translated, 6to4, Teredo), nor for one with a zone.
+ * address (mapped, compatible, translated, 6to4, Teredo), nor for one with a zone, nor for a cloud's own.
  */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.parse(address);
-  if (parsed.range() !== 'unicast') return false;
+  if (parsed.range() !== 'unicast' || cloudAddresses.has(parsed.toString())) return false;
   if (parsed instanceof ipaddr.IPv4) return ipaddr.IPv4.isValidFourPartDecimal(address);
   // Global unicast is assigned from 2000::/3 only; ipaddr.js calls everything it does not know unicast.
   return parsed.zoneId === undefined && ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
 }
+
+/** Of all interfaces of this machine, as they are now. */
+export const ownAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
+
+/** True for public addresses of other machines. `own`: addresses of this one, asked each time as they change. */
+export const isPublicElsewhere =
+  (own: () => readonly string[] = ownAddresses) =>
+  (address: string): boolean => {
+    if (!isPublicAddress(address)) return false;
+    const wanted = ipaddr.parse(address).toString();
+    return !own().some((mine) => ipaddr.isValid(mine) && ipaddr.parse(mine).toString() === wanted);
+  };

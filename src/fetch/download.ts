@@ -1,68 +1,70 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
-import { isPublicAddress } from './address.ts';
+import { Collected } from '../collected.ts';
+import { isPublicElsewhere } from './address.ts';
+import { DownloadError, type DownloadFault } from './error.ts';
+import { createHostRule, type HostOptions, portOf } from './hosts.ts';
 import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 
-/** `reason` is public. It never tells an address, so that nobody can explore a network through it. */
-export class DownloadError extends Error {
-  override readonly name = 'DownloadError';
-  /** `url`: not an address this service would fetch. `large`: too many bytes. `failed`: all else. */
-  readonly kind: 'url' | 'large' | 'failed';
-  readonly reason: string;
+/** Asked for so many bytes more before they are kept; false: there is no room for them. */
+export type Room = (bytes: number) => boolean;
 
-  constructor(kind: DownloadError['kind'], reason: string, cause?: unknown) {
-    super(reason, cause === undefined ? undefined : { cause });
-    this.kind = kind;
-    this.reason = reason;
-  }
+export interface Downloader {
+  /** Throws DownloadError of kind `url` for an address that is not fetched here, whatever lies behind it. */
+  check(url: string): void;
+  /** Throws DownloadError, or the signal's reason. */
+  download(url: string, signal: AbortSignal, room: Room): Promise<Buffer>;
 }
 
-/** Throws DownloadError, or the signal's reason. */
-export type Download = (url: string, signal: AbortSignal) => Promise<Buffer>;
-
-export interface DownloadOptions {
-  /** Hosts (`name` or `name:port`) the operator trusts: their addresses are not checked. */
-  readonly allowHosts: readonly string[];
+export interface DownloadOptions extends HostOptions {
   readonly maxBytes: number;
   readonly connectTimeoutMs: number;
   /** For everything together, redirects included. */
   readonly totalTimeoutMs: number;
   readonly maxRedirects: number;
   readonly resolve: Resolve;
+  /** Of hosts that are not listed. */
   readonly isAllowedAddress: (address: string) => boolean;
 }
 
 /** CONTRACT section 3.1. */
 export const downloadRules: DownloadOptions = {
+  mode: 'public',
   allowHosts: [],
+  ports: [80, 443],
   maxBytes: 22 * 1024 * 1024,
   connectTimeoutMs: 5000,
   totalTimeoutMs: 15_000,
   maxRedirects: 5,
   resolve: resolveByDns,
-  isAllowedAddress: isPublicAddress,
+  isAllowedAddress: isPublicElsewhere(),
 };
 
-const notPublic = () => new DownloadError('failed', 'The host has no public address.');
+/** Bytes that are asked for at a time. */
+const step = 256 * 1024;
 
-function checkUrl(text: string, base?: URL): URL {
+const notAllowed = (fault: 'blocked' | 'port' | 'dns', cause?: unknown) =>
+  new DownloadError('failed', fault, 'Not an address to fetch.', cause);
+
+function parseUrl(text: string, base?: URL): URL {
+  const refuse = (reason: string, cause?: unknown) => new DownloadError('url', 'address', reason, cause);
   let url: URL;
   try {
     url = new URL(text, base);
   } catch (error) {
-    throw new DownloadError('url', 'The address is not a URL.', error);
+    throw refuse('The address is not a URL.', error);
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw new DownloadError('url', 'Only http and https addresses are fetched.');
+    throw refuse('Only http and https addresses are fetched.');
   if (url.username !== '' || url.password !== '')
-    throw new DownloadError('url', 'An address with a user name or password is not fetched.');
+    throw refuse('An address with a user name or password is not fetched.');
   return url;
 }
 
 /** Whether an address is of a kind that is fetched at all; where it leads is checked when it is fetched. */
 export function isFetchable(text: string): boolean {
   try {
-    checkUrl(text);
+    parseUrl(text);
     return true;
   } catch {
     return false;
@@ -74,63 +76,88 @@ function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): 
   return (hostname, _options, callback) => {
     const checked = async () => {
       const addresses = await resolve(hostname);
-      if (addresses.length === 0 || !addresses.every(isAllowed)) throw notPublic();
+      if (addresses.length === 0) throw notAllowed('dns');
+      if (!addresses.every(isAllowed)) throw notAllowed('blocked');
       return addresses.map((address) => ({ address, family: isIP(address) }));
     };
     checked().then(
       (addresses) => callback(null, addresses),
-      (error: unknown) => callback(error instanceof DownloadError ? error : notPublic(), []),
+      (error: unknown) => callback(error instanceof DownloadError ? error : notAllowed('dns', error), []),
     );
   };
 }
 
 /**
- * Connects only where the rules allow. A numeric host is never looked up, hence the check before; the one
- * after sees where the socket really ended.
+ * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never looked up,
+ * hence the check before; the one after sees where the socket really ended.
  */
 function guardedConnector(options: DownloadOptions): buildConnector.connector {
-  const { allowHosts, connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
+  const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
+  const ruleOf = createHostRule(options);
   const common = { timeout, autoSelectFamily: true };
   const guarded = buildConnector({ ...common, lookup: lookupWith(resolve, isAllowedAddress) });
   const trusted = buildConnector({ ...common, lookup: lookupWith(resolveBySystem, () => true) });
   return (target, callback) => {
-    const { hostname, host = hostname } = target;
-    const bare = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
-    if (allowHosts.includes(host) || allowHosts.includes(bare)) return trusted(target, callback);
-    if (isIP(hostname) !== 0 && !isAllowedAddress(hostname)) return callback(notPublic(), null);
+    const { hostname } = target;
+    const rule = ruleOf(hostname, portOf(target));
+    if (rule === 'listed') return trusted(target, callback);
+    if (rule !== 'public') return callback(notAllowed(rule === 'port' ? 'port' : 'blocked'), null);
+    if (isIP(hostname) !== 0 && !isAllowedAddress(hostname)) return callback(notAllowed('blocked'), null);
     guarded(target, (error, socket) => {
       if (error) return callback(error, null);
       if (isAllowedAddress(socket.remoteAddress ?? '')) return callback(null, socket);
       socket.destroy();
-      callback(notPublic(), null);
+      callback(notAllowed('blocked'), null);
     });
   };
 }
 
-/** Public wording of whatever went wrong below. */
-function asDownloadError(error: unknown): DownloadError {
-  if (error instanceof DownloadError) return error;
-  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+/** What went wrong below, in a word for the log. */
+function faultOf(error: unknown): DownloadFault {
+  if (error instanceof DownloadError) return error.fault;
+  const code = String(error instanceof Error && 'code' in error ? error.code : '');
   const name = error instanceof Error ? error.name : '';
-  const timedOut =
+  if (
     name === 'TimeoutError' ||
     code === 'ETIMEDOUT' ||
-    /^UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT$/.test(String(code));
-  if (timedOut) return new DownloadError('failed', 'The host did not answer in time.', error);
-  if (typeof code === 'string' && /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code))
-    return new DownloadError('failed', 'The certificate of the host is not valid.', error);
-  return new DownloadError('failed', 'The connection to the host failed.', error);
+    /^UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT$/.test(code)
+  )
+    return 'timeout';
+  return /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code) ? 'tls' : 'connection';
 }
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
+/** Reads a body of at most `maxBytes`. `announced`: bytes it should have, 0 when nobody said. */
+async function collect(
+  body: AsyncIterable<Buffer>,
+  announced: number,
+  room: Room,
+  { maxBytes }: DownloadOptions,
+): Promise<Buffer> {
+  const tooLarge = () => new DownloadError('large', 'large', 'The file is too large.');
+  if (announced > maxBytes) throw tooLarge();
+  const collected = new Collected(announced, maxBytes);
+  // What has no length is moved as it grows, and is there twice then.
+  const times = announced > 0 ? 1 : 2;
+  let granted = 0;
+  for await (const piece of body) {
+    const size = collected.size + piece.length;
+    if (size > maxBytes) throw tooLarge();
+    for (; granted < times * size; granted += step)
+      if (!room(step)) throw new DownloadError('memory', 'memory', 'There is no room for the file now.');
+    collected.add(piece);
+  }
+  return collected.take();
+}
+
 async function follow(
   start: URL,
   agent: Agent,
-  signal: AbortSignal,
+  { signal, room }: { readonly signal: AbortSignal; readonly room: Room },
   options: DownloadOptions,
 ): Promise<Buffer> {
-  const { maxBytes, maxRedirects, totalTimeoutMs } = options;
+  const { maxRedirects, totalTimeoutMs } = options;
   let url = start;
   for (let hop = 0; ; hop++) {
     const answer = await request(url, {
@@ -145,48 +172,70 @@ async function follow(
     const drop = () => body.on('error', () => {}).destroy();
     if (redirects.has(statusCode) && typeof headers['location'] === 'string') {
       drop();
-      if (hop === maxRedirects) throw new DownloadError('failed', `More than ${maxRedirects} redirects.`);
-      try {
-        url = checkUrl(headers['location'], url);
-      } catch (error) {
-        throw new DownloadError('failed', 'The host redirects to an address that is not fetched.', error);
-      }
+      if (hop === maxRedirects)
+        throw new DownloadError('failed', 'redirect', `More than ${maxRedirects} redirects.`);
+      // Host, port and address are checked when it is connected to.
+      url = parseUrl(headers['location'], url);
       continue;
     }
     if (statusCode !== 200) {
       drop();
-      throw new DownloadError('failed', `HTTP Status ${statusCode}`);
+      throw new DownloadError('failed', 'status', `HTTP Status ${statusCode}`);
     }
-    if (Number(headers['content-length'] ?? 0) > maxBytes) {
+    try {
+      return await collect(body, Number(headers['content-length'] ?? 0), room, options);
+    } catch (error) {
       drop();
-      throw new DownloadError('large', 'The file is too large.');
+      throw error;
     }
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > maxBytes) throw new DownloadError('large', 'The file is too large.');
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks, size);
   }
 }
 
+/** What may be said of an address that came to nothing: the rules, which everybody may know, and not what happened. */
+function publicReason({ mode, ports }: DownloadOptions): string {
+  const numbers = ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`;
+  return mode === 'public'
+    ? `The host could not be reached, or is not one that is fetched from: only public hosts on ${numbers} are.`
+    : 'The host could not be reached, or is not one that is fetched from.';
+}
+
+/** What a caller does instead. */
+const uploadIt = 'Send the picture itself.';
+
 /** Downloads in memory, under rules that keep a caller from reaching into the network of the service. */
-export function createDownload(options: DownloadOptions): Download {
-  return async (text, signal) => {
-    signal.throwIfAborted();
-    const url = checkUrl(text);
-    // One agent a download: no connection, and so no earlier check, is used twice.
-    const agent = new Agent({ connect: guardedConnector(options) });
-    const limit = AbortSignal.timeout(options.totalTimeoutMs);
-    try {
-      return await follow(url, agent, AbortSignal.any([signal, limit]), options);
-    } catch (error) {
+export function createDownloader(options: DownloadOptions): Downloader {
+  const ruleOf = createHostRule(options);
+  /** Every fault of a connection reads the same; what a host that was reached says of the file may be told. */
+  const publicly = (error: unknown): DownloadError => {
+    const fault = faultOf(error);
+    const told = error instanceof DownloadError && error.kind !== 'url';
+    if (told && ['status', 'redirect', 'large', 'memory'].includes(fault)) return error;
+    return new DownloadError('failed', fault, publicReason(options), error);
+  };
+  const checked = (text: string): URL => {
+    const url = parseUrl(text);
+    const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
+    if (options.mode === 'off') throw refuse('This service fetches no addresses.');
+    if (options.mode === 'listed' && ruleOf(url.hostname, portOf(url)) !== 'listed')
+      throw refuse('This service fetches from listed hosts only, and this is none of them.');
+    return url;
+  };
+  return {
+    check: (text) => void checked(text),
+    download: async (text, signal, room) => {
       signal.throwIfAborted();
-      throw asDownloadError(error);
-    } finally {
-      await agent.destroy();
-    }
+      const url = checked(text);
+      // One agent a download: no connection, and so no earlier check, is used twice.
+      const agent = new Agent({ connect: guardedConnector(options) });
+      const limit = AbortSignal.timeout(options.totalTimeoutMs);
+      try {
+        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
+      } catch (error) {
+        signal.throwIfAborted();
+        throw publicly(error);
+      } finally {
+        await agent.destroy();
+      }
+    },
   };
 }

@@ -36,6 +36,10 @@ const dayMilliseconds = 86_400_000;
 const lostMilliseconds = 600_000;
 const labelLength = 255;
 
+/** When the UTC day of `at` began. */
+const dayOf = (at: number) => at - (at % dayMilliseconds);
+const untilTomorrow = (at: number) => Math.max(1, Math.ceil((dayOf(at) + dayMilliseconds - at) / 1000));
+
 /** The images customers hand in to improve the networks: the only ones that are kept. */
 export class Improve {
   readonly #options: ImproveOptions;
@@ -48,7 +52,7 @@ export class Improve {
   async handIn(image: HandIn): Promise<HandInOutcome> {
     const { table, bucket, perDay, now } = this.#options;
     const at = now();
-    const day = at - (at % dayMilliseconds);
+    const day = dayOf(at);
     const id = randomUUID();
     const row: ImproveRow = {
       id,
@@ -65,7 +69,7 @@ export class Improve {
     };
     // The row first: it takes the place in the day's count, also against calls at the same time.
     if (!(await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay))) {
-      return { outcome: 'refused', retryAfter: Math.max(1, Math.ceil((day + dayMilliseconds - at) / 1000)) };
+      return { outcome: 'refused', retryAfter: untilTomorrow(at) };
     }
     try {
       await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
@@ -75,6 +79,14 @@ export class Improve {
     }
     await table.markStored(id);
     return { outcome: 'kept', id };
+  }
+
+  /** Whole seconds until the account may hand in another image; 0: it may now. */
+  async wait(accountId: string): Promise<number> {
+    const { table, perDay, now } = this.#options;
+    const at = now();
+    if (perDay === 0 || (await table.countSince(accountId, dayOf(at))) < perDay) return 0;
+    return untilTomorrow(at);
   }
 
   list(query: ImproveQuery = {}): Promise<HandedIn[]> {

@@ -1,10 +1,11 @@
+import type { OpenFetch } from '../cutout/fetchImage.ts';
 import { publicError } from '../cutout/publicError.ts';
 import type { Source } from '../cutout/request.ts';
 import { loadSource } from '../cutout/source.ts';
-import { fail } from '../errors.ts';
-import type { Download } from '../fetch/download.ts';
+import { fail, type Reason } from '../errors.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
+import type { Notes } from '../ops/notes.ts';
 import type { Improve } from './improve.ts';
 
 export interface HandInRequest {
@@ -16,6 +17,7 @@ export interface HandInRequest {
 export interface HandInCall {
   readonly accountId: string;
   readonly signal: AbortSignal;
+  readonly notes: Notes;
 }
 
 /** Resolves with the image's id once it is kept. */
@@ -23,26 +25,44 @@ export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<st
 
 export interface TakeImageParts {
   readonly improve: Improve;
-  readonly download: Download;
+  /** Images by address. */
+  readonly openFetch: OpenFetch;
   readonly limits: ProbeLimits;
 }
 
+const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retryAfter: number }) =>
+  fail('rate_limit_exceeded', {
+    detail,
+    ...(reason && { reason }),
+    headers: { 'Retry-After': String(retryAfter) },
+  });
+
+const usedUp = (retryAfter: number) =>
+  tooMany('The images that may be handed in today are used up.', { retryAfter });
+
 /** The use case of `/improve`: checks the picture as `cutout` does, up to its header, and keeps it. */
 export const createTakeImage =
-  ({ improve, download, limits }: TakeImageParts): TakeImage =>
-  async ({ source, filename, tag }, { accountId, signal }) => {
+  ({ improve, openFetch, limits }: TakeImageParts): TakeImage =>
+  async ({ source, filename, tag }, { accountId, signal, notes }) => {
+    // Nothing is fetched for who may hand in nothing more.
+    const permit = async () => {
+      const wait = await improve.wait(accountId);
+      if (wait > 0) throw usedUp(wait);
+      return async () => {};
+    };
+    const images = openFetch({ accountId, notes, permit, tooMany });
     try {
-      const bytes = await loadSource(source, { download, maxBytes: limits.maxBytes, signal });
+      const bytes = await loadSource(source, { images, maxBytes: limits.maxBytes, signal });
       const { format, width, height } = await probe(bytes, limits);
       signal.throwIfAborted();
       const type = format === 'jpeg' ? 'jpg' : format;
       const kept = await improve.handIn({ accountId, bytes, type, width, height, filename, tag });
-      if (kept.outcome === 'kept') return kept.id;
-      throw fail('rate_limit_exceeded', {
-        detail: 'The images that may be handed in today are used up.',
-        headers: { 'Retry-After': String(kept.retryAfter) },
-      });
+      if (kept.outcome === 'refused') throw usedUp(kept.retryAfter);
+      await images.end();
+      return kept.id;
     } catch (error) {
-      throw publicError(error, signal);
+      const told = publicError(error, signal);
+      await images.end(told);
+      throw told;
     }
   };

@@ -5,21 +5,23 @@ export interface MemoryBounds {
   readonly largestWork: number;
 }
 
-/** Bytes that one request holds: its body, later its answer. */
+/** Bytes that one request holds: its body or what it downloads, later its answer. */
 export interface Hold {
   /** It has become so many; those are there already, so they count whether there is room or not. */
   resize(bytes: number): void;
+  /** Asks for so many more, that are not there yet; false, and nothing changed, when there is no room for them now. */
+  grow(bytes: number): boolean;
   /** Any number of times. */
   release(): void;
 }
 
 export interface MemoryStats {
   readonly room: number;
-  /** Bodies being read or waiting, and answers being sent. */
+  /** Bodies and downloads being read or waiting, and answers being sent. */
   readonly held: number;
   /** Set aside for work under way. */
   readonly working: number;
-  /** Bodies that were refused for want of room. */
+  /** Bodies and downloads that were refused for want of room. */
   readonly refused: number;
 }
 
@@ -62,13 +64,7 @@ export class MemoryBudget {
 
   /** For a body of an account that is about to be read; undefined when there is no room for it now. */
   hold(account: string, bytes: number): Hold | undefined {
-    const held = this.#held + bytes;
-    const before = this.#heldBy.get(account) ?? 0;
-    const greedy = before > 0 && before + bytes > greed * (this.#mostHeld - held);
-    if (greedy || held > this.#mostHeld || held + this.#working > this.#room) {
-      this.#refused++;
-      return undefined;
-    }
+    if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
     const resize = (next: number) => {
       const more = next - own;
@@ -80,7 +76,21 @@ export class MemoryBudget {
       if (more < 0) this.#tell();
     };
     resize(bytes);
-    return { resize, release: () => resize(0) };
+    const grow = (more: number) => {
+      if (!this.#admits(account, more)) return false;
+      resize(own + more);
+      return true;
+    };
+    return { resize, grow, release: () => resize(0) };
+  }
+
+  #admits(account: string, bytes: number): boolean {
+    const held = this.#held + bytes;
+    const before = this.#heldBy.get(account) ?? 0;
+    const greedy = before > 0 && before + bytes > greed * (this.#mostHeld - held);
+    const admitted = !greedy && held <= this.#mostHeld && held + this.#working <= this.#room;
+    if (!admitted) this.#refused++;
+    return admitted;
   }
 
   /** For a piece of work; undefined when there is no room now. What it gives frees them, any number of times. */

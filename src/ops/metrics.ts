@@ -30,6 +30,8 @@ export interface Sources {
     readonly speed: number;
   };
   readonly memory: () => { readonly room: number; readonly held: number; readonly working: number };
+  /** Under way. */
+  readonly downloads: () => number;
   readonly engine: () => {
     readonly queued: number;
     readonly running: number;
@@ -229,8 +231,9 @@ export class Metrics {
     gauge('memory_room_bytes', 'Memory that requests may take together.', () =>
       finite(sources.memory?.().room),
     );
-    gauge('memory_held_bytes', 'Memory of bodies and answers.', () => sources.memory?.().held);
+    gauge('memory_held_bytes', 'Memory of bodies, downloads and answers.', () => sources.memory?.().held);
     gauge('memory_working_bytes', 'Memory set aside for work under way.', () => sources.memory?.().working);
+    gauge('downloads_running', 'Images being downloaded by address.', () => sources.downloads?.());
     gauge(
       'engine_kept_bytes',
       'Memory that networks do not use now and keep for their next run.',

@@ -60,6 +60,8 @@ export interface Facts {
   error?: string;
   reason?: string;
   detail?: string;
+  /** Why a download failed: what its caller is not told. */
+  download?: string;
   /** Of a sign-in that came to nothing. */
   problem?: string;
   /** Who was signed in, where no key said so. */

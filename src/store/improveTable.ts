@@ -29,6 +29,14 @@ export interface ImproveQuery {
 
 const columns = `id, account_id AS "accountId", at, object, type, bytes, width, height, sha256, filename, tag`;
 
+async function count(sql: Sql, accountId: string, since: number): Promise<number> {
+  const counted = await sql.get<{ rows: number }>(
+    'SELECT count(*) AS rows FROM improve_image WHERE account_id = @accountId AND at >= @since',
+    { accountId, since },
+  );
+  return counted?.rows ?? 0;
+}
+
 /** Rows of `improve_image`; what they mean is src/improve's business. */
 export class ImproveTable {
   readonly #sql: Sql;
@@ -43,11 +51,7 @@ export class ImproveTable {
     return this.#sql.transaction(async (sql) => {
       // Calls of one account, on whatever node, count one after the other.
       await sql.get(`SELECT id FROM account WHERE id = @accountId${sql.dialect.forUpdate}`, { accountId });
-      const counted = await sql.get<{ rows: number }>(
-        'SELECT count(*) AS rows FROM improve_image WHERE account_id = @accountId AND at >= @since',
-        { accountId, since },
-      );
-      if ((counted?.rows ?? 0) >= limit) return false;
+      if ((await count(sql, accountId, since)) >= limit) return false;
       await sql.run(
         `INSERT INTO improve_image
            (id, account_id, at, object, stored, type, bytes, width, height, sha256, filename, tag)
@@ -56,6 +60,11 @@ export class ImproveTable {
       );
       return true;
     });
+  }
+
+  /** Rows of the account since then. */
+  countSince(accountId: string, since: number): Promise<number> {
+    return count(this.#sql, accountId, since);
   }
 
   async markStored(id: string): Promise<void> {

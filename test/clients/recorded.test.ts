@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { modelsFolder, root, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { imageHost } from '../fixtures/image_host.ts';
 import { sayLeftOut } from '../fixtures/left_out.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { startService } from '../fixtures/service.ts';
@@ -299,12 +298,10 @@ test('addresses: a photo, and one that does not exist', async (t) => {
   const service = await startService(t, { freePreviews: 0 });
   // The recorded addresses are elsewhere; the photo behind the first is not in the recording.
   const photo = await scene({ width: 720, height: 1080 });
-  const host = createServer((req, res) =>
-    req.url === '/404.png' ? res.writeHead(404).end() : res.end(photo),
+  const base = await imageHost(
+    t,
+    (req, res) => void (req.url === '/404.png' ? res.writeHead(404).end() : res.end(photo)),
   );
-  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => host.close());
-  const base = `http://pictures.public.test:${(host.address() as AddressInfo).port}`;
   const withUrl = (each: Exchange, target: string) =>
     Buffer.from(
       (each.request.body_text ?? '').replace(/image_url=[^&]+/, `image_url=${encodeURIComponent(target)}`),

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
@@ -10,6 +8,7 @@ import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { engineOptions } from '../fixtures/engine_setup.ts';
+import { imageHost } from '../fixtures/image_host.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 import type { Call, Outcome } from './support/remove_bg.ts';
@@ -68,10 +67,7 @@ test('files, base64 and addresses give the same picture, written to the output f
   const picture = await scene({ width: 400, height: 300 });
   const photo = path.join(folder, 'photo.jpg');
   writeFileSync(photo, picture);
-  const host = createServer((_req, res) => res.end(picture));
-  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => host.close());
-  const url = `http://photos.public.test:${(host.address() as AddressInfo).port}/photo.jpg`;
+  const url = `${await imageHost(t, (_req, res) => res.end(picture))}/photo.jpg`;
 
   const outputFile = path.join(folder, 'out.png');
   const calls: Call[] = [
@@ -135,7 +131,8 @@ test('crop, margin, scale, position, roi, background, channels and shadow arrive
 });
 
 test('errors come as the list that callers read', async (t) => {
-  const { service, folder, front } = await stage(t, { credits: 0, freePreviews: 0 });
+  // Enough for a preview: nothing is fetched for who can pay for nothing.
+  const { service, folder, front } = await stage(t, { credits: 0.25, freePreviews: 0 });
   const { key: apiKey } = service;
   const photo = path.join(folder, 'photo.jpg');
   writeFileSync(photo, await scene());
@@ -144,7 +141,7 @@ test('errors come as the list that callers read', async (t) => {
   const outputFile = path.join(folder, 'out.png');
   const outcomes = await run(front, [
     { verb: 'file', apiKey: 'wrong', path: photo, outputFile },
-    { verb: 'file', apiKey, path: photo, outputFile },
+    { verb: 'file', apiKey, path: photo, size: 'full', outputFile },
     { verb: 'file', apiKey, path: text, outputFile },
     { verb: 'url', apiKey, url: 'http://127.0.0.1/private', outputFile },
     { verb: 'base64', apiKey, base64img: '', outputFile },

@@ -5,6 +5,7 @@ import { openBooks } from '../../src/billing/books.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits } from '../../src/billing/price.ts';
 import { type Cutout, type CutoutResult, createCutout, type Ending } from '../../src/cutout/cutout.ts';
+import { noFetch } from '../../src/cutout/fetchImage.ts';
 import { createGates } from '../../src/cutout/gates.ts';
 import type { Kept } from '../../src/cutout/kept.ts';
 import { PROFILES } from '../../src/cutout/profile.ts';
@@ -22,7 +23,7 @@ import { Results } from '../../src/results/results.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { random } from '../fixtures/random.ts';
-import { type NewPlace, nativeBinding, noFreePreviews, TestClock, withDisk } from '../support/books.ts';
+import { type NewPlace, noFreePreviews, TestClock, withDisk } from '../support/books.ts';
 import { withTransactions } from '../support/database.ts';
 import { Activity, SharedPlace, SharedStore } from '../support/sharedStore.ts';
 
@@ -149,7 +150,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     const clock = new TestClock();
     const { now } = clock;
     const place = await newPlace(t);
-    const books = await openBooks({ ...place, nativeBinding, billing: noFreePreviews, now });
+    const books = await openBooks({ ...place, billing: noFreePreviews, now });
     t.teardown(books.close);
     const table = new NodeTable(books.database);
     const shared = new SharedPlace();
@@ -331,20 +332,22 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         { billing: noFreePreviews, now, node: id },
       );
       const store = new SharedStore(shared, activity, now, ledger);
+      const gates = createGates({
+        rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, { now, elapsed: now }),
+        concurrency: new MemoryConcurrencyLimit(0),
+        reservations: ledger,
+        admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, now),
+        estimate: new WorkEstimate(),
+      });
       const cutout = createCutout({
         subjectTypes: false,
         engine: engineOf(() => node),
         network: { name: 'scripted', width: 8, height: 8 },
         profile: PROFILES.balanced,
-        gates: createGates({
-          rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, now),
-          concurrency: new MemoryConcurrencyLimit(0),
-          reservations: ledger,
-          admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, now),
-          estimate: new WorkEstimate(),
-        }),
+        gates,
         results: new Results<Kept>(store),
-        download: () => Promise.reject(new Error('nothing is downloaded')),
+        openFetch: noFetch,
+        permit: () => Promise.reject(new Error('nothing is downloaded')),
         limits: CONTRACT_LIMITS,
         timeout: 0,
       });

@@ -409,7 +409,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
 
   test('the clock is the one of the books, not the one of a server', async (t) => {
     const place = await newPlace(t);
-    const books = await openBooks({ ...place, nativeBinding, billing: noFreePreviews });
+    const books = await openBooks({ ...place, billing: noFreePreviews });
     t.teardown(books.close);
     const account = await accountWith(books, 10);
     const outcome = await books.ledger.reserve(account, full);

@@ -6,7 +6,7 @@ import type { Answer, Reservation, ReserveRequest } from '../../src/billing/rese
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { random } from '../fixtures/random.ts';
-import { type NewPlace, nativeBinding, TestClock, withDisk } from '../support/books.ts';
+import { type NewPlace, TestClock, withDisk } from '../support/books.ts';
 import { withTransactions } from '../support/database.ts';
 
 const nodes = 3;
@@ -173,7 +173,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
     const place = await newPlace(t);
     const clock = new TestClock();
     const { now } = clock;
-    const books = await openBooks({ ...place, nativeBinding, billing, now });
+    const books = await openBooks({ ...place, billing, now });
     t.teardown(books.close);
     const table = new NodeTable(books.database);
 

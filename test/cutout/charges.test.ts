@@ -4,6 +4,7 @@ import sharp from 'sharp';
 import type { ServedBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
+import { noFetch } from '../../src/cutout/fetchImage.ts';
 import { createGates } from '../../src/cutout/gates.ts';
 import { type Kept, keptBytes } from '../../src/cutout/kept.ts';
 import { PROFILES } from '../../src/cutout/profile.ts';
@@ -124,7 +125,8 @@ async function startWorld(
       estimate: new WorkEstimate(),
     }),
     results,
-    download: () => Promise.reject(new Error('nothing is downloaded')),
+    openFetch: noFetch,
+    permit: () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
   });

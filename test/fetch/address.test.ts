@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isPublicAddress } from '../../src/fetch/address.ts';
+import { isPublicAddress, isPublicElsewhere, ownAddresses } from '../../src/fetch/address.ts';
 
 const refused = {
   loopback: ['127.0.0.1', '127.255.255.254', '::1'],
@@ -12,6 +12,8 @@ const refused = {
     'fe80::1%eth0',
     'fd00:ec2::254',
   ],
+  'a cloud behind a public address': ['168.63.129.16'],
+  'clouds elsewhere': ['100.100.100.200', '192.0.0.192', 'fd20:ce::254'],
   'shared (CGNAT)': ['100.64.0.1', '100.127.255.255'],
   multicast: ['224.0.0.1', '239.255.255.255', 'ff02::1'],
   'reserved, documentation, benchmarking': [
@@ -57,4 +59,17 @@ test('public addresses are allowed', (t) => {
     '2a00:1450::1',
   ])
     t.true(isPublicAddress(address), address);
+});
+
+test("this machine's own addresses are refused though they are public, as they are at that moment", (t) => {
+  let own = ['8.8.8.8', '2606:4700:0:0:0:0:0:1111', 'fe80::1%eth0'];
+  const allowed = isPublicElsewhere(() => own);
+  t.false(allowed('8.8.8.8'));
+  t.false(allowed('2606:4700::1111'));
+  t.true(allowed('1.1.1.1'));
+  t.false(allowed('10.0.0.1'));
+  own = ['1.1.1.1'];
+  t.true(allowed('8.8.8.8'));
+  t.false(allowed('1.1.1.1'));
+  t.true(ownAddresses().includes('127.0.0.1'));
 });

@@ -1,46 +1,58 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { isPublicAddress } from '../../src/fetch/address.ts';
-import {
-  createDownload,
-  DownloadError,
-  type DownloadOptions,
-  downloadRules,
-} from '../../src/fetch/download.ts';
+import { createDownloader, type DownloadOptions, downloadRules } from '../../src/fetch/download.ts';
+import { DownloadError } from '../../src/fetch/error.ts';
+import { createHostRule, portOf } from '../../src/fetch/hosts.ts';
+import { listenHere } from '../fixtures/image_host.ts';
+import { eventually } from '../fixtures/service.ts';
 
 const never = new AbortController().signal;
 
-async function serve(
-  t: ExecutionContext,
-  listener: RequestListener,
-): Promise<{ port: number; server: Server }> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { port: (server.address() as AddressInfo).port, server };
+/** Ports of the hosts of this file. */
+const ports: number[] = [];
+
+/** A host that the rules take for one on a usual port. */
+async function serve(t: ExecutionContext, listener: RequestListener) {
+  const server = await listenHere(t, listener);
+  ports.push(server.port);
+  return { port: server.port, server };
 }
 
 /** The real rules, but loopback counts as public and `*.test` names live there. */
 const loopback = (more: Partial<DownloadOptions> = {}): DownloadOptions => ({
   ...downloadRules,
+  ports,
   resolve: async () => ['127.0.0.1'],
   isAllowedAddress: (address) => address === '127.0.0.1' || isPublicAddress(address),
   ...more,
 });
+
+/** Where there is room for everything. */
+const createDownload = (options: DownloadOptions) => {
+  const { download } = createDownloader(options);
+  return (url: string, signal: AbortSignal) => download(url, signal, () => true);
+};
+
+/** What is said of every address that could not be fetched, or must not be. */
+const unreachable =
+  /^The host could not be reached, or is not one that is fetched from: only public hosts on port/;
+
+/** The real rules for these ports. */
+const rules: DownloadOptions = { ...downloadRules, ports };
 
 const failsWith = async (
   t: ExecutionContext,
   download: Promise<unknown>,
   kind: DownloadError['kind'],
   reason: RegExp,
+  fault?: DownloadError['fault'],
 ) => {
   const error = await t.throwsAsync(download, { instanceOf: DownloadError });
   t.is(error.kind, kind);
   t.regex(error.reason, reason);
+  if (fault) t.is(error.fault, fault);
 };
 
 test('gives the bytes, and sends nothing of the caller', async (t) => {
@@ -100,9 +112,10 @@ for (const host of [
     });
     await failsWith(
       t,
-      createDownload(downloadRules)(`http://${host}:${port}/`, never),
+      createDownload(rules)(`http://${host}:${port}/`, never),
       'failed',
-      /^The host has no public address\.$/,
+      unreachable,
+      'blocked',
     );
     t.is(hits, 0);
   });
@@ -115,8 +128,8 @@ test('a name with one address inside is refused, whatever the others are', async
     connections += 1;
   });
   for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['::ffff:127.0.0.1'], []]) {
-    const download = createDownload({ ...downloadRules, resolve: async () => addresses });
-    await failsWith(t, download(`http://rebind.test:${port}/`, never), 'failed', /no public address/);
+    const download = createDownload({ ...rules, resolve: async () => addresses });
+    await failsWith(t, download(`http://rebind.test:${port}/`, never), 'failed', unreachable);
   }
   t.is(connections, 0);
 });
@@ -127,7 +140,8 @@ test('a name that does not resolve reads like one that is refused', (t) => {
     t,
     createDownload({ ...downloadRules, resolve })('http://nowhere.test/', never),
     'failed',
-    /^The host has no public address\.$/,
+    unreachable,
+    'dns',
   );
 });
 
@@ -174,7 +188,7 @@ test('every hop is checked again', async (t) => {
       instanceOf: DownloadError,
     });
     t.is(error.kind, 'failed', target);
-    t.false(/127|private|passwd|::1|10\./.test(error.reason), error.reason);
+    t.false(/127\.|private|passwd|::1|10\.0/.test(error.reason), error.reason);
   }
   t.is(inside, 0);
 });
@@ -219,7 +233,7 @@ test('a host that never answers, one that stalls and one that drips are given up
   const download = createDownload(loopback({ totalTimeoutMs: 300 }));
   for (const path of ['silent', 'stalled', 'dripping']) {
     const started = performance.now();
-    await failsWith(t, download(`http://a.test:${port}/${path}`, never), 'failed', /did not answer in time/);
+    await failsWith(t, download(`http://a.test:${port}/${path}`, never), 'failed', unreachable, 'timeout');
     t.true(performance.now() - started < 10_000);
   }
 });
@@ -229,20 +243,194 @@ test('a broken answer fails in a plain sentence', async (t) => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
   const { port } = server.address() as AddressInfo;
-  await failsWith(
-    t,
-    createDownload(loopback())(`http://a.test:${port}/`, never),
-    'failed',
-    /^The connection to the host failed\.$/,
-  );
-  await failsWith(t, createDownload(loopback())(`https://a.test:${port}/`, never), 'failed', /^The c.*\.$/);
+  ports.push(port);
+  const download = createDownload(loopback());
+  await failsWith(t, download(`http://a.test:${port}/`, never), 'failed', unreachable, 'connection');
+  await failsWith(t, download(`https://a.test:${port}/`, never), 'failed', unreachable, 'tls');
 });
 
-test('nothing listens: a plain sentence without the address', async (t) => {
-  const error = await t.throwsAsync(createDownload(loopback())('http://a.test:9/', never), {
-    instanceOf: DownloadError,
+/** A port on which nothing listens. */
+async function closedPort(): Promise<number> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test('whatever becomes of a connection reads the same, to the letter', async (t) => {
+  const silent = await serve(t, () => {});
+  const broken = createTcpServer((socket) => socket.end('SSH-2.0-nothing\r\n'));
+  const reset = createTcpServer((socket) => socket.resetAndDestroy());
+  for (const server of [broken, reset]) {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+  }
+  const portOf = (server: typeof broken) => (server.address() as AddressInfo).port;
+  const closed = await closedPort();
+  const known = [silent.port, portOf(broken), portOf(reset), closed];
+  const moved = await serve(t, (req, res) =>
+    res.writeHead(302, { Location: decodeURIComponent(req.url?.slice(1) ?? '') }).end(),
+  );
+  const download = createDownload({
+    ...loopback({ totalTimeoutMs: 400, ports: [...known, moved.port] }),
+    resolve: async (name) => {
+      if (name === 'inside.test') return ['10.0.0.1'];
+      return name === 'nowhere.test' ? [] : ['127.0.0.1'];
+    },
   });
-  t.is(error.reason, 'The connection to the host failed.');
+  const wanted: readonly [string, DownloadError['fault']][] = [
+    [`http://a.test:${silent.port}/`, 'timeout'],
+    [`http://a.test:${portOf(broken)}/`, 'connection'],
+    [`http://a.test:${portOf(reset)}/`, 'connection'],
+    [`https://a.test:${portOf(broken)}/`, 'tls'],
+    [`http://a.test:${closed}/`, 'connection'],
+    [`http://inside.test:${closed}/`, 'blocked'],
+    [`http://nowhere.test:${closed}/`, 'dns'],
+    [`http://10.0.0.1:${closed}/`, 'blocked'],
+    ['http://a.test:22/', 'port'],
+  ];
+  const reasons = new Set<string>();
+  for (const [url, fault] of wanted) {
+    for (const address of [url, `http://moved.test:${moved.port}/${encodeURIComponent(url)}`]) {
+      const error = await t.throwsAsync(download(address, never), { instanceOf: DownloadError });
+      t.is(error.fault, fault, address);
+      t.is(error.kind, 'failed', address);
+      reasons.add(error.reason);
+    }
+  }
+  t.is(reasons.size, 1, [...reasons].join(' | '));
+});
+
+test('only usual ports are asked, by redirects neither; a listed host on its own port', async (t) => {
+  let asked = 0;
+  const hidden = await listenHere(t, (_req, res) => {
+    asked += 1;
+    res.end('inside');
+  });
+  const { port } = await serve(t, (_req, res) =>
+    res.writeHead(307, { Location: `http://other.test:${hidden.port}/` }).end(),
+  );
+  const only = { ports: [port], allowHosts: ['127.0.0.1'] };
+  for (const url of [
+    `http://a.test:${hidden.port}/`,
+    `http://127.0.0.1:${hidden.port}/`,
+    `http://a.test:${port}/`,
+    `https://a.test:${hidden.port}/`,
+  ])
+    await failsWith(t, createDownload(loopback(only))(url, never), 'failed', unreachable, 'port');
+  t.is(asked, 0);
+  const listed = createDownload(loopback({ ports: [port], allowHosts: [`127.0.0.1:${hidden.port}`] }));
+  t.is((await listed(`http://127.0.0.1:${hidden.port}/`, never)).toString(), 'inside');
+});
+
+test('a port that a listed host names may be the usual one of the scheme', async (t) => {
+  const hosts = createHostRule({ mode: 'listed', allowHosts: ['a.test:80', 'b.test'], ports: [443] });
+  t.is(hosts('a.test', 80), 'listed');
+  t.is(hosts('a.test', 443), 'host');
+  t.is(hosts('b.test', 443), 'listed');
+  t.is(hosts('b.test', 80), 'port');
+  t.is(hosts('c.test', 443), 'host');
+  t.is(portOf(new URL('http://a.test:80/')), 80);
+  t.is(portOf(new URL('https://a.test/')), 443);
+});
+
+test('fetching is off, or from listed hosts only: said at once, and nobody is asked', async (t) => {
+  let asked = 0;
+  const { port } = await serve(t, (_req, res) => {
+    asked += 1;
+    res.end('inside');
+  });
+  const url = `http://127.0.0.1:${port}/`;
+  const off = createDownloader(loopback({ mode: 'off', allowHosts: [`127.0.0.1:${port}`] }));
+  t.throws(() => off.check(url), { instanceOf: DownloadError, message: /fetches no addresses\. Send/ });
+  await failsWith(
+    t,
+    off.download(url, never, () => true),
+    'url',
+    /fetches no addresses/,
+  );
+  const listed = createDownloader(
+    loopback({ mode: 'listed', allowHosts: ['images.test', `b.test:${port}`] }),
+  );
+  for (const other of [url, `http://images.test:${port + 1}/`, 'http://b.test/'])
+    t.throws(() => listed.check(other), { instanceOf: DownloadError, message: /listed hosts only/ });
+  t.is(asked, 0);
+  t.notThrows(() => listed.check(`http://images.test:${port}/`));
+  const { download } = createDownloader({ ...rules, mode: 'listed', allowHosts: [`127.0.0.1:${port}`] });
+  t.is((await download(url, never, () => true)).toString(), 'inside');
+});
+
+test('in listed mode a redirect to another host is not followed', async (t) => {
+  let asked = 0;
+  const { port } = await serve(t, (_req, res) => {
+    asked += 1;
+    res.end('elsewhere');
+  });
+  const first = await serve(t, (_req, res) =>
+    res.writeHead(302, { Location: `http://localhost:${port}/` }).end(),
+  );
+  const { download } = createDownloader(
+    loopback({ mode: 'listed', allowHosts: [`127.0.0.1:${first.port}`] }),
+  );
+  await failsWith(
+    t,
+    download(`http://127.0.0.1:${first.port}/`, never, () => true),
+    'failed',
+    /^The host could not be reached, or is not one that is fetched from\.$/,
+    'blocked',
+  );
+  t.is(asked, 0);
+});
+
+test('bytes are asked for before they are kept; without room the host is hung up on', async (t) => {
+  const { port } = await serve(t, (req, res) => {
+    if (req.url === '/announced') res.setHeader('Content-Length', 8e6);
+    else res.setHeader('Transfer-Encoding', 'chunked');
+    const timer = setInterval(() => res.write(Buffer.alloc(100_000)), 1);
+    res.on('close', () => {
+      clearInterval(timer);
+      hungUp.push(req.url ?? '');
+    });
+  });
+  const hungUp: string[] = [];
+  const { download } = createDownloader(loopback());
+  for (const path of ['/announced', '/chunked']) {
+    let granted = 0;
+    const room = (bytes: number) => {
+      if (granted + bytes > 2e6) return false;
+      granted += bytes;
+      return true;
+    };
+    await failsWith(t, download(`http://a.test:${port}${path}`, never, room), 'memory', /no room/);
+    t.true(granted > 1.5e6 && granted <= 2e6);
+  }
+  await eventually(() => hungUp.length === 2);
+});
+
+test('room is asked for as bytes arrive: once where a length is announced, twice where none is', async (t) => {
+  const bytes = Buffer.alloc(3e6, 7);
+  const { port } = await serve(t, (req, res) => {
+    if (req.url === '/announced') res.setHeader('Content-Length', bytes.length);
+    res.write(bytes);
+    res.end();
+  });
+  const { download } = createDownloader(loopback());
+  for (const [path, times] of [
+    ['announced', 1],
+    ['chunked', 2],
+  ] as const) {
+    let granted = 0;
+    const got = await download(`http://a.test:${port}/${path}`, never, (more) => {
+      granted += more;
+      return true;
+    });
+    t.true(bytes.equals(got));
+    t.true(
+      granted >= times * bytes.length && granted < times * bytes.length + 300_000,
+      `${path}: ${granted}`,
+    );
+  }
 });
 
 test('aborting rejects with the reason and closes the connection', async (t) => {
@@ -265,9 +453,9 @@ test('hosts that the operator named are fetched from wherever they are', async (
   const { port } = await serve(t, (_req, res) => res.end('inside'));
   const url = `http://127.0.0.1:${port}/`;
   for (const host of ['127.0.0.1', `127.0.0.1:${port}`])
-    t.is((await createDownload({ ...downloadRules, allowHosts: [host] })(url, never)).toString(), 'inside');
-  const other = createDownload({ ...downloadRules, allowHosts: ['127.0.0.1:1', '127.0.0.2'] });
-  await failsWith(t, other(url, never), 'failed', /no public address/);
-  const byName = createDownload({ ...downloadRules, allowHosts: ['localhost'] });
+    t.is((await createDownload({ ...rules, allowHosts: [host] })(url, never)).toString(), 'inside');
+  const other = createDownload({ ...rules, allowHosts: ['127.0.0.1:1', '127.0.0.2'] });
+  await failsWith(t, other(url, never), 'failed', unreachable, 'blocked');
+  const byName = createDownload({ ...rules, allowHosts: ['localhost'] });
   t.is((await byName(`http://localhost:${port}/`, never)).toString(), 'inside');
 });

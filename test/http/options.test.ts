@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import anyTest, { type TestFn } from 'ava';
 import { unzipSync } from 'fflate';
 import sharp from 'sharp';
@@ -8,6 +6,7 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { tagWebp } from '../../src/image/profile.ts';
 import { engineOptions } from '../fixtures/engine_setup.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
+import { imageHost } from '../fixtures/image_host.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
@@ -209,12 +208,10 @@ test('bg_image_file: of the size of the canvas as it is, else it covers it, cent
 test.serial('bg_image_url is downloaded as image_url is', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const picture = await stripes(300, 200);
-  const server = createServer(
+  const base = await imageHost(
+    t,
     (req, res) => void (req.url === '/ok.png' ? res.end(picture) : res.writeHead(404).end()),
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const base = `http://backgrounds.public.test:${(server.address() as AddressInfo).port}`;
   t.deepEqual((await cut(service, { bg_image_url: `${base}/ok.png` })).at(5, 5), [255, 0, 0, 255]);
   const answer = await service.post(form({ image_file: await photo(), bg_image_url: `${base}/no.png` }));
   t.deepEqual(await errorOf(t, answer), {
@@ -271,13 +268,11 @@ for (const [name, profile] of [
 test.serial('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
   const service = await startService(t, { engine: t.context.engine, keepSeconds: 600 });
   let asked = 0;
-  const server = createServer((_req, res) => {
+  const base = await imageHost(t, (_req, res) => {
     asked += 1;
     res.writeHead(404).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const bg_image_url = `http://backgrounds.public.test:${(server.address() as AddressInfo).port}/no.png`;
+  const bg_image_url = `${base}/no.png`;
   const code = async (fields: Fields) =>
     (await errorOf(t, await service.post(form({ image_file: await photo(), bg_image_url, ...fields })))).code;
   t.is(await code({ image_file: Buffer.from('text') }), 'invalid_file_type');

@@ -64,6 +64,24 @@ test('what an upload becomes counts for its account; released, nothing of it is 
   t.is(fill(memory, 'a').length, 36);
 });
 
+test('what grows asks as an upload does, for its account and for all; refused, nothing changes', (t) => {
+  const memory = open();
+  const growing = memory.hold('a', 0);
+  let granted = 0;
+  while (growing?.grow(1e6)) granted += 1e6;
+  t.is(granted, 750e6);
+  t.is(memory.stats.held, 750e6);
+  t.is(memory.stats.refused, 1);
+  const other = memory.hold('b', 100e6);
+  t.true(other?.grow(50e6));
+  t.false(other?.grow(100e6));
+  growing?.resize(10e6);
+  t.true(other?.grow(100e6));
+  growing?.release();
+  other?.release();
+  t.is(memory.stats.held, 0);
+});
+
 test('until it is bound there is room for all', (t) => {
   const memory = new MemoryBudget();
   t.not(memory.hold('a', 1e12), undefined);

@@ -1,8 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
+import { Collected } from '../../collected.ts';
 import { type AppError, fail } from '../../errors.ts';
-import { Collected } from '../collected.ts';
 import { fileFields, type UploadedFile } from '../form.ts';
 import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
+import { Collected } from '../../collected.ts';
 import { type AppError, fail } from '../../errors.ts';
-import { Collected } from '../collected.ts';
 
 export interface ReceiveBounds {
   /** Most bytes, however they are sent. */

@@ -107,10 +107,13 @@ const sourceTexts: Properties = {
     'The picture in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
     { contentEncoding: 'base64', ...errors(...pictureErrors) },
   ),
-  image_url: text('Address of the picture; http or https, on a public host.', {
-    format: 'uri',
-    ...errors('invalid_image_url', 'failed_image_download', ...pictureErrors),
-  }),
+  image_url: text(
+    'Address of the picture; http or https, on a public host, port 80 or 443 unless the operator set others. Some services fetch from listed hosts only, or not at all.',
+    {
+      format: 'uri',
+      ...errors('invalid_image_url', 'failed_image_download', ...pictureErrors),
+    },
+  ),
 };
 const backgroundTexts: Properties = {
   bg_image_url: text('Address of a picture to lay behind the subject, as image_url.', {

@@ -28,8 +28,9 @@ const parseHandIn = (form: Form): HandInRequest => ({
 export function improveRoute(before: readonly Middleware[], takeImage: TakeImage): Route {
   const handler: Middleware = async (ctx) => {
     const { id: accountId } = accountOf(ctx);
-    const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal: ctx.state.signal });
-    ctx.state.notes.add({ image: id });
+    const { signal, notes } = ctx.state;
+    const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal, notes });
+    notes.add({ image: id });
     ctx.body = { id };
   };
   return { method: 'POST', paths: ['/v1.0/improve'], handlers: [...before, handler] };

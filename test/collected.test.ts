@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { Collected } from '../../src/http/collected.ts';
+import { Collected } from '../src/collected.ts';
 
 const pieces = fc.array(fc.uint8Array({ maxLength: 300_000 }), { maxLength: 8 });
 

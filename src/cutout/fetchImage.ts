@@ -1,0 +1,211 @@
+import { AppError, excerpt, fail, type Reason } from '../errors.ts';
+import type { Downloader } from '../fetch/download.ts';
+import { DownloadError } from '../fetch/error.ts';
+import type { Attempts } from '../limits/attempts.ts';
+import type { DownloadLimit } from '../limits/downloads.ts';
+import type { Hold, MemoryBudget } from '../limits/memory.ts';
+import type { Notes } from '../ops/notes.ts';
+
+/** Which field an address came from decides how its failures are called. */
+export type UrlField = 'image_url' | 'bg_image_url';
+
+export interface FetchParts {
+  readonly downloader: Downloader;
+  /** What is downloaded counts here until nobody uses it any more. */
+  readonly memory: Pick<MemoryBudget, 'hold'>;
+  readonly limit: DownloadLimit;
+  /** Downloads that came to nothing, by account. */
+  readonly failures: Attempts;
+}
+
+export interface FetchCall {
+  readonly accountId: string;
+  readonly notes: Notes;
+  /**
+   * What must be granted before anything is fetched, asked once. Gives what is called when the request is over. Throws
+   * AppError.
+   */
+  readonly permit: () => Promise<() => Promise<void>>;
+  /** 429 in the words of the route. */
+  readonly tooMany: (
+    detail: string,
+    why: { readonly reason: Reason; readonly retryAfter: number },
+  ) => AppError | Promise<AppError>;
+}
+
+/** The addresses of one request: what was granted for them, and the memory of what they gave. */
+export interface ImageFetch {
+  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
+  check(url: string, field: UrlField): void;
+  /** Rejects with an AppError, or the signal's reason. What it gives is counted until `end` and `during` are over. */
+  fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
+  /** Runs what uses the images, for whoever waits for it: they count until it is over, also when the request is gone. */
+  during<T>(work: () => Promise<T>): Promise<T>;
+  /** True while what `permit` granted lasts. */
+  readonly permitted: boolean;
+  /** The request is over; `error` is what it is answered with. Never rejects. */
+  end(error?: unknown): Promise<void>;
+}
+
+export type OpenFetch = (call: FetchCall) => ImageFetch;
+
+/** Buffers of a connection, counted before it is opened. */
+const connectionBytes = 256 * 1024;
+/** When another download or upload may have made room, in seconds. */
+const retrySeconds = 2;
+
+const sourceOf = (accountId: string) => `download:${accountId}`;
+
+function publicError(error: DownloadError, field: UrlField, url: string): AppError {
+  if (error.kind === 'large') return fail('file_too_large', { cause: error });
+  if (error.kind === 'memory') return noRoom(error);
+  if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
+  return fail(field === 'image_url' ? 'failed_image_download' : 'failed_bg_download', {
+    fill: { url: excerpt(url, 500) },
+    detail: error.reason,
+    cause: error,
+  });
+}
+
+const unavailable = (reason: Reason, detail: string, cause?: unknown) =>
+  fail('service_unavailable', { reason, detail, cause, headers: { 'Retry-After': String(retrySeconds) } });
+
+const noRoom = (cause?: unknown) =>
+  unavailable('memory', 'The memory of the server is taken by other requests. Try again.', cause);
+
+class Fetch implements ImageFetch {
+  readonly #parts: FetchParts;
+  readonly #call: FetchCall;
+  /** The request itself, and what `during` runs. */
+  #users = 1;
+  #leave: (() => Promise<void>) | undefined;
+  #hold: Hold | undefined;
+  /** Of the images that are there. */
+  #bytes = 0;
+  #began = false;
+  #failed = false;
+
+  constructor(parts: FetchParts, call: FetchCall) {
+    this.#parts = parts;
+    this.#call = call;
+  }
+
+  get permitted(): boolean {
+    return this.#leave !== undefined;
+  }
+
+  check(url: string, field: UrlField): void {
+    try {
+      this.#parts.downloader.check(url);
+    } catch (error) {
+      throw error instanceof DownloadError ? publicError(error, field, url) : error;
+    }
+  }
+
+  async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
+    this.check(url, field);
+    if (!this.permitted) await this.#permit();
+    signal.throwIfAborted();
+    const slot = await this.#slot();
+    try {
+      return await this.#download(url, field, signal);
+    } finally {
+      slot.leave();
+    }
+  }
+
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#users++;
+    // Work that begins after its request was gone uses images that stopped counting.
+    this.#hold?.resize(this.#bytes);
+    try {
+      return await work();
+    } finally {
+      await this.#done();
+    }
+  }
+
+  async end(error?: unknown): Promise<void> {
+    const inVain = this.#failed || (error instanceof AppError && error.status < 500);
+    if (this.#began && inVain) await this.#parts.failures.failed(sourceOf(this.#call.accountId));
+    await this.#done();
+  }
+
+  /** Who made the service fetch in vain again and again waits. */
+  async #permit(): Promise<void> {
+    const { accountId, permit, tooMany } = this.#call;
+    const wait = await this.#parts.failures.wait(sourceOf(accountId));
+    if (wait > 0)
+      throw await tooMany(
+        `Too many downloads of this account came to nothing. Try again in ${wait} seconds, or send the picture itself.`,
+        { reason: 'downloads', retryAfter: wait },
+      );
+    this.#leave = await permit();
+  }
+
+  async #slot(): Promise<{ leave: () => void }> {
+    const slot = this.#parts.limit.enter(this.#call.accountId);
+    if (slot.outcome === 'admitted') return slot;
+    if (slot.outcome === 'total')
+      throw unavailable('downloads', 'Too many images are being downloaded. Try again.');
+    throw await this.#call.tooMany(
+      'Too many images of this account are being downloaded. Try again when one is there.',
+      { reason: 'concurrency', retryAfter: retrySeconds },
+    );
+  }
+
+  async #download(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
+    const { downloader, memory } = this.#parts;
+    const { accountId, notes } = this.#call;
+    this.#hold ??= memory.hold(accountId, 0);
+    const hold = this.#hold;
+    if (!hold?.grow(connectionBytes)) throw noRoom();
+    this.#began = true;
+    try {
+      const bytes = await notes.timed('fetch', () => downloader.download(url, signal, hold.grow));
+      this.#bytes += bytes.length;
+      return bytes;
+    } catch (error) {
+      if (!(error instanceof DownloadError)) {
+        this.#failed = true;
+        throw error;
+      }
+      this.#failed = error.kind !== 'memory';
+      notes.add({ download: error.fault });
+      throw publicError(error, field, url);
+    } finally {
+      hold.resize(this.#bytes);
+    }
+  }
+
+  async #done(): Promise<void> {
+    this.#users--;
+    if (this.#users > 0) return;
+    this.#hold?.resize(0);
+    const leave = this.#leave;
+    this.#leave = undefined;
+    await leave?.();
+  }
+}
+
+/**
+ * Images by address (docs/decisions/0190): before the first byte is asked for, the request has been granted what its
+ * route demands, a place among the downloads, and memory; that memory grows with what arrives.
+ */
+export const createFetch =
+  (parts: FetchParts): OpenFetch =>
+  (call) =>
+    new Fetch(parts, call);
+
+const nothing = () => {
+  throw new Error('no address is fetched here');
+};
+
+/** For work on files that are there. */
+export const noFetch: OpenFetch = () => ({
+  permitted: false,
+  check: nothing,
+  fetch: async () => nothing(),
+  during: (work) => work(),
+  end: async () => {},
+});

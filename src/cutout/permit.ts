@@ -1,0 +1,44 @@
+import type { Keyv } from 'keyv';
+import type { Afford } from '../billing/afford.ts';
+import { tooMany } from '../limits/refuse.ts';
+import { textHash } from '../results/hash.ts';
+import { type Gates, insufficientCredits } from './gates.ts';
+import type { CutoutRequest } from './request.ts';
+
+export interface PermitParts {
+  readonly afford: Afford;
+  /**
+   * Addresses that accounts were permitted to have fetched, for as long as results are kept. Undefined: none are kept.
+   */
+  readonly permitted: Keyv<boolean> | undefined;
+}
+
+/**
+ * What a call needs before the service fetches anything for it: something left of its rate window (429), the means to
+ * pay (402), and a place among the calls of its account (429). Gives what leaves that place.
+ *
+ * Who asked for an address while there were means for it may ask for it again when they are used up: most likely that
+ * very call used them, and its result is kept.
+ */
+export type Permit = (request: CutoutRequest, accountId: string) => Promise<() => Promise<void>>;
+
+function addressesOf({ source, background }: CutoutRequest): readonly (string | undefined)[] {
+  const address = (from: CutoutRequest['source']) => (from.kind === 'url' ? from.url : undefined);
+  return [address(source), background.kind === 'picture' ? address(background.source) : undefined];
+}
+
+/** What is asked of the books for a size. */
+const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
+
+export function createPermit(gates: Gates, { afford, permitted }: PermitParts): Permit {
+  return async (request, accountId) => {
+    const state = await gates.rate(accountId);
+    if (state.remaining === 0)
+      throw tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
+    const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
+    const shortfall = await afford(accountId, payableSize(request.size));
+    if (!shortfall) await permitted?.set(name, true);
+    else if (!(await permitted?.get(name))) throw insufficientCredits(shortfall);
+    return gates.enter(accountId);
+  };
+}

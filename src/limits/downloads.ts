@@ -1,0 +1,45 @@
+export interface DownloadLimits {
+  /** Downloads of one account at a time; 0 = no limit. */
+  readonly perAccount: number;
+  /** Of all accounts together; 0 = no limit. */
+  readonly total: number;
+}
+
+export type DownloadSlot =
+  | { readonly outcome: 'admitted' /** Any number of times. */; readonly leave: () => void }
+  /** The account, or all together, have as many as they may. */
+  | { readonly outcome: 'account' | 'total' };
+
+/** Downloads under way in this process. */
+export class DownloadLimit {
+  readonly #limits: DownloadLimits;
+  readonly #running = new Map<string, number>();
+  #total = 0;
+
+  constructor(limits: DownloadLimits) {
+    this.#limits = limits;
+  }
+
+  get running(): number {
+    return this.#total;
+  }
+
+  enter(account: string): DownloadSlot {
+    const { perAccount, total } = this.#limits;
+    const own = this.#running.get(account) ?? 0;
+    if (perAccount > 0 && own >= perAccount) return { outcome: 'account' };
+    if (total > 0 && this.#total >= total) return { outcome: 'total' };
+    this.#running.set(account, own + 1);
+    this.#total++;
+    let inside = true;
+    const leave = () => {
+      if (!inside) return;
+      inside = false;
+      this.#total--;
+      const left = (this.#running.get(account) ?? 1) - 1;
+      if (left === 0) this.#running.delete(account);
+      else this.#running.set(account, left);
+    };
+    return { outcome: 'admitted', leave };
+  }
+}
