@@ -1,5 +1,6 @@
-// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests]: random pictures and options through the native
-// core under the address and undefined-behaviour sanitizers, then damaged picture files through whole requests. A
+// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests|bodies]: random pictures and options through the
+// native core under the address and undefined-behaviour sanitizers, then damaged picture files through whole requests,
+// then bodies that are broken in themselves. A
 // finding names the seed that makes it again: `npm run fuzz -- --minutes 0 --seed S --only …`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -22,9 +23,9 @@ function options() {
   const seed = Number(values.seed ?? Date.now());
   if (!(minutes >= 0) || !Number.isSafeInteger(seed) || seed < 0)
     throw new SetupError('--minutes takes a number, --seed a whole one.');
-  const parts = values.only === undefined ? ['pixels', 'requests'] : [values.only];
-  if (!parts.every((part) => part === 'pixels' || part === 'requests'))
-    throw new SetupError('--only takes pixels or requests.');
+  const parts = values.only === undefined ? ['pixels', 'requests', 'bodies'] : [values.only];
+  if (!parts.every((part) => ['pixels', 'requests', 'bodies'].includes(part)))
+    throw new SetupError('--only takes pixels, requests or bodies.');
   return { seconds: Math.round((minutes * 60) / parts.length), seed, parts };
 }
 
@@ -51,26 +52,27 @@ async function pixels({ seconds, seed }) {
   await runSanitized(SANITIZERS, 'fuzz_stress', [String(seconds), String(seed), writeCorpus()]);
 }
 
-const requests = ({ seconds, seed }) =>
+const throughService = (name, title, test, { seconds, seed }) =>
   runStep({
-    name: 'fuzz-requests',
-    title: 'damaged pictures in requests',
+    name,
+    title,
     inputs: async () => String(Date.now()),
     products: [],
     work: (progress) =>
       runProgram(
-        'fuzz-requests',
+        name,
         process.execPath,
-        [
-          inRoot('node_modules', 'ava', 'entrypoints', 'cli.mjs'),
-          inBuild('ts', 'test', 'fuzz', 'pictures.test.js'),
-        ],
+        [inRoot('node_modules', 'ava', 'entrypoints', 'cli.mjs'), inBuild('ts', 'test', ...test)],
         {
           env: { ...processSettings(), CUTOUT_FUZZ_SECONDS: String(seconds), CUTOUT_FUZZ_SEED: String(seed) },
           progress,
         },
       ),
   });
+
+const requests = (given) =>
+  throughService('fuzz-requests', 'damaged pictures in requests', ['fuzz', 'pictures.test.js'], given);
+const bodies = (given) => throughService('fuzz-bodies', 'broken bodies', ['http', 'fuzz.test.js'], given);
 
 await onSupportedNode();
 try {
@@ -79,6 +81,7 @@ try {
   await setup({ tests: true });
   if (given.parts.includes('pixels')) await pixels(given);
   if (given.parts.includes('requests')) await requests(given);
+  if (given.parts.includes('bodies')) await bodies(given);
   console.log('No findings.');
 } catch (error) {
   reportFailure(error);

@@ -2,6 +2,7 @@ import sharp from 'sharp';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { fromSrgb } from './icc.ts';
 import { runJob } from './job.ts';
+import { withoutTexts } from './texts.ts';
 import type { Dimensions, Patience, Probe, Raster } from './types.ts';
 
 /**
@@ -22,7 +23,7 @@ export async function decodeCover(
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
   try {
     const limitInputPixels = probe.width * probe.height;
-    const image = sharp(bytes, { limitInputPixels, autoOrient: true, ignoreIcc: same })
+    const image = sharp(withoutTexts(bytes), { limitInputPixels, autoOrient: true, ignoreIcc: same })
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')
       .ensureAlpha()

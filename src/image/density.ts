@@ -19,13 +19,16 @@ function fromJfif(bytes: Buffer): Density | undefined {
   return;
 }
 
+/** Kinds of chunks, as numbers: a file may have millions. */
+const [IDAT, PHYS] = [0x49444154, 0x70485973] as const;
+
 /** PNG pHYs, which comes before IDAT: unit 1 is the metre, 0 no resolution. */
 function fromPhys(bytes: Buffer): Density | undefined {
   for (let at = 8; at + 12 <= bytes.length; ) {
     const length = bytes.readUInt32BE(at);
-    const type = bytes.toString('latin1', at + 4, at + 8);
-    if (type === 'IDAT') return;
-    if (type === 'pHYs' && length === 9 && at + 21 <= bytes.length) {
+    const type = bytes.readUInt32BE(at + 4);
+    if (type === IDAT) return;
+    if (type === PHYS && length === 9 && at + 21 <= bytes.length) {
       return bytes.readUInt8(at + 16) === 1
         ? density(bytes.readUInt32BE(at + 8), bytes.readUInt32BE(at + 12))
         : undefined;

@@ -18,6 +18,9 @@ const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055
 /** Light is looked up by its square root, so that dark tones are as fine as light ones. */
 const LAST_STEP = 4095;
 
+/** Most entries of a curve that is read, the most that profiles in use have. */
+const MOST_ENTRIES = 4096;
+
 /** Pixels between two turns of the event loop: about 1 ms. */
 const PIXELS_A_TURN = 65_536;
 
@@ -56,6 +59,7 @@ function curve(tag: DataView): Curve | undefined {
       const gamma = tag.getUint16(12) / 256;
       return (v) => v ** gamma;
     }
+    if (count > MOST_ENTRIES) return;
     if (12 + 2 * count > tag.byteLength) throw new RangeError('a curve outside of its tag');
     const table = Float64Array.from({ length: count }, (_, i) => tag.getUint16(12 + 2 * i) / 65_535);
     return (v) => {

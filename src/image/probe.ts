@@ -3,6 +3,7 @@ import { readDensity } from './density.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
 import { usableRgbProfile } from './profile.ts';
 import { isInputFormat, sniff } from './sniff.ts';
+import { withoutTexts } from './texts.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -54,7 +55,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   let metadata: Metadata;
   try {
     // The limit is checked below, where its error can say how many pixels there are.
-    metadata = await sharp(bytes, { limitInputPixels: false }).metadata();
+    metadata = await sharp(withoutTexts(bytes), { limitInputPixels: false }).metadata();
   } catch (error) {
     // WebP is the one format that libvips opens only when it is complete.
     if (format === 'webp' && isCutShort(bytes)) {

@@ -12,8 +12,8 @@ export interface Tags {
 /** A segment holds 65 533 bytes, 14 of them the APP2 heading (ICC.1:2022, annex B.4). */
 const ICC_PER_SEGMENT = 65_519;
 
-/** Most bytes of a profile that a JPEG can carry: 255 segments. */
-export const MAX_ICC_BYTES = 255 * ICC_PER_SEGMENT;
+/** Most bytes of a profile that is kept. Those of screens and cameras have some kilobytes; a JPEG could carry 16 MB. */
+export const MAX_ICC_BYTES = 1024 * 1024;
 
 /** The profile if it is a whole one for RGB pictures (ICC.1:2022, section 7.2), else undefined. */
 export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {

@@ -2,10 +2,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import { type Client, openClient } from '../../bench/lib/client.ts';
+import { insertPngChunk, pngChunk } from '../fixtures/bytes.ts';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { processState } from '../fixtures/process.ts';
 
@@ -451,6 +453,53 @@ for (const one of attacks)
       for (const outcome of outcomes) t.regex(statusOf(outcome), one.status, outcome.text.slice(0, 500));
     });
   });
+
+/** A PNG whose header is followed by these chunks. */
+const pngWith = async (...chunks: readonly Buffer[]) =>
+  chunks.reduce(insertPngChunk, await scene({ format: 'png' }));
+
+for (const [title, kind] of [
+  ['zTXt', Buffer.from('k\0\0')],
+  ['iTXt', Buffer.from('k\0\x01\0\0\0')],
+] as const)
+  test.serial(`pictures whose ${title} chunks become 800 MB`, async (t) => {
+    t.timeout(120_000);
+    const packed = deflateSync(Buffer.alloc(8 * megabytes, 65), { level: 9 });
+    const file = await pngWith(
+      ...Array.from({ length: 100 }, () => pngChunk(title, Buffer.concat([kind, packed]))),
+    );
+    const before = processState(t.context.server.child.pid ?? 0).peak;
+    await unharmed(t, async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 4 }, () => t.context.client.cutout(file, { size: 'preview' })),
+      );
+      t.deepEqual(
+        answers.map(({ code }) => code),
+        ['ok', 'ok', 'ok', 'ok'],
+      );
+    });
+    t.true(processState(t.context.server.child.pid ?? 0).peak < before + slack);
+  });
+
+test.serial('a picture with a profile of 8 million curve entries', async (t) => {
+  t.timeout(120_000);
+  const profile = rgbProfile(PRIMARIES.adobe, { table: [0, 1] });
+  // The last of its three curves is the longest: its number of entries, and as many bytes behind it.
+  const entries = 7_900_000;
+  const huge = Buffer.concat([profile, Buffer.alloc(2 * entries)]);
+  huge.writeUInt32BE(huge.length, 0);
+  for (let i = 0; i < 3; i++) {
+    const tag = 132 + 12 * (4 + i);
+    huge.writeUInt32BE(entries, huge.readUInt32BE(tag + 4) + 8);
+    huge.writeUInt32BE(huge.length - huge.readUInt32BE(tag + 4), tag + 8);
+  }
+  const name = Buffer.from('k\0\0');
+  const file = await pngWith(pngChunk('iCCP', Buffer.concat([name, deflateSync(huge)])));
+  await unharmed(t, async () => {
+    const answer = await t.context.client.cutout(file, { size: 'preview', bg_color: 'red' });
+    t.is(answer.code, 'ok');
+  });
+});
 
 test.serial('2000 bodies that are never sent to their end, with a key and without', async (t) => {
   t.timeout(120_000);

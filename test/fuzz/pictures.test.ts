@@ -1,10 +1,12 @@
-import { crc32 } from 'node:zlib';
+import { crc32, deflateSync } from 'node:zlib';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { apiErrors } from '../../src/errors.ts';
+import { insertPngChunk, pngChunk } from '../fixtures/bytes.ts';
 import { engineOptions } from '../fixtures/engine_setup.ts';
+import { PRIMARIES, rgbProfile, type Tone } from '../fixtures/icc.ts';
 import { random } from '../fixtures/random.ts';
 import { type Service, startService } from '../fixtures/service.ts';
 
@@ -69,6 +71,29 @@ async function corpus(): Promise<readonly [Buffer, ...Buffer[]]> {
   ];
 }
 
+/** Texts, profiles and other things that a picture carries beside its pixels, whole and broken. */
+function carried(dice: Dice): Buffer {
+  const content = () => {
+    const bytes = Buffer.alloc(dice.of([0, 1, 100, 10_000, 300_000]), dice.below(256));
+    return dice.oneIn(3) ? bytes : deflateSync(bytes);
+  };
+  const name = Buffer.from(dice.of(['k', 'Comment', 'XML:com.adobe.xmp', 'Raw profile type exif', '']));
+  const flags = Buffer.from(dice.of(['00', '0000', '0001000000', '0000000000', '0007']), 'hex');
+  const curve = dice.of<Tone>([
+    { gamma: 1 + dice.below(300) / 100 },
+    { table: Array.from({ length: dice.of([2, 4096, 4097, 60_000]) }, (_, i) => (i % 4096) / 4096) },
+    { shape: dice.of([0, 1, 2, 3, 4]), parameters: [2.2, 1, 0, 0.1, 0.04, 0, 0] },
+  ]);
+  const profile = dice.oneIn(2)
+    ? rgbProfile(PRIMARIES[dice.of<keyof typeof PRIMARIES>(['adobe', 'srgb'])], curve)
+    : content();
+  for (let times = dice.below(3); times > 0 && profile.length > 0; times--)
+    profile[dice.below(Math.min(profile.length, 400))] = dice.below(256);
+  const type = dice.of(['zTXt', 'iTXt', 'tEXt', 'iCCP', 'eXIf', 'pHYs', 'sPLT', 'abCd']);
+  const body = type === 'iCCP' ? deflateSync(profile) : content();
+  return pngChunk(type, Buffer.concat([name, flags, body]));
+}
+
 /** Checksums of a PNG's chunks as they should be, so that damage gets past them. */
 function mendChunks(file: Buffer): void {
   for (let at = 8; at + 12 <= file.length; ) {
@@ -80,7 +105,10 @@ function mendChunks(file: Buffer): void {
 }
 
 function damage(dice: Dice, whole: Buffer, other: Buffer): Buffer {
-  let file = Buffer.from(whole);
+  let file: Buffer = Buffer.from(whole);
+  if (file.readUInt32BE(0) === 0x89504e47)
+    for (let times = dice.of([0, 0, 1, 3, 20]); times > 0; times--)
+      file = insertPngChunk(file, carried(dice));
   for (let times = dice.below(4); times > 0 && file.length > 16; times--) {
     // Headers are short and decide most: every other place is one of theirs.
     const at = dice.oneIn(2) ? dice.below(Math.min(file.length, 200)) : dice.below(file.length);

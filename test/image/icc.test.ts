@@ -122,6 +122,12 @@ test('nor for profiles that are damaged, in any byte or length', (t) => {
   t.is(fromSrgb(lookup), undefined, 'tables are left alone');
 });
 
+test('a curve of millions of entries is not read', (t) => {
+  const entries = (count: number) => Array.from({ length: count }, (_, i) => (i / (count - 1)) ** 2.2);
+  t.truthy(fromSrgb(rgbProfile(PRIMARIES.adobe, { table: entries(4096) })));
+  t.is(fromSrgb(rgbProfile(PRIMARIES.adobe, { table: entries(4097) })), undefined);
+});
+
 test('a caller that leaves ends the conversion', async (t) => {
   const conversion = fromSrgb(rgbProfile(PRIMARIES.adobe, { gamma: 2.2 }));
   const [width, height] = [1000, 1000];

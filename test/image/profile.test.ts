@@ -1,6 +1,6 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { MAX_ICC_BYTES, tagJpeg, tagWebp, usableRgbProfile } from '../../src/image/profile.ts';
+import { tagJpeg, tagWebp, usableRgbProfile } from '../../src/image/profile.ts';
 import { jpegSegments, linearGrayProfile, padProfile } from '../fixtures/bytes.ts';
 import { p3Profile } from '../fixtures/files.ts';
 import { difference } from '../fixtures/raster.ts';
@@ -87,12 +87,14 @@ test('nothing to write leaves the very same bytes', async (t) => {
   t.is(tagWebp(webp, { density }, size), webp);
 });
 
-test('only whole profiles for RGB that fit into a JPEG are usable', async (t) => {
+test('only whole profiles for RGB of at most 1 MB are usable', async (t) => {
   const icc = await p3Profile();
   t.is(usableRgbProfile(icc), icc);
   t.is(usableRgbProfile(linearGrayProfile()), undefined);
   t.is(usableRgbProfile(icc.subarray(0, 200)), undefined);
   t.is(usableRgbProfile(icc.subarray(0, 100)), undefined);
   t.is(usableRgbProfile(Buffer.from(icc).fill(0, 36, 40)), undefined);
-  t.is(usableRgbProfile(padProfile(icc, MAX_ICC_BYTES)), undefined);
+  const largest = padProfile(icc, 2 ** 20 - icc.length);
+  t.is(usableRgbProfile(largest), largest);
+  t.is(usableRgbProfile(padProfile(icc, 2 ** 20 - icc.length + 1)), undefined);
 });
