@@ -69,6 +69,7 @@ async function fill(place: Place): Promise<void> {
 }
 
 const tables = [
+  'answer',
   'account',
   'api_key',
   'audit',
@@ -78,7 +79,6 @@ const tables = [
   'identity',
   'improve_image',
   'repeat',
-  'reservation',
   'secret',
 ];
 
