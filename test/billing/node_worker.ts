@@ -40,6 +40,7 @@ if (what === 'hang') {
       else {
         const amount = (await reservation.settle()).charged;
         charged += amount;
+        await reservation.deliver();
       }
     }
   };

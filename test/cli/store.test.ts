@@ -68,6 +68,7 @@ async function fill(place: Place): Promise<void> {
 }
 
 const tables = [
+  'answer',
   'account',
   'api_key',
   'audit',
@@ -79,7 +80,6 @@ const tables = [
   'identity',
   'improve_image',
   'repeat',
-  'reservation',
   'secret',
 ];
 

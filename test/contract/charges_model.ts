@@ -159,19 +159,25 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     const runs: Run[] = [];
     let callers: Caller[] = [];
     let events: Event[] = [];
-    const contents: { name: string; request: CutoutRequest; price: number }[] = [];
-    for (const r of [0, 1])
-      for (const size of ['full', 'preview'] as const) {
-        const create = {
-          width: 16,
-          height: 12,
-          channels: 3,
-          background: { r, g: prices[size], b: 0 },
-        } as const;
-        const bytes = await sharp({ create }).png().toBuffer();
-        const request = { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' } as const;
-        contents.push({ name: `${r}/${prices[size]}`, request, price: prices[size] });
-      }
+    interface Content {
+      readonly name: string;
+      readonly request: CutoutRequest;
+      readonly price: number;
+    }
+    const contents = new Map<string, Content>();
+    /** Known by its first pixel: red and blue say which picture it is, green what its size costs. */
+    async function contentOf(number: number, size: keyof typeof prices): Promise<Content> {
+      const [r, g, b] = [number & 255, prices[size], number >> 8];
+      const name = `${r}/${g}/${b}`;
+      const known = contents.get(name);
+      if (known) return known;
+      const create = { width: 16, height: 12, channels: 3, background: { r, g, b } } as const;
+      const bytes = await sharp({ create }).png().toBuffer();
+      const request = { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' } as const;
+      const content = { name, request, price: prices[size] };
+      contents.set(name, content);
+      return content;
+    }
 
     // What the oracle knows.
     let granted = 0;
@@ -281,7 +287,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         };
         const run: Run = {
           node: node(),
-          content: `${data[0]}/${price}`,
+          content: `${data[0]}/${price}/${data[2]}`,
           price,
           state: 'held',
           charge: undefined,
@@ -366,8 +372,10 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       }
     }
 
-    function ask(step: number, node: Node, content = pick(contents)): void {
-      if (!content) throw new Error('no content');
+    /** One of a few contents, which are others after a while; one in use now when it is given. */
+    async function ask(step: number, node: Node, given?: Content): Promise<void> {
+      const size = next() < 0.7 ? 'full' : 'preview';
+      const content = given ?? (await contentOf(Math.floor(step / 30) + below(2), size));
       const caller: Caller = { node, price: content.price, leave: new AbortController() };
       callers.push(caller);
       const call = {
@@ -442,7 +450,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
 
         if (dice < 0.33) {
           slow(node);
-          ask(step, node);
+          await ask(step, node);
         } else if (dice < 0.5) {
           const run = pick(running);
           if (run) {
@@ -503,7 +511,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
             count(`slow, then ${outcome}`);
           }
         } else if (dice < 0.91) {
-          const amount = credits(0.75);
+          const amount = credits(2.5);
           await books.ledger.post(accountId, { kind: 'grant', amount });
           granted += amount;
         } else if (dice < 0.95) {
@@ -514,8 +522,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           const run = pick(running);
           shared.loseLocks();
           const other = pick(nodes.filter((each) => each !== run?.node));
-          const content = contents.find(({ name }) => name === run?.content);
-          if (other && content) ask(step, other, content);
+          const content = contents.get(run?.content ?? '');
+          if (other && content) await ask(step, other, content);
           count('locks lost');
         } else if (dice < 0.99) {
           const by = next() < 0.5 ? below(30_000) : below(1_500_000);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import test from 'ava';
 import sharp from 'sharp';
 import { scene } from '../fixtures/pictures.ts';
@@ -169,34 +170,41 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
 });
 
-// Alone: making noise takes the time that others wait for.
-test.serial('an answer that never got out is told of by the next one', async (t) => {
-  const service = await startService(t, keep);
-  // Larger than what the two sockets hold for a client that does not read.
-  const noise = randomBytes(2000 * 1700 * 3);
-  const large = await sharp(noise, { raw: { width: 2000, height: 1700, channels: 3 } })
+/** A picture whose result is larger than what two sockets hold for a client that does not read. */
+const noise = () =>
+  sharp(randomBytes(2000 * 1700 * 3), { raw: { width: 2000, height: 1700, channels: 3 } })
     .png({ compressionLevel: 0 })
     .toBuffer();
+
+/** A client that has begun to get its answer, and reads no more of it. */
+async function slowReader(service: Service, image: Buffer, key: string) {
   const head = [
     'POST /v1.0/cutout HTTP/1.1',
     'Host: localhost',
+    'Connection: close',
     `X-Api-Key: ${service.key}`,
+    `Idempotency-Key: ${key}`,
     'Content-Type: multipart/form-data; boundary=b',
   ];
   const part = (name: string) => `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n`;
   const body = Buffer.concat([
     Buffer.from(`${part('size')}full\r\n${part('format')}png\r\n${part('image_file')}`),
-    large,
+    image,
     Buffer.from('\r\n--b--\r\n'),
   ]);
   const socket = await dial(service.address.port);
-  socket.pause();
   socket.write(`${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`);
   socket.write(body);
-  await eventually(
-    async () => (await service.books.ledger.statement(service.accountId)).at(-1)?.kind === 'settle',
-    20_000,
-  );
+  const [first] = (await once(socket, 'data')) as [Buffer];
+  socket.pause();
+  return { socket, first };
+}
+
+// Alone: making noise takes the time that others wait for.
+test.serial('an answer that never got out is told of by the next one', async (t) => {
+  const service = await startService(t, keep);
+  const large = await noise();
+  const { socket } = await slowReader(service, large, 'k');
   socket.destroy();
   await eventually(() => service.lines().some(({ status }) => status === 499));
 
@@ -207,6 +215,78 @@ test.serial('an answer that never got out is told of by the next one', async (t)
   t.is((await again()).headers.get('x-credits-charged'), '0');
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 9, 'charged once');
+});
+
+test.serial(
+  'the charge of an answer that is being read cannot be given back by other requests',
+  async (t) => {
+    const service = await startService(t, keep);
+    const { ledger } = service.books;
+    const large = await noise();
+    const { socket, first } = await slowReader(service, large, 'order');
+    t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /);
+    t.is((await service.balance()).credits, 9);
+
+    // Another picture under its key, of which nothing comes.
+    service.loseResults();
+    service.engine.failure = new Error('no subject');
+    t.is((await post(service, 1, 'order')).status, 500);
+    service.engine.failure = undefined;
+    t.is((await service.balance()).credits, 9);
+    // The same picture, for a client that leaves.
+    service.loseResults();
+    const release = hold(service);
+    const leaving = new AbortController();
+    const again = fetch(`${service.url}/v1.0/cutout`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': service.key },
+      body: form({ image_file: large, size: 'full', format: 'png' }),
+      signal: leaving.signal,
+    });
+    await eventually(() => service.engine.running === 1);
+    t.is(await ledger.openReservations(), 2);
+    leaving.abort();
+    await t.throwsAsync(again, { any: true });
+    await eventually(async () => (await ledger.openReservations()) === 1);
+    release();
+    t.is((await service.balance()).credits, 9);
+
+    // Its own reader gets all of it.
+    socket.resume();
+    await once(socket, 'end');
+    await eventually(async () => (await ledger.openReservations()) === 0);
+    t.is((await service.balance()).credits, 9);
+    t.deepEqual(
+      (await ledger.statement(service.accountId)).filter(({ kind }) => kind === 'refund'),
+      [],
+    );
+    t.deepEqual(await ledger.verify(), []);
+  },
+);
+
+test.serial('an error costs nothing although the books took their time to charge', async (t) => {
+  const service = await startService(t, { ...keep, timeout: 5 });
+  const { database, ledger } = service.books;
+  const release = hold(service);
+  const answer = post(service, 1, 'k');
+  await eventually(() => service.engine.running === 1);
+  let go: (() => void) | undefined;
+  const slow = database.exclusive(
+    () =>
+      new Promise<void>((resolve) => {
+        go = resolve;
+      }),
+  );
+  await eventually(() => go !== undefined);
+  release();
+  t.is((await answer).status, 504);
+  go?.();
+  await slow;
+  await eventually(async () => (await ledger.openReservations()) === 0);
+  t.is((await service.balance()).credits, 10);
+  t.deepEqual(await ledger.verify(), []);
+  const again = await post(service, 1, 'k');
+  t.deepEqual([again.status, again.headers.get('x-credits-charged')], [200, '1']);
 });
 
 test('errors are not kept', async (t) => {
@@ -239,9 +319,10 @@ test('a repeat is not charged although its kept result is lost: worked on again,
   service.loseResults();
   t.is(await charged(1, undefined, { size: 'preview' }), '0.25', 'other settings');
   service.loseResults();
-  t.is(await charged(2, 'k'), '0', 'the same key');
+  t.is(await charged(2, 'k'), '1', 'another picture under the same key');
+  t.is(await charged(3, 'k'), '0', 'whose result is kept now');
   service.loseResults();
-  t.is(await charged(3, 'k'), '1', 'the key was good for one other picture');
+  t.is(await charged(1, 'k'), '0', 'the first picture again');
   t.is((await service.balance()).credits, 10 - 2.25);
   t.deepEqual(await service.books.ledger.verify(), []);
 });

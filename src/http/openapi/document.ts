@@ -54,7 +54,8 @@ const cutout = (operationId: string, summary: string): Operation => ({
     {
       name: 'Idempotency-Key',
       in: 'header',
-      description: 'Names the request: sent again with it, it is not worked on, nor charged, twice.',
+      description:
+        'Safe-retry key: while the result it first led to is kept, the same key returns that result without a second charge. Later, other content under it is a new request.',
       schema: { type: 'string' },
     },
   ],
