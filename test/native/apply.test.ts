@@ -88,8 +88,7 @@ function alphaByDefinition(alpha: Alpha, image: Image, x: number, y: number): nu
   };
   const cubic = (f: (k: number) => number, t: number) => {
     const [a, b, c, d] = [f(-1), f(0), f(1), f(2)];
-    const value =
-      b + (t / 2) * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
+    const value = b + (t / 2) * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
     return Math.min(Math.max(value, Math.min(b, c)), Math.max(b, c));
   };
   const position = (at: number, samples: number, pixels: number) =>

@@ -9,12 +9,7 @@ interface ClassifyAddon {
   poolMaps(maps: Float32Array, weights: Float32Array, threads: number): Float32Array;
   statistics(image: Image, planes: Float32Array, side: number): Float32Array;
   /** Of the subject, then of the rest; weights are side / 2 squared. */
-  regions(
-    planes: Float32Array,
-    side: number,
-    weights: Float32Array,
-    threads: number,
-  ): Float32Array;
+  regions(planes: Float32Array, side: number, weights: Float32Array, threads: number): Float32Array;
 }
 
 const addon = onEveryLevel() as ClassifyAddon;
