@@ -6,10 +6,6 @@ import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './ke
 
 const kernels = loadKernels();
 
-// Tests here never wait: without a turn of the loop AVA would hear of none before all are done, and take a loaded machine
-// for one that hangs.
-test.afterEach(() => new Promise<void>((resolve) => setImmediate(resolve)));
-
 type Hidden = 'clear' | 'keep';
 
 interface Case {
