@@ -1,20 +1,15 @@
 import test from 'ava';
 import type { Image } from './kernels_addon.ts';
 import { onEveryLevel } from './levels.ts';
+import { borderOf, regionsOf, thumbOf } from './looks.ts';
 
-/** native/classify as test/native/classify.cc opens it; `scalar` asks for the definition. */
+/** native/classify as test/native/classify.cc opens it. */
 interface ClassifyAddon {
   /** Mean and maximum of each map under the weights. */
-  poolMaps(maps: Float32Array, weights: Float32Array, scalar: boolean, threads: number): Float32Array;
-  statistics(image: Image, planes: Float32Array, side: number, scalar: boolean): Float32Array;
+  poolMaps(maps: Float32Array, weights: Float32Array, threads: number): Float32Array;
+  statistics(image: Image, planes: Float32Array, side: number): Float32Array;
   /** Of the subject, then of the rest; weights are side / 2 squared. */
-  regions(
-    planes: Float32Array,
-    side: number,
-    weights: Float32Array,
-    scalar: boolean,
-    threads: number,
-  ): Float32Array;
+  regions(planes: Float32Array, side: number, weights: Float32Array, threads: number): Float32Array;
 }
 
 const addon = onEveryLevel() as ClassifyAddon;
@@ -47,7 +42,7 @@ test('maps are pooled like their definition, whatever their length', (t) => {
   for (const size of [1, 15, 16, 17, 256, 1000]) {
     const maps = floats(size * 3, () => random() * 8 - 4);
     const weights = floats(size, random);
-    const fast = addon.poolMaps(maps, weights, false, 0);
+    const fast = addon.poolMaps(maps, weights, 0);
     const wanted = pooledByDefinition(maps, weights);
     t.is(fast.length, 6);
     for (let at = 0; at < 6; at++) {
@@ -61,14 +56,14 @@ test('maps are pooled like their definition, whatever their length', (t) => {
 
 test('weights pick what counts; without any everything does', (t) => {
   const maps = Float32Array.of(1, 2, 3, 10);
-  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), false, 0)], [2.5, 3]);
-  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), false, 0)], [4, 10]);
+  t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), 0)], [2.5, 3]);
+  t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), 0)], [4, 10]);
 });
 
 test('more threads pool to the same bits', (t) => {
   const random = randoms(6);
   const [maps, weights] = [floats(40 * 16384, random), floats(16384, random)];
-  t.deepEqual(addon.poolMaps(maps, weights, false, 3), addon.poolMaps(maps, weights, false, 0));
+  t.deepEqual(addon.poolMaps(maps, weights, 3), addon.poolMaps(maps, weights, 0));
 });
 
 const PICTURE = ['transparent', 'soft', 'borderUniform', 'borderLight', 'borderDark', 'background'] as const;
@@ -96,24 +91,27 @@ const planesOf = (side: number, colour: Colour) => {
   return planes;
 };
 
-function statistics(side: number, colour: Colour, alpha = 255, scalar = false) {
+function statistics(side: number, colour: Colour, alpha = 255) {
   const data = new Uint8Array(side * side * 4).fill(alpha);
   const image = { data, width: side, height: side, stride: side * 4 };
-  return named(PICTURE, addon.statistics(image, planesOf(side, colour), side, scalar));
+  return named(PICTURE, addon.statistics(image, planesOf(side, colour), side));
 }
 
-/** The picture's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
-function regions(side: number, colour: Colour, inside: (x: number, y: number) => number, scalar = false) {
+const weightsOf = (side: number, inside: (x: number, y: number) => number) => {
   const half = Math.floor(side / 2);
-  const weights = floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
-  const found = addon.regions(planesOf(side, colour), side, weights, scalar, 0);
+  return floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
+};
+
+/** The picture's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
+function regions(side: number, colour: Colour, inside: (x: number, y: number) => number) {
+  const found = addon.regions(planesOf(side, colour), side, weightsOf(side, inside), 0);
   return {
     inside: named(REGION, found.subarray(0, REGION.length)),
     outside: named(REGION, found.subarray(REGION.length)),
   };
 }
 
-/** Both versions have to see the same noise. */
+/** Kernel and definition have to see the same noise. */
 function frozen(colour: Colour): Colour {
   const seen = new Map<string, readonly number[]>();
   return (x, y) => {
@@ -141,7 +139,10 @@ test('statistics are those of their definition, pixel by pixel', (t) => {
     for (const side of SIDES) {
       const same = frozen(colour);
       const fast = statistics(side, same);
-      t.deepEqual(fast, statistics(side, same, 255, true), `${title} ${side}`);
+      const wanted = borderOf(thumbOf(planesOf(side, same), side));
+      for (const [name, value] of Object.entries(wanted) as [keyof typeof wanted, number][]) {
+        t.true(Math.abs(fast[name] - value) < 1e-7, `${title} ${side} ${name}: ${fast[name]} ${value}`);
+      }
       t.true(
         Object.values(fast).every((value) => value >= 0 && value <= 1),
         title,
@@ -170,10 +171,10 @@ test('what lies inside and outside is that of its definition, whatever the weigh
           return known;
         };
         const fast = regions(side, same, fixed);
-        const scalar = regions(side, same, fixed, true);
+        const wanted = regionsOf(thumbOf(planesOf(side, same), side), weightsOf(side, fixed));
         for (const which of ['inside', 'outside'] as const) {
           for (const name of REGION) {
-            const [a, b] = [fast[which][name], scalar[which][name]];
+            const [a, b] = [fast[which][name], wanted[which][name]];
             if (!(Math.abs(a - b) < 1e-5 && a >= 0 && a <= 1))
               t.fail(`${title} ${side} ${part} ${which} ${name}: ${a} ${b}`);
           }
@@ -195,11 +196,12 @@ test('wide rows, all of them white, and any number of threads count the same', (
   for (const [title, colour] of Object.entries(colours)) {
     const planes = planesOf(side, colour);
     for (const used of [weights, new Float32Array(weights.length).fill(1)]) {
-      const one = addon.regions(planes, side, used, false, 0);
-      const scalar = addon.regions(planes, side, used, true, 0);
-      const worst = one.reduce((most, value, at) => Math.max(most, Math.abs(value - (scalar[at] ?? 9))), 0);
+      const one = addon.regions(planes, side, used, 0);
+      const { inside, outside } = regionsOf(thumbOf(planes, side), used);
+      const wanted = [inside, outside].flatMap((part) => REGION.map((name) => part[name]));
+      const worst = one.reduce((most, value, at) => Math.max(most, Math.abs(value - (wanted[at] ?? 9))), 0);
       t.true(worst < 1e-5, `${title}: off by ${worst}`);
-      t.deepEqual(addon.regions(planes, side, used, false, 3), one);
+      t.deepEqual(addon.regions(planes, side, used, 3), one);
     }
   }
 });
@@ -248,6 +250,6 @@ test('alpha is counted at the source', (t) => {
   const planes = new Float32Array(3 * 64);
   const wide = new Uint8Array(2000 * 3 * 4);
   for (let at = 0; at < 2000 * 3; at++) wide[at * 4 + 3] = at % 2000 < 1000 ? 0 : 255;
-  const found = addon.statistics({ data: wide, width: 2000, height: 3, stride: 8000 }, planes, 8, false);
+  const found = addon.statistics({ data: wide, width: 2000, height: 3, stride: 8000 }, planes, 8);
   t.is(found[0], 0.5);
 });

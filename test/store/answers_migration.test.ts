@@ -6,7 +6,7 @@ import { migrate } from '../../src/store/migrate.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { type NewPlace, nativeBinding, noFreePreviews, sqlitePlace, TestClock } from '../support/books.ts';
+import { type NewPlace, noFreePreviews, sqlitePlace, TestClock } from '../support/books.ts';
 
 /** Schema before `answer`: what it was when books with `reservation` were written. */
 const before = migrations.slice(0, 5);
@@ -61,7 +61,7 @@ async function writeOld(database: Database): Promise<void> {
 
 async function upgraded(t: ExecutionContext, newPlace: NewPlace) {
   const place = await newPlace(t);
-  const database = await openDatabase({ ...place, nativeBinding });
+  const database = await openDatabase(place);
   t.teardown(() => database.close());
   await migrate(database, before);
   await writeOld(database);
