@@ -23,7 +23,7 @@ export const command: BenchCommand = {
 const GOAL = 0.5;
 
 /**
- * A photograph whose small answer leaves doubt runs through the network twice (docs/decisions/0098), so photographs
+ * A photograph whose small answer leaves doubt runs through the network twice (docs/research/0098), so photographs
  * are looked at one by one: give a folder of what you serve.
  */
 export async function run(options: PreviewOptions, { progress }: Context): Promise<Outcome> {

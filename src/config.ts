@@ -668,7 +668,7 @@ function refuseHalf(values: Values): void {
       group.filter((name) => (values[name] !== undefined) === given).map((name) => settings[name].variable);
     const [given, missing] = [variables(true), variables(false)];
     if (given.length > 0 && missing.length > 0)
-      throw new UserError(`With ${given.join(', ')} go ${missing.join(', ')}, not set yet.`);
+      throw new UserError(`${given.join(', ')} also needs ${missing.join(', ')}, which is not set.`);
   }
 }
 
@@ -684,7 +684,7 @@ function refuseUnequal({ oidcIssuer, oidcClientId, oidcClientSecret, oidcName, p
       throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
   }
   if (oidcIssuer && !publicUrl)
-    throw new UserError('With CUTOUT_OIDC_ISSUER goes CUTOUT_PUBLIC_URL, not set yet.');
+    throw new UserError('CUTOUT_OIDC_ISSUER also needs CUTOUT_PUBLIC_URL, which is not set.');
 }
 
 /** What one provider says of somebody counts for this provider alone: with several, each rule names its own. */
@@ -725,7 +725,7 @@ export function loadConfig(env: Environment = process.env): Config {
   refuseUnequal(values);
   refuseUnplaced(values);
   if (values.fetch === 'listed' && values.fetchAllow.length === 0)
-    throw new UserError('CUTOUT_FETCH=listed requires CUTOUT_FETCH_ALLOW, which is not set.');
+    throw new UserError('CUTOUT_FETCH=listed also needs CUTOUT_FETCH_ALLOW, which is not set.');
   const sources = Object.fromEntries(
     names.map((name) => [
       name,

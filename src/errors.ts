@@ -1,5 +1,5 @@
 /**
- * Every error the service can answer with: one table (CONTRACT section 10), one class, one way to make them.
+ * Every error the service can answer with: one table (docs/contract.md section 10), one class, one way to make them.
  * `title` and `detail` are public sentences; `cause` is for the log and never leaves the machine.
  */
 interface Row {
@@ -269,7 +269,7 @@ export class AppError extends Error {
     this.reported = parts.reported ?? reported;
   }
 
-  /** The body of the answer: keys in this order, always these three, always strings (CONTRACT section 10). */
+  /** The body of the answer: keys in this order, always these three, always strings (docs/contract.md section 10). */
   envelope(): string {
     return JSON.stringify({ errors: [{ title: this.title, code: this.code, detail: this.detail }] });
   }
@@ -297,7 +297,7 @@ export const resolutionTooHigh = (width: number, height: number, limitMegapixels
     detail: `Input image has ${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${limitMegapixels} megapixels`,
   });
 
-/** Codes of the native engine (STYLE section 4.4) and of the books' database to public errors. */
+/** Codes of the native engine (src/engine/types.ts) and of the books' database to public errors. */
 const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
   ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],

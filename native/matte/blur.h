@@ -8,7 +8,7 @@ namespace cutout {
 
 /// Least and greatest blur that a network is taken to have, in cells. Sharper steps than the least
 /// are drawn where it is certain; where it is not, real networks are no sharper than that
-/// (docs/decisions/0166).
+/// (docs/research/0166).
 inline constexpr float kLeastBlur = 1.3F;
 inline constexpr float kMostBlur = 2.0F;
 

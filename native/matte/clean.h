@@ -34,7 +34,7 @@ struct CleanSummary {
 /// A dent is a connected part (four neighbours) of the cells that are not sure foreground,
 /// p <= 0.98. It becomes 1 when it never falls below 0.9 and has at most 1/50 of the cells of the
 /// island around it. What falls lower is kept: openings (the crook of an arm, spokes), gaps in fur,
-/// glass and veils (docs/decisions/0096).
+/// glass and veils (docs/research/0096).
 ///
 /// Nothing changes when no cell is sure: there is no subject then, and the caller says so.
 ///

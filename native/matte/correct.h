@@ -17,11 +17,11 @@ struct CorrectedAlpha {
 
 /// A network's answer, corrected where the colours of what it is sure of say otherwise: networks
 /// are taught on masks, give a strand thinner than a cell nearly all of it and draw edges too wide
-/// (docs/decisions/0179).
+/// (docs/research/0179).
 ///
 /// Sure are cells that have only p > 0.98 within 3 cells (foreground), or only p < 0.02 within 2
 /// (background). Cells that have only p > 0.7 within 20 are the inside of something the network
-/// half believes (docs/decisions/0187): foreground too, if there is any. F and B are the colours of
+/// half believes (docs/research/0187): foreground too, if there is any. F and B are the colours of
 /// the nearest ones (pyramid.h). All other cells:
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
 ///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)

@@ -10,7 +10,7 @@ namespace cutout {
 /// Whether a network has made up its mind: inside the area, at most 3 cells lie between 0.1 and 0.9
 /// for 5 that are at least 1/2. Edges, hair and fur keep well below that; where a network loses its
 /// subject at a size that is small for it, most of what it gives lies between
-/// (docs/decisions/0098). False when no cell reaches 1/2.
+/// (docs/research/0098). False when no cell reaches 1/2.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|

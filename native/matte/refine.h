@@ -18,7 +18,7 @@ namespace cutout {
 ///  2. colours of foreground F and background B (colour.h) for the sharper alpha; where the answer
 ///     had to be corrected (guide.settled) for that moved once more to what the cells' own colours
 ///     say: what is left of a network's solid edges would be taken for the foreground's colour
-///     (docs/decisions/0184)
+///     (docs/research/0184)
 /// At the picture's size, only where the network is unsure; everywhere else alpha is 0 or 1:
 ///  3. A = alpha by the local models (local_model.h) of the sharper alpha, interpolated, plus what
 ///     the models lacked of it at the guide's size
@@ -28,7 +28,7 @@ namespace cutout {
 ///     alpha += t r.(F - B) / (alpha^2 + (1 - alpha)^2 + t |F - B|^2), the least-squares answer for
 ///     alpha, F and B together. t = 0.002 trust / (0.001 + e^2), alpha's variance over the
 ///     colours', which e, the part of r across F - B, tells of: alpha cannot explain it
-///     (docs/decisions/0157)
+///     (docs/research/0157)
 ///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2): of the pairs
 ///     that explain the pixel, the one nearest to F and B
 /// Alpha is rounded to m in 0..255 and multiplied with the alpha that the picture had; 0 outside

@@ -27,16 +27,16 @@ struct SharpMatte {
 ///           * min(1, max(0.8, 12 s^2) e(p) / e(L)) * ramp of s from 0 at 0.08 to 1 at 0.16,
 ///   e(x) = mean over 5 x 5 cells of (p - blur(x))^2,
 ///   s = mean over 5 x 5 cells of (c - blur(c))^2 / (e(p) + 2e-5), c = p - blur(p): 0.02 to 0.16
-///   out of focus, 0.18 to 0.35 at steps, 0.3 to 0.9 among strands (docs/decisions/0185).
+///   out of focus, 0.18 to 0.35 at steps, 0.3 to 0.9 among strands (docs/research/0185).
 /// Of an answer that had to be corrected (guide.settled) only the first factor counts, with 0.3 for
 /// 0.15: its softness tells nothing of the truth's.
 /// Of what the blend of L and p still lacks of p after blurring, a share is added back: nothing
 /// where the picture is no larger than the answer, all from 4 times as wide on (of that 0.6 where
 /// the ramp of s is 0). A picture at the answer's own size has no detail for it to restore, and
 /// what a real network's answer holds beyond the colours' there is noise, which this would double
-/// (docs/decisions/0159). `enlargement` is the picture's width over the guide's, the geometric mean
+/// (docs/research/0159). `enlargement` is the picture's width over the guide's, the geometric mean
 /// of both directions. Nothing at any size where the answer had to be corrected (guide.settled): it
-/// is no blurred truth that could lack something (docs/decisions/0178).
+/// is no blurred truth that could lack something (docs/research/0178).
 ///
 /// A cell whose answer is what its colour says already goes back to it by that much
 /// (guide.settled): the local colours it is sharpened by may be of such cells only. Last, trust

@@ -22,7 +22,7 @@ export const credits = (value: number): QuarterCredits => quarters(value * 4);
 /** As a plain number, for what draws curves. */
 export const toCredits = (amount: QuarterCredits): number => amount / 4;
 
-/** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (CONTRACT section 7.1). */
+/** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (docs/contract.md section 7.1). */
 export const formatCredits = (amount: QuarterCredits): string => String(toCredits(amount));
 
 /** Reads '10', '0.25', '+3', '-1.50'; undefined for anything that is not a multiple of 0.25. */
@@ -48,7 +48,7 @@ export interface Size {
   readonly tier: Tier;
 }
 
-/** The sizes of CONTRACT section 5; `auto` is one of `full` or `preview`, decided when it is paid for. */
+/** The sizes of docs/contract.md section 5; `auto` is one of `full` or `preview`, decided when it is paid for. */
 export const sizes = {
   preview: { maxPixels: 250_000, tier: 'preview' },
   medium: { maxPixels: 1_500_000, tier: 'full' },

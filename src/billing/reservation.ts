@@ -4,7 +4,7 @@ import type { QuarterCredits, Tier } from './price.ts';
 export type Payment = 'free' | 'preview' | 'full';
 
 /**
- * By what a repeat of this work is recognised (CONTRACT section 5.1): work that was charged is not charged again for
+ * By what a repeat of this work is recognised (docs/contract.md section 5.1): work that was charged is not charged again for
  * `forMs` after the charge, whether or not its result is still kept.
  */
 export interface RepeatNames {
@@ -77,7 +77,7 @@ export interface Reservations {
 
 export interface Balance {
   readonly credits: QuarterCredits;
-  /** Free previews left this month, whether or not today's are used up (CONTRACT section 8). */
+  /** Free previews left this month, whether or not today's are used up (docs/contract.md section 8). */
   readonly freeCalls: number;
 }
 

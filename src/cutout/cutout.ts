@@ -97,7 +97,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     const picture = await loadSource(source, from);
     if (background.kind !== 'picture') return { picture, background: undefined };
     if (background.source.kind === 'bytes') return { picture, background: background.source.bytes };
-    // What is wrong with the picture is told first, and then nothing is fetched for it (CONTRACT section 6).
+    // What is wrong with the picture is told first, and then nothing is fetched for it (docs/contract.md section 6).
     const probed = await look(request, picture);
     return { picture, probed, background: await loadSource(background.source, from, 'bg_image_url') };
   }

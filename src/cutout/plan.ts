@@ -18,7 +18,7 @@ export interface Plan {
   readonly input: Dimensions;
   /** At least the result's and, where the source has it, the size of the network's input. */
   readonly decode: Dimensions;
-  /** RGB under alpha 0: a ZIP shows the original background there (CONTRACT section 7.4). */
+  /** RGB under alpha 0: a ZIP shows the original background there (docs/contract.md section 7.4). */
   readonly hiddenColour: 'clear' | 'keep';
   /** Where the subject may be, in pixels of `result`; absent: anywhere. */
   readonly roi?: Box;
@@ -87,12 +87,12 @@ export function makePlan(
 
 /**
  * True when hardly anything reached alpha 1/2: fewer than 16 pixels, or 0.02 % of where the subject may be
- * (CONTRACT section 14). `area` in pixels of the result.
+ * (docs/contract.md section 14). `area` in pixels of the result.
  */
 export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
   foregroundPixels < Math.max(16, area * 0.0002);
 
-/** X-Type for a kind that was named or found, in the words of the level (CONTRACT section 7.1). */
+/** X-Type for a kind that was named or found, in the words of the level (docs/contract.md section 7.1). */
 export function typeWord(type: Subject, level: TypeLevel): string | undefined {
   if (level === 'none') return undefined;
   if (type === 'graphic') return level === '2' ? 'graphics' : 'other';

@@ -11,7 +11,7 @@ const PADDING = '='.charCodeAt(0);
 
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
- * dropped (CONTRACT section 3). Throws `failed_to_read_image` for anything else. Looks at each character once: to remove
+ * dropped (docs/contract.md section 3). Throws `failed_to_read_image` for anything else. Looks at each character once: to remove
  * white space from a text of many megabytes takes seconds.
  */
 export function decodeBase64(text: string, maxBytes: number): Buffer {

@@ -27,7 +27,7 @@ export interface DownloadOptions extends HostOptions {
   readonly isAllowedAddress: (address: string) => boolean;
 }
 
-/** CONTRACT section 3.1. */
+/** docs/contract.md section 3.1. */
 export const downloadRules: DownloadOptions = {
   mode: 'public',
   allowHosts: [],

@@ -27,7 +27,7 @@ export interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'sou
 const wholeOf = ({ width, height }: Dimensions): Box => ({ left: 0, top: 0, width, height });
 
 /**
- * Crop and margin, then scale and position, then shadow (CONTRACT sections 4 and 6).
+ * Crop and margin, then scale and position, then shadow (docs/contract.md sections 4 and 6).
  *
  * A subject that is neither scaled nor moved keeps what is around it: `source` is all of the picture that
  * the canvas shows, and is copied. Otherwise `source` is the subject's box, and `target` has a size that is

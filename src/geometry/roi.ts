@@ -32,7 +32,7 @@ export const roiGrammar: Grammar<Roi> = {
   examples: ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 450px 90%'],
 };
 
-/** What is wrong with a roi of this input, if anything: an error code (CONTRACT section 4). */
+/** What is wrong with a roi of this input, if anything: an error code (docs/contract.md section 4). */
 export function roiFault(
   roi: Roi,
   { width, height }: Dimensions,

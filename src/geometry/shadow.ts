@@ -7,7 +7,7 @@ import { parseLength } from './length.ts';
 /** Kinds of subject that shadows tell apart. */
 export type Subject = SubjectType;
 
-/** `car` and `3D` are accepted and not drawn (CONTRACT section 4). */
+/** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
 export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
 
 const SHADOW_TYPES: ReadonlyMap<string, ShadowType> = new Map([
@@ -113,7 +113,7 @@ export const dropShadowOpacities = (wish: ShadowWish): Readonly<Record<Subject, 
     Record<Subject, number>
   >;
 
-/** The preset `drop`, in shares of the longer side of the subject's box (MATTING section 7). */
+/** The preset `drop`, in shares of the longer side of the subject's box (docs/matting.md section 7). */
 const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
 
 /** Limits of the engine, in pixels; reached by sides above 200 000 only. */

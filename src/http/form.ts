@@ -1,6 +1,6 @@
 /**
  * The fields of a request, the same for all three content types: trimmed, the last value of a repeated one,
- * and without those that are empty, because empty means absent (CONTRACT section 2).
+ * and without those that are empty, because empty means absent (docs/contract.md section 2).
  */
 export interface Form {
   /** Text by field name. Nested JSON objects and brackets look alike: `shadow_type[person]`. */

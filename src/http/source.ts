@@ -2,7 +2,7 @@ import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
 import type { Form } from './form.ts';
 
-/** The one source of the picture (CONTRACT section 3). Throws `missing_source` and `multiple_sources`. */
+/** The one source of the picture (docs/contract.md section 3). Throws `missing_source` and `multiple_sources`. */
 export function readSource(form: Form): Source {
   const file = form.files.get('image_file');
   const base64 = form.text.get('image_file_b64');

@@ -1,4 +1,4 @@
-/** Codes are those of CONTRACT section 10; the caller gives them their status and title. */
+/** Codes are those of docs/contract.md section 10; the caller gives them their status and title. */
 export type ImageErrorCode =
   | 'invalid_file_type'
   | 'invalid_dimensions'

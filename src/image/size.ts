@@ -1,6 +1,6 @@
 import type { Dimensions } from './types.ts';
 
-/** The sizes a request can end up with; aliases and `auto` are resolved before (CONTRACT section 5). */
+/** The sizes a request can end up with; aliases and `auto` are resolved before (docs/contract.md section 5). */
 export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
 
 /** Most pixels of the result. */

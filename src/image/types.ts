@@ -40,7 +40,7 @@ export interface ProbeLimits {
   readonly formats: readonly InputFormat[];
 }
 
-/** CONTRACT section 3: JPEG, PNG and WebP, 22 MB, 50 MP. */
+/** docs/contract.md section 3: JPEG, PNG and WebP, 22 MB, 50 MP. */
 export const CONTRACT_LIMITS: ProbeLimits = {
   maxBytes: 22 * 1024 * 1024,
   maxPixels: 50_000_000,

@@ -1,4 +1,4 @@
-/** Values of the rate headers and Retry-After (CONTRACT section 11). */
+/** Values of the rate headers and Retry-After (docs/contract.md section 11). */
 export interface RateState {
   readonly limit: number;
   readonly remaining: number;

@@ -2,7 +2,7 @@ import { type AppError, fail, type Reason } from '../errors.ts';
 import type { Busy } from './admission.ts';
 import type { RateState } from './rate.ts';
 
-/** The three headers of CONTRACT section 11. */
+/** The three headers of docs/contract.md section 11. */
 export const rateHeaders = ({ limit, remaining, reset }: RateState): Readonly<Record<string, string>> => ({
   'X-RateLimit-Limit': String(limit),
   'X-RateLimit-Remaining': String(remaining),

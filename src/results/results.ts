@@ -29,7 +29,7 @@ export interface OnceResult<T> {
 }
 
 /**
- * Kept results (CONTRACT section 5.1): a call of an account with an Idempotency-Key that was seen, or with an
+ * Kept results (docs/contract.md section 5.1): a call of an account with an Idempotency-Key that was seen, or with an
  * image and settings that were, gets the result of the first one, waiting for it where it is still under way.
  * Only successes are kept. Values are shared and must not be changed.
  */

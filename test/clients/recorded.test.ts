@@ -129,7 +129,7 @@ async function rgba(bytes: Buffer): Promise<Pixels> {
   return { data, width: info.width, height: info.height };
 }
 
-/** How many pixels are hidden, opaque and soft, after checking the rules of CONTRACT section 7.5 on each. */
+/** How many pixels are hidden, opaque and soft, after checking the rules of docs/contract.md section 7.5 on each. */
 function checkPixels(t: ExecutionContext, { data }: Pixels, source: Pixels) {
   let [hidden, opaque, soft, unlike, stained] = [0, 0, 0, 0, 0];
   for (let i = 0; i < data.length; i += 4) {

@@ -35,7 +35,7 @@ interface Open {
   charge: Call | undefined;
 }
 
-/** The rules of CONTRACT sections 5.1 and 8 once more, as simply as they can be said. Amounts in quarter credits. */
+/** The rules of docs/contract.md sections 5.1 and 8 once more, as simply as they can be said. Amounts in quarter credits. */
 class Oracle {
   balance = 0;
   readonly purchases = new Map<string, number>();

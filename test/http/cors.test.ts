@@ -3,7 +3,7 @@ import { scene } from '../fixtures/pictures.ts';
 import { rawRequest } from '../fixtures/raw_http.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
-/** Word for word CONTRACT section 2. */
+/** Word for word docs/contract.md section 2. */
 const exposed =
   'X-Type, X-Width, X-Height, X-Max-Width, X-Max-Height, X-Credits-Charged, X-Foreground-Top, X-Foreground-Left, X-Foreground-Width, X-Foreground-Height, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Idempotent-Replayed';
 const usual = 'X-Api-Key, Authorization, Content-Type, Accept, Idempotency-Key';

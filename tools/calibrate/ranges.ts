@@ -1,6 +1,6 @@
 /**
  * Which photo's range counts, when each photo's best ranges of a channel are put in order: 0 the narrowest, 1 the widest.
- * By stage of the network; found with search.ts by their effect on mattes (docs/decisions/0163).
+ * By stage of the network; found with search.ts by their effect on mattes (docs/research/0163).
  *
  * In the decoder photos whose subject fills the frame have activations fifty times as large as others, in places where
  * the matte is settled anyway: clipping them costs nothing, holding them costs every other photo its fineness. In the
@@ -24,7 +24,7 @@ export const quantileOf = (tensor: string, quantiles: Quantiles): number =>
 
 /**
  * Convolutions that stay in floats: the two that make the deepest map and the one that reads it, so that it is never
- * rounded. Of all that was tried the most for its time (docs/decisions/0164).
+ * rounded. Of all that was tried the most for its time (docs/research/0164).
  */
 const FLOAT_CONVOLUTIONS = [
   '/stage6/rebnconvin/conv_s1/Conv',

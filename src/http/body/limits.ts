@@ -18,7 +18,7 @@ export interface BodyLimits {
 
 const everyType: readonly BodyType[] = ['multipart/form-data', 'urlencoded', 'json'];
 
-/** CONTRACT section 3. A legal file in base64 and percent-encoding fits. */
+/** docs/contract.md section 3. A legal file in base64 and percent-encoding fits. */
 export const PICTURES: BodyLimits = {
   types: everyType,
   multipart: 66 * mebibyte,

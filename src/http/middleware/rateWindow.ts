@@ -4,7 +4,7 @@ import { rateHeaders, tooMany } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
 /**
- * Gives every 429 of a route the rate headers (CONTRACT section 11), also one that comes before the account is known:
+ * Gives every 429 of a route the rate headers (docs/contract.md section 11), also one that comes before the account is known:
  * clients fail on a missing number.
  */
 export const rateHeadersOnRefusal =

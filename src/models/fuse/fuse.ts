@@ -8,7 +8,7 @@ import { reluBeforeConcat } from './relu.ts';
 
 /**
  * Rewrites a graph of 32-bit floats so that ONNX Runtime can keep its maps in blocks of channels (NCHWc) from one end to the
- * other (docs/decisions/0174). What it computes stays the same but for the order of roundings.
+ * other (docs/research/0174). What it computes stays the same but for the order of roundings.
  */
 export function fuse(graph: GraphProto): void {
   const floats = new FloatGraph(graph);

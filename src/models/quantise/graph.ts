@@ -29,7 +29,7 @@ const MOVING = new Set([...PASSING, 'Concat']);
 
 /**
  * ONNX Runtime's fast integer convolutions take multiples of so many input channels, and give at least 16
- * (docs/decisions/0169).
+ * (docs/research/0169).
  */
 const INPUT_CHANNELS = 4;
 
@@ -442,7 +442,7 @@ class Quantiser {
 
 /**
  * Rewrites a network of 32-bit floats so that ONNX Runtime runs its convolutions on 8-bit integers, with the
- * scales of `table` (docs/decisions/0108): QuantizeLinear and DequantizeLinear around every convolution and
+ * scales of `table` (docs/research/0108): QuantizeLinear and DequantizeLinear around every convolution and
  * addition, pooling, enlarging and joining on the 8-bit values as they are, a ReLU as the lower end of an 8-bit range.
  * Inputs and outputs stay of floats. Changes `graph`. Throws a RangeError when table and network do not fit.
  * @param floats the numbers of a tensor of floats, however they are stored; the result is the caller's own

@@ -22,7 +22,7 @@ const entrySchema = z.strictObject({
   steps: z.strictObject({ count: z.number().int().min(2).max(16), low: z.number() }).optional(),
 });
 
-/** models/<name>/int8.json: what calibration found (docs/decisions/0108). */
+/** models/<name>/int8.json: what calibration found (docs/research/0108). */
 export const tableSchema = z.object({
   /** Sum of the published file it was made for. */
   sourceSha256: z.string().regex(/^[0-9a-f]{64}$/),

@@ -12,7 +12,7 @@ import { readSource } from '../../source.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
-/** The options, in the order in which they are checked (CONTRACT section 4). */
+/** The options, in the order in which they are checked (docs/contract.md section 4). */
 export const fields = {
   size: choice(
     {

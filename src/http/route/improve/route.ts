@@ -14,7 +14,7 @@ function nameIn(url: string | undefined): string | undefined {
   }
 }
 
-/** The label is derived from the upload where none is given (CONTRACT section 9). */
+/** The label is derived from the upload where none is given (docs/contract.md section 9). */
 const parseHandIn = (form: Form): HandInRequest => ({
   source: readSource(form),
   filename:
