@@ -517,8 +517,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
             count(`slow, then ${outcome}`);
           }
         } else if (dice < 0.91) {
-          const amount = credits(3);
-          if (balance() < 2 * amount) {
+          const amount = credits(2);
+          if (balance() < prices.full) {
             await books.ledger.post(accountId, { kind: 'grant', amount });
             granted += amount;
           }
