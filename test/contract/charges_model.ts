@@ -199,6 +199,12 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       held().length +
       charges.reduce((sum, { holders }) => sum + [...holders].filter(({ settled }) => settled).length, 0);
 
+    const runOf = ({ bytes }: CutoutResult): Run => {
+      const run = runs[bytes.readUInt16LE(0)];
+      if (!run) throw new Error('an answer of no run');
+      return run;
+    };
+
     const oracle = {
       started(run: Run): void {
         run.charge = standing(run.content);
@@ -226,8 +232,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       answered(caller: Caller, result: CutoutResult): void {
         let share = shares.get(result.bytes);
         if (!share) {
-          const run = runs[result.bytes.readUInt16LE(0)];
-          if (!run) throw new Error('an answer of no run');
+          const run = runOf(result);
           const copied = shared.copies.has(result.bytes);
           if (copied && !run.charge?.stands)
             throw new Error('a result is handed out that nothing was charged for');
@@ -393,9 +398,15 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     }
 
     /** The oracle hears what happened, in order. */
-    function observe(actor: Node | undefined): void {
+    function observe(actor: Node | undefined, made: Run | undefined): void {
       const all = events;
       events = [];
+      // A result that nobody was left to get is given back before anybody's next work begins.
+      const gotten = all.some(
+        (event) =>
+          event.what === 'answer' && runOf(event.result) === made && !shared.copies.has(event.result.bytes),
+      );
+      if (made && !gotten) unwanted(made);
       for (const event of all) {
         if (event.what === 'start') oracle.started(event.run);
         else if (event.what === 'cancel') {
@@ -425,10 +436,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       return undefined;
     }
 
-    /** A result that nobody was left to get came to nothing. */
-    function unwanted(run: Run): void {
-      const wanted = [...shares.values()].some((share) => share.run === run && share.holder === run.holder);
-      if (!wanted) run.charge?.holders.delete(run.holder);
+    function unwanted({ charge, holder }: Run): void {
+      charge?.holders.delete(holder);
     }
 
     for (let step = 0; step < steps; step++) {
@@ -511,9 +520,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
             count(`slow, then ${outcome}`);
           }
         } else if (dice < 0.91) {
-          const amount = credits(2.5);
-          await books.ledger.post(accountId, { kind: 'grant', amount });
-          granted += amount;
+          const amount = credits(2);
+          if (balance() < prices.full) {
+            await books.ledger.post(accountId, { kind: 'grant', amount });
+            granted += amount;
+          }
         } else if (dice < 0.95) {
           shared.evict();
           count('evicted');
@@ -546,8 +557,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           count('crash');
         }
         await quiet();
-        observe(actor);
-        if (made) unwanted(made);
+        observe(actor, made);
         for (const { gate } of nodes) gate.armed = false;
 
         const stored = (await books.ledger.balance(accountId)).credits as number;
