@@ -21,9 +21,9 @@ struct PngOptions {
 };
 
 /// Writes `rgba` (straight alpha, 4 channels) as a non-interlaced 8-bit PNG, colour type 6, or 0
-/// with `alpha_only`. Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others (docs/contract.md 7.5).
-/// `out` is replaced; its content is undefined after an error. The bytes do not depend on the
-/// pool's threads.
+/// with `alpha_only`. Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others
+/// (docs/contract.md 7.5). `out` is replaced; its content is undefined after an error. The bytes do
+/// not depend on the pool's threads.
 ///
 /// | limit             |                                                                          |
 /// |-------------------|--------------------------------------------------------------------------|
