@@ -1,4 +1,4 @@
-import { createCipheriv, createHash, randomBytes, webcrypto } from 'node:crypto';
+import { createCipheriv, createHash, createSecretKey, randomBytes, webcrypto } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 export const textHash = (text: string): string => createHash('sha256').update(text).digest('base64url');
@@ -23,9 +23,10 @@ const piece = 2 ** 20;
  * came together end together, and all of them at once would hold everybody else up.
  */
 export function createContentName(key: Uint8Array = randomBytes(32)): ContentName {
+  const secret = createSecretKey(key);
   const nonce = Buffer.alloc(12);
   const tag = async (bytes: Uint8Array): Promise<string> => {
-    const mac = createCipheriv('aes-256-gcm', key, nonce);
+    const mac = createCipheriv('aes-256-gcm', secret, nonce);
     mac.setAAD(bytes.subarray(0, piece));
     for (let at = piece; at < bytes.length; at += piece) {
       await nextTurn();
