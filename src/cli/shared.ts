@@ -60,7 +60,7 @@ export async function openShared(
       attempts: new MemoryAttempts(attemptRules),
       results,
       sessions: new Keyv<Session>(),
-      fetchFailures: new MemoryAttempts(fetchRules, Date.now),
+      fetchFailures: new MemoryAttempts(fetchRules),
       permitted:
         keepSeconds > 0
           ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: keepSeconds * 1000 })

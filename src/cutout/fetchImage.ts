@@ -43,7 +43,7 @@ export interface ImageFetch {
   during<T>(work: () => Promise<T>): Promise<T>;
   /** True while what `permit` granted lasts. */
   readonly permitted: boolean;
-  /** The request is over; `error` is what it is answered with. Never rejects. */
+  /** The request is over; `error` is what it is answered with. The first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
 
@@ -83,6 +83,7 @@ class Fetch implements ImageFetch {
   /** Of the images that are there. */
   #bytes = 0;
   #began = false;
+  #ended = false;
   #failed = false;
 
   constructor(parts: FetchParts, call: FetchCall) {
@@ -126,6 +127,8 @@ class Fetch implements ImageFetch {
   }
 
   async end(error?: unknown): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
     const inVain = this.#failed || (error instanceof AppError && error.status < 500);
     if (this.#began && inVain) await this.#parts.failures.failed(sourceOf(this.#call.accountId));
     await this.#done();

@@ -90,7 +90,7 @@ export function createGates({ rate, concurrency, reservations, admission, estima
     const asked = await rate.take(accountId, pixels);
     if (asked.outcome === 'taken') return asked.ticket;
     const { limit, remaining } = asked.state;
-    const cost = Math.max(1, Math.ceil(pixels / 1e6));
+    const cost = Math.min(limit, Math.max(1, Math.ceil(pixels / 1e6)));
     throw tooMany(
       asked.state,
       `This request counts ${cost} of ${limit} megapixels a minute, ${remaining} are left.`,

@@ -287,6 +287,18 @@ const attacks: readonly Attack[] = [
     status: /400/,
   },
   {
+    title: 'millions of parts that carry nothing',
+    type: form,
+    body: () => joined(repeated('--b\r\n', 20 * megabytes), ['--b--\r\n']),
+    status: /400|none/,
+  },
+  {
+    title: 'millions of parts without a name',
+    type: form,
+    body: () => joined(repeated('--b\r\nX: y\r\n\r\nz\r\n', 20 * megabytes), ['--b--\r\n']),
+    status: /400|none/,
+  },
+  {
     title: 'a text field in single bytes',
     type: form,
     body: () => joined([part('name="a"')], repeated('A', 0.2 * megabytes), ['\r\n--b--\r\n']),

@@ -111,6 +111,18 @@ test('the headers of a part are bounded in bytes and number, its name in length'
   await malformed(t, service, `--${boundary}--`, type, /boundary of the form has more than 70/);
 });
 
+test('a form has a thousand and a few parts at most, also of those that carry nothing', async (t) => {
+  const service = await startService(t);
+  const nothing = [
+    '--b\r\n',
+    '--b\r\nX: y\r\n',
+    '--b\r\nX: y\r\n\r\nz\r\n',
+    '--b\r\nContent-Disposition: form-data; name="__proto__"\r\n\r\nz\r\n',
+  ];
+  for (const part of nothing)
+    await malformed(t, service, `${part.repeat(1017)}--b--\r\n`, multipart, /more than 1016 parts/);
+});
+
 test('parts in base64 are decoded; of a repeated file the last counts, also when it is empty', async (t) => {
   const service = await startService(t);
   const picture = (await scene()).toString('base64');

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fieldOf } from '../distribution.js';
 import { inBuild } from '../paths.js';
@@ -89,7 +89,11 @@ export async function fetchFromDebian(line, target, progress) {
   const unpacked = path.join(work, 'unpacked', 'usr', 'include', 'onnxruntime');
   if (!existsSync(path.join(unpacked, 'onnxruntime_c_api.h')))
     throw new SetupError('libonnxruntime-dev no longer holds the headers where they were.');
+  // Whole or not at all: half of them would look like headers that are there.
+  const draft = `${target}.${process.pid}`;
+  await rm(draft, { recursive: true, force: true });
+  await cp(unpacked, draft, { recursive: true });
   await rm(target, { recursive: true, force: true });
-  await cp(unpacked, target, { recursive: true });
+  await rename(draft, target);
   await rm(work, { recursive: true, force: true });
 }

@@ -12,6 +12,8 @@ import { guarded, receive } from './receive.ts';
 const mostHeaderBytes = 8 * 1024;
 const mostHeaders = 32;
 const mostNameLength = 200;
+/** Also those that carry nothing: without a name, or without headers. */
+const mostParts = mostFields + mostFiles;
 /** RFC 2046, section 5.1.1. */
 const mostBoundaryLength = 70;
 
@@ -66,9 +68,18 @@ function headOf(headers: Headers): Head {
 const label = (filename: string | undefined): string | undefined =>
   filename?.slice(filename.lastIndexOf('\\') + 1).replaceAll('%22', '"') || undefined;
 
-interface Part extends Head {
+interface Part {
   readonly name: string;
+  readonly filename: string | undefined;
   readonly bytes: Collected;
+}
+
+type Write = (piece: Buffer) => void;
+
+/** Takes the bytes of a part. */
+interface Sink {
+  readonly write: Write;
+  readonly end: () => void;
 }
 
 /** The parts of one form, from their headers to their bytes. Nothing touches a disk. */
@@ -79,6 +90,7 @@ class Parts {
   readonly #length: number;
   readonly #texts: Part[] = [];
   readonly #files = new Map<string, Part>();
+  #count = 0;
   #fileCount = 0;
   #fileBytes = 0;
   #textBytes = 0;
@@ -89,27 +101,37 @@ class Parts {
     this.#length = length;
   }
 
+  /** One more part, whatever it holds. */
+  count(): void {
+    this.#count += 1;
+    if (this.#count > mostParts) throw malformed(`The form has more than ${mostParts} parts.`);
+  }
+
   /** What becomes of the bytes of a part with these headers. */
-  open(headers: Headers): (piece: Buffer) => void {
+  open(headers: Headers): Sink {
     const head = headOf(headers);
-    const { name, filename } = head;
-    if (name === undefined || name === '__proto__') return () => {};
-    // By its name, never by what it says of itself: clients send files without a type or without a file name.
-    if (fileFields.has(name)) return this.#openFile({ ...head, name });
-    if (filename !== undefined) return this.#openUnknownFile();
-    return this.#openText({ ...head, name });
+    const write = this.#writerFor(head);
+    return head.base64 ? decoding(write) : { write, end: () => {} };
   }
 
   /** Of a repeated file the last counts, also when it is empty. */
   form(): MultipartForm {
     const files = new Map<string, UploadedFile>();
     for (const [name, part] of this.#files) {
-      const data = bytesOf(part);
+      const data = part.bytes.take();
       if (data.length > 0) files.set(name, { data, name: label(part.filename) });
     }
-    const texts = this.#texts.map((part) => [part.name, bytesOf(part)] as const);
+    const texts = this.#texts.map(({ name, bytes }) => [name, bytes.take()] as const);
     const wide = texts.some(([, bytes]) => !isAscii(bytes));
     return { texts: texts.map(([name, bytes]) => [name, bytes.toString()]), files, wide };
+  }
+
+  #writerFor({ name, filename }: Head): Write {
+    if (name === undefined || name === '__proto__') return () => {};
+    // By its name, never by what it says of itself: clients send files without a type or without a file name.
+    if (fileFields.has(name)) return this.#openFile({ name, filename });
+    if (filename !== undefined) return this.#openUnknownFile();
+    return this.#openText({ name, filename });
   }
 
   #countFile(): void {
@@ -117,7 +139,7 @@ class Parts {
     if (this.#fileCount > mostFiles) throw malformed(`The form has more than ${mostFiles} files.`);
   }
 
-  #openFile(head: Head & { readonly name: string }): (piece: Buffer) => void {
+  #openFile(head: Omit<Part, 'bytes'>): Write {
     this.#countFile();
     const { file, tooLarge } = this.#limits;
     const before = this.#files.get(head.name);
@@ -134,7 +156,7 @@ class Parts {
   }
 
   /** Counted and thrown away. */
-  #openUnknownFile(): (piece: Buffer) => void {
+  #openUnknownFile(): Write {
     this.#countFile();
     const { file, tooLarge } = this.#limits;
     let size = 0;
@@ -144,7 +166,7 @@ class Parts {
     };
   }
 
-  #openText(head: Head & { readonly name: string }): (piece: Buffer) => void {
+  #openText(head: Omit<Part, 'bytes'>): Write {
     const { text, tooLarge } = this.#limits;
     if (this.#texts.length === mostFields) throw malformed(`The form has more than ${mostFields} fields.`);
     const bytes = new Collected(64, text);
@@ -158,9 +180,20 @@ class Parts {
   }
 }
 
-function bytesOf({ bytes, base64 }: Part): Buffer {
-  const data = bytes.take();
-  return base64 ? Buffer.from(data.toString('latin1'), 'base64') : data;
+/** Decodes base64 as it comes, in whole groups of four characters; what is no character of it is skipped. */
+function decoding(write: Write): Sink {
+  let rest = '';
+  return {
+    write: (piece) => {
+      const text = rest + piece.toString('latin1').replace(/[^A-Za-z0-9+/_-]+/g, '');
+      const whole = text.length - (text.length % 4);
+      rest = text.slice(whole);
+      if (whole > 0) write(Buffer.from(text.slice(0, whole), 'base64'));
+    },
+    end: () => {
+      if (rest !== '') write(Buffer.from(rest, 'base64'));
+    },
+  };
 }
 
 /** What of Dicer's settings its types do not name. */
@@ -205,23 +238,30 @@ export async function receiveMultipart(
   };
   const { most, tooLarge } = { most: limits.multipart, tooLarge: limits.tooLarge };
   let fault = (_error: unknown) => {};
-  const failed = (error: unknown) => fault(error);
+  let failure: { readonly error: unknown } | undefined;
+  const failed = (error: unknown) => {
+    failure ??= { error };
+    fault(error);
+  };
   const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
   const begin = (stream: Dicer.PartStream) => {
     open += 1;
-    let take: (piece: Buffer) => void = () => {};
+    parts.count();
+    let sink: Sink = { write: () => {}, end: () => {} };
     const read = (headers: object) => {
-      take = parts.open(headers as Headers);
+      sink = parts.open(headers as Headers);
     };
     stream.on('header', guarded(read, failed));
     stream.on(
       'data',
-      guarded((piece: Buffer | string) => take(piece as Buffer), failed),
+      guarded((piece: Buffer | string) => sink.write(piece as Buffer), failed),
     );
-    stream.on('end', () => {
+    const end = () => {
+      sink.end();
       open -= 1;
       over();
-    });
+    };
+    stream.on('end', guarded(end, failed));
     stream.on('error', broken);
   };
   parser.on('part', guarded(begin, failed));
@@ -238,6 +278,7 @@ export async function receiveMultipart(
   await new Promise<void>((resolve, reject) => {
     done = resolve;
     fault = reject;
+    if (failure) return reject(failure.error);
     if (finished) over();
     else parser.end();
   });

@@ -162,7 +162,7 @@ async function readTexts(
   await turn();
   const prepared = await (type === 'json' ? checkJson(bytes) : prepareUrlencoded(bytes));
   const wide = prepared.wide || !isAscii(bytes);
-  if (wide) memory.need(costs.wideText * bytes.length);
+  memory.need(costs[wide ? 'wideText' : 'text'] * bytes.length);
   await turn();
   const body = await parsed(ctx, prepared.bytes);
   if (typeof body !== 'object' || body === null || Array.isArray(body))
