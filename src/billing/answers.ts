@@ -8,7 +8,8 @@ import type { Payment, RepeatNames, ReserveRequest, Settlement } from './reserva
 
 /*
  * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
- * Nothing else writes `answer`, or entries of the kinds reserve, settle, release and refund.
+ * Only this module changes `answer` or makes entries of the kinds reserve, settle, release and refund. A restore
+ * (store/copy.ts) copies them as they are, and migrations convert them.
  *
  * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
  * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;

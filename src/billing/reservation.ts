@@ -22,7 +22,8 @@ export type ReserveRequest = {
 
 /**
  * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
- * cannot be reached both are done later, by a sweep; neither rejects.
+ * cannot be reached, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger:
+ * both resolve where that only logs, as in a server, and reject with what it throws, as it does by default.
  */
 export interface Answer {
   /** The answer went out, completely or in part: its charge is final. */
