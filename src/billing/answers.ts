@@ -45,7 +45,6 @@ export type Reserving =
       readonly id: number;
       readonly tier: Tier;
       readonly payment: Payment;
-      readonly amount: QuarterCredits;
     }
   | {
       readonly outcome: 'insufficient';
@@ -81,7 +80,7 @@ export async function reserve(
   });
   if (payment === 'free') await takeFree(movement);
   await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
-  return { outcome: 'reserved', id, tier, payment, amount };
+  return { outcome: 'reserved', id, tier, payment };
 }
 
 /**

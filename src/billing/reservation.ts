@@ -48,8 +48,6 @@ export interface Reservation extends Answer {
   /** The size the work is to be done at: what was asked for, or what `auto` came to. */
   readonly tier: Tier;
   readonly payment: Payment;
-  /** What `settle` will charge at most; 0 for a repeat. */
-  readonly charge: QuarterCredits;
   /**
    * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. The
    * charge is given back unless `deliver` follows. After a rejection whether it charged is unknown; `release` then
