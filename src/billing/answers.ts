@@ -2,7 +2,7 @@ import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { Movement } from './movement.ts';
-import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
+import { type BillingOptions, previewPixels, type QuarterCredits, quarters, type Tier } from './price.ts';
 import { type Charged, repeats, tierOf } from './repeats.ts';
 import type { Payment, RepeatNames, ReserveRequest, Settlement } from './reservation.ts';
 
@@ -293,7 +293,7 @@ async function settledBefore(
 /** `auto` is a full result when it is larger than a preview and can be paid for. */
 function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
   if (request.size !== 'auto') return request.size;
-  return request.pixels > sizes.preview.maxPixels && balance >= prices.full ? 'full' : 'preview';
+  return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
 }
 
 async function paymentFor(
