@@ -2,13 +2,14 @@ import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { Movement } from './movement.ts';
-import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
+import { type BillingOptions, previewPixels, type QuarterCredits, quarters, type Tier } from './price.ts';
 import { type Charged, repeats, tierOf } from './repeats.ts';
 import type { Payment, RepeatNames, ReserveRequest, Settlement } from './reservation.ts';
 
 /*
  * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
- * Nothing else writes `answer`, or entries of the kinds reserve, settle, release and refund.
+ * Only this module changes `answer` or makes entries of the kinds reserve, settle, release and refund. A restore
+ * (store/copy.ts) copies them as they are, and migrations convert them.
  *
  * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
  * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;
@@ -44,7 +45,6 @@ export type Reserving =
       readonly id: number;
       readonly tier: Tier;
       readonly payment: Payment;
-      readonly amount: QuarterCredits;
     }
   | {
       readonly outcome: 'insufficient';
@@ -80,7 +80,7 @@ export async function reserve(
   });
   if (payment === 'free') await takeFree(movement);
   await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
-  return { outcome: 'reserved', id, tier, payment, amount };
+  return { outcome: 'reserved', id, tier, payment };
 }
 
 /**
@@ -293,7 +293,7 @@ async function settledBefore(
 /** `auto` is a full result when it is larger than a preview and can be paid for. */
 function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
   if (request.size !== 'auto') return request.size;
-  return request.pixels > sizes.preview.maxPixels && balance >= prices.full ? 'full' : 'preview';
+  return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
 }
 
 async function paymentFor(

@@ -99,13 +99,12 @@ export class Ledger implements Reservations, Balances {
       answers.reserve(movement, answer, request, this.#billing),
     );
     if (reserving.outcome === 'insufficient') return reserving;
-    const { id, tier, payment, amount } = reserving;
+    const { id, tier, payment } = reserving;
     const made: Made = { answer: answer.id, accountId, charge: undefined };
     const reservation: Reservation = {
       id,
       tier,
       payment,
-      charge: amount,
       settle: () => this.#settle(made, id, request.repeat),
       ...this.#answer(made),
     };

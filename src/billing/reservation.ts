@@ -22,7 +22,8 @@ export type ReserveRequest = {
 
 /**
  * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
- * cannot be reached both are done later, by a sweep; neither rejects.
+ * cannot be reached, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger:
+ * both resolve where that only logs, as in a server, and reject with what it throws, as it does by default.
  */
 export interface Answer {
   /** The answer went out, completely or in part: its charge is final. */
@@ -47,8 +48,6 @@ export interface Reservation extends Answer {
   /** The size the work is to be done at: what was asked for, or what `auto` came to. */
   readonly tier: Tier;
   readonly payment: Payment;
-  /** What `settle` will charge at most; 0 for a repeat. */
-  readonly charge: QuarterCredits;
   /**
    * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. The
    * charge is given back unless `deliver` follows. After a rejection whether it charged is unknown; `release` then

@@ -72,7 +72,7 @@ export class RestingEngine implements Pick<Engine, 'matte' | 'compose' | 'encode
   }
 
   #rest(): void {
-    // One that is being loaded for somebody who left is of use to nobody, but ends first.
+    // An abandoned load finishes and is then unloaded.
     if (!this.#loaded) return;
     const { told } = this.#options;
     const started = performance.now();
