@@ -31,6 +31,11 @@ export class SignIns {
     this.#now = now;
   }
 
+  /** The same inside a transaction of the database. */
+  within(sql: Sql): SignIns {
+    return new SignIns(sql, this.#now);
+  }
+
   /**
    * The person's account, made at the first sign-in. Issuer and subject alone decide, never the e-mail. An account made for
    * somebody who deleted one before goes on with what was given there.
