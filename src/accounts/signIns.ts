@@ -31,6 +31,11 @@ export class SignIns {
     this.#now = now;
   }
 
+  /** The same inside a transaction of the database. */
+  within(sql: Sql): SignIns {
+    return new SignIns(sql, this.#now);
+  }
+
   /**
    * The person's account, created at the first sign-in. A person is identified by issuer and subject alone, never by the
    * e-mail address. A new account of a person who deleted one before is linked to it: what was given there, free previews

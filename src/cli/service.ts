@@ -1,8 +1,9 @@
-import { ensureLocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { createAfford } from '../billing/afford.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits, toCredits } from '../billing/price.ts';
+import { bookPurchase } from '../commands/bookPurchase.ts';
+import { ensureLocalAccount } from '../commands/ensureLocalAccount.ts';
 import { type Config, describeAllocator } from '../config.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import { largestWork, previewSize } from '../cutout/demand.ts';
@@ -159,8 +160,7 @@ export async function runService(
         (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
     });
     const local = await ensureLocalAccount({
-      accounts,
-      ledger,
+      books,
       dataDir,
       givenKey: config.apiKey,
       grant: firstGrant,
@@ -169,7 +169,8 @@ export async function runService(
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
-    const purchases = selling && Purchases && new Purchases(selling, books);
+    const purchases =
+      selling && Purchases && new Purchases(selling, (purchase) => bookPurchase(books, purchase));
     const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
     const downloads = new DownloadLimit({
@@ -213,7 +214,7 @@ export async function runService(
       memory,
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, openFetch, limits }),
-      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
+      ...(config.adminToken && { admin: { ...books, token: config.adminToken } }),
       ...(metrics && config.metricsToken && { metrics: { metrics, token: config.metricsToken } }),
       ...(purchases && { purchases }),
       attempts,

@@ -93,8 +93,9 @@ export class Improve {
     return this.#options.table.list(query);
   }
 
-  get(id: string): Promise<HandedIn | undefined> {
-    return this.#options.table.get(id);
+  /** Also one whose removal was begun. */
+  find(id: string): Promise<HandedIn | undefined> {
+    return this.#options.table.any(id);
   }
 
   /** Undefined when the bucket has lost it. */
@@ -102,23 +103,20 @@ export class Improve {
     return this.#options.bucket.get(image.object);
   }
 
-  /** False when there is no such image. The bytes go first: a row without them can be deleted again. */
-  async delete(id: string): Promise<boolean> {
-    const row = await this.#options.table.get(id);
-    if (!row) return false;
-    await this.#options.bucket.delete(row.object);
+  /**
+   * Removes the bytes, then the row of an image that was hidden (`ImproveTable.hide`). Where the bucket fails it can be done
+   * again, and the sweep does it.
+   */
+  async remove({ id, object }: HandedIn): Promise<void> {
+    await this.#options.bucket.delete(object);
     await this.#options.table.delete(id);
-    return true;
   }
 
-  /** Removes what a server that died left half handed in. Gives how many. */
+  /** Removes what is hidden, and what a server that died left half handed in. Gives how many. */
   async sweep(): Promise<number> {
-    const { table, bucket, now } = this.#options;
+    const { table, now } = this.#options;
     const lost = await table.pending(now() - lostMilliseconds);
-    for (const { id, object } of lost) {
-      await bucket.delete(object);
-      await table.delete(id);
-    }
+    for (const image of lost) await this.remove(image);
     return lost.length;
   }
 }
