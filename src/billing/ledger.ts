@@ -23,11 +23,11 @@ import type {
   Answer,
   Balance,
   Balances,
-  RepeatNames,
   Reservation,
   Reservations,
   ReserveOutcome,
   ReserveRequest,
+  Settlement,
 } from './reservation.ts';
 import { Unfinished } from './unfinished.ts';
 import { contradictions } from './verify.ts';
@@ -101,12 +101,16 @@ export class Ledger implements Reservations, Balances {
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment, amount } = reserving;
     const made: Made = { answer: answer.id, accountId, charge: undefined };
+    let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
       charge: amount,
-      settle: () => this.#settle(made, id, request.repeat),
+      settle: () => {
+        settling ??= this.#settle(made, { ...answer, reservation: id }, request);
+        return settling;
+      },
       ...this.#answer(made),
     };
     return { outcome: 'reserved', reservation };
@@ -279,9 +283,13 @@ export class Ledger implements Reservations, Balances {
     }
   }
 
-  async #settle(made: Made, reservation: number, names: RepeatNames | undefined) {
+  async #settle(
+    made: Made,
+    { reservation, ...answer }: answers.NewAnswer & { readonly reservation: number },
+    request: ReserveRequest,
+  ): Promise<Settlement> {
     const settlement = await this.#movement(made.accountId, (movement) =>
-      answers.settle(movement, { id: made.answer, reservation }, names),
+      answers.settle(movement, answer, reservation, request, this.#billing),
     );
     made.charge = settlement.charge;
     return settlement;
