@@ -23,11 +23,11 @@ import type {
   Answer,
   Balance,
   Balances,
-  RepeatNames,
   Reservation,
   Reservations,
   ReserveOutcome,
   ReserveRequest,
+  Settlement,
 } from './reservation.ts';
 import { Unfinished } from './unfinished.ts';
 import { contradictions } from './verify.ts';
@@ -89,11 +89,15 @@ export class Ledger extends Postings implements Reservations, Balances {
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment } = reserving;
     const made: Made = { answer: answer.id, accountId, charge: undefined };
+    let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
-      settle: () => this.#settle(made, id, request.repeat),
+      settle: () => {
+        settling ??= this.#settle(made, { ...answer, reservation: id }, request);
+        return settling;
+      },
       ...this.#answer(made),
     };
     return { outcome: 'reserved', reservation };
@@ -215,9 +219,13 @@ export class Ledger extends Postings implements Reservations, Balances {
     }
   }
 
-  async #settle(made: Made, reservation: number, names: RepeatNames | undefined) {
+  async #settle(
+    made: Made,
+    { reservation, ...answer }: answers.NewAnswer & { readonly reservation: number },
+    request: ReserveRequest,
+  ): Promise<Settlement> {
     const settlement = await this.#movement(made.accountId, (movement) =>
-      answers.settle(movement, { id: made.answer, reservation }, names),
+      answers.settle(movement, answer, reservation, request, this.#billing),
     );
     made.charge = settlement.charge;
     return settlement;

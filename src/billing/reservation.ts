@@ -1,3 +1,4 @@
+import type { Shortfall } from './afford.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
@@ -36,10 +37,21 @@ export interface Answer {
 }
 
 export interface Settlement {
-  /** What this answer costs: 0 for a repeat, and when the reservation was released or expired before. */
+  /** What this answer costs: 0 where it carries the charge of another one. */
   readonly charged: QuarterCredits;
-  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there is none. */
+  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there are no books. */
   readonly charge: number | undefined;
+}
+
+/** What was reserved for the work is gone, and the balance does not suffice to charge it anew. */
+export class ShortOfCredits extends Error {
+  override readonly name = 'ShortOfCredits';
+  readonly shortfall: Shortfall;
+
+  constructor(shortfall: Shortfall) {
+    super('What was reserved was released meanwhile, and the balance does not suffice any more.');
+    this.shortfall = shortfall;
+  }
 }
 
 /** Credits or a free call set aside for one piece of work. */
@@ -49,9 +61,10 @@ export interface Reservation extends Answer {
   readonly tier: Tier;
   readonly payment: Payment;
   /**
-   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. The
-   * charge is given back unless `deliver` follows. After a rejection whether it charged is unknown; `release` then
-   * undoes it.
+   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. What
+   * was released meanwhile is charged anew, which rejects with ShortOfCredits where it cannot be paid. The charge is
+   * given back unless `deliver` follows. After any other rejection whether it charged is unknown; `release` then undoes
+   * it. Done once: a later call gives what the first one gave.
    */
   settle(): Promise<Settlement>;
 }

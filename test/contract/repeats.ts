@@ -139,6 +139,23 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     }
   });
 
+  test('repeats: overlapping reservations of auto are charged once, whatever each of them came to', async (t) => {
+    for (const fullFirst of [true, false]) {
+      const { books, account, reserve, balance } = await start(t);
+      await books.ledger.post(account, { kind: 'adjust', amount: credits(-8.75) });
+      const [larger, smaller] = [await reserve(named('a'), 'auto'), await reserve(named('a'), 'auto')];
+      t.deepEqual([larger.tier, smaller.tier], ['full', 'preview']);
+      const [first, second] = fullFirst ? [larger, smaller] : [smaller, larger];
+      const cost = fullFirst ? credits(1) : credits(0.25);
+      t.is((await first.settle()).charged, cost);
+      t.deepEqual(await second.settle(), { charged: quarters(0), charge: first.id });
+      for (const each of [second, first]) await each.deliver();
+      t.is(await balance(), quarters(credits(1.25) - cost));
+      t.is((await books.ledger.usage()).length, 1);
+      t.deepEqual(await books.ledger.verify(), []);
+    }
+  });
+
   test('repeats: overlapping reservations of different sizes are different work', async (t) => {
     const { reserve, balance } = await start(t);
     const [first, second] = [await reserve(named('a'), 'preview'), await reserve(named('a'), 'full')];
