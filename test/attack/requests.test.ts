@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { rawRequest } from '../fixtures/raw_http.ts';
+import { eventually } from '../fixtures/service.ts';
 
 /** What a stranger without a key may send at a real server, beside bodies (bodies.test.ts). */
 const serve = (t: ExecutionContext, env: Readonly<Record<string, string>> = {}): Promise<Serving> => {
@@ -84,4 +86,52 @@ test('no target of a request ends the process: each gets an answer that blames t
   }
   t.true(await isAlive(server));
   t.is(server.child.exitCode, null);
+});
+
+test('a reader of the log that stops reading stops nothing; what it missed is counted and told', async (t) => {
+  const server = await serve(t, { CUTOUT_METRICS_PORT: '0' });
+  const metrics = /^Metrics +(http:\S+)/m.exec(server.stderr())?.[1] ?? '';
+  const dropped = async () =>
+    Number(/^cutout_log_lines_dropped_total (\d+)$/m.exec(await (await fetch(metrics)).text())?.[1]);
+  t.is(await dropped(), 0);
+  const { stdout } = server.child;
+  stdout?.pause();
+  const long = 'x'.repeat(180);
+  let sent = 0;
+  // More than the pipe and the waiting lines take, each answered although nobody reads.
+  while ((await dropped()) === 0 && sent < 100_000) {
+    const answers = Array.from({ length: 500 }, async () => {
+      const answer = await fetch(`${server.url}/${long}`, { signal: AbortSignal.timeout(30_000) });
+      await answer.text();
+      return answer.status;
+    });
+    t.deepEqual(new Set(await Promise.all(answers)), new Set([404]));
+    sent += 500;
+  }
+  t.true((await dropped()) > 0, `${sent} requests`);
+  stdout?.resume();
+  await eventually(() => server.stdout().includes('lines were dropped'));
+  const lines = server
+    .stdout()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+  const told = lines.find(({ msg }) => msg?.includes('lines were dropped'));
+  t.is(lines.filter(({ path: asked }) => asked?.includes(long)).length + told.dropped, sent);
+  await fetch(`${server.url}/last`);
+  server.child.kill('SIGTERM');
+  const { code, stdout: all } = await server.ended;
+  t.is(code, 0);
+  t.regex(all.toString(), /"path":"\/last"[\s\S]*"stopped"/);
+});
+
+test('a reader of the log that stops reading does not keep the service from stopping', async (t) => {
+  const server = await serve(t);
+  server.child.stdout?.pause();
+  // More than a pipe holds.
+  for (let round = 0; round < 20; round++)
+    await Promise.all(Array.from({ length: 100 }, () => fetch(`${server.url}/${'x'.repeat(180)}`)));
+  server.child.kill('SIGTERM');
+  const [code] = await once(server.child, 'exit');
+  t.is(code, 0);
 });
