@@ -42,8 +42,8 @@ export class SignIns {
       const table = new SignInTable(sql);
       const accounts = new Accounts(sql, this.#now);
       const known = await table.accountOf(issuer, subject);
-      if (known !== undefined) {
-        await accounts.rename(known, name, email);
+      // A deletion that is under way comes first: its account is left alone, and the person begins anew.
+      if (known !== undefined && (await accounts.rename(known, name, email))) {
         return { account: await accounts.get(known), created: false };
       }
       const account = await accounts.create(name, undefined, email);

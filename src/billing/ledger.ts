@@ -15,7 +15,7 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { freeUse, monthOf, withFormer } from './freePreviews.ts';
+import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
 import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
 import { repeats } from './repeats.ts';
@@ -130,7 +130,7 @@ export class Ledger implements Reservations, Balances {
     const month = monthOf(await readClock(this.#database, this.#now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
-         WHERE ${withFormer} AND period = @month), 0) AS used
+         WHERE ${ofOwner} AND period = @month), 0) AS used
        FROM account WHERE id = @accountId`,
       { accountId, month },
     );
@@ -165,7 +165,7 @@ export class Ledger implements Reservations, Balances {
   /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
   async wasGiven(accountId: string, reference: string): Promise<boolean> {
     const found = await this.#database.get(
-      `SELECT 1 AS given FROM entry WHERE ${withFormer} AND kind = 'grant' AND reference = @reference`,
+      `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,
       { accountId, reference },
     );
     return found !== undefined;

@@ -20,7 +20,9 @@ export interface HandIn {
 export type HandInOutcome =
   | { readonly outcome: 'kept'; readonly id: string }
   /** The day's images are used up; whole seconds until the next UTC day. */
-  | { readonly outcome: 'refused'; readonly retryAfter: number };
+  | { readonly outcome: 'refused'; readonly retryAfter: number }
+  /** The account was deleted before the image was kept; nothing of it is left. */
+  | { readonly outcome: 'no account' };
 
 export interface ImproveOptions {
   readonly table: ImproveTable;
@@ -68,17 +70,18 @@ export class Improve {
       tag: label(image.tag),
     };
     // The row first: it takes the place in the day's count, also against calls at the same time.
-    if (!(await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay))) {
-      return { outcome: 'refused', retryAfter: untilTomorrow(at) };
-    }
+    const placed = await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay);
+    if (placed === 'no account') return { outcome: placed };
+    if (placed === 'full') return { outcome: 'refused', retryAfter: untilTomorrow(at) };
     try {
       await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
     } catch (error) {
       await table.delete(id);
       throw error;
     }
-    await table.markStored(id);
-    return { outcome: 'kept', id };
+    if (await table.markStored(row)) return { outcome: 'kept', id };
+    await this.#remove(row);
+    return { outcome: 'no account' };
   }
 
   /** Whole seconds until the account may hand in another image; 0: it may now. */
@@ -106,20 +109,26 @@ export class Improve {
   async delete(id: string): Promise<boolean> {
     const row = await this.#options.table.get(id);
     if (!row) return false;
-    await this.#options.bucket.delete(row.object);
-    await this.#options.table.delete(id);
+    await this.#remove(row);
     return true;
   }
 
-  /** Removes what a server that died left half handed in. Gives how many. */
+  /** Deletes all images of an account. */
+  async deleteAll(accountId: string): Promise<void> {
+    for (const row of await this.list({ accountId })) await this.#remove(row);
+  }
+
+  /** Removes what a server that died left half handed in, or of an account half deleted. Gives how many. */
   async sweep(): Promise<number> {
-    const { table, bucket, now } = this.#options;
-    const lost = await table.pending(now() - lostMilliseconds);
-    for (const { id, object } of lost) {
-      await bucket.delete(object);
-      await table.delete(id);
-    }
+    const { table, now } = this.#options;
+    const lost = await table.lost(now() - lostMilliseconds);
+    for (const row of lost) await this.#remove(row);
     return lost.length;
+  }
+
+  async #remove({ id, object }: Pick<ImproveRow, 'id' | 'object'>): Promise<void> {
+    await this.#options.bucket.delete(object);
+    await this.#options.table.delete(id);
   }
 }
 

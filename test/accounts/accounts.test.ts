@@ -89,6 +89,18 @@ test('the last use of a key is kept over a restart', async (t) => {
   await again.close();
 });
 
+test('a deleted account gets no key, and one that it has all the same opens nothing', async (t) => {
+  const { accounts, database } = await testBooks(t);
+  const { id } = await accounts.create('Ada');
+  const { key } = await accounts.createKey(id);
+  await accounts.erase(id);
+  await t.throwsAsync(accounts.createKey(id), { code: 'STORE_UNKNOWN_ACCOUNT', message: /deleted/ });
+  t.is((await accounts.keys(id)).length, 1);
+  await database.run('UPDATE api_key SET revoked_at = NULL');
+  t.is(await accounts.authenticate(key), undefined);
+  t.is(await accounts.owner(key), undefined);
+});
+
 test('an unknown account gets no key', async (t) => {
   const { accounts } = await testBooks(t);
   await t.throwsAsync(accounts.createKey('acc_none'), { code: 'STORE_UNKNOWN_ACCOUNT' });

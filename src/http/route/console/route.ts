@@ -194,8 +194,10 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
       throw fail('malformed_request', { detail: 'name: expected the name of the account.' });
     if (id === 'local')
       throw fail('malformed_request', { detail: 'The local account belongs to the installation.' });
-    for (const image of await improve.list({ accountId: id })) await improve.delete(image.id);
+    await improve.deleteAll(id);
     await accounts.erase(id);
+    // Those that came in between; from now on none does.
+    await improve.deleteAll(id);
     await write(ctx, { action: 'account.delete', subject: id });
     const token = cookie.get(ctx);
     if (token !== undefined) await sessions.end(token);
