@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import type { CreatedKey } from '../../src/accounts/accounts.ts';
+import { SignIns } from '../../src/accounts/signIns.ts';
 import { openBooks } from '../../src/billing/books.ts';
 import { standardBilling } from '../../src/billing/price.ts';
 import { testBooks } from '../support/books.ts';
@@ -99,6 +100,19 @@ test('a deleted account gets no key, and one that it has all the same opens noth
   await database.run('UPDATE api_key SET revoked_at = NULL');
   t.is(await accounts.authenticate(key), undefined);
   t.is(await accounts.owner(key), undefined);
+});
+
+test('a deleted account gets no link, and one made before opens nothing', async (t) => {
+  const { accounts, database, clock } = await testBooks(t);
+  const signIns = new SignIns(database, clock.now);
+  const { id } = await accounts.create('Ada');
+  const link = await signIns.createLink(id);
+  t.true(await signIns.isGood(link));
+  await accounts.erase(id);
+  t.false(await signIns.isGood(link));
+  t.is(await signIns.takeLink(link), undefined);
+  await t.throwsAsync(signIns.createLink(id), { code: 'STORE_UNKNOWN_ACCOUNT' });
+  await t.throwsAsync(signIns.createLink('acc_none'), { code: 'STORE_UNKNOWN_ACCOUNT' });
 });
 
 test('an unknown account gets no key', async (t) => {
