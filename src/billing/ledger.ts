@@ -14,7 +14,7 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { freeUse, monthOf, withFormer } from './freePreviews.ts';
+import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
 import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
@@ -121,7 +121,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     const month = monthOf(await readClock(this.#database, this.#now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
-         WHERE ${withFormer} AND period = @month), 0) AS used
+         WHERE ${ofOwner} AND period = @month), 0) AS used
        FROM account WHERE id = @accountId`,
       { accountId, month },
     );
