@@ -151,16 +151,17 @@ export async function answerWith(movement: Movement, answer: NewAnswer, charge: 
   return true;
 }
 
-/** What became of a reservation that somebody wants to have refunded. */
+/** What became of a reservation that somebody wants to have refunded; a number: of the charge that it repeats. */
 export async function refund(
   movement: Movement,
   reservation: number,
   note: string | null,
-): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown'> {
+): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown' | number> {
   const { sql, accountId } = movement;
   const reserved = await reservedBy(sql, accountId, reservation);
   if (!reserved) return 'unknown';
   if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
+  if (reserved.repeatOf !== null) return reserved.repeatOf;
   // Whoever is still at work on an answer with it has nothing to give back any more.
   await deliver(movement, reservation);
   return (await refundCharge(movement, reserved, note)) ? 'refunded' : 'refunded before';
@@ -304,7 +305,7 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
 }
 
 /** Whether it was charged, and not given back. */
-const stands = async (sql: Sql, charge: number): Promise<boolean> =>
+export const stands = async (sql: Sql, charge: number): Promise<boolean> =>
   (await endOf(sql, charge)) === 'settle' && !(await isRefunded(sql, charge));
 
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */

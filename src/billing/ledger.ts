@@ -23,6 +23,7 @@ import type {
   Answer,
   Balance,
   Balances,
+  ChargedFor,
   Reservation,
   Reservations,
   ReserveOutcome,
@@ -116,13 +117,10 @@ export class Ledger implements Reservations, Balances {
     return { outcome: 'reserved', reservation };
   }
 
-  async answerWith(charge: number): Promise<Answer | undefined> {
-    const made = await this.#database.get<{ accountId: string }>(
-      `SELECT account_id AS "accountId" FROM entry WHERE id = @charge AND kind = 'reserve'`,
-      { charge },
-    );
-    if (!made) return undefined;
-    const { accountId } = made;
+  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
+    const paid = await repeats.chargedFor(this.#database, charge);
+    if (!paid || !isFor(paid)) return undefined;
+    const { accountId } = paid;
     const answer = this.#newAnswer();
     const stands = await this.#begin(accountId, answer.id, (movement) =>
       answers.answerWith(movement, answer, charge),
@@ -200,7 +198,7 @@ export class Ledger implements Reservations, Balances {
 
   /**
    * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
-   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open or was released.
+   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open, was released or repeats another one.
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
     const refunded = await this.#movement(accountId, (movement) =>
@@ -209,6 +207,10 @@ export class Ledger implements Reservations, Balances {
     if (refunded === 'unknown') {
       const message = `Account ${accountId} has no reservation ${reservationId}.`;
       throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
+    }
+    if (typeof refunded === 'number') {
+      const message = `Reservation ${reservationId} repeats ${refunded} and cost nothing: ${refunded} was charged, refund that one.`;
+      throw new StoreError('STORE_NOT_CHARGED', message);
     }
     if (refunded === 'not charged') {
       const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
@@ -298,6 +300,7 @@ export class Ledger implements Reservations, Balances {
   #answer(made: Made): Answer {
     const { accountId, answer } = made;
     return {
+      stands: async () => made.charge !== undefined && answers.stands(this.#database, made.charge),
       deliver: async () => {
         const { charge } = made;
         if (charge === undefined) return;

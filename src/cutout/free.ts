@@ -23,6 +23,7 @@ const freeReservations: Reservations = {
       payment: 'free',
       charge: nothing,
       settle: async () => ({ charged: nothing, charge: undefined }),
+      stands: async () => true,
       deliver: async () => {},
       release: async () => {},
     },
