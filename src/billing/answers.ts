@@ -2,7 +2,14 @@ import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { Movement } from './movement.ts';
-import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
+import {
+  type BillingOptions,
+  priceOfZero,
+  type QuarterCredits,
+  quarters,
+  sizes,
+  type Tier,
+} from './price.ts';
 import { type Charged, repeats, tierOf } from './repeats.ts';
 import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
 
@@ -76,7 +83,7 @@ export async function reserve(
     amount: quarters(0 - amount),
     payment,
     requestId,
-    ...(charge && { reservationId: charge.id, note: 'repeat' }),
+    ...(charge ? { reservationId: charge.id, note: 'repeat' } : isPriceOfZero(payment, amount)),
   });
   if (payment === 'free') await takeFree(movement);
   await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
@@ -255,6 +262,7 @@ async function reserveAnew(
     payment,
     requestId,
     note: `in place of ${reserved.id}`,
+    ...isPriceOfZero(payment, amount),
   });
   if (payment === 'free') await takeFree(movement);
   return { id, amount };
@@ -334,6 +342,10 @@ function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: B
   if (request.size !== 'auto') return request.size;
   return request.pixels > sizes.preview.maxPixels && balance >= prices.full ? 'full' : 'preview';
 }
+
+/** So that `verify` can tell it from work that was given away. */
+const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
+  payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(
   { sql, accountId, at }: Movement,

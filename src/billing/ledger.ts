@@ -263,7 +263,7 @@ export class Ledger implements Reservations, Balances {
 
   /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
   verify(): Promise<string[]> {
-    return this.#database.snapshot(contradictions);
+    return this.#database.snapshot((sql) => contradictions(sql, this.#billing.prices));
   }
 
   #movement<T>(accountId: string, work: (movement: Movement) => Promise<T>): Promise<T> {
