@@ -6,7 +6,7 @@ import type { SignIns } from '../../../accounts/signIns.ts';
 import { postDeed } from '../../../billing/deeds.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import { type Attempts, sourceOf, tried } from '../../../limits/attempts.ts';
 import type { RateLimit } from '../../../limits/rate.ts';
 import { slowedDown } from '../../../limits/refuse.ts';
 import { StoreError } from '../../../store/error.ts';
@@ -156,17 +156,21 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     return key;
   };
 
+  const slowDown = (wait: number) => {
+    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+  };
   /** Before the body is read: nobody is known here. */
   const brake: Middleware = async (ctx, next) => {
-    const wait = await attempts.wait(sourceOf(ctx.ip));
-    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+    slowDown(await attempts.wait(sourceOf(ctx.ip)));
     await next();
   };
 
   const openLink: Middleware = async (ctx) => {
-    const found = await signIns.takeLink(parse(schema.link, inBody(ctx)).token);
+    const link = parse(schema.link, inBody(ctx)).token;
+    // Looked at before it is taken: who has to wait comes back with the same link.
+    slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
+    const found = await signIns.takeLink(link);
     if (!found) {
-      await attempts.failed(sourceOf(ctx.ip));
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });
