@@ -135,3 +135,18 @@ test('a reader of the log that stops reading does not keep the service from stop
   const [code] = await once(server.child, 'exit');
   t.is(code, 0);
 });
+
+test('the name of the host is bounded, and escaped where it is shown', async (t) => {
+  const server = await serve(t);
+  for (const target of ['/docs', '/', '/health/live', '/console/api/session']) {
+    const { status, body } = await get(server.port, target, 'h<">'.repeat(7000));
+    t.is(status, 400, target);
+    t.regex(JSON.parse(body).errors[0].detail, /^The Host header has 28000 characters, accepted are at most/);
+  }
+  const longest = `${'h'.repeat(255)}:65535`;
+  t.is((await get(server.port, '/docs', longest)).status, 200);
+  const { status, body } = await get(server.port, '/docs', 'h<">&');
+  t.is(status, 200);
+  t.true(body.includes('http://h&lt;&quot;&gt;&amp;/v1.0/cutout'));
+  t.false(body.includes('h<">'));
+});
