@@ -1,4 +1,19 @@
+import type { Socket } from 'node:net';
 import type { Context } from './context.ts';
+
+/** Who hears of the end of a connection; one listener on each socket, however many requests it carries. */
+const hearers = new WeakMap<Socket, Set<() => void>>();
+
+function hearersOf(socket: Socket): Set<() => void> {
+  const known = hearers.get(socket);
+  if (known) return known;
+  const all = new Set<() => void>();
+  hearers.set(socket, all);
+  socket.once('close', () => {
+    for (const end of all) end();
+  });
+  return all;
+}
 
 /**
  * Calls `listener` once: when the answer is out (`delivered` true: all of it was handed to the system while its
@@ -16,7 +31,7 @@ export function onceEnded({ req, res }: Context, listener: (delivered: boolean) 
   const end = () => {
     res.off('finish', finish);
     res.off('close', end);
-    socket.off('close', end);
+    hearersOf(socket).delete(end);
     listener(delivered);
   };
   if (res.closed || socket.destroyed) {
@@ -25,6 +40,6 @@ export function onceEnded({ req, res }: Context, listener: (delivered: boolean) 
     // Before node:http itself hears of it: the last answer of a connection destroys the socket.
     res.prependOnceListener('finish', finish);
     res.once('close', end);
-    socket.once('close', end);
+    hearersOf(socket).add(end);
   }
 }

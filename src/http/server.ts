@@ -102,12 +102,13 @@ export async function listen(
   const working = new Set<Promise<unknown>>();
   const connections = new WeakMap<Duplex, Connection>();
   const handler: Handler = (req, res) => {
-    connections.get(req.socket)?.begins(req, res);
-    // The application answers all by itself, its faults too. What it throws all the same costs that connection.
-    const work = (async () => application(req, res))()
-      .catch(() => res.destroy())
-      .finally(() => working.delete(work));
-    working.add(work);
+    connections.get(req.socket)?.begins(req, res, () => {
+      // The application answers all by itself, its faults too. What it throws all the same costs that connection.
+      const work = (async () => application(req, res))()
+        .catch(() => res.destroy())
+        .finally(() => working.delete(work));
+      working.add(work);
+    });
   };
   const server = createServer(
     {
