@@ -67,7 +67,10 @@ export class Connection {
   /** A request came. `start` is called when its turn is near, and never once the connection is closed. */
   begins(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     if (this.#cut) return;
-    if (this.#open.length === mostOpen) return this.#tooMany();
+    if (this.#open.length === mostOpen) {
+      this.#tooMany();
+      return;
+    }
     const exchange = { req, res, start, started: false };
     this.#open.push(exchange);
     res.once('close', () => {
@@ -90,12 +93,16 @@ export class Connection {
   }
 
   /**
-   * node:http has parsed what follows already, up to 64 KB of it, and would keep that until all before it is answered: the
-   * connection ends at once. The client is told why where no answer has begun.
+   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all before it is answered:
+   * the connection ends at once. The client is told why where no answer has begun.
    */
   #tooMany(): void {
     this.#cut = true;
-    const socket = this.#socket;
+    this.#refused = true;
+    const socket: Socket & { parser?: object | null } = this.#socket;
+    // Not in the documentation of node:http: 2 makes its parser stop, as before another protocol. Without it thousands
+    // of requests of the same packet would be made and thrown away.
+    if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
     const error = fail('malformed_request', {
       detail: `More than ${mostOpen} requests were sent ahead of their answers on one connection: wait for answers, or open more connections.`,
