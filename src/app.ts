@@ -7,6 +7,7 @@ import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
 import { body, rawBody } from './http/middleware/body.ts';
+import { closeBody } from './http/middleware/closeBody.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
@@ -93,6 +94,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(requestId);
   app.use(forwarded(parts.proxies ?? 0, logger));
   app.use(record([...(parts.recorders ?? []), requestLog(logger)], logger));
+  app.use(closeBody);
   app.use(cors);
   app.use(closeWhenStopping(health));
   app.use(errors(logger));

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Context } from './context.ts';
 
 /** What is done at the end of each request: closing its books among it. */
@@ -7,6 +8,20 @@ const endings = new WeakMap<IncomingMessage, Promise<void>[]>();
 /** Resolves when the request has ended and all that its listeners then do is done. */
 export async function workedOff(req: IncomingMessage): Promise<void> {
   await Promise.all(endings.get(req) ?? []);
+}
+
+/** Who hears of the end of a connection; one listener on each socket, however many requests it carries. */
+const hearers = new WeakMap<Socket, Set<() => void>>();
+
+function hearersOf(socket: Socket): Set<() => void> {
+  const known = hearers.get(socket);
+  if (known) return known;
+  const all = new Set<() => void>();
+  hearers.set(socket, all);
+  socket.once('close', () => {
+    for (const end of all) end();
+  });
+  return all;
 }
 
 /**
@@ -30,7 +45,7 @@ export function onceEnded(
     const end = () => {
       res.off('finish', finish);
       res.off('close', end);
-      socket.off('close', end);
+      hearersOf(socket).delete(end);
       resolve(listener(delivered));
     };
     if (res.closed || socket.destroyed) {
@@ -39,7 +54,7 @@ export function onceEnded(
       // Before node:http itself hears of it: the last answer of a connection destroys the socket.
       res.prependOnceListener('finish', finish);
       res.once('close', end);
-      socket.once('close', end);
+      hearersOf(socket).add(end);
     }
   });
   const all = endings.get(req);

@@ -113,15 +113,13 @@ export async function listen(
     await workedOff(req);
   };
   const handler: Handler = (req, res) => {
-    const connection = connections.get(req.socket);
-    // No answer could be sent to it any more.
-    if (connection?.ended) return;
-    connection?.begins(req, res);
-    // The application answers all by itself, its faults too. What it throws all the same costs that connection.
-    const work = answered(req, res)
-      .catch(() => res.destroy())
-      .finally(() => working.delete(work));
-    working.add(work);
+    connections.get(req.socket)?.begins(req, res, () => {
+      // The application answers all by itself, its faults too. What it throws all the same costs that connection.
+      const work = answered(req, res)
+        .catch(() => res.destroy())
+        .finally(() => working.delete(work));
+      working.add(work);
+    });
   };
   const server = createServer(
     {
