@@ -80,9 +80,8 @@ export class Accounts {
     return this.#table.accounts();
   }
 
-  /** Adds a key; undefined when the given one exists already. Throws STORE_UNKNOWN_ACCOUNT. */
+  /** Adds a key; undefined when the given one exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted one. */
   async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
-    await this.get(accountId);
     const hash = hashKey(key);
     const row = {
       id: `key_${randomText(12)}`,
@@ -91,7 +90,12 @@ export class Accounts {
       label,
       createdAt: this.#now(),
     };
-    if (!(await this.#table.insertKey(row, bucketOf(hash), hash))) return undefined;
+    const inserted = await this.#table.insertKey(row, bucketOf(hash), hash);
+    if (inserted === 'no account') {
+      await this.get(accountId);
+      throw new StoreError('STORE_UNKNOWN_ACCOUNT', `The account ${accountId} was deleted by its owner.`);
+    }
+    if (inserted === 'known') return undefined;
     return { id: row.id, key, prefix: row.prefix };
   }
 
@@ -112,8 +116,8 @@ export class Accounts {
     return this.#table.revokeKey(id, this.#now());
   }
 
-  /** Name and e-mail as the provider of the sign-in says them now. */
-  rename(id: string, name: string, email: string | null): Promise<void> {
+  /** Name and e-mail as the provider of the sign-in says them now; false when the account is deleted. */
+  rename(id: string, name: string, email: string | null): Promise<boolean> {
     return this.#table.updatePerson(id, name, email);
   }
 
@@ -127,7 +131,7 @@ export class Accounts {
   }
 
   /**
-   * The account a key belongs to; undefined when it is unknown or revoked. Asks the database each time
+   * The account a key belongs to; undefined when it is unknown or revoked, or its account deleted. Asks the database each time
    * (a few microseconds with SQLite, one way there and back with PostgreSQL), so a revocation by another process
    * or node counts at once.
    */
@@ -164,7 +168,7 @@ export class Accounts {
     for (const candidate of await this.#table.candidates(bucketOf(hash))) {
       if (timingSafeEqual(hash, candidate.hash)) found = candidate;
     }
-    if (!found || found.revokedAt !== null) return undefined;
+    if (!found || found.revokedAt !== null || found.deletedAt !== null) return undefined;
     const { keyId, id, name, email, createdAt, deletedAt } = found;
     return { keyId, account: { id, name, email, createdAt, deletedAt } };
   }

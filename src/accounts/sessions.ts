@@ -24,11 +24,17 @@ export interface SessionRules {
   readonly absoluteMs: number;
 }
 
+/** How far ahead of this machine's clock a session may lie; one further ahead is of a clock that has been set back. */
+const aheadMs = 60_000;
 /** How often the time of the last request is written at most, milliseconds. */
 const touchMs = 60_000;
 
 /** The cookie's value is not what lies in the store: who reads the store can open no session. */
 const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+
+/** How long it lasted nobody could say. Both times: seen now by a clock that is right, it may have been opened by another. */
+const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
+  Math.max(createdAt, lastSeenAt) > now + aheadMs;
 
 /** Sign-in sessions, in any keyv store. */
 export class Sessions {
@@ -61,7 +67,7 @@ export class Sessions {
     const session = await this.#store.get(keyOf(token));
     if (!session) return undefined;
     const now = this.#now();
-    if (now >= this.expiresAt(session)) {
+    if (now >= this.expiresAt(session) || isAhead(session, now)) {
       await this.end(token);
       return undefined;
     }

@@ -4,14 +4,18 @@ import type { Movement } from './movement.ts';
 
 export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
 
-/** SQL condition: rows of the account, and of those that its owner deleted before it. */
-export const withFormer =
-  'account_id IN (SELECT @accountId UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId)';
+/**
+ * SQL condition: rows of the account and of all others of its owner: those deleted before it, and those that came after it
+ * where it was deleted itself while calls were under way.
+ */
+export const ofOwner = `account_id IN (SELECT @accountId
+  UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId
+  UNION ALL SELECT later.account_id FROM former_account AS later WHERE later.former_id = @accountId)`;
 
 /** Free previews that the account's owner used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
 export async function freeUse(sql: Sql, accountId: string, period: string): Promise<number> {
   const found = await sql.get<{ used: number }>(
-    `SELECT coalesce(sum(used), 0) AS used FROM free_use WHERE ${withFormer} AND period = @period`,
+    `SELECT coalesce(sum(used), 0) AS used FROM free_use WHERE ${ofOwner} AND period = @period`,
     { accountId, period },
   );
   return found?.used ?? 0;

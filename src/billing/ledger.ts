@@ -14,7 +14,7 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { freeUse, monthOf, withFormer } from './freePreviews.ts';
+import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
 import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
@@ -23,11 +23,11 @@ import type {
   Answer,
   Balance,
   Balances,
-  RepeatNames,
   Reservation,
   Reservations,
   ReserveOutcome,
   ReserveRequest,
+  Settlement,
 } from './reservation.ts';
 import { Unfinished } from './unfinished.ts';
 import { contradictions } from './verify.ts';
@@ -87,14 +87,17 @@ export class Ledger extends Postings implements Reservations, Balances {
       answers.reserve(movement, answer, request, this.#billing),
     );
     if (reserving.outcome === 'insufficient') return reserving;
-    const { id, tier, payment, amount } = reserving;
+    const { id, tier, payment } = reserving;
     const made: Made = { answer: answer.id, accountId, charge: undefined };
+    let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
-      charge: amount,
-      settle: () => this.#settle(made, id, request.repeat),
+      settle: () => {
+        settling ??= this.#settle(made, { ...answer, reservation: id }, request);
+        return settling;
+      },
       ...this.#answer(made),
     };
     return { outcome: 'reserved', reservation };
@@ -118,7 +121,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     const month = monthOf(await readClock(this.#database, this.#now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
-         WHERE ${withFormer} AND period = @month), 0) AS used
+         WHERE ${ofOwner} AND period = @month), 0) AS used
        FROM account WHERE id = @accountId`,
       { accountId, month },
     );
@@ -216,9 +219,13 @@ export class Ledger extends Postings implements Reservations, Balances {
     }
   }
 
-  async #settle(made: Made, reservation: number, names: RepeatNames | undefined) {
+  async #settle(
+    made: Made,
+    { reservation, ...answer }: answers.NewAnswer & { readonly reservation: number },
+    request: ReserveRequest,
+  ): Promise<Settlement> {
     const settlement = await this.#movement(made.accountId, (movement) =>
-      answers.settle(movement, { id: made.answer, reservation }, names),
+      answers.settle(movement, answer, reservation, request, this.#billing),
     );
     made.charge = settlement.charge;
     return settlement;

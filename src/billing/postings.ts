@@ -2,7 +2,7 @@ import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import * as answers from './answers.ts';
 import type { EntryKind } from './entries.ts';
-import { withFormer } from './freePreviews.ts';
+import { ofOwner } from './freePreviews.ts';
 import { Movement, type Now } from './movement.ts';
 import type { QuarterCredits } from './price.ts';
 
@@ -58,7 +58,7 @@ export class Postings {
   /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
   async wasGiven(accountId: string, reference: string): Promise<boolean> {
     const found = await this.#sql.get(
-      `SELECT 1 AS given FROM entry WHERE ${withFormer} AND kind = 'grant' AND reference = @reference`,
+      `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,
       { accountId, reference },
     );
     return found !== undefined;

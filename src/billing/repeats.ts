@@ -2,7 +2,7 @@ import type { Sql } from '../store/database.ts';
 import type { Tier } from './price.ts';
 import type { Payment, RepeatNames } from './reservation.ts';
 
-/** A charge that stands, and was made for the content that is asked for again. */
+/** An earlier charge for the same content that was not refunded. */
 export interface Charged {
   /** Its reserve entry. */
   readonly id: number;

@@ -52,7 +52,7 @@ export async function openConsole(
   const { rate, attempts, sessions } = parts.shared;
   const { accounts, ledger, audit, database } = books;
   const secure = config.publicUrl?.startsWith('https:') ?? false;
-  const signIns = new SignIns(database, Date.now);
+  const signIns = new SignIns(database);
   const providers = await providersOf(config);
   const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
   return {

@@ -12,7 +12,7 @@ export async function printLink(config: Config, open: () => Promise<Books>, out:
     const { accounts, database } = books;
     if (!(await accounts.find(localAccountId)))
       throw new UserError('There is no local account yet: `cutout serve` makes it on its first start.');
-    const token = await new SignIns(database, Date.now).createLink(localAccountId);
+    const token = await new SignIns(database).createLink(localAccountId);
     const url = config.publicUrl ?? `http://127.0.0.1:${config.port}`;
     out.write(`${url}/console#${token}\nIt opens once, within ${linkMinutes} minutes.\n`);
   } finally {

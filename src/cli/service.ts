@@ -29,7 +29,7 @@ import { DownloadLimit } from '../limits/downloads.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { leastRoom, MemoryBudget } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
-import type { Logger } from '../ops/log.ts';
+import type { Log, Logger } from '../ops/log.ts';
 import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
@@ -70,7 +70,7 @@ function banner(
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
     `Network   ${network.name} on ${config.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
-    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: type=auto is told as other'}`,
+    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ to try it, ${url}/docs to read about it`,
     ...(metricsUrl ? [`Metrics   ${metricsUrl}`] : []),
@@ -115,7 +115,7 @@ function boundMemory(
 }
 
 export interface ServiceParts {
-  readonly logger: Logger;
+  readonly log: Log;
   readonly health: Health;
   /** Aborted on the first signal to stop. */
   readonly stopping: AbortSignal;
@@ -130,8 +130,9 @@ export interface ServiceParts {
  */
 export async function runService(
   config: Config,
-  { logger, health, stopping, opening, out }: ServiceParts,
+  { log, health, stopping, opening, out }: ServiceParts,
 ): Promise<void> {
+  const { logger } = log;
   const { dataDir, timeout, host, port } = config;
   const books = await serveBooks({
     ...storeOf(config),
@@ -152,6 +153,7 @@ export async function runService(
     observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
     metrics?.watch({
+      droppedLines: () => log.dropped(),
       ready: () => health.phase === 'ready',
       results: () => results.stats,
       reservations: () => ledger.openReservations(),

@@ -21,7 +21,6 @@ const freeReservations: Reservations = {
       id: 0,
       tier: size === 'auto' ? 'full' : size,
       payment: 'free',
-      charge: nothing,
       settle: async () => ({ charged: nothing, charge: undefined }),
       deliver: async () => {},
       release: async () => {},

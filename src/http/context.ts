@@ -15,6 +15,11 @@ export interface State {
   deadline: number;
   /** auth */
   account?: Account;
+  /**
+   * Guards: what let the request in, each to be asked again (it throws as the guard does). body asks all of them once the
+   * body is there: what was taken away while it came counts.
+   */
+  still?: (() => Promise<void>)[];
   /** body: what the request holds of the memory, until its answer is out. */
   hold?: Hold;
   /** body */
@@ -29,6 +34,17 @@ export type Context = ParameterizedContext<State, object>;
 export type Middleware = KoaMiddleware<State, object>;
 
 const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
+
+/** For guards: what lets the request in is asked now, and `again` (the same when not given) once its body was read. */
+export async function guarded(
+  { state }: Context,
+  allowed: () => Promise<void>,
+  again = allowed,
+): Promise<void> {
+  await allowed();
+  state.still ??= [];
+  state.still.push(again);
+}
 
 /** The account that `auth` found. */
 export function accountOf({ state }: Context): Account {

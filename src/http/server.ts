@@ -103,9 +103,11 @@ export async function listen(
   const connections = new WeakMap<Duplex, Connection>();
   const handler: Handler = (req, res) => {
     connections.get(req.socket)?.begins(req, res);
-    const work = Promise.resolve(application(req, res));
+    // The application answers all by itself, its faults too. What it throws all the same costs that connection.
+    const work = (async () => application(req, res))()
+      .catch(() => res.destroy())
+      .finally(() => working.delete(work));
     working.add(work);
-    void work.finally(() => working.delete(work));
   };
   const server = createServer(
     {

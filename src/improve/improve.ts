@@ -20,7 +20,9 @@ export interface HandIn {
 export type HandInOutcome =
   | { readonly outcome: 'kept'; readonly id: string }
   /** The day's images are used up; whole seconds until the next UTC day. */
-  | { readonly outcome: 'refused'; readonly retryAfter: number };
+  | { readonly outcome: 'refused'; readonly retryAfter: number }
+  /** The account was deleted before the image was kept; nothing of it is left. */
+  | { readonly outcome: 'no account' };
 
 export interface ImproveOptions {
   readonly table: ImproveTable;
@@ -68,17 +70,18 @@ export class Improve {
       tag: label(image.tag),
     };
     // The row first: it takes the place in the day's count, also against calls at the same time.
-    if (!(await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay))) {
-      return { outcome: 'refused', retryAfter: untilTomorrow(at) };
-    }
+    const placed = await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay);
+    if (placed === 'no account') return { outcome: placed };
+    if (placed === 'full') return { outcome: 'refused', retryAfter: untilTomorrow(at) };
     try {
       await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
     } catch (error) {
       await table.delete(id);
       throw error;
     }
-    await table.markStored(id);
-    return { outcome: 'kept', id };
+    if (await table.markStored(row)) return { outcome: 'kept', id };
+    await this.remove(row);
+    return { outcome: 'no account' };
   }
 
   /** Whole seconds until the account may hand in another image; 0: it may now. */

@@ -57,6 +57,7 @@ export const createTakeImage =
       signal.throwIfAborted();
       const type = format === 'jpeg' ? 'jpg' : format;
       const kept = await improve.handIn({ accountId, bytes, type, width, height, filename, tag });
+      if (kept.outcome === 'no account') throw fail('auth_invalid');
       if (kept.outcome === 'refused') throw usedUp(kept.retryAfter);
       await images.end();
       return kept.id;

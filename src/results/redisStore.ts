@@ -118,7 +118,7 @@ const format = 2;
 const keptKey = (key: string) => `cutout:kept:${format}:${textHash(key)}`;
 const lockKey = (key: string) => `cutout:work:${textHash(key)}`;
 
-/** Who is told of a charge of which nodes share the result: known where that is kept. */
+/** Decides which answer reports the charge of a result that nodes share. Redis remembers it together with the result. */
 class RedisTeller implements Teller {
   readonly id: string;
   readonly #redis: Redis;
@@ -131,7 +131,7 @@ class RedisTeller implements Teller {
     this.#redis = redis;
     this.id = kept?.id ?? randomUUID();
     this.key = kept?.key;
-    // One that another process made and Redis lost since: that one tells.
+    // If Redis has lost a result that another process made, that process reports the charge, not this one.
     this.#told = kept !== undefined;
   }
 

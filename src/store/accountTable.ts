@@ -32,6 +32,18 @@ const accountColumns = `account.id, account.name, account.email, account.created
 const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS "createdAt",
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
 
+/**
+ * Holds the row of an account until the transaction ends; false when there is none, or its owner deleted it. What is added
+ * to an account asks here first: a deletion on whatever node comes before, and is seen, or after, and takes it along.
+ */
+export async function holdLiving(sql: Sql, id: string): Promise<boolean> {
+  const held = await sql.get(
+    `SELECT id FROM account WHERE id = @id AND deleted_at IS NULL${sql.dialect.forUpdate}`,
+    { id },
+  );
+  return held !== undefined;
+}
+
 /** Rows of `account` and `api_key`; what they mean is src/accounts' business. */
 export class AccountTable {
   readonly #sql: Sql;
@@ -50,13 +62,13 @@ export class AccountTable {
     return inserted === 1;
   }
 
-  /** Name and address as the provider says them now. */
-  async updatePerson(id: string, name: string, email: string | null): Promise<void> {
-    await this.#sql.run('UPDATE account SET name = @name, email = @email WHERE id = @id', {
-      id,
-      name,
-      email,
-    });
+  /** Name and address as the provider says them now. False, and nothing written, when the account is deleted. */
+  async updatePerson(id: string, name: string, email: string | null): Promise<boolean> {
+    const updated = await this.#sql.run(
+      'UPDATE account SET name = @name, email = @email WHERE id = @id AND deleted_at IS NULL',
+      { id, name, email },
+    );
+    return updated === 1;
   }
 
   /**
@@ -109,18 +121,21 @@ export class AccountTable {
     });
   }
 
-  /** False when this very key exists already, for whatever account. */
-  async insertKey(
+  /** 'known': this very key exists already, for whatever account. 'no account': unknown or deleted. */
+  insertKey(
     row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>,
     bucket: number,
     hash: Buffer,
-  ): Promise<boolean> {
-    const inserted = await this.#sql.run(
-      `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
-       VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
-      { ...row, bucket, hash },
-    );
-    return inserted === 1;
+  ): Promise<'inserted' | 'known' | 'no account'> {
+    return this.#sql.transaction(async (sql) => {
+      if (!(await holdLiving(sql, row.accountId))) return 'no account';
+      const inserted = await sql.run(
+        `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
+         VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
+        { ...row, bucket, hash },
+      );
+      return inserted === 1 ? 'inserted' : 'known';
+    });
   }
 
   keys(accountId: string): Promise<KeyRow[]> {

@@ -1,3 +1,4 @@
+import { holdLiving } from './accountTable.ts';
 import type { Sql } from './database.ts';
 
 export interface ImproveRow {
@@ -45,20 +46,20 @@ export class ImproveTable {
     this.#sql = sql;
   }
 
-  /** False, and nothing done, when the account has `limit` rows since `since`. */
-  insertPending(row: ImproveRow, since: number, limit: number): Promise<boolean> {
+  /** 'full', and nothing done, when the account has `limit` rows since `since`; 'no account': unknown or deleted. */
+  insertPending(row: ImproveRow, since: number, limit: number): Promise<'inserted' | 'full' | 'no account'> {
     const { accountId } = row;
     return this.#sql.transaction(async (sql) => {
       // Calls of one account, on whatever node, count one after the other.
-      await sql.get(`SELECT id FROM account WHERE id = @accountId${sql.dialect.forUpdate}`, { accountId });
-      if ((await count(sql, accountId, since)) >= limit) return false;
+      if (!(await holdLiving(sql, accountId))) return 'no account';
+      if ((await count(sql, accountId, since)) >= limit) return 'full';
       await sql.run(
         `INSERT INTO improve_image
            (id, account_id, at, object, stored, type, bytes, width, height, sha256, filename, tag)
          VALUES (@id, @accountId, @at, @object, 0, @type, @bytes, @width, @height, @sha256, @filename, @tag)`,
         { ...row },
       );
-      return true;
+      return 'inserted';
     });
   }
 
@@ -67,15 +68,21 @@ export class ImproveTable {
     return count(this.#sql, accountId, since);
   }
 
-  async markStored(id: string): Promise<void> {
-    await this.#sql.run('UPDATE improve_image SET stored = 1 WHERE id = @id', { id });
+  /** False, and nothing done, when the account was deleted meanwhile, or the row is gone with it. */
+  markStored({ id, accountId }: Pick<ImproveRow, 'id' | 'accountId'>): Promise<boolean> {
+    return this.#sql.transaction(async (sql) => {
+      if (!(await holdLiving(sql, accountId))) return false;
+      return (await sql.run('UPDATE improve_image SET stored = 1 WHERE id = @id', { id })) === 1;
+    });
   }
 
-  /** Rows whose bytes never arrived or are to go, made before `before`. */
+  /** Rows whose bytes never arrived or are to go, made before `before`, and all of deleted accounts. */
   pending(before: number): Promise<ImproveRow[]> {
-    return this.#sql.all(`SELECT ${columns} FROM improve_image WHERE stored = 0 AND at < @before`, {
-      before,
-    });
+    return this.#sql.all(
+      `SELECT ${columns} FROM improve_image WHERE (stored = 0 AND at < @before)
+         OR account_id IN (SELECT id FROM account WHERE deleted_at IS NOT NULL)`,
+      { before },
+    );
   }
 
   /** Oldest first. */

@@ -40,15 +40,25 @@ export class SignInTable {
     );
   }
 
-  /** Takes the link away; the account it opens when it is still good. Those that ran out go with it. */
-  takeLink(hash: Buffer, now: number): Promise<string | undefined> {
-    return this.#sql.transaction(async (sql) => {
-      await sql.run('DELETE FROM console_link WHERE expires_at <= @now', { now });
-      const taken = await sql.get<{ id: string }>(
-        'DELETE FROM console_link WHERE hash = @hash RETURNING account_id AS id',
-        { hash },
-      );
-      return taken?.id;
+  /** Whether there is such a link that ends after `from`, and at `to` at the latest. */
+  async hasLink(hash: Buffer, from: number, to: number): Promise<boolean> {
+    const found = await this.#sql.get(
+      'SELECT 1 AS found FROM console_link WHERE hash = @hash AND expires_at > @from AND expires_at <= @to',
+      { hash, from, to },
+    );
+    return found !== undefined;
+  }
+
+  /** Takes the link away and gives the account it opens. Those that do not end after `from`, and by `to`, go first. */
+  async takeLink(hash: Buffer, from: number, to: number): Promise<string | undefined> {
+    await this.#sql.run('DELETE FROM console_link WHERE expires_at <= @from OR expires_at > @to', {
+      from,
+      to,
     });
+    const taken = await this.#sql.get<{ id: string }>(
+      'DELETE FROM console_link WHERE hash = @hash RETURNING account_id AS id',
+      { hash },
+    );
+    return taken?.id;
   }
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import type { CreatedKey } from '../../src/accounts/accounts.ts';
+import { SignIns } from '../../src/accounts/signIns.ts';
 import { openBooks } from '../../src/billing/books.ts';
 import { standardBilling } from '../../src/billing/price.ts';
 import { testBooks } from '../support/books.ts';
@@ -87,6 +88,31 @@ test('the last use of a key is kept over a restart', async (t) => {
   const again = await openBooks({ dataDir, billing: standardBilling, now: clock.now });
   t.is((await again.accounts.keys(id))[0]?.lastUsedAt, clock.at);
   await again.close();
+});
+
+test('a deleted account gets no key, and one that it has all the same opens nothing', async (t) => {
+  const { accounts, database } = await testBooks(t);
+  const { id } = await accounts.create('Ada');
+  const { key } = await accounts.createKey(id);
+  await accounts.erase(id);
+  await t.throwsAsync(accounts.createKey(id), { code: 'STORE_UNKNOWN_ACCOUNT', message: /deleted/ });
+  t.is((await accounts.keys(id)).length, 1);
+  await database.run('UPDATE api_key SET revoked_at = NULL');
+  t.is(await accounts.authenticate(key), undefined);
+  t.is(await accounts.owner(key), undefined);
+});
+
+test('a deleted account gets no link, and one made before opens nothing', async (t) => {
+  const { accounts, database, clock } = await testBooks(t);
+  const signIns = new SignIns(database, clock.now);
+  const { id } = await accounts.create('Ada');
+  const link = await signIns.createLink(id);
+  t.true(await signIns.isGood(link));
+  await accounts.erase(id);
+  t.false(await signIns.isGood(link));
+  t.is(await signIns.takeLink(link), undefined);
+  await t.throwsAsync(signIns.createLink(id), { code: 'STORE_UNKNOWN_ACCOUNT' });
+  await t.throwsAsync(signIns.createLink('acc_none'), { code: 'STORE_UNKNOWN_ACCOUNT' });
 });
 
 test('an unknown account gets no key', async (t) => {

@@ -1,6 +1,8 @@
 import test from 'ava';
 import { SignIns } from '../../src/accounts/signIns.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { ImproveTable } from '../../src/store/improveTable.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { type NewPlace, sqlitePlace, testBooks } from '../support/books.ts';
 
@@ -92,5 +94,48 @@ testFormer('SQLite', sqlitePlace);
 if (postgresMissing) test.skip(postgresMissing, () => {});
 else {
   testFormer('PostgreSQL', postgresPlace);
+
+  test('PostgreSQL: what meets a deletion under way finds the account deleted, and writes nothing to it', async (t) => {
+    const { accounts, database, clock } = await testBooks(t, billing, postgresPlace);
+    const signIns = new SignIns(database, clock.now);
+    const improve = new ImproveTable(database);
+    const { account } = await signIns.accountOf(ann);
+    const image = { accountId: account.id, at: 1, type: 'jpg', bytes: 1, width: 1, height: 1, sha256: '' };
+    const row = (id: string) => ({ ...image, id, object: id, filename: null, tag: null });
+    t.is(await improve.insertPending(row('before'), 0, 9), 'inserted');
+    const waiting = async () => {
+      const found = await database.get<{ count: number }>(
+        `SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return found?.count;
+    };
+    // All of them wait for one movement of the account, the deletion first.
+    const begun: Promise<unknown>[] = [];
+    const wait = async <T>(work: Promise<T>): Promise<{ done: Promise<T> }> => {
+      begun.push(work.catch(() => {}));
+      await eventually(async () => (await waiting()) === begun.length);
+      return { done: work };
+    };
+    const { again, key, late, stored } = await database.transaction(async (sql) => {
+      await sql.get('SELECT id FROM account WHERE id = @id FOR UPDATE', { id: account.id });
+      await wait(accounts.erase(account.id));
+      return {
+        again: await wait(signIns.accountOf(ann)),
+        key: await wait(accounts.createKey(account.id)),
+        late: await wait(improve.insertPending(row('after'), 0, 9)),
+        stored: await wait(improve.markStored(row('before'))),
+      };
+    });
+    const { account: next, created } = await again.done;
+    t.true(created);
+    t.not(next.id, account.id);
+    await t.throwsAsync(key.done, { code: 'STORE_UNKNOWN_ACCOUNT' });
+    t.is(await late.done, 'no account');
+    t.false(await stored.done);
+    t.like(await accounts.get(account.id), { name: 'deleted account', email: null, deletedAt: clock.at });
+    t.like(await accounts.get(next.id), { name: ann.name, email: ann.email, deletedAt: null });
+    t.deepEqual(await accounts.keys(account.id), []);
+    t.deepEqual(await improve.list({}), []);
+  });
   test.after.always(removePostgres);
 }

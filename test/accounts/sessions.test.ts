@@ -54,6 +54,19 @@ function contract(name: string, make: Make): void {
     clock.forward(rules.idleMs);
     t.is(await there.find(token), undefined);
   });
+
+  test(`${name}: a clock that is set back ends it, also where it was seen since by one that is right`, async (t) => {
+    const { clock, here, there } = await start(t);
+    const [opened, seen] = [await here.open(ada), await here.open(ada)];
+    clock.forward(-50_000);
+    t.truthy(await there.find(opened.token), 'as clocks of nodes differ');
+    clock.forward(-20_000);
+    t.is(await there.find(opened.token), undefined);
+    clock.forward(70_000 + rules.idleMs - 1);
+    t.is((await there.find(seen.token))?.lastSeenAt, clock.at);
+    clock.forward(-rules.idleMs / 2);
+    t.is(await here.find(seen.token), undefined, 'idle for longer than it seems');
+  });
 }
 
 contract('memory', async () => {

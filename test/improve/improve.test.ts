@@ -105,6 +105,27 @@ test('what a server that died left half handed in is swept, later and with its b
   t.is(server.objects.size, 0);
 });
 
+test('of an account that is deleted nothing is kept, whatever is under way', async (t) => {
+  const { improve, withBucket, keep, account, image, server, accounts } = await make(t);
+  const working = s3Bucket(server.options);
+  const meanwhile: Bucket = {
+    ...working,
+    put: async (...args) => {
+      await working.put(...args);
+      await accounts.erase(account);
+    },
+  };
+  await keep();
+  t.deepEqual(await withBucket(meanwhile).handIn(image), { outcome: 'no account' });
+  t.is(server.objects.size, 1, 'the one from before');
+  t.deepEqual(await improve.handIn(image), { outcome: 'no account' });
+  t.is(server.objects.size, 1);
+  // A server that died between the two steps of the deletion left it behind.
+  t.is(await improve.sweep(), 1);
+  t.is(server.objects.size, 0);
+  t.deepEqual(await improve.list(), []);
+});
+
 test('an image is deleted with its bytes, once', async (t) => {
   const { improve, keep, server, remove, deletions } = await make(t);
   const id = await keep();

@@ -3,7 +3,7 @@ import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, sourceOf } from '../../limits/attempts.ts';
 import { slowedDown } from '../../limits/refuse.ts';
-import type { Context, Middleware } from '../context.ts';
+import { type Context, guarded, type Middleware } from '../context.ts';
 
 /** The account a key belongs to; undefined when the key is unknown or revoked. */
 export type Authenticate = (key: string) => Account | undefined | Promise<Account | undefined>;
@@ -44,16 +44,23 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
   return async (ctx, next) => {
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
-    const source = sourceOf(ctx.ip);
-    const wait = await attempts.wait(source);
-    if (wait > 0 && !good.has(key)) throw slowedDown('unknown keys', wait);
-    const account = await authenticate(key);
-    if (!account) {
-      await attempts.failed(source);
-      throw fail('auth_invalid');
-    }
-    good.add(key);
-    ctx.state.account = account;
+    const first = async () => {
+      const source = sourceOf(ctx.ip);
+      const wait = await attempts.wait(source);
+      if (wait > 0 && !good.has(key)) throw slowedDown('unknown keys', wait);
+      const account = await authenticate(key);
+      if (!account) {
+        await attempts.failed(source);
+        throw fail('auth_invalid');
+      }
+      good.add(key);
+      ctx.state.account = account;
+    };
+    // Revoked while the body came: no guess, so that it counts as none.
+    const again = async () => {
+      if (!(await authenticate(key))) throw fail('auth_invalid');
+    };
+    await guarded(ctx, first, again);
     await next();
   };
 };

@@ -5,6 +5,7 @@ import { nodes } from './0004Nodes.ts';
 import { booked } from './0005Booked.ts';
 import { answers } from './0006Answers.ts';
 import { formerAccounts } from './0007FormerAccounts.ts';
+import { laterAccounts } from './0008LaterAccounts.ts';
 
 export interface Migration {
   readonly name: string;
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   booked,
   answers,
   formerAccounts,
+  laterAccounts,
 ];

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import { fail } from '../../../errors.ts';
-import type { Context, Middleware } from '../../context.ts';
+import { type Context, guarded, type Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
 
 /** The session of a request, kept beside the request's own state. */
@@ -49,11 +49,14 @@ export const signedIn =
   (store: Sessions, cookie: Cookies, isGone: (session: Session) => Promise<boolean>): Middleware =>
   async (ctx, next) => {
     const token = cookie.get(ctx);
-    const session = token === undefined ? undefined : await store.find(token);
-    if (!session || (await isGone(session))) throw fail('not_signed_in');
-    if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf)) throw fail('forged_request');
-    sessions.set(ctx.req, session);
-    ctx.state.notes.add({ account: session.accountId });
+    await guarded(ctx, async () => {
+      const session = token === undefined ? undefined : await store.find(token);
+      if (!session || (await isGone(session))) throw fail('not_signed_in');
+      if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf))
+        throw fail('forged_request');
+      sessions.set(ctx.req, session);
+      ctx.state.notes.add({ account: session.accountId });
+    });
     await next();
   };
 
@@ -61,6 +64,8 @@ export const signedIn =
 export const operatorsOnly =
   (isOperator: (session: Session) => boolean): Middleware =>
   async (ctx, next) => {
-    if (!isOperator(sessionOf(ctx))) throw fail('operators_only');
+    await guarded(ctx, async () => {
+      if (!isOperator(sessionOf(ctx))) throw fail('operators_only');
+    });
     await next();
   };
