@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { booksCommands } from '../../src/cli/books.ts';
+import { breakAudit, contents } from '../support/audit.ts';
 import { type Cleanup, TestClock, testFolder } from '../support/books.ts';
 
 /** The command line over books of their own. Fails as the real one: with a message and no output. */
@@ -216,4 +217,42 @@ test('what is done on the command line is in the audit log', async (t) => {
     message: /append-only/,
   });
   await books.close();
+});
+
+test('a command whose audit event cannot be written does nothing and says so', async (t) => {
+  const { run, open, id } = await withAda(t);
+  const books = await open();
+  t.teardown(books.close);
+  const [key] = await books.accounts.keys(id);
+  const reserved = await books.ledger.reserve(id, { requestId: 'r1', size: 'full' });
+  if (reserved.outcome !== 'reserved') return t.fail();
+  await reserved.reservation.settle();
+  await reserved.reservation.deliver();
+  const commands = [
+    ['accounts', 'create', 'Bob', '--credits', '3'],
+    ['keys', 'create', id],
+    ['keys', 'revoke', key?.id ?? ''],
+    ['credits', 'grant', id, '1', '--reference', 'r'],
+    ['credits', 'adjust', id, '--note', 'broken', '--', '-0.5'],
+    ['credits', 'refund', id, String(reserved.reservation.id)],
+  ];
+  const mend = await breakAudit(books);
+  const before = await contents(books.database);
+  for (const command of commands) {
+    await t.throwsAsync(run(...command), { code: 'STORE_UNAVAILABLE', message: /^Nothing was done: / });
+    t.deepEqual(await contents(books.database), before, command.join(' '));
+  }
+  await mend();
+  for (const command of commands) await run(...command);
+  const events = (await books.audit.list({ limit: 99 })).map(({ action }) => action);
+  t.deepEqual(events.toReversed().slice(before['audit']?.length), [
+    'account.create',
+    'key.create',
+    'credits.grant',
+    'key.create',
+    'key.revoke',
+    'credits.grant',
+    'credits.adjust',
+    'credits.refund',
+  ]);
 });

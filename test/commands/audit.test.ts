@@ -1,0 +1,253 @@
+import test from 'ava';
+import { SignIns } from '../../src/accounts/signIns.ts';
+import { credits } from '../../src/billing/price.ts';
+import { bookPurchase } from '../../src/commands/bookPurchase.ts';
+import { createAccount, createAccountWithKey } from '../../src/commands/createAccount.ts';
+import { deleteImage } from '../../src/commands/deleteImage.ts';
+import { ensureLocalAccount } from '../../src/commands/ensureLocalAccount.ts';
+import { eraseAccount } from '../../src/commands/eraseAccount.ts';
+import { createKey, revokeKey } from '../../src/commands/keys.ts';
+import { postCredits } from '../../src/commands/postCredits.ts';
+import { refundCharge } from '../../src/commands/refundCharge.ts';
+import { signIn, signInByLink } from '../../src/commands/signIn.ts';
+import { Improve } from '../../src/improve/improve.ts';
+import { ImproveTable } from '../../src/store/improveTable.ts';
+import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
+import { breakAudit, contents } from '../support/audit.ts';
+import {
+  accountWith,
+  type Cleanup,
+  type NewPlace,
+  noFreePreviews,
+  sqlitePlace,
+  testBooks,
+} from '../support/books.ts';
+
+async function world(t: Cleanup, place: NewPlace) {
+  const books = await testBooks(t, noFreePreviews, place);
+  const account = await accountWith(books, 5);
+  const key = await books.accounts.createKey(account, 'laptop');
+  const reserved = await books.ledger.reserve(account, { requestId: 'r1', size: 'full' });
+  if (reserved.outcome !== 'reserved') throw new Error('not reserved');
+  await reserved.reservation.settle();
+  await reserved.reservation.deliver();
+  const objects = new Map<string, Uint8Array>();
+  const improve = new Improve({
+    table: new ImproveTable(books.database),
+    bucket: {
+      put: async (name, bytes) => void objects.set(name, bytes),
+      get: async (name) => {
+        const bytes = objects.get(name);
+        return bytes && Buffer.from(bytes);
+      },
+      delete: async (name) => void objects.delete(name),
+    },
+    perDay: 0,
+    now: books.clock.now,
+  });
+  const image = await improve.handIn({
+    accountId: account,
+    bytes: Buffer.from('image'),
+    type: 'jpg',
+    width: 4,
+    height: 3,
+  });
+  if (image.outcome !== 'kept') throw new Error('not kept');
+  const signIns = new SignIns(books.database, books.clock.now);
+  return {
+    books,
+    account,
+    key: key.id,
+    reservation: reserved.reservation.id,
+    improve,
+    objects,
+    image: image.id,
+    signIns,
+    link: await signIns.createLink(account),
+    /** As a person in the console gives it. */
+    context: { books, improve, actor: { id: account, address: '192.0.2.7' } },
+    dataDir: books.dataDir,
+  };
+}
+
+type World = Awaited<ReturnType<typeof world>>;
+
+const ann = { issuer: 'https://a.test', subject: 'ann', name: 'Ann', email: null };
+
+interface Command {
+  readonly run: (world: World) => Promise<unknown>;
+  /** Actions of its events, oldest first. */
+  readonly events: readonly string[];
+  /** The account of the world, where not said otherwise; null: nobody, from nowhere. */
+  readonly actor?: 'new account' | null;
+  /** Events of the same once more. */
+  readonly eventsAgain?: readonly string[];
+}
+
+const commands: Record<string, Command> = {
+  'create an account': {
+    run: ({ context }) => createAccount(context, 'Ada'),
+    events: ['account.create'],
+    eventsAgain: ['account.create'],
+  },
+  'create an account with key and credits': {
+    run: ({ context }) => createAccountWithKey(context, { name: 'Ada', credits: credits(2) }),
+    events: ['account.create', 'key.create', 'credits.grant'],
+    eventsAgain: ['account.create', 'key.create', 'credits.grant'],
+  },
+  'erase an account': {
+    run: ({ context, account }) => eraseAccount(context, account),
+    events: ['account.delete'],
+  },
+  'create a key': {
+    run: ({ context, account }) => createKey(context, account, 'phone'),
+    events: ['key.create'],
+    eventsAgain: ['key.create'],
+  },
+  'revoke a key': {
+    run: ({ context, key }) => revokeKey(context, key),
+    events: ['key.revoke'],
+  },
+  grant: {
+    run: ({ context, account }) =>
+      postCredits(context, account, { kind: 'grant', amount: credits(1), reference: 'r' }),
+    events: ['credits.grant'],
+  },
+  adjust: {
+    run: ({ context, account }) =>
+      postCredits(context, account, { kind: 'adjust', amount: credits(-1), reference: 'r' }),
+    events: ['credits.adjust'],
+  },
+  'adjust below 0': {
+    run: ({ context, account }) => postCredits(context, account, { kind: 'adjust', amount: credits(-9) }),
+    events: [],
+  },
+  refund: {
+    run: ({ context, account, reservation }) => refundCharge(context, { accountId: account, reservation }),
+    events: ['credits.refund'],
+  },
+  'delete an image': {
+    run: ({ context, image }) => deleteImage(context, image),
+    events: ['image.delete'],
+  },
+  purchase: {
+    run: ({ books, account }) =>
+      bookPurchase(books, { accountId: account, amount: credits(50), session: 'cs_1', event: 'evt_1' }),
+    events: ['credits.purchase'],
+    actor: null,
+  },
+  'local account': {
+    run: ({ books, dataDir }) => ensureLocalAccount({ books, dataDir, grant: credits(9) }),
+    events: ['account.create', 'key.create', 'credits.grant'],
+    actor: null,
+  },
+  'first sign-in': {
+    run: ({ books, signIns }) =>
+      signIn(
+        { books, signIns, address: '192.0.2.7' },
+        { person: ann, provider: 'Company', signUpCredits: credits(3) },
+      ),
+    events: ['account.create', 'credits.grant', 'sign-in'],
+    actor: 'new account',
+    eventsAgain: ['sign-in'],
+  },
+  'sign-in by a link': {
+    run: ({ books, signIns, link }) => signInByLink({ books, signIns, address: '192.0.2.7' }, link),
+    events: ['sign-in'],
+  },
+};
+
+function testCommands(database: string, place: NewPlace): void {
+  for (const [name, { run, events, actor, eventsAgain = [] }] of Object.entries(commands)) {
+    const written = async ({ books }: World) => (await books.audit.list({ limit: 99 })).toReversed();
+
+    test(`${database}: ${name}: its audit events are written once, with who did it`, async (t) => {
+      const made = await world(t, place);
+      t.deepEqual(await written(made), []);
+      await run(made);
+      const found = await written(made);
+      t.deepEqual(
+        found.map(({ action }) => action),
+        events,
+      );
+      const by = actor === 'new account' ? found[0]?.subject : actor === null ? null : made.account;
+      for (const event of found) {
+        t.is(event.actor, by ?? null);
+        t.is(event.address, actor === null ? null : '192.0.2.7');
+        t.is(event.at, made.books.clock.at);
+      }
+      await run(made);
+      t.deepEqual(
+        (await written(made)).slice(events.length).map(({ action }) => action),
+        eventsAgain,
+      );
+      t.deepEqual(await made.books.ledger.verify(), []);
+    });
+
+    if (events.length > 0)
+      test(`${database}: ${name}: without its audit events nothing happens, and later all of it`, async (t) => {
+        const made = await world(t, place);
+        const before = await contents(made.books.database);
+        const mend = await breakAudit(made.books);
+        await t.throwsAsync(run(made), { code: 'STORE_UNAVAILABLE' });
+        t.deepEqual(await contents(made.books.database), before);
+        t.is(made.objects.size, 1);
+        await mend();
+        await run(made);
+        t.deepEqual(
+          (await written(made)).map(({ action }) => action),
+          events,
+        );
+        t.notDeepEqual(await contents(made.books.database), before);
+        t.deepEqual(await made.books.ledger.verify(), []);
+      });
+  }
+
+  test(`${database}: a last event that cannot be written takes the first ones back as well`, async (t) => {
+    const made = await world(t, place);
+    const before = await contents(made.books.database);
+    await t.throwsAsync(
+      made.books.transaction(async (within) => {
+        await createAccountWithKey(
+          { books: within, actor: { id: null } },
+          { name: 'Ada', credits: credits(1) },
+        );
+        throw new Error('at the end');
+      }),
+      { message: 'at the end' },
+    );
+    t.deepEqual(await contents(made.books.database), before);
+  });
+
+  test(`${database}: images of an erased account are gone, though the bucket failed at first`, async (t) => {
+    const { books, account, context, objects } = await world(t, place);
+    let broken = true;
+    const improve = new Improve({
+      table: new ImproveTable(books.database),
+      bucket: {
+        put: async () => {},
+        get: async () => undefined,
+        delete: async (name) => {
+          if (broken) throw new Error('no bucket');
+          objects.delete(name);
+        },
+      },
+      perDay: 0,
+      now: books.clock.now,
+    });
+    await eraseAccount({ ...context, improve }, account);
+    t.deepEqual(await improve.list(), []);
+    t.is(objects.size, 1);
+    broken = false;
+    books.clock.forward(600_001);
+    t.is(await improve.sweep(), 1);
+    t.is(objects.size, 0);
+  });
+}
+
+testCommands('SQLite', sqlitePlace);
+if (postgresMissing) test.skip(postgresMissing, () => {});
+else {
+  testCommands('PostgreSQL', postgresPlace);
+  test.after.always(removePostgres);
+}
