@@ -70,7 +70,7 @@ async function startSink(): Promise<{ url: string; close: () => void }> {
 }
 
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
-  const silent = createLogger('silent');
+  const silent = createLogger('silent', { write: () => {} });
   const metrics = new Metrics();
   const line = requestLog(createLogger('info', { write: () => {} }));
   const sink = await startSink();

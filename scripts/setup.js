@@ -1,4 +1,4 @@
-// npm run setup: everything up to a program that can start, the test addon included.
+// npm run setup: builds everything that the server needs to start; with --tests the test addon too.
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';
 import { reportFailure } from './setup/report.js';

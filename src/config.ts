@@ -248,7 +248,7 @@ const settings = {
     'CUTOUT_SUBJECT_TYPES',
     'on',
     oneOf('on', 'off'),
-    'Whether type=auto finds out what the subject is (about 60 MB); off: it is told as other.',
+    'Whether type=auto finds out what the subject is (about 60 MB). off: X-Type is always other for type=auto.',
   ),
   device: setting(
     'CUTOUT_DEVICE',

@@ -3,7 +3,7 @@
  * @typedef {{version: string, integrity: Readonly<Record<'x64' | 'arm64', string>>}} Release
  */
 
-/** @type {Release} Goes on where the machine's own Node.js is not one that Cutout runs on. */
+/** @type {Release} Fetched and used where the machine's own Node.js is a version that Cutout does not support. */
 export const ownRelease = {
   version: '24.21.0',
   integrity: {
@@ -12,7 +12,7 @@ export const ownRelease = {
   },
 };
 
-/** @type {readonly Release[]} What `npm run nodes` tries Cutout on: too old a line, and each that is in support. */
+/** @type {readonly Release[]} The versions that `npm run nodes` tests: one that is too old, and every supported line. */
 export const triedReleases = [
   {
     version: '20.20.2',

@@ -34,13 +34,29 @@ export class Accounts {
 
   /** With an `id` that exists, the account that is there, unchanged. */
   async create(name: string, id = `acc_${randomText(16)}`, email: string | null = null): Promise<Account> {
-    await this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
-    return this.get(id);
+    return (await this.createOnce(name, id, email)).account;
+  }
+
+  /** `create`, and whether the account is new. */
+  async createOnce(
+    name: string,
+    id: string,
+    email: string | null = null,
+  ): Promise<{ account: Account; created: boolean }> {
+    const created = await this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
+    return { account: await this.get(id), created };
   }
 
   /** Throws STORE_UNKNOWN_ACCOUNT. */
   async get(id: string): Promise<Account> {
     const account = await this.#table.account(id);
+    if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
+    return account;
+  }
+
+  /** `get`, and nobody else changes the account until the transaction ends. */
+  async hold(id: string): Promise<Account> {
+    const account = await this.#table.heldAccount(id);
     if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
     return account;
   }

@@ -14,10 +14,13 @@ export type AuditAction =
   | 'image.delete'
   | 'data.export';
 
-export interface Deed {
+export interface AuditEvent {
   readonly action: AuditAction;
-  /** Account that did it; undefined: an operator at the machine, or with the admin token where there is an address. */
-  readonly actor?: string | undefined;
+  /**
+   * Account that did it. None: with an address, an operator with the admin token; without one, an operator at the machine or
+   * the service itself.
+   */
+  readonly actor?: string | null | undefined;
   /** Account or key it was done to. */
   readonly subject?: string | undefined;
   readonly detail?: string | undefined;
@@ -35,7 +38,7 @@ export class AuditLog {
     this.#now = now;
   }
 
-  write({ action, actor, subject, detail, address }: Deed): Promise<void> {
+  write({ action, actor, subject, detail, address }: AuditEvent): Promise<void> {
     return this.#table.insert({
       at: this.#now(),
       action,

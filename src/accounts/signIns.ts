@@ -35,9 +35,15 @@ export class SignIns {
     this.#now = now;
   }
 
+  /** The same inside a transaction of the database. */
+  within(sql: Sql): SignIns {
+    return new SignIns(sql, this.#now);
+  }
+
   /**
-   * The person's account, made at the first sign-in. Issuer and subject alone decide, never the e-mail. An account made for
-   * somebody who deleted one before goes on with what was given there.
+   * The person's account, created at the first sign-in. A person is identified by issuer and subject alone, never by the
+   * e-mail address. A new account of a person who deleted one before is linked to it: what was given there, free previews
+   * and the first credits, is not given again.
    */
   async accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
     const person = await personNamer(this.#sql);

@@ -2,13 +2,21 @@ import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { Movement } from './movement.ts';
-import { type BillingOptions, type QuarterCredits, quarters, sizes, type Tier } from './price.ts';
+import {
+  type BillingOptions,
+  previewPixels,
+  priceOfZero,
+  type QuarterCredits,
+  quarters,
+  type Tier,
+} from './price.ts';
 import { type Charged, repeats, tierOf } from './repeats.ts';
-import type { Payment, RepeatNames, ReserveRequest, Settlement } from './reservation.ts';
+import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
 
 /*
  * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
- * Nothing else writes `answer`, or entries of the kinds reserve, settle, release and refund.
+ * Only this module changes `answer` or makes entries of the kinds reserve, settle, release and refund. A restore
+ * (store/copy.ts) copies them as they are, and migrations convert them.
  *
  * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
  * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;
@@ -44,7 +52,6 @@ export type Reserving =
       readonly id: number;
       readonly tier: Tier;
       readonly payment: Payment;
-      readonly amount: QuarterCredits;
     }
   | {
       readonly outcome: 'insufficient';
@@ -76,42 +83,48 @@ export async function reserve(
     amount: quarters(0 - amount),
     payment,
     requestId,
-    ...(charge && { reservationId: charge.id, note: 'repeat' }),
+    ...(charge ? { reservationId: charge.id, note: 'repeat' } : isPriceOfZero(payment, amount)),
   });
   if (payment === 'free') await takeFree(movement);
   await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
-  return { outcome: 'reserved', id, tier, payment, amount };
+  return { outcome: 'reserved', id, tier, payment };
 }
 
 /**
- * The work of a reservation is done. Charges it, unless a charge for the same content was made since it was reserved:
- * then the reservation is released, and the answer carries that charge.
+ * The work of a reservation is done, and its answer must not go out without a charge that stands. Charges what is reserved,
+ * unless a charge for the same content stands: then the answer carries that one. Where neither is there any more (the
+ * reservation expired or its server counted as dead, the charge to be repeated was given back) the work is reserved and
+ * charged anew. Rejects with ShortOfCredits where that cannot be paid; then nothing changes.
  */
 export async function settle(
   movement: Movement,
-  answer: { readonly id: string; readonly reservation: number },
-  names: RepeatNames | undefined,
+  answer: NewAnswer,
+  reservation: number,
+  request: ReserveRequest,
+  options: BillingOptions,
 ): Promise<Settlement> {
-  const { sql, accountId, at } = movement;
+  const { sql, accountId } = movement;
   const row = await byId(sql, answer.id);
-  const reserved = await reservedBy(sql, accountId, answer.reservation);
-  if (row?.reservationId == null) return settledBefore(sql, row, reserved);
-  if (!reserved) throw new Error(`Reservation ${answer.reservation} has no entry.`);
+  const reserved = await reservedBy(sql, accountId, reservation);
+  if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
+  const held = row?.reservationId === reservation;
 
-  const standing = await standingFor(movement, reserved, names);
+  const standing = await standingFor(movement, reserved, request);
   if (standing) {
-    await endReservation(movement, reserved, 'charged already');
-    await settleRow(sql, row, await whileUndelivered(sql, standing));
+    if (held && standing.id === reserved.repeatOf) await endSettled(movement, reservation);
+    else if (held) await endReservation(movement, reserved, 'charged already');
+    await carry(movement, answer, row, await whileUndelivered(sql, standing));
     return { charged: zero, charge: standing.id };
   }
-  await movement.append({ kind: 'settle', amount: zero, reservationId: reserved.id });
-  if (reserved.repeatOf !== null) {
-    await settleRow(sql, row, row.chargeId);
-    return { charged: zero, charge: reserved.repeatOf };
-  }
-  if (names) await repeats.remember(sql, accountId, names, { id: reserved.id, at });
-  await settleRow(sql, row, reserved.id);
-  return { charged: reserved.amount, charge: reserved.id };
+  const charge =
+    held && reserved.repeatOf === null
+      ? { id: reservation, amount: reserved.amount }
+      : await reserveAnew(movement, reserved, held, request, options);
+  await endSettled(movement, charge.id);
+  await carry(movement, answer, row, charge.id);
+  if (request.repeat)
+    await repeats.remember(sql, accountId, request.repeat, { id: charge.id, at: movement.at });
+  return { charged: charge.amount, charge: charge.id };
 }
 
 /** An answer with this charge went out: it is final, whoever else is at work on an answer with it. */
@@ -139,22 +152,23 @@ export async function expire(movement: Movement, id: string): Promise<boolean> {
 /** One more answer with a charge; nothing to remember where that is final. False when the charge does not stand. */
 export async function answerWith(movement: Movement, answer: NewAnswer, charge: number): Promise<boolean> {
   const { sql } = movement;
-  if ((await endOf(sql, charge)) !== 'settle' || (await isRefunded(sql, charge))) return false;
+  if (!(await stands(sql, charge))) return false;
   const undelivered = await whileUndelivered(sql, { id: charge });
   if (undelivered !== null) await insert(movement, answer, null, undelivered);
   return true;
 }
 
-/** What became of a reservation that somebody wants to have refunded. */
+/** What became of a reservation that somebody wants to have refunded; a number: of the charge that it repeats. */
 export async function refund(
   movement: Movement,
   reservation: number,
   note: string | null,
-): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown'> {
+): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown' | number> {
   const { sql, accountId } = movement;
   const reserved = await reservedBy(sql, accountId, reservation);
   if (!reserved) return 'unknown';
   if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
+  if (reserved.repeatOf !== null) return reserved.repeatOf;
   // Whoever is still at work on an answer with it has nothing to give back any more.
   await deliver(movement, reservation);
   return (await refundCharge(movement, reserved, note)) ? 'refunded' : 'refunded before';
@@ -206,14 +220,52 @@ async function insert(
   );
 }
 
-/** A settled answer has no reservation, and one with a charge that is final has nothing left to end. */
-async function settleRow(sql: Sql, { id }: Row, charge: number | null): Promise<void> {
+/**
+ * The answer is settled: nothing is reserved for it, and it may carry this charge. With one that is final (null) it has
+ * nothing left to end. Without a row it was released before.
+ */
+async function carry(
+  movement: Movement,
+  answer: NewAnswer,
+  row: Row | undefined,
+  charge: number | null,
+): Promise<void> {
+  const { sql } = movement;
+  const { id } = answer;
   if (charge === null) await sql.run('DELETE FROM answer WHERE id = @id', { id });
+  else if (!row) await insert(movement, answer, null, charge);
   else
     await sql.run('UPDATE answer SET reservation_id = NULL, charge_id = @charge WHERE id = @id', {
       id,
       charge,
     });
+}
+
+const endSettled = (movement: Movement, reservation: number) =>
+  movement.append({ kind: 'settle', amount: zero, reservationId: reservation });
+
+/** Sets aside once more what the work costs, at the size it was done at. */
+async function reserveAnew(
+  movement: Movement,
+  reserved: Reserved,
+  held: boolean,
+  { requestId }: ReserveRequest,
+  options: BillingOptions,
+): Promise<{ readonly id: number; readonly amount: QuarterCredits }> {
+  const { balance } = movement;
+  const { payment, amount } = await paymentFor(movement, tierOf(reserved.payment), options);
+  if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
+  if (held) await endReservation(movement, reserved, 'its charge was given back');
+  const id = await movement.append({
+    kind: 'reserve',
+    amount: quarters(0 - amount),
+    payment,
+    requestId,
+    note: `in place of ${reserved.id}`,
+    ...isPriceOfZero(payment, amount),
+  });
+  if (payment === 'free') await takeFree(movement);
+  return { id, amount };
 }
 
 async function releaseRow(movement: Movement, row: Row, note: string | null): Promise<void> {
@@ -260,6 +312,10 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
   return found !== undefined;
 }
 
+/** Whether it was charged, and not given back. */
+export const stands = async (sql: Sql, charge: number): Promise<boolean> =>
+  (await endOf(sql, charge)) === 'settle' && !(await isRefunded(sql, charge));
+
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
 async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
   const found = await sql.get<{ kind: EntryKind }>(
@@ -269,32 +325,27 @@ async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefin
   return found?.kind;
 }
 
-/** A charge for the same content and size, made while this reservation was at work. */
+/** What the reservation was made to repeat, or a charge for the same content made while it was at work. */
 async function standingFor(
   { sql, accountId, at }: Movement,
   reserved: Reserved,
-  names: RepeatNames | undefined,
-): Promise<Charged | undefined> {
-  if (!names || reserved.repeatOf !== null) return undefined;
-  const known = await repeats.find(sql, accountId, names, at);
-  return known?.tier === tierOf(reserved.payment) ? known : undefined;
-}
-
-async function settledBefore(
-  sql: Sql,
-  row: Row | undefined,
-  reserved: Reserved | undefined,
-): Promise<Settlement> {
-  if (reserved && (await endOf(sql, reserved.id)) === 'settle')
-    return { charged: reserved.amount, charge: reserved.repeatOf ?? reserved.id };
-  return { charged: zero, charge: row?.chargeId ?? undefined };
+  { size, repeat }: ReserveRequest,
+): Promise<Pick<Charged, 'id'> | undefined> {
+  const { repeatOf } = reserved;
+  if (repeatOf !== null && (await stands(sql, repeatOf))) return { id: repeatOf };
+  const known = repeat && (await repeats.find(sql, accountId, repeat, at));
+  return known && (size === 'auto' || known.tier === tierOf(reserved.payment)) ? known : undefined;
 }
 
 /** `auto` is a full result when it is larger than a preview and can be paid for. */
 function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
   if (request.size !== 'auto') return request.size;
-  return request.pixels > sizes.preview.maxPixels && balance >= prices.full ? 'full' : 'preview';
+  return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
 }
+
+/** So that `verify` can tell it from work that was given away. */
+const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
+  payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(
   { sql, accountId, at }: Movement,

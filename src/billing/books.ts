@@ -10,6 +10,7 @@ import { type FolderLock, lockFolder } from '../store/sqlite.ts';
 import { Lease } from './lease.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
+import { type Transactional, transaction } from './transaction.ts';
 
 export interface BooksOptions extends StoreOptions {
   readonly billing: BillingOptions;
@@ -24,7 +25,7 @@ export interface ServeBooksOptions extends BooksOptions {
   readonly leaseMs?: number;
 }
 
-export interface Books {
+export interface Books extends Transactional {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly audit: AuditLog;
@@ -51,6 +52,7 @@ function booksOn(
     ledger: new Ledger(database, { billing, now, ...server }),
     audit: new AuditLog(new AuditTable(database), now ?? Date.now),
     database,
+    transaction: (work) => transaction(database, now, work),
     close: async () => {
       try {
         await accounts.flush();

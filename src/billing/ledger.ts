@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Database, Sql } from '../store/database.ts';
-import { InDoubt, isUnavailable, StoreError } from '../store/error.ts';
+import type { Database } from '../store/database.ts';
+import { InDoubt, isUnavailable } from '../store/error.ts';
 import * as answers from './answers.ts';
 import { type Booked, balances, booked } from './booked.ts';
 import {
   dayOf,
   type Entry,
-  type EntryKind,
   type HistoryPage,
   history,
   type Span,
@@ -17,33 +16,22 @@ import {
 } from './entries.ts';
 import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
 import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
+import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
 import { repeats } from './repeats.ts';
 import type {
   Answer,
   Balance,
   Balances,
-  RepeatNames,
+  ChargedFor,
   Reservation,
   Reservations,
   ReserveOutcome,
   ReserveRequest,
+  Settlement,
 } from './reservation.ts';
 import { Unfinished } from './unfinished.ts';
 import { contradictions } from './verify.ts';
-
-export interface PostRequest {
-  readonly kind: 'grant' | 'purchase' | 'adjust';
-  /** More than 0; `adjust` may be negative, but takes no balance below 0. */
-  readonly amount: QuarterCredits;
-  /** Names the outside event. The same kind and reference count once for an account. */
-  readonly reference?: string;
-  readonly note?: string;
-}
-
-export type PostOutcome =
-  | { readonly outcome: 'posted' | 'duplicate'; readonly balance: QuarterCredits }
-  | { readonly outcome: 'insufficient'; readonly balance: QuarterCredits };
 
 export interface LedgerOptions {
   readonly billing: BillingOptions;
@@ -75,7 +63,7 @@ const mostUnavailable = 3;
  * open change together or not at all, on whatever node. The balance of an account is the sum of its entries' amounts.
  * What becomes of an answer is decided in answers.ts.
  */
-export class Ledger implements Reservations, Balances {
+export class Ledger extends Postings implements Reservations, Balances {
   readonly #database: Database;
   readonly #billing: BillingOptions;
   readonly #now: Now | undefined;
@@ -84,6 +72,7 @@ export class Ledger implements Reservations, Balances {
   readonly #unfinished: Unfinished;
 
   constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {
+    super(database, now);
     this.#database = database;
     this.#billing = billing;
     this.#now = now;
@@ -99,26 +88,26 @@ export class Ledger implements Reservations, Balances {
       answers.reserve(movement, answer, request, this.#billing),
     );
     if (reserving.outcome === 'insufficient') return reserving;
-    const { id, tier, payment, amount } = reserving;
+    const { id, tier, payment } = reserving;
     const made: Made = { answer: answer.id, accountId, charge: undefined };
+    let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
-      charge: amount,
-      settle: () => this.#settle(made, id, request.repeat),
+      settle: () => {
+        settling ??= this.#settle(made, { ...answer, reservation: id }, request);
+        return settling;
+      },
       ...this.#answer(made),
     };
     return { outcome: 'reserved', reservation };
   }
 
-  async answerWith(charge: number): Promise<Answer | undefined> {
-    const made = await this.#database.get<{ accountId: string }>(
-      `SELECT account_id AS "accountId" FROM entry WHERE id = @charge AND kind = 'reserve'`,
-      { charge },
-    );
-    if (!made) return undefined;
-    const { accountId } = made;
+  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
+    const paid = await repeats.chargedFor(this.#database, charge);
+    if (!paid || !isFor(paid)) return undefined;
+    const { accountId } = paid;
     const answer = this.#newAnswer();
     const stands = await this.#begin(accountId, answer.id, (movement) =>
       answers.answerWith(movement, answer, charge),
@@ -137,38 +126,6 @@ export class Ledger implements Reservations, Balances {
     if (!found) throw unknownAccount(accountId);
     const { credits, used } = found;
     return { credits, freeCalls: Math.max(0, this.#billing.freePreviews.perMonth - used) };
-  }
-
-  /** Rejects with STORE_UNKNOWN_ACCOUNT, and STORE_REFERENCE_REUSED for a known reference with another amount. */
-  async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
-    const { kind, amount, reference = null, note = null } = request;
-    if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
-    return this.#movement(accountId, async (movement) => {
-      const { sql, balance } = movement;
-      const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
-      if (known !== undefined) {
-        if (known === amount) return { outcome: 'duplicate', balance };
-        const message = `The ${kind} ${reference} of account ${accountId} was already made with another amount.`;
-        throw new StoreError('STORE_REFERENCE_REUSED', message);
-      }
-      if (balance + amount < 0) return { outcome: 'insufficient', balance };
-      await movement.append({ kind, amount, reference, note });
-      return { outcome: 'posted', balance: movement.balance };
-    });
-  }
-
-  /** Whether the outside event was already counted for the account. */
-  async hasReference(accountId: string, kind: PostRequest['kind'], reference: string): Promise<boolean> {
-    return (await byReference(this.#database, accountId, kind, reference)) !== undefined;
-  }
-
-  /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
-  async wasGiven(accountId: string, reference: string): Promise<boolean> {
-    const found = await this.#database.get(
-      `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,
-      { accountId, reference },
-    );
-    return found !== undefined;
   }
 
   /**
@@ -192,25 +149,6 @@ export class Ledger implements Reservations, Balances {
     return this.#endAll(await answers.orphaned(this.#database), (movement, id) =>
       answers.release(movement, id, 'server stopped'),
     );
-  }
-
-  /**
-   * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
-   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open or was released.
-   */
-  async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    const refunded = await this.#movement(accountId, (movement) =>
-      answers.refund(movement, reservationId, note ?? null),
-    );
-    if (refunded === 'unknown') {
-      const message = `Account ${accountId} has no reservation ${reservationId}.`;
-      throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
-    }
-    if (refunded === 'not charged') {
-      const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
-      throw new StoreError('STORE_NOT_CHARGED', message);
-    }
-    return refunded === 'refunded';
   }
 
   /** Newest last. */
@@ -257,7 +195,7 @@ export class Ledger implements Reservations, Balances {
 
   /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
   verify(): Promise<string[]> {
-    return this.#database.snapshot(contradictions);
+    return this.#database.snapshot((sql) => contradictions(sql, this.#billing.prices));
   }
 
   #movement<T>(accountId: string, work: (movement: Movement) => Promise<T>): Promise<T> {
@@ -279,9 +217,13 @@ export class Ledger implements Reservations, Balances {
     }
   }
 
-  async #settle(made: Made, reservation: number, names: RepeatNames | undefined) {
+  async #settle(
+    made: Made,
+    { reservation, ...answer }: answers.NewAnswer & { readonly reservation: number },
+    request: ReserveRequest,
+  ): Promise<Settlement> {
     const settlement = await this.#movement(made.accountId, (movement) =>
-      answers.settle(movement, { id: made.answer, reservation }, names),
+      answers.settle(movement, answer, reservation, request, this.#billing),
     );
     made.charge = settlement.charge;
     return settlement;
@@ -290,6 +232,7 @@ export class Ledger implements Reservations, Balances {
   #answer(made: Made): Answer {
     const { accountId, answer } = made;
     return {
+      stands: async () => made.charge !== undefined && answers.stands(this.#database, made.charge),
       deliver: async () => {
         const { charge } = made;
         if (charge === undefined) return;
@@ -327,17 +270,4 @@ export class Ledger implements Reservations, Balances {
     }
     return count;
   }
-}
-
-async function byReference(
-  sql: Sql,
-  accountId: string,
-  kind: EntryKind,
-  reference: string,
-): Promise<QuarterCredits | undefined> {
-  const found = await sql.get<{ amount: QuarterCredits }>(
-    'SELECT amount FROM entry WHERE account_id = @accountId AND kind = @kind AND reference = @reference',
-    { accountId, kind, reference },
-  );
-  return found?.amount;
 }

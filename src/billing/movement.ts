@@ -1,4 +1,4 @@
-import type { Database, Sql } from '../store/database.ts';
+import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import type { Entry } from './entries.ts';
 import type { QuarterCredits } from './price.ts';
@@ -28,8 +28,8 @@ export async function readClock(sql: Sql, now: Now | undefined): Promise<number>
 }
 
 /**
- * One change of one account: a transaction that no other movement of the account overlaps, on whatever server, with one
- * reading of the clock for all that it writes.
+ * One change of one account: a transaction, or part of one, that no other movement of the account overlaps, on whatever
+ * server, with one reading of the clock for all that it writes.
  */
 export class Movement {
   readonly sql: Sql;
@@ -47,19 +47,19 @@ export class Movement {
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. `work` may run again, as `Sql.transaction` says. */
   static run<T>(
-    database: Database,
+    sql: Sql,
     now: Now | undefined,
     accountId: string,
     work: (movement: Movement) => Promise<T>,
   ): Promise<T> {
-    return database.transaction(async (sql) => {
-      const clock = clockOf(sql, now);
-      const account = await sql.get<{ balance: QuarterCredits; at: number }>(
-        `SELECT balance, ${clock.text} AS at FROM account WHERE id = @accountId${sql.dialect.forUpdate}`,
+    return sql.transaction(async (inner) => {
+      const clock = clockOf(inner, now);
+      const account = await inner.get<{ balance: QuarterCredits; at: number }>(
+        `SELECT balance, ${clock.text} AS at FROM account WHERE id = @accountId${inner.dialect.forUpdate}`,
         { accountId, ...clock.values },
       );
       if (!account) throw unknownAccount(accountId);
-      return work(new Movement(sql, accountId, account));
+      return work(new Movement(inner, accountId, account));
     });
   }
 

@@ -40,22 +40,13 @@ export interface PriceList {
 
 export type Tier = keyof PriceList;
 
+/** The note of work that was done at a price of 0: the books say of themselves why nothing was charged. */
+export const priceOfZero = 'price 0';
+
 export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
 
-export interface Size {
-  /** Pixels of the result at most. */
-  readonly maxPixels: number;
-  readonly tier: Tier;
-}
-
-/** The sizes of docs/contract.md section 5; `auto` is one of `full` or `preview`, decided when it is paid for. */
-export const sizes = {
-  preview: { maxPixels: 250_000, tier: 'preview' },
-  medium: { maxPixels: 1_500_000, tier: 'full' },
-  hd: { maxPixels: 4_000_000, tier: 'full' },
-  full: { maxPixels: 25_000_000, tier: 'full' },
-  '50MP': { maxPixels: 50_000_000, tier: 'full' },
-} as const satisfies Record<string, Size>;
+/** Most pixels of a result that `auto` gives for the price of a preview (docs/contract.md section 5). */
+export const previewPixels = 250_000;
 
 export interface BillingOptions {
   readonly prices: PriceList;

@@ -1,7 +1,4 @@
 import Stripe from 'stripe';
-import type { Accounts } from '../accounts/accounts.ts';
-import type { AuditLog } from '../accounts/audit.ts';
-import type { Ledger } from './ledger.ts';
 import type { Pack } from './packs.ts';
 import { formatCredits, isQuarterCredits, type QuarterCredits } from './price.ts';
 
@@ -17,12 +14,20 @@ export interface PurchaseOptions {
   readonly api?: { readonly host: string; readonly port: number; readonly protocol: 'http' | 'https' };
 }
 
-/** The books that purchases are posted to. */
-export interface PurchaseBooks {
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly audit: AuditLog;
+/** Money that arrived. */
+export interface Purchase {
+  readonly accountId: string;
+  readonly amount: QuarterCredits;
+  /** Stripe's checkout session: counts once. */
+  readonly session: string;
+  readonly event: string;
 }
+
+/** 'unclaimed': paid after the account was deleted. */
+export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
+
+/** Writes a purchase into the books and the audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
+export type BookPurchase = (purchase: Purchase) => Promise<BookedPurchase>;
 
 export type WebhookOutcome =
   | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
@@ -45,13 +50,13 @@ export type WebhookOutcome =
 export class Purchases {
   readonly packs: readonly Pack[];
   readonly #options: PurchaseOptions;
-  readonly #books: PurchaseBooks;
+  readonly #book: BookPurchase;
   readonly #stripe: Stripe;
 
-  constructor(options: PurchaseOptions, books: PurchaseBooks) {
+  constructor(options: PurchaseOptions, book: BookPurchase) {
     this.packs = options.packs;
     this.#options = options;
-    this.#books = books;
+    this.#book = book;
     this.#stripe = new Stripe(options.secretKey, { ...options.api, telemetry: false, timeout: 15_000 });
   }
 
@@ -103,44 +108,9 @@ export class Purchases {
     const amount = Number(quarter_credits);
     if (!isQuarterCredits(amount))
       throw new Error(`Session ${session.id} sold ${quarter_credits} quarter credits.`);
-    return this.#post(account, amount, { session: session.id, event: event.id });
-  }
-
-  /**
-   * Money for a deleted account is in the books all the same, or Stripe would say it again for days and nobody could find it
-   * afterwards. The audit entry comes first: a server that dies in between writes it twice, never not at all.
-   */
-  async #post(
-    accountId: string,
-    amount: QuarterCredits,
-    { session, event }: { readonly session: string; readonly event: string },
-  ): Promise<WebhookOutcome> {
-    const { accounts, ledger, audit } = this.#books;
-    const reference = `stripe ${session}`;
-    const isDeleted = async () => (await accounts.get(accountId)).deletedAt !== null;
-    const late = 'paid after the account was deleted';
-    const tell = () =>
-      audit.write({
-        action: 'credits.purchase',
-        subject: accountId,
-        detail: `${formatCredits(amount)} ${late}: refund Stripe's session ${session}, then \`cutout credits adjust\``,
-      });
-    const deleted = await isDeleted();
-    if (deleted && !(await ledger.hasReference(accountId, 'purchase', reference))) await tell();
-    const { outcome } = await ledger.post(accountId, {
-      kind: 'purchase',
-      amount,
-      reference,
-      note: deleted ? `${event}: ${late}` : event,
-    });
-    if (outcome === 'insufficient') throw new Error('A purchase cannot lack credits.');
-    if (outcome === 'duplicate') return { outcome, accountId, credits: amount };
-    // Deleted between the look at it and the entry.
-    const since = !deleted && (await isDeleted());
-    if (since) await tell();
-    return deleted || since
-      ? { outcome: 'unclaimed', accountId, credits: amount, session }
-      : { outcome, accountId, credits: amount };
+    const outcome = await this.#book({ accountId: account, amount, session: session.id, event: event.id });
+    const booked = { accountId: account, credits: amount };
+    return outcome === 'unclaimed' ? { outcome, ...booked, session: session.id } : { outcome, ...booked };
   }
 
   #verify(body: Buffer, signature: string): Stripe.Event | undefined {

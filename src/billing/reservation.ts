@@ -1,3 +1,4 @@
+import type { Shortfall } from './afford.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
@@ -22,9 +23,12 @@ export type ReserveRequest = {
 
 /**
  * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
- * cannot be reached both are done later, by a sweep; neither rejects.
+ * cannot be reached, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger:
+ * both resolve where that only logs, as in a server, and reject with what it throws, as it does by default.
  */
 export interface Answer {
+  /** Whether its charge stands: it was made, and not given back since. Rejects with STORE_UNAVAILABLE. */
+  stands(): Promise<boolean>;
   /** The answer went out, completely or in part: its charge is final. */
   deliver(): Promise<void>;
   /**
@@ -35,10 +39,21 @@ export interface Answer {
 }
 
 export interface Settlement {
-  /** What this answer costs: 0 for a repeat, and when the reservation was released or expired before. */
+  /** What this answer costs: 0 where it carries the charge of another one. */
   readonly charged: QuarterCredits;
-  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there is none. */
+  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there are no books. */
   readonly charge: number | undefined;
+}
+
+/** What was reserved for the work is gone, and the balance does not suffice to charge it anew. */
+export class ShortOfCredits extends Error {
+  override readonly name = 'ShortOfCredits';
+  readonly shortfall: Shortfall;
+
+  constructor(shortfall: Shortfall) {
+    super('What was reserved was released meanwhile, and the balance does not suffice any more.');
+    this.shortfall = shortfall;
+  }
 }
 
 /** Credits or a free call set aside for one piece of work. */
@@ -47,12 +62,11 @@ export interface Reservation extends Answer {
   /** The size the work is to be done at: what was asked for, or what `auto` came to. */
   readonly tier: Tier;
   readonly payment: Payment;
-  /** What `settle` will charge at most; 0 for a repeat. */
-  readonly charge: QuarterCredits;
   /**
-   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. The
-   * charge is given back unless `deliver` follows. After a rejection whether it charged is unknown; `release` then
-   * undoes it.
+   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. What
+   * was released meanwhile is charged anew, which rejects with ShortOfCredits where it cannot be paid. The charge is
+   * given back unless `deliver` follows. After any other rejection whether it charged is unknown; `release` then undoes
+   * it. Done once: a later call gives what the first one gave.
    */
   settle(): Promise<Settlement>;
 }
@@ -65,14 +79,22 @@ export type ReserveOutcome =
       readonly balance: QuarterCredits;
     };
 
+/** What a charge was made for. */
+export interface ChargedFor {
+  readonly accountId: string;
+  /** As `RepeatNames` has it. */
+  readonly content: string;
+}
+
 /** What the use case needs of the books. Rejects only when the books themselves fail (STORE_UNAVAILABLE). */
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
-   * One more answer with a charge that another process made, by the charge's number. Undefined when that charge does
-   * not stand: it was given back, or never made.
+   * One more answer with a charge that another process made, by the charge's number. Undefined when no charge of that
+   * number stands in these books that `isFor` takes for the right one: it was given back, its time is over, it was never
+   * made, or it is of other books, for whoever else or for something else.
    */
-  answerWith(charge: number): Promise<Answer | undefined>;
+  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined>;
 }
 
 export interface Balance {

@@ -1,9 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { Books } from '../billing/books.ts';
-import { postDeed, refundDeed } from '../billing/deeds.ts';
-import type { PostRequest } from '../billing/ledger.ts';
+import type { PostRequest } from '../billing/postings.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
-import { formatCredits, parseCredits, type QuarterCredits } from '../billing/price.ts';
+import { formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
+import type { CommandContext } from '../commands/command.ts';
+import { createAccountWithKey } from '../commands/createAccount.ts';
+import { createKey, revokeKey } from '../commands/keys.ts';
+import { postCredits } from '../commands/postCredits.ts';
+import { refundCharge } from '../commands/refundCharge.ts';
 import { StoreError } from '../store/error.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
@@ -12,6 +16,9 @@ export interface BooksCommandDependencies {
   readonly open: () => Promise<Books>;
   readonly out: { write(text: string): unknown };
 }
+
+/** An operator at the machine. */
+const by = (books: Books): CommandContext => ({ books, actor: { id: null } });
 
 function amountArgument(text: string): QuarterCredits {
   const amount = parseCredits(text);
@@ -45,10 +52,9 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     return accountRow(account, credits, freeCalls);
   };
   const post = (idOrName: string, request: PostRequest) =>
-    using(async ({ accounts, ledger, audit }) => {
-      const { id } = await accounts.resolve(idOrName);
-      const { outcome, balance } = await ledger.post(id, request);
-      if (outcome === 'posted') await audit.write(postDeed(id, request));
+    using(async (books) => {
+      const { id } = await books.accounts.resolve(idOrName);
+      const { outcome, balance } = await postCredits(by(books), id, request);
       const rest = `the balance of ${id} is ${formatCredits(balance)}`;
       if (outcome === 'insufficient') {
         throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
@@ -72,17 +78,12 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .description('a new account with a first key, which is shown this once')
     .argument('<name>', 'for people; need not be unique')
     .option('--credits <amount>', 'credits to begin with', amountArgument)
-    .action((name: string, { credits }: { credits?: QuarterCredits }) =>
+    .action((name: string, { credits = quarters(0) }: { credits?: QuarterCredits }) =>
       using(async (books) => {
-        const { id } = await books.accounts.create(name);
-        const { key } = await books.accounts.createKey(id, 'first');
-        await books.audit.write({ action: 'account.create', subject: id });
-        if (credits) {
-          const grant = { kind: 'grant', amount: credits, note: 'account created' } as const;
-          await books.ledger.post(id, grant);
-          await books.audit.write(postDeed(id, grant));
-        }
-        out.write(`account ${id}\nkey     ${key}\n`);
+        if (credits < 0)
+          throw new StoreError('STORE_BALANCE', 'An account does not begin with less than 0 credits.');
+        const { account, key } = await createAccountWithKey(by(books), { name, credits });
+        out.write(`account ${account.id}\nkey     ${key.key}\n`);
       }),
     );
 
@@ -106,8 +107,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .action((account: string, { label }: { label: string }) =>
       using(async (books) => {
         const owner = await books.accounts.resolve(account);
-        const { id, key } = await books.accounts.createKey(owner.id, label);
-        await books.audit.write({ action: 'key.create', subject: id });
+        const { id, key } = await createKey(by(books), owner.id, label);
         out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
@@ -117,10 +117,9 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .argument('<key-id>', 'from `cutout keys list`')
     .action((id: string) =>
       using(async (books) => {
-        if (!(await books.accounts.revokeKey(id))) {
+        if (!(await revokeKey(by(books), id))) {
           throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
         }
-        await books.audit.write({ action: 'key.revoke', subject: id });
         out.write(`Key ${id} is revoked.\n`);
       }),
     );
@@ -158,8 +157,7 @@ export function booksCommands({ open, out }: BooksCommandDependencies): Command[
     .action((account: string, reservation: number, { note }: { note?: string }) =>
       using(async (books) => {
         const { id } = await books.accounts.resolve(account);
-        const done = await books.ledger.refund(id, reservation, note);
-        if (done) await books.audit.write(refundDeed(id, reservation, note));
+        const done = await refundCharge(by(books), { accountId: id, reservation, note });
         const balance = formatCredits((await books.ledger.balance(id)).credits);
         out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
       }),

@@ -69,8 +69,8 @@ export function addCommands(
     .action(() => printLink(config, open, stdout));
 
   const openImages = async () => {
-    const { database, close } = await open();
-    return { improve: openImprove(improveOf(config, database)), close };
+    const books = await open();
+    return { improve: openImprove(improveOf(config, books.database)), books, close: books.close };
   };
   program.addCommand(improveCommand({ open: openImages, out: stdout }));
 

@@ -1,9 +1,9 @@
-import { localAccountId } from '../accounts/local.ts';
 import type { Provider } from '../accounts/oidc.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
 import type { Books } from '../billing/books.ts';
 import type { Purchases } from '../billing/purchases.ts';
+import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config.ts';
 import type { ConsoleParts } from '../http/route/console/route.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
@@ -57,6 +57,7 @@ export async function openConsole(
   const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
   return {
     parts: {
+      books,
       accounts,
       ledger,
       improve,

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { LocalAccount } from '../accounts/local.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import { linkMinutes } from '../accounts/signIns.ts';
+import type { LocalAccount } from '../commands/ensureLocalAccount.ts';
 import type { Output } from './models_progress.ts';
 
 export interface Secrets {

@@ -2,13 +2,21 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Row } from '../billing/present.ts';
+import type { Transactional } from '../billing/transaction.ts';
+import { deleteImage } from '../commands/deleteImage.ts';
 import { UserError } from '../errors.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
+interface OpenImages {
+  readonly improve: Improve;
+  readonly books: Transactional;
+  close(): Promise<void>;
+}
+
 export interface ImproveCommandDependencies {
   /** Opens the images for one command. */
-  readonly open: () => Promise<{ readonly improve: Improve; close(): Promise<void> }>;
+  readonly open: () => Promise<OpenImages>;
   readonly out: { write(text: string): unknown };
 }
 
@@ -34,10 +42,10 @@ const imageRow = (image: HandedIn): Row => ({
 
 /** `cutout improve list | export | delete`: the images customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
-  const using = async (work: (improve: Improve) => Promise<void>): Promise<void> => {
+  const using = async (work: (improve: Improve, books: Transactional) => Promise<void>): Promise<void> => {
     const opened = await open();
     try {
-      await work(opened.improve);
+      await work(opened.improve, opened.books);
     } finally {
       await opened.close();
     }
@@ -88,9 +96,10 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
     .description('delete images for good')
     .argument('<id...>')
     .action((ids: string[]) =>
-      using(async (improve) => {
+      using(async (improve, books) => {
         const unknown: string[] = [];
-        for (const id of ids) if (!(await improve.delete(id))) unknown.push(id);
+        for (const id of ids)
+          if (!(await deleteImage({ books, improve, actor: { id: null } }, id))) unknown.push(id);
         out.write(`${ids.length - unknown.length} deleted.\n`);
         if (unknown.length > 0) throw new UserError(`There is no image ${unknown.join(', ')}.`);
       }),

@@ -1,6 +1,6 @@
-import { localAccountId } from '../accounts/local.ts';
 import { linkMinutes, SignIns } from '../accounts/signIns.ts';
 import type { Books } from '../billing/books.ts';
+import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config.ts';
 import { UserError } from '../errors.ts';
 import type { Output } from './models_progress.ts';

@@ -1,9 +1,12 @@
 import type { Config } from '../config.ts';
 import { createHealth } from '../ops/health.ts';
-import { createLogger } from '../ops/log.ts';
+import { openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { openEngine } from './engine.ts';
 import { type Output, progressOn } from './models_progress.ts';
+
+/** How long the end of the program waits for whoever reads the log. */
+const flushMs = 2000;
 
 /**
  * `cutout serve`: works until SIGTERM or SIGINT and resolves when everything is closed. Throws what the parts throw;
@@ -13,7 +16,8 @@ import { type Output, progressOn } from './models_progress.ts';
  * imported and opened beside it (docs/decisions/0082): what is imported here statically delays it.
  */
 export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
-  const logger = createLogger(config.logLevel);
+  const log = openLog(config.logLevel);
+  const { logger } = log;
   const health = createHealth();
   const stopping = new AbortController();
   onStopSignal((signal) => {
@@ -36,12 +40,13 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
   opening.catch(() => {});
   try {
     const { runService } = await import('./service.ts');
-    await runService(config, { logger, health, stopping: stopping.signal, opening, out });
+    await runService(config, { log, health, stopping: stopping.signal, opening, out });
   } finally {
     stopping.abort();
     await opening.then(
       ({ engine }) => engine.close(0),
       () => {},
     );
+    await log.flush(flushMs);
   }
 }

@@ -1,8 +1,9 @@
-import { ensureLocalAccount } from '../accounts/local.ts';
 import { createApp } from '../app.ts';
 import { createAfford } from '../billing/afford.ts';
 import { serveBooks } from '../billing/books.ts';
 import { credits, formatCredits, toCredits } from '../billing/price.ts';
+import { bookPurchase } from '../commands/bookPurchase.ts';
+import { ensureLocalAccount } from '../commands/ensureLocalAccount.ts';
 import { type Config, describeAllocator } from '../config.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import { largestWork, previewSize } from '../cutout/demand.ts';
@@ -28,7 +29,7 @@ import { DownloadLimit } from '../limits/downloads.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
 import { leastRoom, MemoryBudget } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
-import type { Logger } from '../ops/log.ts';
+import type { Log, Logger } from '../ops/log.ts';
 import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
@@ -69,7 +70,7 @@ function banner(
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
     `Network   ${network.name} on ${config.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
-    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: type=auto is told as other'}`,
+    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ to try it, ${url}/docs to read about it`,
     ...(metricsUrl ? [`Metrics   ${metricsUrl}`] : []),
@@ -114,7 +115,7 @@ function boundMemory(
 }
 
 export interface ServiceParts {
-  readonly logger: Logger;
+  readonly log: Log;
   readonly health: Health;
   /** Aborted on the first signal to stop. */
   readonly stopping: AbortSignal;
@@ -129,8 +130,9 @@ export interface ServiceParts {
  */
 export async function runService(
   config: Config,
-  { logger, health, stopping, opening, out }: ServiceParts,
+  { log, health, stopping, opening, out }: ServiceParts,
 ): Promise<void> {
+  const { logger } = log;
   const { dataDir, timeout, host, port } = config;
   const books = await serveBooks({
     ...storeOf(config),
@@ -151,6 +153,7 @@ export async function runService(
     observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
     metrics?.watch({
+      droppedLines: () => log.dropped(),
       ready: () => health.phase === 'ready',
       results: () => results.stats,
       reservations: () => ledger.openReservations(),
@@ -159,8 +162,7 @@ export async function runService(
         (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
     });
     const local = await ensureLocalAccount({
-      accounts,
-      ledger,
+      books,
       dataDir,
       givenKey: config.apiKey,
       grant: firstGrant,
@@ -169,7 +171,8 @@ export async function runService(
     const selling = purchasesOf(config);
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
-    const purchases = selling && Purchases && new Purchases(selling, books);
+    const purchases =
+      selling && Purchases && new Purchases(selling, (purchase) => bookPurchase(books, purchase));
     const people = await openConsole(config, { books, improve, shared, purchases });
     const memory = new MemoryBudget();
     const downloads = new DownloadLimit({
@@ -213,7 +216,7 @@ export async function runService(
       memory,
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, openFetch, limits }),
-      ...(config.adminToken && { admin: { token: config.adminToken, accounts, ledger, audit: books.audit } }),
+      ...(config.adminToken && { admin: { ...books, token: config.adminToken } }),
       ...(metrics && config.metricsToken && { metrics: { metrics, token: config.metricsToken } }),
       ...(purchases && { purchases }),
       attempts,

@@ -7,7 +7,7 @@ import type { Ending, Paid } from '../results/made.ts';
 import type { Results } from '../results/results.ts';
 import { demandOf } from './demand.ts';
 import type { ImageFetch, OpenFetch } from './fetchImage.ts';
-import type { Gates } from './gates.ts';
+import { type Gates, settle } from './gates.ts';
 import { type Kept, paymentOf } from './kept.ts';
 import type { Permit } from './permit.ts';
 import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
@@ -135,7 +135,7 @@ export function createCutout(parts: CutoutParts): Cutout {
       const { encoded, width, height, foreground, subject, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
-      const { charged, charge } = await notes.timed('settle', () => reservation.settle());
+      const { charged, charge } = await notes.timed('settle', () => settle(reservation));
       // An error costs nothing, however long that took: where nobody waits any more the charge is released.
       signal.throwIfAborted();
       // Here and not where the charge is told: each is made once.

@@ -1,7 +1,13 @@
 import type { Shortfall } from '../billing/afford.ts';
 import type { Tier } from '../billing/price.ts';
 import { formatCredits } from '../billing/price.ts';
-import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
+import {
+  type Reservation,
+  type Reservations,
+  type ReserveRequest,
+  type Settlement,
+  ShortOfCredits,
+} from '../billing/reservation.ts';
 import { type AppError, fail } from '../errors.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
@@ -60,6 +66,16 @@ export function insufficientCredits({ needed, balance }: Shortfall): AppError {
     reason: 'credits',
     detail: `This request needs ${amount} ${amount === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(balance)}.`,
   });
+}
+
+/** Charges work that is done; 402 where what was reserved for it is gone and cannot be paid any more. */
+export async function settle(reservation: Reservation): Promise<Settlement> {
+  try {
+    return await reservation.settle();
+  } catch (error) {
+    if (error instanceof ShortOfCredits) throw insufficientCredits(error.shortfall);
+    throw error;
+  }
 }
 
 /** What of the stages belongs to which part of an estimate. */

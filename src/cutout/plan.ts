@@ -38,7 +38,7 @@ const pixels = ({ width, height }: Dimensions) => width * height;
 /** What the books are asked to set aside. `auto` is theirs to decide, with the balance. */
 export function reserveRequest(
   requestId: string,
-  request: CutoutRequest,
+  request: Pick<CutoutRequest, 'size'>,
   source: Dimensions,
 ): ReserveRequest {
   if (request.size === 'auto') return { requestId, size: 'auto', pixels: pixels(fullSize(source)) };

@@ -72,7 +72,7 @@ export class RestingEngine implements Pick<Engine, 'matte' | 'compose' | 'encode
   }
 
   #rest(): void {
-    // One that is being loaded for somebody who left is of use to nobody, but ends first.
+    // An abandoned load finishes and is then unloaded.
     if (!this.#loaded) return;
     const { told } = this.#options;
     const started = performance.now();
@@ -106,8 +106,9 @@ export class RestingEngine implements Pick<Engine, 'matte' | 'compose' | 'encode
 function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);
-    if (signal?.aborted) return abort();
-    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+    // Also of one that nobody waits for any more: what it ends with is heard.
     work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
   });
 }

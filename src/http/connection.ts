@@ -41,6 +41,10 @@ export class Connection {
   readonly #socket: Socket;
   readonly #open: Exchange[] = [];
   #refused = false;
+  #ended = false;
+  #closing = false;
+  /** Bytes that had come when the last request on it was over: more are the beginning of the next one. */
+  #read = 0;
   #look: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
@@ -51,11 +55,20 @@ export class Connection {
     socket.once('close', () => clearTimeout(this.#look));
   }
 
+  /** Nothing more is sent on it. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   /** A request that will be answered. */
   begins(req: IncomingMessage, res: ServerResponse): void {
     const exchange = { req, res };
     this.#open.push(exchange);
-    res.once('close', () => this.#open.splice(this.#open.indexOf(exchange), 1));
+    res.once('close', () => {
+      this.#open.splice(this.#open.indexOf(exchange), 1);
+      this.#requestOver();
+    });
+    req.once('close', () => this.#requestOver());
     // node:http would read the rest of a body that nobody asked for, however long it is.
     res.once('finish', () => {
       if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
@@ -83,11 +96,36 @@ export class Connection {
    */
   stalled(): void {
     const last = this.#open.at(-1);
-    if (!last || this.#open.some(({ res }) => res.headersSent)) return void this.#socket.destroy();
+    // Of the others the answers wait for their turn, which is no fault of the client.
+    if (!last || this.#open[0]?.res.headersSent) return void this.#socket.destroy();
     if (!last.req.complete) this.refuse(fail('timeout', { detail: 'The upload came to a standstill.' }));
   }
 
+  /**
+   * Ends it as soon as everything that was asked on it is answered and the system has the answers. A request whose head
+   * has begun to come is waited for.
+   */
+  close(): void {
+    this.#closing = true;
+    // Whoever has connected only now may be about to send.
+    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), lingerMs).unref();
+    else this.#closeWhenIdle();
+  }
+
+  #requestOver(): void {
+    this.#read = this.#socket.bytesRead;
+    if (this.#closing) this.#closeWhenIdle();
+  }
+
+  #closeWhenIdle(): void {
+    // What was refused has its answer still to come, and ends with it.
+    if (this.#refused || this.#open.length > 0 || this.#socket.bytesRead > this.#read) return;
+    this.#end('');
+  }
+
   #end(answer: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();
     socket.end(answer);

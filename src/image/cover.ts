@@ -1,8 +1,8 @@
 import sharp from 'sharp';
+import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { fromSrgb } from './icc.ts';
 import { runJob } from './job.ts';
-import { withoutTexts } from './texts.ts';
 import type { Dimensions, Patience, Probe, Raster } from './types.ts';
 
 /**
@@ -23,7 +23,11 @@ export async function decodeCover(
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
   try {
     const limitInputPixels = probe.width * probe.height;
-    const image = sharp(withoutTexts(bytes), { limitInputPixels, autoOrient: true, ignoreIcc: same })
+    const image = sharp(forDecoder(bytes, probe.format), {
+      limitInputPixels,
+      autoOrient: true,
+      ignoreIcc: same,
+    })
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')
       .ensureAlpha()

@@ -1,13 +1,13 @@
 import sharp, { type Sharp } from 'sharp';
+import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { runJob } from './job.ts';
 import { hasHarmlessFaults } from './jpeg.ts';
-import { withoutTexts } from './texts.ts';
 import type { Dimensions, Patience, Probe, Raster } from './types.ts';
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
-  let image = sharp(withoutTexts(bytes), {
+  let image = sharp(forDecoder(bytes, probe.format), {
     // Truncated files fail either way; `warning` also refuses JPEGs with too little data for their header.
     failOn: probe.format === 'jpeg' && hasHarmlessFaults(bytes) ? 'error' : 'warning',
     limitInputPixels: probe.width * probe.height,

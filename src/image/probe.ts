@@ -1,9 +1,9 @@
 import sharp, { type Metadata } from 'sharp';
+import { checkParts, forDecoder } from './container/check.ts';
 import { readDensity } from './density.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
 import { usableRgbProfile } from './profile.ts';
 import { isInputFormat, sniff } from './sniff.ts';
-import { withoutTexts } from './texts.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -44,18 +44,20 @@ function isCutShort(bytes: Uint8Array): boolean {
 
 /**
  * Reads type and header; no pixel is decoded. The type is what the bytes say. Checks, in this order:
- * `file_too_large`, `invalid_file_type`, `invalid_dimensions` (or `failed_to_read_image` for a WebP that is cut
- * short), `resolution_too_high` (ImageError).
+ * `file_too_large`, `invalid_file_type`, `failed_to_read_image` (more parts than a picture has), `invalid_dimensions` (or
+ * `failed_to_read_image` for a WebP that is cut short), `resolution_too_high` (ImageError).
  */
 export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {
   if (bytes.length > limits.maxBytes) {
     throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / MEBIBYTE}MB`);
   }
   const format = inputFormat(bytes, limits);
+  await checkParts(bytes, format);
+  const needed = forDecoder(bytes, format);
   let metadata: Metadata;
   try {
     // The limit is checked below, where its error can say how many pixels there are.
-    metadata = await sharp(withoutTexts(bytes), { limitInputPixels: false }).metadata();
+    metadata = await sharp(needed, { limitInputPixels: false }).metadata();
   } catch (error) {
     // WebP is the one format that libvips opens only when it is complete.
     if (format === 'webp' && isCutShort(bytes)) {
@@ -69,7 +71,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   const kind = colour(metadata);
   const becomesSrgb = kind === 'cmyk' || kind === 'gray';
   const icc = becomesSrgb || !metadata.icc ? undefined : usableRgbProfile(metadata.icc);
-  const density = readDensity(bytes, format, metadata.exif);
+  const density = readDensity(needed, format, metadata.exif);
   return {
     format,
     width,

@@ -80,7 +80,7 @@ export class Improve {
       throw error;
     }
     if (await table.markStored(row)) return { outcome: 'kept', id };
-    await this.#remove(row);
+    await this.remove(row);
     return { outcome: 'no account' };
   }
 
@@ -96,8 +96,9 @@ export class Improve {
     return this.#options.table.list(query);
   }
 
-  get(id: string): Promise<HandedIn | undefined> {
-    return this.#options.table.get(id);
+  /** Also one whose removal was begun. */
+  find(id: string): Promise<HandedIn | undefined> {
+    return this.#options.table.any(id);
   }
 
   /** Undefined when the bucket has lost it. */
@@ -105,30 +106,21 @@ export class Improve {
     return this.#options.bucket.get(image.object);
   }
 
-  /** False when there is no such image. The bytes go first: a row without them can be deleted again. */
-  async delete(id: string): Promise<boolean> {
-    const row = await this.#options.table.get(id);
-    if (!row) return false;
-    await this.#remove(row);
-    return true;
-  }
-
-  /** Deletes all images of an account. */
-  async deleteAll(accountId: string): Promise<void> {
-    for (const row of await this.list({ accountId })) await this.#remove(row);
-  }
-
-  /** Removes what a server that died left half handed in, or of an account half deleted. Gives how many. */
-  async sweep(): Promise<number> {
-    const { table, now } = this.#options;
-    const lost = await table.lost(now() - lostMilliseconds);
-    for (const row of lost) await this.#remove(row);
-    return lost.length;
-  }
-
-  async #remove({ id, object }: Pick<ImproveRow, 'id' | 'object'>): Promise<void> {
+  /**
+   * Removes the bytes, then the row of an image that was hidden (`ImproveTable.hide`). Where the bucket fails it can be done
+   * again, and the sweep does it.
+   */
+  async remove({ id, object }: HandedIn): Promise<void> {
     await this.#options.bucket.delete(object);
     await this.#options.table.delete(id);
+  }
+
+  /** Removes what is hidden, and what a server that died left half handed in. Gives how many. */
+  async sweep(): Promise<number> {
+    const { table, now } = this.#options;
+    const lost = await table.pending(now() - lostMilliseconds);
+    for (const image of lost) await this.remove(image);
+    return lost.length;
   }
 }
 

@@ -70,7 +70,7 @@ interface Account {
   readonly queue: Waiting[];
 }
 
-/** Work stands back for shorter work of its account that comes up to so many times the difference later. */
+/** Ageing: a job yields to shorter jobs of its account that arrive within `stretch` × the difference in length. */
 const stretch = 4;
 
 /** How much of what was learnt about the speed stays when a piece of work is done. */
@@ -215,7 +215,7 @@ export class Admission {
   #accountOf(name: string): Account {
     const known = this.#accounts.get(name);
     const account = known ?? { served: this.#round, queue: [] };
-    // Who did not ask for anything saves nothing up.
+    // Idle accounts accrue no credit.
     if (account.queue.length === 0) account.served = Math.max(account.served, this.#round);
     if (!known) this.#accounts.set(name, account);
     return account;

@@ -27,7 +27,7 @@ export interface MemoryStats {
 
 /** Bodies may take this much at least: the largest one while it is read. */
 const leastHeld = 100e6;
-/** An account that holds something gets more as long as so many times what stays free is not less than all it holds. */
+/** An account that holds something may grow while its total is at most `greed` × the bytes left free. */
 const greed = 3;
 /** With less room than this nothing sensible can be done. */
 export const leastRoom = 1.5 * leastHeld;

@@ -22,6 +22,8 @@ export interface BookedCredits {
 
 /** What is read at every scrape. Parts that are opened later, or not at all, are told of by `watch`. */
 export interface Sources {
+  /** Of the log, since the start. */
+  readonly droppedLines: () => number;
   readonly ready: () => boolean;
   readonly admission: () => {
     readonly running: number;
@@ -256,6 +258,15 @@ export class Metrics {
         const rows = await inTime(() => sources.booked?.());
         this.reset();
         for (const { kind, direction, credits } of rows ?? []) this.inc({ kind, direction }, credits);
+      },
+    });
+    new Counter({
+      name: 'cutout_log_lines_dropped_total',
+      help: 'Lines of the log that were thrown away because its reader did not keep up.',
+      registers,
+      collect() {
+        this.reset();
+        this.inc(sources.droppedLines?.() ?? 0);
       },
     });
     new Counter({

@@ -24,7 +24,7 @@ export interface RequestRecord {
   readonly traceparent: string;
 }
 
-/** Hears of every request once. Must not throw. */
+/** Hears of every request once. What it throws is logged and concerns no other. */
 export type Recorder = (record: RequestRecord) => void;
 
 /** Asking again, later or with more credits, would have got an answer. */

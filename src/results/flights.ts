@@ -34,9 +34,9 @@ class Flight<T extends Shared<T>> {
   }
 
   /** Everyone who waits now gets a share; where nobody does it is not used. */
-  succeed(share: T): void {
+  async succeed(share: T): Promise<void> {
     for (const end of this.#waiting) end({ ok: true, share: share.another() });
-    void share.end('unsent');
+    await share.end('unsent');
   }
 
   fail(error: unknown): void {
@@ -79,7 +79,8 @@ export class Flights<T extends Shared<T>> {
       try {
         const share = await work(flight.signal);
         this.#flights.delete(key);
-        flight.succeed(share);
+        // That the work's own share could not be ended concerns nobody: all who waited have theirs.
+        flight.succeed(share).catch(() => {});
       } catch (error) {
         this.#flights.delete(key);
         flight.fail(error);

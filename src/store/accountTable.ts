@@ -105,6 +105,12 @@ export class AccountTable {
     return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id`, { id });
   }
 
+  /** Locked until the transaction ends. */
+  heldAccount(id: string): Promise<AccountRow | undefined> {
+    const { forUpdate } = this.#sql.dialect;
+    return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id${forUpdate}`, { id });
+  }
+
   accounts(): Promise<AccountRow[]> {
     return this.#sql.all(`SELECT ${accountColumns} FROM account ORDER BY created_at, id`);
   }

@@ -76,17 +76,13 @@ export class ImproveTable {
     });
   }
 
-  /** Rows whose bytes never arrived, made before `before`, and all of deleted accounts. */
-  lost(before: number): Promise<ImproveRow[]> {
+  /** Rows whose bytes never arrived or are to go, made before `before`, and all of deleted accounts. */
+  pending(before: number): Promise<ImproveRow[]> {
     return this.#sql.all(
       `SELECT ${columns} FROM improve_image WHERE (stored = 0 AND at < @before)
          OR account_id IN (SELECT id FROM account WHERE deleted_at IS NOT NULL)`,
       { before },
     );
-  }
-
-  get(id: string): Promise<ImproveRow | undefined> {
-    return this.#sql.get(`SELECT ${columns} FROM improve_image WHERE id = @id AND stored = 1`, { id });
   }
 
   /** Oldest first. */
@@ -104,6 +100,26 @@ export class ImproveTable {
         to: to ?? Number.MAX_SAFE_INTEGER,
       },
     );
+  }
+
+  /** Hides the image, whose row and bytes go afterwards. Undefined where there is none, or it was hidden before. */
+  hide(id: string): Promise<ImproveRow | undefined> {
+    return this.#sql.get(
+      `UPDATE improve_image SET stored = 0 WHERE id = @id AND stored = 1 RETURNING ${columns}`,
+      { id },
+    );
+  }
+
+  hideAll(accountId: string): Promise<ImproveRow[]> {
+    return this.#sql.all(
+      `UPDATE improve_image SET stored = 0 WHERE account_id = @accountId AND stored = 1 RETURNING ${columns}`,
+      { accountId },
+    );
+  }
+
+  /** Also one that is hidden, or whose bytes are on their way. */
+  any(id: string): Promise<ImproveRow | undefined> {
+    return this.#sql.get(`SELECT ${columns} FROM improve_image WHERE id = @id`, { id });
   }
 
   async delete(id: string): Promise<void> {

@@ -282,7 +282,9 @@ class PostgresDatabase implements Database {
       const found = await this.get<{ status: string | null; life: string }>(
         `SELECT pg_xact_status(CAST(CAST(@id AS TEXT) AS xid8)) AS status, ${serverLife} AS life`,
         { id },
-      );
+      ).catch((cause: unknown) => {
+        throw this.#unavailable(new InDoubt('nobody can say what became of a COMMIT', { cause }));
+      });
       if (found?.life !== life) throw this.#unavailable(new InDoubt('the server crashed during COMMIT'));
       if (found?.status !== 'in progress') return found?.status === 'committed';
       await sleep(20);

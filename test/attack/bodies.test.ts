@@ -493,6 +493,45 @@ for (const [title, kind] of [
     t.true(processState(t.context.server.child.pid ?? 0).peak < before + slack);
   });
 
+/** So many bytes of the same, behind the first `at` of a file. */
+const stuffed = (file: Buffer, at: number, piece: Buffer) =>
+  Buffer.concat([
+    file.subarray(0, at),
+    Buffer.alloc(most22 - (most22 % piece.length), piece),
+    file.subarray(at),
+  ]);
+const most22 = 22 * 2 ** 20 - 100_000;
+
+for (const [title, format, at, piece] of [
+  ...['tEXt', 'zTXt', 'iTXt', 'sPLT', 'hIST', 'iCCP', 'gAMA', 'eXIf', 'IDAT'].map(
+    (type) => [`PNG: empty ${type}`, 'png', 33, pngChunk(type, Buffer.alloc(0))] as const,
+  ),
+  ['JPEG: empty APP1', 'jpeg', 2, Buffer.from('ffe10002', 'hex')],
+  ['JPEG: empty comments', 'jpeg', 2, Buffer.from('fffe0002', 'hex')],
+  ['WebP: empty chunks', 'webp', 30, Buffer.from('abcd\0\0\0\0')],
+] as const)
+  test.serial(`pictures of millions of parts: ${title}`, async (t) => {
+    t.timeout(120_000);
+    const file = stuffed(await scene({ format }), at, piece);
+    if (format === 'webp') file.writeUInt32LE(file.length - 8, 4);
+    const { peak } = processState(t.context.server.child.pid ?? 0);
+    await unharmed(t, async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 4 }, () => t.context.client.cutout(file, { size: 'preview' })),
+      );
+      for (const { code } of answers) t.regex(code, /^(?:failed_to_read_image|service_unavailable)$/);
+    });
+    t.true(processState(t.context.server.child.pid ?? 0).peak < peak + slack);
+  });
+
+test.serial('a picture of 99 000 empty comments that the bound lets through', async (t) => {
+  t.timeout(120_000);
+  const file = await pngWith(Buffer.alloc(99_000 * 12, pngChunk('tEXt', Buffer.alloc(0))));
+  await unharmed(t, async () => {
+    t.is((await t.context.client.cutout(file, { size: 'preview' })).code, 'ok');
+  });
+});
+
 test.serial('a picture with a profile of 8 million curve entries', async (t) => {
   t.timeout(120_000);
   const profile = rgbProfile(PRIMARIES.adobe, { table: [0, 1] });

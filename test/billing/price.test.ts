@@ -4,25 +4,20 @@ import {
   credits,
   formatCredits,
   parseCredits,
+  previewPixels,
   quarters,
-  sizes,
   standardPrices,
 } from '../../src/billing/price.ts';
+import { SIZE_LIMITS } from '../../src/image/size.ts';
 
 test('prices are those of the contract', (t) => {
   t.is(formatCredits(standardPrices.preview), '0.25');
   t.is(formatCredits(standardPrices.full), '1');
   t.is(formatCredits(quarters(0)), '0');
-  t.deepEqual(
-    Object.entries(sizes).map(([name, size]) => [name, size.maxPixels, size.tier]),
-    [
-      ['preview', 250_000, 'preview'],
-      ['medium', 1_500_000, 'full'],
-      ['hd', 4_000_000, 'full'],
-      ['full', 25_000_000, 'full'],
-      ['50MP', 50_000_000, 'full'],
-    ],
-  );
+});
+
+test('auto costs as much as a preview where its result is no larger than one', (t) => {
+  t.is(previewPixels, SIZE_LIMITS.preview);
 });
 
 test('every amount is written so that reading it gives the amount back', (t) => {

@@ -193,6 +193,7 @@ test('what is done on the command line is in the audit log', async (t) => {
   const key = /^id {2}(\w+)/.exec(made)?.[1] ?? '';
   await run('keys', 'revoke', key);
   const books = await open();
+  const first = (await books.accounts.keys(id)).find(({ label }) => label === 'first')?.id ?? '';
   t.deepEqual(
     (await books.audit.list({ limit: 9 })).map(({ actor, action, subject, detail }) => [
       actor,
@@ -205,6 +206,7 @@ test('what is done on the command line is in the audit log', async (t) => {
       [null, 'key.create', key, null],
       [null, 'credits.adjust', id, '-0.5: broken'],
       [null, 'credits.grant', id, '10: account created'],
+      [null, 'key.create', first, null],
       [null, 'account.create', id, null],
     ],
   );

@@ -54,7 +54,7 @@ class Gate {
 
 /** Somebody who may still answer with a charge. */
 interface Holder {
-  readonly expiresAt: number;
+  expiresAt: number;
   /** Its work is done. */
   settled: boolean;
 }
@@ -214,20 +214,29 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         if (run.state === 'held') run.charge?.holders.delete(run.holder);
         run.state = 'over';
       },
-      settled(run: Run): void {
-        if (run.state === 'held') {
-          const repeat = run.charge !== undefined;
-          run.charge ??= standing(run.content);
-          count(repeat ? 'settle a repeat' : run.charge ? 'settle what was charged already' : 'settle');
-          if (!run.charge) {
-            run.charge = new Charge(run.price, clock.at);
-            charges.push(run.charge);
-            remembered.set(run.content, run.charge);
-            run.charge.holders.add(run.holder);
-          } else if (!run.charge.sent && !repeat) run.charge.holders.add(run.holder);
-          run.holder.settled = true;
-        } else run.charge = undefined;
+      /** False where it was released meanwhile, and cannot be paid any more: no result comes of it. */
+      settled(run: Run): boolean {
+        const late = run.state !== 'held';
+        const repeat = run.charge?.stands === true;
+        if (!repeat) run.charge = standing(run.content);
+        if (late && !run.charge && balance() < run.price) {
+          count('settle in vain');
+          run.state = 'over';
+          return false;
+        }
+        const how = repeat ? 'a repeat' : run.charge ? 'what was charged already' : 'work';
+        count(`settle ${how}`);
+        if (late) count('settle late');
         run.state = 'over';
+        if (late) run.holder.expiresAt = clock.at + lifeMs;
+        if (!run.charge) {
+          run.charge = new Charge(run.price, clock.at);
+          charges.push(run.charge);
+          remembered.set(run.content, run.charge);
+          run.charge.holders.add(run.holder);
+        } else if (!run.charge.sent) run.charge.holders.add(run.holder);
+        run.holder.settled = true;
+        return true;
       },
       answered(caller: Caller, result: CutoutResult): void {
         let share = shares.get(result.bytes);
@@ -260,7 +269,6 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         for (const run of held()) {
           if (!over(run.holder)) continue;
           run.charge?.holders.delete(run.holder);
-          run.charge = undefined;
           run.state = 'expired';
         }
       },
@@ -469,7 +477,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
             if (run.node.gate.caught) count('slow settle');
             const change = (outcome: Outcome) => {
               if (outcome === 'away') oracle.released(run);
-              else oracle.settled(run);
+              else if (!oracle.settled(run)) return undefined;
               if (outcome === 'in doubt') unwanted(run);
               return outcome === 'done' ? run : undefined;
             };
@@ -537,10 +545,12 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           if (other && content) await ask(step, other, content);
           count('locks lost');
         } else if (dice < 0.99) {
-          const by = next() < 0.5 ? below(30_000) : below(1_500_000);
-          clock.forward(next() < 0.2 ? -by : by);
+          // A whole life: whatever is at work then is released under it.
+          const life = next() < 0.3;
+          const by = life ? lifeMs : next() < 0.5 ? below(30_000) : below(1_500_000);
+          clock.forward(!life && next() < 0.2 ? -by : by);
           count('time');
-          if (next() < 0.5) {
+          if (life || next() < 0.5) {
             await node.ledger.sweep();
             oracle.swept();
             count('sweep');
@@ -575,14 +585,13 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     for (const what of [
       'answer',
       'answer with a kept result',
-      'settle',
+      'settle work',
       'settle a repeat',
       'unsent',
       'crash',
     ])
       t.true((seen.get(what) ?? 0) > steps / 200, what);
     for (const what of [
-      'settle what was charged already',
       'slow settle',
       'slow, then done',
       'slow, then away',
@@ -595,5 +604,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       'sweep',
     ])
       t.true((seen.get(what) ?? 0) > steps / 1000, what);
+    for (const what of ['settle what was charged already', 'settle late'])
+      t.true((seen.get(what) ?? 0) > steps / 5000, what);
   });
 }

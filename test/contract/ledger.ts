@@ -2,7 +2,9 @@ import type { TestFn } from 'ava';
 import { openBooks } from '../../src/billing/books.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
-import type { Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/reservation.ts';
+import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
+import { contentKey, keyName } from '../../src/results/keys.ts';
 import { isUnavailable, StoreError } from '../../src/store/error.ts';
 import {
   accountWith,
@@ -44,8 +46,8 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const account = await accountWith(books, 10);
     const one = await reserve(books, account, full);
     const other = await reserve(books, account, preview);
-    t.deepEqual([one.tier, one.payment, one.charge], ['full', 'full', credits(1)]);
-    t.deepEqual([other.tier, other.payment, other.charge], ['preview', 'preview', credits(0.25)]);
+    t.deepEqual([one.tier, one.payment], ['full', 'full']);
+    t.deepEqual([other.tier, other.payment], ['preview', 'preview']);
     t.is(await balanceOf(books, account), credits(8.75));
     t.is((await one.settle()).charged, credits(1));
     await other.release();
@@ -81,7 +83,6 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       await settled.deliver();
       await settled.release();
       await released.release();
-      t.is((await released.settle()).charged, quarters(0));
     }
     t.is(await balanceOf(books, account), credits(9));
     t.is((await books.ledger.statement(account)).length, 5);
@@ -162,8 +163,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const rich = await accountWith(books, 1.25);
     t.deepEqual((await reserve(books, rich, auto(250_000))).tier, 'preview');
-    const taken = await reserve(books, rich, auto(250_001));
-    t.deepEqual([taken.tier, taken.charge], ['full', credits(1)]);
+    t.is((await reserve(books, rich, auto(250_001))).tier, 'full');
     t.deepEqual(await books.ledger.reserve(rich, auto(250_001)), {
       outcome: 'insufficient',
       needed: credits(0.25),
@@ -226,17 +226,96 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     }
   });
 
-  test('a reservation that ran out is released by the sweep; settling it then charges nothing', async (t) => {
+  test('work whose reservation ran out is charged anew when it is done, or refused', async (t) => {
     const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    const late = await reserve(books, account, full);
+    const account = await accountWith(books, 2);
+    const [late, poor] = [await reserve(books, account, full), await reserve(books, account, full)];
     books.clock.forward(standardBilling.reservationSeconds * 1000 - 1);
     t.is(await books.ledger.sweep(), 0);
     books.clock.forward(1);
+    t.is(await books.ledger.sweep(), 2);
+    t.is(await balanceOf(books, account), credits(2));
+    const settlement = await late.settle();
+    t.is(settlement.charged, credits(1));
+    t.deepEqual(await late.settle(), settlement, 'once');
+    t.is(await balanceOf(books, account), credits(1));
+    t.is(await books.ledger.openReservations(), 1);
+    t.deepEqual(await books.ledger.verify(), []);
+    t.like((await books.ledger.statement(account)).at(-2), {
+      id: settlement.charge,
+      kind: 'reserve',
+      amount: credits(-1),
+      payment: 'full',
+      reservationId: null,
+      note: `in place of ${late.id}`,
+    });
+    await books.ledger.post(account, { kind: 'adjust', amount: credits(-0.5) });
+    const refused = await t.throwsAsync(poor.settle(), { instanceOf: ShortOfCredits });
+    t.deepEqual(refused?.shortfall, { needed: credits(1), balance: credits(0.5) });
+    await poor.release();
+    t.is(await balanceOf(books, account), credits(0.5));
+    await late.deliver();
+    await late.release();
+    t.is(await balanceOf(books, account), credits(0.5), 'final');
+    t.is(await books.ledger.openReservations(), 0);
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('work whose server counted as dead is charged anew, with a free preview where one is left', async (t) => {
+    const billing = { ...standardBilling, freePreviews: { perMonth: 1, perDay: 0 } };
+    const books = await testBooks(t, billing, newPlace);
+    const account = await accountWith(books, 1);
+    const repeat = { content: 'c', forMs: 600_000 };
+    // The books of this test have no lease: their answers are those of a dead server.
+    const frozen = await reserve(books, account, { ...preview, repeat });
+    t.is(await books.ledger.recover(), 1);
+    t.is((await books.ledger.balance(account)).freeCalls, 1);
+    const settlement = await frozen.settle();
+    t.is(settlement.charged, quarters(0));
+    t.deepEqual(await books.ledger.balance(account), { credits: credits(1), freeCalls: 0 });
+    t.deepEqual(await books.ledger.verify(), []);
+    // It is known by its content, as any charge.
+    const again = await reserve(books, account, { ...preview, repeat });
+    t.is((await again.settle()).charge, settlement.charge);
+    for (const each of [frozen, again]) await each.release();
+    t.deepEqual(await books.ledger.balance(account), { credits: credits(1), freeCalls: 1 });
+
+    const paid = await reserve(books, account, preview);
+    t.is(await books.ledger.recover(), 1);
+    await (await reserve(books, account, preview)).settle();
+    t.is((await paid.settle()).charged, credits(0.25), 'the free one went to somebody else');
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('work whose reservation ran out carries what was charged for the same content meanwhile', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 1);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const late = await reserve(books, account, { ...full, repeat });
+    books.clock.forward(standardBilling.reservationSeconds * 1000);
     t.is(await books.ledger.sweep(), 1);
-    t.is(await balanceOf(books, account), credits(10));
-    t.is((await late.settle()).charged, quarters(0));
-    t.is(await balanceOf(books, account), credits(10));
+    const other = await reserve(books, account, { ...full, repeat });
+    await other.settle();
+    t.deepEqual(await late.settle(), { charged: quarters(0), charge: other.id });
+    await other.release();
+    t.is(await balanceOf(books, account), credits(0), 'the late one may still be out');
+    await late.release();
+    t.is(await balanceOf(books, account), credits(1));
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('a repeat whose charge was given back while it was at work is charged itself', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 1);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const first = await reserve(books, account, { ...full, repeat });
+    await first.settle();
+    await first.deliver();
+    const again = await reserve(books, account, { ...full, repeat });
+    t.true(await books.ledger.refund(account, first.id));
+    t.is((await again.settle()).charged, credits(1));
+    await again.deliver();
+    t.is(await balanceOf(books, account), credits(0));
     t.deepEqual(await books.ledger.verify(), []);
   });
 
@@ -280,34 +359,91 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);
     const { ledger } = books;
-    const first = await reserve(books, account, full);
-    t.is(await ledger.answerWith(first.id), undefined, 'not charged yet');
+    const of = (content: string) => ({ ...full, repeat: { content, forMs: 600_000 } });
+    const isFor = () => true;
+    const first = await reserve(books, account, of('a'));
+    t.is(await ledger.answerWith(first.id, isFor), undefined, 'not charged yet');
     t.is(await ledger.openReservations(), 1);
     await first.settle();
-    const other = await ledger.answerWith(first.id);
+    const other = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 2);
     await first.release();
     t.is(await balanceOf(books, account), credits(9), 'the other one may still be out');
     await other?.deliver();
     t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
-    const late = await ledger.answerWith(first.id);
+    const late = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 0, 'nothing is left to be decided');
     await late?.release();
     t.is(await balanceOf(books, account), credits(9));
 
-    const vain = await reserve(books, account, full);
+    const vain = await reserve(books, account, of('b'));
     await vain.settle();
-    const both = [vain, await ledger.answerWith(vain.id)];
+    const both = [vain, await ledger.answerWith(vain.id, isFor)];
     for (const answer of both) await answer?.release();
     t.is(await balanceOf(books, account), credits(9), 'nobody got it');
-    t.is(await ledger.answerWith(vain.id), undefined, 'given back');
+    t.is(await ledger.answerWith(vain.id, isFor), undefined, 'given back');
 
-    const released = await reserve(books, account, full);
+    const released = await reserve(books, account, of('c'));
     await released.release();
-    t.is(await ledger.answerWith(released.id), undefined);
-    t.is(await ledger.answerWith(123_456), undefined, 'unknown');
+    t.is(await ledger.answerWith(released.id, isFor), undefined);
+    t.is(await ledger.answerWith(123_456, isFor), undefined, 'unknown');
     t.is(await ledger.openReservations(), 0);
     t.deepEqual(await ledger.verify(), []);
+  });
+
+  test('a charge pays for the account and the content it was made for, whatever else has its number', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const charged = await reserve(books, account, { ...full, repeat });
+    await charged.settle();
+    const asked: unknown[] = [];
+    const refuse = (paid: unknown) => {
+      asked.push(paid);
+      return false;
+    };
+    t.is(await books.ledger.answerWith(charged.id, refuse), undefined);
+    t.deepEqual(asked, [{ accountId: account, content: 'c' }]);
+    t.is(await books.ledger.openReservations(), 1);
+    // A repeat is no charge, and work without a name is nothing that anybody could ask for again.
+    const again = await reserve(books, account, { ...full, repeat });
+    await again.settle();
+    t.is(await books.ledger.answerWith(again.id, () => true), undefined);
+    const unnamed = await reserve(books, account, full);
+    await unnamed.settle();
+    t.is(await books.ledger.answerWith(unnamed.id, () => true), undefined);
+
+    const { pack, unpack } = keptTravel(books.ledger);
+    const bytes = Buffer.from('result');
+    const travelled = pack({ bytes, charge: charged.id } as Kept);
+    const nameOf = (owner: string, content: string) => keyName(contentKey(owner, content));
+    t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
+    t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another picture');
+    const paid = await unpack(travelled, nameOf(account, 'c'));
+    t.true(await paid?.payment.stands());
+    t.true(await books.ledger.refund(account, charged.id));
+    t.false(await paid?.payment.stands());
+    t.is(await unpack(travelled, nameOf(account, 'c')), undefined, 'given back');
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('what repeats a charge was not charged: a refund names the charge', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const charged = await reserve(books, account, { ...full, repeat });
+    await charged.settle();
+    const again = await reserve(books, account, { ...full, repeat });
+    await again.settle();
+    for (let i = 0; i < 2; i++) {
+      await t.throwsAsync(books.ledger.refund(account, again.id), {
+        code: 'STORE_NOT_CHARGED',
+        message: new RegExp(`^Reservation ${again.id} repeats ${charged.id} .* refund that one`),
+      });
+      t.is(await balanceOf(books, account), credits(i === 0 ? 9 : 10));
+      t.is(await books.ledger.refund(account, charged.id), i === 0);
+    }
+    t.is((await books.ledger.statement(account)).filter(({ kind }) => kind === 'refund').length, 1);
   });
 
   test('an operator may give back a charge of which the answer is on its way, once', async (t) => {
@@ -325,7 +461,8 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.false(await books.ledger.refund(account, first.id));
     t.is(await balanceOf(books, account), credits(10));
     t.is(await books.ledger.openReservations(), 0);
-    t.is((await reserve(books, account, { ...full, repeat })).charge, credits(1), 'nothing stands for it');
+    await reserve(books, account, { ...full, repeat });
+    t.is(await balanceOf(books, account), credits(9), 'nothing stands for it');
     t.deepEqual(await books.ledger.verify(), []);
   });
 

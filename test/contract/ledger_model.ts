@@ -2,7 +2,13 @@ import type { TestFn } from 'ava';
 import { openBooks } from '../../src/billing/books.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { quarters, standardBilling } from '../../src/billing/price.ts';
-import type { Answer, Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import {
+  type Answer,
+  type ChargedFor,
+  type Reservation,
+  type ReserveRequest,
+  ShortOfCredits,
+} from '../../src/billing/reservation.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { random } from '../fixtures/random.ts';
@@ -18,6 +24,7 @@ interface Call {
   readonly free: boolean;
   readonly price: number;
   readonly tier: string;
+  readonly auto: boolean;
   readonly day: string;
   readonly content: string | undefined;
   readonly expiresAt: number;
@@ -30,7 +37,7 @@ interface Call {
 interface Open {
   readonly call: Call | undefined;
   readonly node: string;
-  readonly expiresAt: number;
+  expiresAt: number;
   held: boolean;
   charge: Call | undefined;
 }
@@ -66,18 +73,13 @@ class Oracle {
     const repeatOf = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
     const large = request.size === 'auto' && request.pixels > 250_000 && this.balance >= 4;
     const tier = repeatOf?.tier ?? (request.size === 'full' || large ? 'full' : 'preview');
-    const date = new Date(now).toISOString();
-    const free =
-      !repeatOf &&
-      tier === 'preview' &&
-      this.freeUsed(date.slice(0, 7)) < 50 &&
-      this.freeUsed(date.slice(0, 10)) < 10;
-    const price = free || repeatOf ? 0 : tier === 'full' ? 4 : 1;
+    const { free, price } = this.priceOf(tier, repeatOf, now);
     if (price > this.balance) return undefined;
     this.balance -= price;
     const expiresAt = now + lifeMs;
-    const day = date.slice(0, 10);
-    const call: Call = { node, free, price, tier, day, content, expiresAt, repeatOf, state: 'held' };
+    const day = new Date(now).toISOString().slice(0, 10);
+    const auto = request.size === 'auto';
+    const call: Call = { node, free, price, tier, auto, day, content, expiresAt, repeatOf, state: 'held' };
     this.calls.push(call);
     const charge = repeatOf && this.isUndelivered(repeatOf) ? repeatOf : undefined;
     const open: Open = { call, node, expiresAt, held: true, charge };
@@ -85,24 +87,51 @@ class Oracle {
     return { call, open };
   }
 
-  settle(call: Call, open: Open, now: number): number {
-    if (open.held && this.open.has(open)) {
-      open.held = false;
-      const other = call.repeatOf ? undefined : this.standing(call.content, now);
-      if (other && other.tier === call.tier) {
-        this.giveBack(call, 'released');
-        if (this.isUndelivered(other)) open.charge = other;
-        call.repeatOf = other;
-      } else {
-        call.state = 'charged';
-        if (!call.repeatOf) {
-          if (call.content !== undefined) this.charged.set(call.content, { call, until: now + forMs });
-          open.charge = call;
-        }
-      }
-      if (!open.charge) this.open.delete(open);
+  priceOf(tier: string, repeatOf: Call | undefined, now: number): { free: boolean; price: number } {
+    const date = new Date(now).toISOString();
+    const free =
+      !repeatOf &&
+      tier === 'preview' &&
+      this.freeUsed(date.slice(0, 7)) < 50 &&
+      this.freeUsed(date.slice(0, 10)) < 10;
+    return { free, price: free || repeatOf ? 0 : tier === 'full' ? 4 : 1 };
+  }
+
+  /** Gives the call that was charged and what is told of it, or undefined where nothing can be charged any more. */
+  settle(call: Call, open: Open, now: number): { charge: Call; charged: number } | undefined {
+    const held = open.held && this.open.has(open);
+    const known = this.standing(call.content, now);
+    const repeatOf = call.repeatOf?.state === 'charged' ? call.repeatOf : undefined;
+    const other = repeatOf ?? (known && (call.auto || known.tier === call.tier) ? known : undefined);
+    if (other) {
+      if (held && other !== repeatOf) this.giveBack(call, 'released');
+      else if (held) call.state = 'charged';
+      this.carry(open, now, this.isUndelivered(other) ? other : undefined);
+      return { charge: other, charged: 0 };
     }
-    return call.state === 'held' || call.state === 'released' ? 0 : call.price;
+    let charged = call;
+    if (!held || call.repeatOf) {
+      const { free, price } = this.priceOf(call.tier, undefined, now);
+      if (price > this.balance) return undefined;
+      if (held) this.giveBack(call, 'released');
+      this.balance -= price;
+      const day = new Date(now).toISOString().slice(0, 10);
+      charged = { ...call, free, price, day, repeatOf: undefined };
+      this.calls.push(charged);
+    }
+    charged.state = 'charged';
+    if (call.content !== undefined) this.charged.set(call.content, { call: charged, until: now + forMs });
+    this.carry(open, now, charged);
+    return { charge: charged, charged: charged.price };
+  }
+
+  /** Nothing is held for it any more. */
+  carry(open: Open, now: number, charge: Call | undefined): void {
+    if (!this.open.has(open)) open.expiresAt = now + lifeMs;
+    open.held = false;
+    open.charge = charge;
+    if (charge) this.open.add(open);
+    else this.open.delete(open);
   }
 
   giveBack(call: Call, to: 'released' | 'refunded'): void {
@@ -148,10 +177,12 @@ class Oracle {
 interface Handle {
   readonly node: number;
   readonly open: Open;
-  readonly call: Call | undefined;
+  call: Call | undefined;
   readonly reservation: Reservation | undefined;
   readonly answer: Answer;
   charge: Call | undefined;
+  /** What `settle` gave; it is done once. */
+  settled?: Promise<unknown>;
 }
 
 /** How a transaction may go. */
@@ -239,12 +270,12 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
           const outcome = await server.ledger.reserve(id, request);
           if (outcome.outcome === 'reserved') {
             const { reservation } = outcome;
-            const { tier, payment, charge } = reservation;
+            const { tier, payment } = reservation;
             if (!expected) throw new Error(`step ${step}: reserved, seed ${seed}`);
             const { call, open } = expected;
             t.deepEqual(
-              { tier, payment, price: charge as number },
-              { tier: call.tier, payment: call.free ? 'free' : call.tier, price: call.price } as never,
+              { tier, payment },
+              { tier: call.tier, payment: call.free ? 'free' : call.tier } as never,
               `step ${step}`,
             );
             numbers.set(call, reservation.id);
@@ -259,19 +290,33 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
           if (!isUnavailable(error) || weather === 'fine') throw error;
           count('reserve unavailable');
         }
+      } else if (dice < 0.5 && handle?.settled) {
+        t.is(handle.reservation?.settle(), handle.settled as never, 'once');
       } else if (dice < 0.5 && handle?.reservation && handle.call) {
         const { call, open, reservation } = handle;
+        const wasOpen = oracle.open.has(open);
+        const expected = weather === 'away' ? undefined : oracle.settle(call, open, clock.at);
+        const settling = reservation.settle();
+        handle.settled = settling;
         try {
-          const charged = weather === 'away' ? 0 : oracle.settle(call, open, clock.at);
-          const settlement = await reservation.settle();
-          t.is(settlement.charged as number, charged, `step ${step}`);
-          const undelivered = oracle.open.has(open) ? open.charge : undefined;
-          handle.charge = undelivered ?? (call.state === 'charged' ? (call.repeatOf ?? call) : undefined);
-          if (undelivered) t.is(settlement.charge, numbers.get(undelivered), `step ${step}`);
-          count(call.state === 'charged' ? 'settle' : 'settle without a charge');
+          const settlement = await settling;
+          t.is(settlement.charged, expected?.charged as never, `step ${step}`);
+          const { charge } = expected ?? {};
+          if (!charge || settlement.charge === undefined)
+            throw new Error(`step ${step}: settled, seed ${seed}`);
+          if (!numbers.has(charge)) numbers.set(charge, settlement.charge);
+          t.is(settlement.charge, numbers.get(charge) as never, `step ${step}`);
+          handle.charge = charge;
+          if (charge.repeatOf === undefined && charge.content === call.content) handle.call = charge;
+          count(
+            wasOpen ? 'settle' : expected?.charged === 0 ? 'settle late with a charge' : 'settle late anew',
+          );
         } catch (error) {
-          if (!isUnavailable(error) || weather === 'fine') throw error;
-          count('settle unavailable');
+          if (error instanceof ShortOfCredits && !expected && weather !== 'away') {
+            t.is(error.shortfall.balance as number, oracle.balance, `step ${step}`);
+            count('settle in vain');
+          } else if (!isUnavailable(error) || weather === 'fine') throw error;
+          else count('settle unavailable');
         }
       } else if (dice < 0.58 && handle && owner) {
         await end(
@@ -295,8 +340,10 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         const charge = numbers.get(call);
         if (charge === undefined) throw new Error('a call without a number');
         weather = 'fine';
-        const answer = await server.ledger.answerWith(charge);
-        t.is(answer !== undefined, call.state === 'charged', `step ${step}`);
+        const isFor = ({ accountId, content }: ChargedFor) => accountId === id && content === call.content;
+        const answer = await server.ledger.answerWith(charge, isFor);
+        const known = call.content !== undefined && oracle.charged.get(call.content)?.call === call;
+        t.is(answer !== undefined, known && call.state === 'charged', `step ${step}`);
         if (answer) {
           const undelivered = oracle.isUndelivered(call);
           const expiresAt = clock.at + lifeMs;
@@ -329,7 +376,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
           enough ? 'posted' : 'insufficient',
         );
         count('adjust');
-      } else if (dice < 0.78 && handle?.call?.state === 'charged') {
+      } else if (dice < 0.78 && handle?.call?.state === 'charged' && !handle.call.repeatOf) {
         weather = 'fine';
         const charge = numbers.get(handle.call) ?? 0;
         t.is(await books.ledger.refund(id, charge), oracle.refund(handle.call), `step ${step}`);
@@ -382,17 +429,18 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
       'reserve preview',
       'insufficient',
       'reserve unavailable',
-      'settle without a charge',
+      'settle late anew',
+      'settle late with a charge',
       'settle unavailable',
       'release after settle',
       'deliver',
       'answer with',
-      'answer with a final one',
       'purchase repeated',
       'adjust',
       'sweep',
       'crash',
     ])
       t.true((seen.get(what) ?? 0) > steps / 1000, what);
+    for (const what of ['settle in vain', 'answer with a final one']) t.true(seen.has(what), what);
   });
 }

@@ -21,7 +21,13 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     const reserve = (repeat: RepeatNames, size: ReserveRequest['size'] = 'full'): Promise<Reservation> =>
       reserveIn(books, account, repeat, size);
     const balance = async () => (await books.ledger.balance(account)).credits;
-    return { books, account, reserve, balance };
+    /** What one more reservation takes of the balance. */
+    const cost = async (repeat: RepeatNames, size?: ReserveRequest['size']) => {
+      const before = await balance();
+      await reserve(repeat, size);
+      return quarters(before - (await balance()));
+    };
+    return { books, account, reserve, balance, cost };
   }
 
   async function reserveIn(
@@ -38,11 +44,11 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
   }
 
   test('repeats: the same work costs nothing for as long as results are kept, and the statement says so', async (t) => {
-    const { books, account, reserve, balance } = await start(t);
+    const { books, account, reserve, balance, cost } = await start(t);
     const first = await reserve(named('a'));
     t.is((await first.settle()).charged, credits(1));
     const again = await reserve(named('a'));
-    t.deepEqual([again.tier, again.payment, again.charge], ['full', 'full', quarters(0)]);
+    t.deepEqual([again.tier, again.payment], ['full', 'full']);
     t.is((await again.settle()).charged, quarters(0));
     await again.deliver();
     t.is(await balance(), credits(9));
@@ -50,22 +56,23 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     t.like(told, { kind: 'reserve', amount: quarters(0), reservationId: first.id, note: 'repeat' });
     t.is((await books.ledger.usage())[0]?.calls, 1, 'a repeat is no call of its own');
     books.clock.forward(forMs);
-    t.is((await reserve(named('a'))).charge, credits(1));
+    t.is(await cost(named('a')), credits(1));
     t.deepEqual(await books.ledger.verify(), []);
   });
 
   test('repeats: other work, other accounts and work that was not charged cost what they cost', async (t) => {
-    const { books, account, reserve } = await start(t);
+    const { books, account, reserve, cost } = await start(t);
     await (await reserve(named('a'))).settle();
-    t.is((await reserve(named('b'))).charge, credits(1));
+    t.is(await cost(named('b')), credits(1));
     const other = await accountWith(books, 1);
-    t.is((await reserveIn(books, other, named('a'), 'full')).charge, credits(1));
+    await reserveIn(books, other, named('a'), 'full');
+    t.is((await books.ledger.balance(other)).credits, quarters(0));
     await (await reserve(named('c'))).release();
-    t.is((await reserve(named('c'))).charge, credits(1), 'released');
+    t.is(await cost(named('c')), credits(1), 'released');
     const given = await reserve(named('d'));
     await given.settle();
     t.true(await books.ledger.refund(account, given.id));
-    t.is((await reserve(named('d'))).charge, credits(1), 'given back');
+    t.is(await cost(named('d')), credits(1), 'given back');
   });
 
   test('repeats: the sweep forgets what ran out', async (t) => {
@@ -88,31 +95,35 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
   });
 
   test('repeats: auto is what it was, whatever is left by now', async (t) => {
-    const { books, account, reserve } = await start(t);
+    const { books, account, reserve, balance } = await start(t);
     await (await reserve(named('a'), 'auto')).settle();
-    await books.ledger.post(account, { kind: 'adjust', amount: credits(-9) });
-    const again = await reserve(named('a'), 'auto');
-    t.deepEqual([again.tier, again.charge], ['full', quarters(0)]);
+    await books.ledger.post(account, { kind: 'adjust', amount: credits(-8.75) });
+    t.is((await reserve(named('a'), 'auto')).tier, 'full');
+    t.is(await balance(), credits(0.25));
   });
 
   test('repeats: a preview does not pay for a full result, nor a full one for a preview', async (t) => {
-    const { reserve } = await start(t);
+    const { reserve, cost } = await start(t);
     await (await reserve(named('a'), 'preview')).settle();
-    t.is((await reserve(named('a'), 'full')).charge, credits(1));
+    t.is(await cost(named('a'), 'full'), credits(1));
     await (await reserve(named('b'), 'full')).settle();
-    t.is((await reserve(named('b'), 'preview')).charge, credits(0.25));
+    t.is(await cost(named('b'), 'preview'), credits(0.25));
   });
 
   test('repeats: overlapping reservations for the same content are charged once', async (t) => {
-    for (const size of ['full', 'preview'] as const) {
+    // The preview is a free one.
+    for (const [size, price] of [
+      ['full', credits(1)],
+      ['preview', quarters(0)],
+    ] as const) {
       const { books, account, reserve } = await start(t, standardBilling);
       const before = await books.ledger.balance(account);
       const [first, second] = [await reserve(named('a'), size), await reserve(named('a'), size)];
       const { charged, charge } = await first.settle();
-      t.deepEqual([charged, charge], [first.charge, first.id]);
+      t.deepEqual([charged, charge], [price, first.id]);
       t.deepEqual(await second.settle(), { charged: quarters(0), charge: first.id });
       const after = {
-        credits: quarters(before.credits - first.charge),
+        credits: quarters(before.credits - price),
         freeCalls: before.freeCalls - Number(size === 'preview'),
       };
       t.deepEqual(await books.ledger.balance(account), after);
@@ -125,6 +136,23 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
       t.is(await books.ledger.openReservations(), 0);
       t.deepEqual(await books.ledger.verify(), []);
       t.is((await books.ledger.usage()).length, 0);
+    }
+  });
+
+  test('repeats: overlapping reservations of auto are charged once, whatever each of them came to', async (t) => {
+    for (const fullFirst of [true, false]) {
+      const { books, account, reserve, balance } = await start(t);
+      await books.ledger.post(account, { kind: 'adjust', amount: credits(-8.75) });
+      const [larger, smaller] = [await reserve(named('a'), 'auto'), await reserve(named('a'), 'auto')];
+      t.deepEqual([larger.tier, smaller.tier], ['full', 'preview']);
+      const [first, second] = fullFirst ? [larger, smaller] : [smaller, larger];
+      const cost = fullFirst ? credits(1) : credits(0.25);
+      t.is((await first.settle()).charged, cost);
+      t.deepEqual(await second.settle(), { charged: quarters(0), charge: first.id });
+      for (const each of [second, first]) await each.deliver();
+      t.is(await balance(), quarters(credits(1.25) - cost));
+      t.is((await books.ledger.usage()).length, 1);
+      t.deepEqual(await books.ledger.verify(), []);
     }
   });
 
@@ -162,7 +190,7 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     const second = await reserve(named('a'));
     await second.settle();
     const again = await reserveIn(living, account, named('a'), 'full');
-    t.is(again.charge, quarters(0));
+    t.is(await balance(), credits(9), 'a repeat takes nothing');
     await again.settle();
     // The books of this test have no lease: their answers are those of a dead server.
     t.is(await living.ledger.recover(), 1);
@@ -175,7 +203,7 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
 
   test('repeats: a charge is given back with the last answer that could have carried it', async (t) => {
     for (const how of ['release', 'recover'] as const) {
-      const { books, account, reserve } = await start(t, standardBilling);
+      const { books, account, reserve, cost } = await start(t, standardBilling);
       for (const size of ['full', 'preview'] as const) {
         const first = await reserve(named(size), size);
         await first.settle();
@@ -189,7 +217,7 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
       if (how === 'recover') t.is(await books.ledger.recover(), 4);
       t.deepEqual(await books.ledger.balance(account), { credits: credits(10), freeCalls: 50 }, how);
       t.is(await books.ledger.openReservations(), 0);
-      t.is((await reserve(named('full'))).charge, credits(1));
+      t.is(await cost(named('full')), credits(1));
       t.deepEqual(await books.ledger.verify(), []);
     }
   });
@@ -216,6 +244,7 @@ export function testRepeatsContract(test: TestFn, newPlace: NewPlace): void {
     await first.deliver();
     await books.close();
     const server = await testServer(t, books, { billing: noFreePreviews, clock: books.clock });
-    t.is((await reserveIn(server, account, named('a'), 'full')).charge, quarters(0));
+    await reserveIn(server, account, named('a'), 'full');
+    t.is((await server.ledger.balance(account)).credits, credits(9));
   });
 }

@@ -34,7 +34,7 @@ interface Run {
   state: 'running' | 'failed' | 'cancelled' | 'done';
   /** Its result is there for whoever asks again. */
   kept: boolean;
-  /** Its reservation ran out before it was done: nothing can be charged any more. */
+  /** Its reservation ran out before it was done: it is charged anew then, or refused. */
   expired: boolean;
   /** An answer with its result has ended: a crash gives nothing back. */
   final: boolean;
@@ -195,7 +195,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
         const run = inWorld.runs[result.bytes.readUInt16LE(0)];
         if (inWorld !== world || !run) return;
         caller.answer = { result, run };
-        const wanted = run.told || run.expired ? 0 : price;
+        const wanted = run.told ? 0 : price;
         if (result.charged !== wanted) faults.push(`step ${step}: ${result.charged} told, not ${wanted}`);
         if (result.replayed !== run.told) faults.push(`step ${step}: replayed is ${result.replayed}`);
         if (caller.key === undefined && run.picture !== picture) faults.push(`step ${step}: another picture`);
@@ -227,6 +227,20 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     if (stored !== balance()) faults.push(`step ${step}: the balance is ${stored}, not ${balance()}`);
   }
 
+  /** By itself, so that the balance is known that it is charged to. */
+  async function finishLate(step: number, run: Run): Promise<void> {
+    await settled(step);
+    const affordable = balance() >= price;
+    run.finish();
+    if (affordable) run.expired = false;
+    else {
+      run.state = 'failed';
+      run.kept = false;
+    }
+    count(affordable ? 'charged anew' : 'refused late');
+    await settled(step);
+  }
+
   for (let step = 0; step < steps && faults.length === 0; step++) {
     // Who leaves in the very turn in which the work ends may or may not be charged: those two come apart.
     const dice = next();
@@ -235,7 +249,9 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     const running = world.runs.filter(({ state }) => state === 'running');
     if (dice < 0.4) ask(step);
     else if (dice < 0.55) {
-      pick(running)?.finish();
+      const run = pick(running);
+      if (run?.expired) await finishLate(step, run);
+      else run?.finish();
       await turn();
     } else if (dice < 0.6) pick(running)?.finish(new Error('broken'));
     else if (dice < 0.72) {
@@ -286,6 +302,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   // Every kind of step was there, or the test proved less than it says.
   for (const what of ['answer', 'answer again', 'delivered', 'not delivered', 'forgotten', 'time', 'crash'])
     t.true((seen.get(what) ?? 0) > 20, what);
+  t.true(seen.has('charged anew'));
   for (const what of ['insufficient_credits', 'client_closed', 'by a fault'])
     t.true((seen.get(`refused ${what}`) ?? 0) > 20, what);
 });

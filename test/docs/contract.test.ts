@@ -1,8 +1,10 @@
 import test from 'ava';
-import { formatCredits, sizes, standardBilling } from '../../src/billing/price.ts';
+import { formatCredits, standardBilling } from '../../src/billing/price.ts';
+import { reserveRequest } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
+import { SIZE_LIMITS, type SizeName } from '../../src/image/size.ts';
 import { standardRate } from '../../src/limits/rate.ts';
 import { documents, read, sources } from './documents.ts';
 
@@ -74,7 +76,9 @@ test('section 4 has the options in the order in which they are checked, with eve
 test('section 5 has every size with its limit and price, and the free calls', (t) => {
   const rows = cellsOf(section('5'));
   const { prices, freePreviews } = standardBilling;
-  for (const [name, { maxPixels, tier }] of Object.entries(sizes)) {
+  for (const [name, maxPixels] of Object.entries(SIZE_LIMITS)) {
+    const { size: tier } = reserveRequest('r', { size: name as SizeName }, { width: 10_000, height: 5000 });
+    if (tier === 'auto') throw new Error('only `auto` is reserved as that');
     const [, limit = '', price = ''] = rows.find(([size = '']) => words(size)[0] === name) ?? [];
     t.is(Number.parseFloat(limit) * 1e6, maxPixels, name);
     t.is(/[\d.]+(?=\W*$)/.exec(price)?.[0], formatCredits(prices[tier]), name);

@@ -76,7 +76,7 @@ test('without the detector types are off and the operator is told what to do', a
   const options = { pull: false, observer, signal };
   const missing = await openSubjectTypes(engine, { subjectTypes: 'on', modelsDir: '/nowhere' }, options);
   t.false(missing.found);
-  t.regex(missing.notice ?? '', /type=auto is told as other.*cutout models pull centernet/);
+  t.regex(missing.notice ?? '', /X-Type is always other for type=auto.*cutout models pull centernet/);
   t.deepEqual(await openSubjectTypes(engine, { subjectTypes: 'off', modelsDir: '/nowhere' }, options), {
     found: false,
   });

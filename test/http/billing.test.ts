@@ -1,5 +1,6 @@
 import test from 'ava';
 import { Purchases } from '../../src/billing/purchases.ts';
+import { bookPurchase } from '../../src/commands/bookPurchase.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { body, rawBody } from '../../src/http/middleware/body.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
@@ -27,7 +28,10 @@ async function start(t: Cleanup) {
   };
   const errors: string[] = [];
   const logger = createLogger('error', { write: (line: string) => void errors.push(line) });
-  const server = await serveRoutes(t, billingRoutes(before, new Purchases(options, books), logger));
+  const server = await serveRoutes(
+    t,
+    billingRoutes(before, new Purchases(options, (purchase) => bookPurchase(books, purchase)), logger),
+  );
   const balance = async () => (await books.ledger.balance(account)).credits as number;
   return { ...server, books, account, key, balance, errors };
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import test from 'ava';
 import { scene } from '../fixtures/pictures.ts';
 import { dial, rawRequest } from '../fixtures/raw_http.ts';
@@ -25,6 +26,38 @@ test('requests that were sent ahead on a connection that ends leave no reservati
   t.is((await service.balance()).credits, 100);
   t.is((await service.balance()).freeCalls, 50);
 });
+
+for (const keepSeconds of [0, 600])
+  test(`an answer whose turn never came is not charged, results kept for ${keepSeconds} s`, async (t) => {
+    const service = await startService(t, { freePreviews: 0, credits: 10, keepSeconds });
+    const answers: ServerResponse[] = [];
+    service.server.on('request', (_: IncomingMessage, res: ServerResponse) => void answers.push(res));
+    let go = () => {};
+    service.engine.hold = new Promise((resolve) => {
+      go = resolve;
+    });
+    const text = async (width: number) =>
+      JSON.stringify({ image_file_b64: (await scene({ width })).toString('base64'), size: 'full' });
+    const socket = await dial(service.address.port);
+    let got = 0;
+    socket.on('data', ({ length }) => {
+      got += length;
+    });
+    socket.write(post(service.key, await text(300)));
+    await eventually(() => service.engine.running === 1);
+    service.engine.hold = undefined;
+    socket.write(post(service.key, await text(310)));
+    // The second one stands behind the first, which is at work.
+    await eventually(() => answers[1]?.headersSent === true);
+    t.is((await service.balance()).credits, 8);
+    socket.destroy();
+    await eventually(() => service.engine.cancelled === 1);
+    go();
+    await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+    t.is(got, 0);
+    t.is((await service.balance()).credits, 10);
+    t.deepEqual(await service.books.ledger.verify(), []);
+  });
 
 test('answers to requests that were sent ahead come in their order', async (t) => {
   const service = await startService(t);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import test from 'ava';
 import sharp from 'sharp';
+import { credits } from '../../src/billing/price.ts';
 import { scene } from '../fixtures/pictures.ts';
 import { dial } from '../fixtures/raw_http.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
@@ -287,6 +288,69 @@ test.serial('an error costs nothing although the books took their time to charge
   t.deepEqual(await ledger.verify(), []);
   const again = await post(service, 1, 'k');
   t.deepEqual([again.status, again.headers.get('x-credits-charged')], [200, '1']);
+});
+
+/** The time of all that is at work is up: as when the machine was suspended, or its clock set. */
+async function expire({ books }: Service): Promise<void> {
+  await books.database.run('UPDATE answer SET expires_at = 0');
+  await books.ledger.sweep();
+}
+
+test('work that outlived its reservation is charged all the same, and its repeat is free', async (t) => {
+  const service = await startService(t, { ...keep, freePreviews: 0 });
+  const release = hold(service);
+  const call = post(service, 1);
+  await eventually(() => service.engine.running === 1);
+  await expire(service);
+  t.is((await service.balance()).credits, 10);
+  release();
+  const answer = await call;
+  t.deepEqual([answer.status, answer.headers.get('x-credits-charged')], [200, '1']);
+  await answer.arrayBuffer();
+  const repeat = await post(service, 1);
+  t.deepEqual([repeat.status, repeat.headers.get('x-credits-charged')], [200, '0']);
+  await repeat.arrayBuffer();
+  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  t.is((await service.balance()).credits, 9);
+  t.deepEqual(await service.books.ledger.verify(), []);
+});
+
+test('work that outlived its reservation and cannot be paid any more is not handed out', async (t) => {
+  const service = await startService(t, { ...keep, freePreviews: 0, credits: 1 });
+  const release = hold(service);
+  const call = post(service, 1);
+  await eventually(() => service.engine.running === 1);
+  await expire(service);
+  const spent = { kind: 'adjust', amount: credits(-0.5) } as const;
+  await service.books.ledger.post(service.accountId, spent);
+  release();
+  const answer = await call;
+  t.is(answer.status, 402);
+  t.is((await errorOf(t, answer)).detail, 'This request needs 1 credit, the balance is 0.5.');
+  t.is((await service.balance()).credits, 0.5);
+  t.is(await service.books.ledger.openReservations(), 0);
+  t.is((await post(service, 1)).status, 402, 'and not kept');
+  t.deepEqual(await service.books.ledger.verify(), []);
+});
+
+test('what an operator gave back pays for no repeat any more', async (t) => {
+  const service = await startService(t, { ...keep, freePreviews: 0 });
+  const { ledger } = service.books;
+  const charged = async (key?: string) => {
+    const answer = await post(service, 1, key);
+    await answer.arrayBuffer();
+    return answer.headers.get('x-credits-charged');
+  };
+  t.is(await charged('k'), '1');
+  t.is(await charged('k'), '0');
+  const [reserved] = (await ledger.statement(service.accountId)).filter(({ kind }) => kind === 'reserve');
+  t.true(await ledger.refund(service.accountId, reserved?.id ?? 0));
+  t.is((await service.balance()).credits, 10);
+  t.is(await charged('k'), '1');
+  t.is(await charged(), '0');
+  t.is((await service.balance()).credits, 9);
+  t.is(service.engine.started, 2);
+  t.deepEqual(await ledger.verify(), []);
 });
 
 test('errors are not kept', async (t) => {

@@ -83,7 +83,7 @@ for (const inToken of [true, false]) {
     t.is((await service.books.ledger.balance(id)).credits, 20 as never);
     t.deepEqual(
       (await service.audit.list({ limit: 9 })).map(({ action }) => action),
-      ['sign-in', 'sign-in', 'account.create'],
+      ['sign-in', 'sign-in', 'credits.grant', 'account.create'],
     );
   });
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import test from 'ava';
 import { Command } from 'commander';
 import { improveCommand } from '../../src/cli/improve.ts';
+import { deleteImage } from '../../src/commands/deleteImage.ts';
 import type { Bucket } from '../../src/improve/bucket.ts';
 import { Improve } from '../../src/improve/improve.ts';
 import { s3Bucket } from '../../src/improve/s3.ts';
@@ -23,7 +24,10 @@ async function make(t: Cleanup, perDay = 100) {
     if (outcome.outcome !== 'kept') throw new Error('refused');
     return outcome.id;
   };
-  return { ...books, server, improve, withBucket, account, image, keep };
+  const remove = (id: string) => deleteImage({ books, improve, actor: { id: null } }, id);
+  const deletions = async () =>
+    (await books.audit.list({ limit: 99 })).filter(({ action }) => action === 'image.delete');
+  return { ...books, books, server, improve, withBucket, account, image, keep, remove, deletions };
 }
 
 test('an image is kept with what is known of it', async (t) => {
@@ -123,25 +127,47 @@ test('of an account that is deleted nothing is kept, whatever is under way', asy
 });
 
 test('an image is deleted with its bytes, once', async (t) => {
-  const { improve, keep, server } = await make(t);
+  const { improve, keep, server, remove, deletions } = await make(t);
   const id = await keep();
-  t.true(await improve.delete(id));
-  t.false(await improve.delete(id));
+  t.true(await remove(id));
+  t.false(await remove(id));
   t.is(server.objects.size, 0);
   t.deepEqual(await improve.list(), []);
+  t.deepEqual(
+    (await deletions()).map(({ actor, subject }) => [actor, subject]),
+    [[null, id]],
+  );
 });
 
-test('a bucket that fails to delete keeps the row, so that it can be tried again', async (t) => {
-  const { improve, keep, server } = await make(t);
+test('a bucket that fails to delete: nobody sees the image any more, and the same command goes on', async (t) => {
+  const { improve, keep, server, remove, deletions } = await make(t);
   const id = await keep();
   server.broken = true;
-  await t.throwsAsync(improve.delete(id));
+  await t.throwsAsync(remove(id));
+  t.deepEqual(await improve.list(), []);
+  t.is(server.objects.size, 1);
   server.broken = false;
-  t.true(await improve.delete(id));
+  t.true(await remove(id));
+  t.is(server.objects.size, 0);
+  t.false(await remove(id));
+  t.is((await deletions()).length, 1);
+});
+
+test('what the bucket did not delete is deleted by the sweep', async (t) => {
+  const { improve, keep, server, remove, clock } = await make(t);
+  const id = await keep();
+  server.broken = true;
+  await t.throwsAsync(remove(id));
+  clock.forward(600_001);
+  await t.throwsAsync(improve.sweep());
+  server.broken = false;
+  t.is(await improve.sweep(), 1);
+  t.is(server.objects.size, 0);
+  t.is(await improve.find(id), undefined);
 });
 
 test('operators list, export and delete', async (t) => {
-  const { improve, keep, server, clock } = await make(t);
+  const { books, improve, keep, server, clock } = await make(t);
   const cat = await keep({ tag: 'cats' });
   clock.set('2026-11-22T08:00:00Z');
   const dog = await keep({ tag: 'dogs', type: 'png', bytes: Buffer.from('dog') });
@@ -150,7 +176,7 @@ test('operators list, export and delete', async (t) => {
     printed = '';
     const out = { write: (text: string) => (printed += text) };
     const program = new Command().addCommand(
-      improveCommand({ open: async () => ({ improve, close: async () => {} }), out }),
+      improveCommand({ open: async () => ({ improve, books, close: async () => {} }), out }),
     );
     await program.parseAsync(['improve', ...args], { from: 'user' });
     return printed;

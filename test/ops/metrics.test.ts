@@ -178,7 +178,7 @@ test('on the port of the service they are there with a token, for whoever sends 
   t.false(service.text().includes(token));
 });
 
-const silent = createLogger('silent');
+const silent = createLogger('silent', { write: () => {} });
 const attempts = new MemoryAttempts({ failures: 3, windowSeconds: 60 });
 
 test('a port of their own is opened when it is asked for, on this machine only', async (t) => {

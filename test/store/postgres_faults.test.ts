@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { Ledger } from '../../src/billing/ledger.ts';
+import { credits } from '../../src/billing/price.ts';
+import { migrate } from '../../src/store/migrate.ts';
 import { openStore } from '../../src/store/open.ts';
 import { openPostgres } from '../../src/store/postgres.ts';
 import { unless } from '../fixtures/left_out.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { testFolder } from '../support/books.ts';
+import { noFreePreviews, testFolder } from '../support/books.ts';
 
 const shared = unless(postgresMissing);
 test.after.always(removePostgres);
@@ -59,14 +62,19 @@ shared('a database that is not there is told at start, without the password', as
   t.false(allOf(error).includes(secret));
 });
 
-/** Between the books and PostgreSQL; `onCommit` decides what becomes of a connection that says COMMIT. */
+/**
+ * Between the books and PostgreSQL; `onCommit` decides what becomes of a connection that says COMMIT, `isAway` whether new
+ * ones are taken.
+ */
 async function proxy(
   t: ExecutionContext,
   databaseUrl: string,
   onCommit: () => 'pass' | 'cut before' | 'cut after',
+  isAway = () => false,
 ): Promise<string> {
   const target = new URL(databaseUrl);
   const server = createServer((client) => {
+    if (isAway()) return void client.destroy();
     const upstream = connect(Number(target.port), target.hostname);
     let cut = false;
     const end = () => {
@@ -121,6 +129,34 @@ shared('a connection that breaks in COMMIT: whatever was written was written onc
   t.deepEqual(await database.get("SELECT balance FROM account WHERE id = 'a'"), { balance: 36 });
   t.like(await database.get('SELECT count(*) AS n FROM audit'), { n: 36 });
 });
+
+shared(
+  'a reservation whose COMMIT nobody answers, and nobody can ask about, is released later',
+  async (t) => {
+    const { databaseUrl = '' } = await postgresPlace(t);
+    let [armed, away] = [false, false];
+    const onCommit = () => {
+      if (!armed) return 'pass';
+      away = true;
+      return 'cut after';
+    };
+    const url = await proxy(t, databaseUrl, onCommit, () => away);
+    const database = await openPostgres({ url, patienceMs: 300 });
+    await migrate(database);
+    t.teardown(() => database.close());
+    await database.run("INSERT INTO account (id, name, created_at) VALUES ('a', 'A', 0)");
+    const ledger = new Ledger(database, { billing: noFreePreviews });
+    await ledger.post('a', { kind: 'grant', amount: credits(1) });
+    armed = true;
+    await t.throwsAsync(ledger.reserve('a', { size: 'full', requestId: 'r' }), { code: 'STORE_UNAVAILABLE' });
+    [armed, away] = [false, false];
+    t.is((await ledger.balance('a')).credits, credits(0), 'it was done');
+    await ledger.sweep();
+    t.is((await ledger.balance('a')).credits, credits(1));
+    t.is(await ledger.openReservations(), 0);
+    t.deepEqual(await ledger.verify(), []);
+  },
+);
 
 shared('text that PostgreSQL cannot hold is kept as far as it can', async (t) => {
   const { databaseUrl = '' } = await postgresPlace(t);

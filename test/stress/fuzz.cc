@@ -267,10 +267,10 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   for (int i = dice.one_in(3) ? dice.pick(1, 40) : 0; i > 0; --i) {
     alpha[static_cast<std::size_t>(dice.pick(0, width * height - 1))] = dice.any_float();
   }
-  const bool numbers = std::none_of(alpha.begin(), alpha.end(), [](float v) { return std::isnan(v); });
+  const bool numbers = std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
   const NetworkOutput output =
       dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
-  expect(to_probability(alpha, output, pool).ok() == numbers, "what is not a number was not told");
+  expect(to_probability(alpha, output, pool).ok() == numbers, "an answer that is not finite was taken");
   if (!numbers) {
     for (float& value : alpha) value = std::isnan(value) ? 0.0F : value;
   }

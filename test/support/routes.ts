@@ -24,7 +24,7 @@ export async function serveRoutes(t: Cleanup, routes: readonly Route[]): Promise
   const app = new Koa<State, object>();
   for (const middleware of [
     requestId,
-    record([requestLog(logger)]),
+    record([requestLog(logger)], logger),
     errors(logger),
     deadline(30),
     ...createRouter(routes),

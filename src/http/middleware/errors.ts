@@ -40,7 +40,7 @@ export const errors =
       const { requestId, notes } = ctx.state;
       notes.add(factsOf(error));
       if (error.reported) logger.error({ request: requestId, err: error.cause ?? error }, error.code);
-      // A fault of ours is told by the request's number alone.
+      // Internal errors expose only the request id.
       const shown =
         error.id === 'internal_error'
           ? new AppError('internal_error', { detail: `Request id: ${requestId}` })

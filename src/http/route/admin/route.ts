@@ -1,39 +1,20 @@
-import type { Accounts } from '../../../accounts/accounts.ts';
-import type { AuditLog, Deed } from '../../../accounts/audit.ts';
-import { postDeed, refundDeed } from '../../../billing/deeds.ts';
-import type { Ledger } from '../../../billing/ledger.ts';
+import type { Books } from '../../../billing/books.ts';
 import { accountRow, entryRow, keyRow, type Row, usageRow } from '../../../billing/present.ts';
 import { formatCredits } from '../../../billing/price.ts';
-import { type ErrorId, excerpt, fail } from '../../../errors.ts';
-import { type StoreCode, StoreError } from '../../../store/error.ts';
+import type { CommandContext } from '../../../commands/command.ts';
+import { createAccount } from '../../../commands/createAccount.ts';
+import { createKey, revokeKey } from '../../../commands/keys.ts';
+import { postCredits } from '../../../commands/postCredits.ts';
+import { refundCharge } from '../../../commands/refundCharge.ts';
+import { fail } from '../../../errors.ts';
+import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
+import { refusals } from '../../middleware/refusals.ts';
 import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 import { newAccount, newKey, page, posting, refunding, span } from './schema.ts';
 
-export interface AdminParts {
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly audit: AuditLog;
-}
-
-const answers: Partial<Record<StoreCode, ErrorId>> = {
-  STORE_UNKNOWN_ACCOUNT: 'not_found',
-  STORE_UNKNOWN_KEY: 'not_found',
-  STORE_UNKNOWN_RESERVATION: 'not_found',
-  STORE_REFERENCE_REUSED: 'malformed_request',
-  STORE_NOT_CHARGED: 'malformed_request',
-};
-
-/** What the books refuse, as an answer; their sentences are written for operators. */
-const refusals: Middleware = async (_ctx, next) => {
-  try {
-    await next();
-  } catch (error) {
-    const id = error instanceof StoreError ? answers[error.code] : undefined;
-    throw id && error instanceof StoreError ? fail(id, { detail: excerpt(error.message, 300) }) : error;
-  }
-};
+export type AdminParts = Pick<Books, 'accounts' | 'ledger' | 'transaction'>;
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
@@ -42,8 +23,8 @@ const idIn = (ctx: Context) => inPath(ctx, 'id');
  * operators pass (guard.ts); bodies have any of the three types.
  */
 export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
-  const { accounts, ledger, audit } = parts;
-  const write = (ctx: Context, deed: Deed) => audit.write({ ...deed, address: ctx.ip });
+  const { accounts, ledger } = parts;
+  const by = (ctx: Context): CommandContext => ({ books: parts, actor: { id: null, address: ctx.ip } });
   const show = async (id: string): Promise<Row> => {
     const account = await accounts.get(id);
     const { credits, freeCalls } = await ledger.balance(id);
@@ -76,8 +57,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
   return [
     get('/accounts', async () => Promise.all((await accounts.list()).map(({ id }) => show(id)))),
     post('/accounts', async (ctx) => {
-      const { id } = await accounts.create(parse(newAccount, inBody(ctx)).name);
-      await write(ctx, { action: 'account.create', subject: id });
+      const { id } = await createAccount(by(ctx), parse(newAccount, inBody(ctx)).name);
       return show(id);
     }),
     get('/accounts/:id', (ctx) => show(idIn(ctx))),
@@ -86,16 +66,13 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
       return (await accounts.keys(id)).map(keyRow);
     }),
     /** The only answer that ever holds a key. */
-    post('/accounts/:id/keys', async (ctx) => {
-      const created = await accounts.createKey(idIn(ctx), parse(newKey, inBody(ctx)).label);
-      await write(ctx, { action: 'key.create', subject: created.id });
-      return created;
-    }),
+    post('/accounts/:id/keys', (ctx) =>
+      createKey(by(ctx), idIn(ctx), parse(newKey, inBody(ctx)).label ?? ''),
+    ),
     post('/keys/:id/revoke', async (ctx) => {
-      if (!(await accounts.revokeKey(idIn(ctx)))) {
+      if (!(await revokeKey(by(ctx), idIn(ctx)))) {
         throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${idIn(ctx)} that is still in use.`);
       }
-      await write(ctx, { action: 'key.revoke', subject: idIn(ctx) });
       return { id: idIn(ctx), revoked: true };
     }),
     post('/accounts/:id/credits', async (ctx) => {
@@ -104,8 +81,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
         throw fail('malformed_request', { detail: 'credits: a grant is more than 0, an adjustment not 0.' });
       }
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
-      const { outcome, balance } = await ledger.post(idIn(ctx), request);
-      if (outcome === 'posted') await write(ctx, postDeed(idIn(ctx), request));
+      const { outcome, balance } = await postCredits(by(ctx), idIn(ctx), request);
       if (outcome === 'insufficient') {
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
       }
@@ -113,8 +89,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     }),
     post('/accounts/:id/refunds', async (ctx) => {
       const { reservation, note } = parse(refunding, inBody(ctx));
-      const done = await ledger.refund(idIn(ctx), reservation, note);
-      if (done) await write(ctx, refundDeed(idIn(ctx), reservation, note));
+      const done = await refundCharge(by(ctx), { accountId: idIn(ctx), reservation, note });
       return { outcome: done ? 'posted' : 'duplicate', ...(await show(idIn(ctx))) };
     }),
     get('/accounts/:id/statement', async (ctx) => {

@@ -1,17 +1,23 @@
 import type { Account } from '../../../accounts/accounts.ts';
-import type { AuditLog, Deed } from '../../../accounts/audit.ts';
+import type { AuditEvent, AuditLog } from '../../../accounts/audit.ts';
 import type { Provider } from '../../../accounts/oidc.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
-import { postDeed } from '../../../billing/deeds.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
+import type { Transactional } from '../../../billing/transaction.ts';
+import type { CommandContext } from '../../../commands/command.ts';
+import { deleteImage } from '../../../commands/deleteImage.ts';
+import { eraseAccount } from '../../../commands/eraseAccount.ts';
+import { createKey, revokeKey } from '../../../commands/keys.ts';
+import { postCredits } from '../../../commands/postCredits.ts';
+import { signInByLink } from '../../../commands/signIn.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, sourceOf, tried } from '../../../limits/attempts.ts';
 import type { RateLimit } from '../../../limits/rate.ts';
 import { slowedDown } from '../../../limits/refuse.ts';
-import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
+import { refusals } from '../../middleware/refusals.ts';
 import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 import type { AccountInfo, Audit, Overview, SessionInfo, SignedOut, Statement } from './api.ts';
@@ -30,6 +36,7 @@ import * as schema from './schema.ts';
 import { operatorsOnly, ownPages, sameOrigin, sessionOf, signedIn } from './session.ts';
 
 export interface ConsoleParts extends ExportParts {
+  readonly books: Transactional;
   readonly sessions: Sessions;
   readonly signIns: SignIns;
   readonly audit: AuditLog;
@@ -79,8 +86,13 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   const operators = operatorsOnly(isOperator);
   const guard = signedIn(sessions, cookie, isGone);
   const account = (ctx: Context): Promise<Account> => accounts.get(sessionOf(ctx).accountId);
-  const write = (ctx: Context, deed: Omit<Deed, 'actor' | 'address'>) =>
-    audit.write({ ...deed, actor: sessionOf(ctx).accountId, address: ctx.ip });
+  const by = (ctx: Context): CommandContext => ({
+    books: parts.books,
+    actor: { id: sessionOf(ctx).accountId, address: ctx.ip },
+  });
+  /** Of what changes nothing in the books. */
+  const write = (ctx: Context, action: AuditEvent['action']) =>
+    audit.write({ action, actor: sessionOf(ctx).accountId, address: ctx.ip });
 
   const answer =
     (make: (ctx: Context) => unknown): Middleware =>
@@ -166,17 +178,16 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   };
 
   const openLink: Middleware = async (ctx) => {
-    const link = parse(schema.link, inBody(ctx)).token;
+    const { token: link } = parse(schema.link, inBody(ctx));
     // Looked at before it is taken: who has to wait comes back with the same link.
     slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
-    const found = await signIns.takeLink(link);
+    const found = await signInByLink({ books: parts.books, signIns, address: ctx.ip }, link);
     if (!found) {
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });
     }
     const { token } = await sessions.open({ accountId: found.id, link: true }, cookie.get(ctx));
-    await audit.write({ action: 'sign-in', actor: found.id, detail: 'one-time link', address: ctx.ip });
     cookie.set(ctx, token);
     ctx.body = await describe(ctx, token);
   };
@@ -186,7 +197,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     const token = cookie.get(ctx);
     if (token !== undefined) await sessions.end(token);
     cookie.clear(ctx);
-    await write(ctx, { action: 'sign-out' });
+    await write(ctx, 'sign-out');
     const provider = providers.find(({ options }) => options.id === session.provider?.id);
     const url = session.provider && (await provider?.signOutUrl(session.provider.idToken, parts.returnUrl));
     return { redirect: url?.href ?? null };
@@ -198,11 +209,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
       throw fail('malformed_request', { detail: 'name: expected the name of the account.' });
     if (id === 'local')
       throw fail('malformed_request', { detail: 'The local account belongs to the installation.' });
-    await improve.deleteAll(id);
-    await accounts.erase(id);
-    // Those that came in between; from now on none does.
-    await improve.deleteAll(id);
-    await write(ctx, { action: 'account.delete', subject: id });
+    await eraseAccount({ ...by(ctx), improve }, id);
     const token = cookie.get(ctx);
     if (token !== undefined) await sessions.end(token);
     cookie.clear(ctx);
@@ -222,16 +229,14 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     get('keys', async (ctx) => keyInfos(await accounts.keys((await account(ctx)).id))),
     post('keys', async (ctx) => {
       const { id } = await account(ctx);
-      const created = await accounts.createKey(id, parse(schema.newKey, inBody(ctx)).name);
-      await write(ctx, { action: 'key.create', subject: created.id });
+      const created = await createKey(by(ctx), id, parse(schema.newKey, inBody(ctx)).name);
       const row = (await accounts.keys(id)).find((each) => each.id === created.id);
       if (!row) throw noKey(created.id);
       return { ...keyInfo(row), key: created.key };
     }),
     post('keys/:id/revoke', async (ctx) => {
       const { id } = await ownKey(ctx);
-      await accounts.revokeKey(id);
-      await write(ctx, { action: 'key.revoke', subject: id });
+      await revokeKey(by(ctx), id);
       return { revoked: true };
     }),
 
@@ -270,15 +275,13 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     }),
     post('images/:id/delete', async (ctx) => {
       const id = inPath(ctx, 'id');
-      const image = await improve.get(id);
-      if (image?.accountId !== (await account(ctx)).id || !(await improve.delete(id)))
+      if (!(await deleteImage({ ...by(ctx), improve }, id, (await account(ctx)).id)))
         throw fail('not_found', { detail: `There is no image ${excerpt(id)}.` });
-      await write(ctx, { action: 'image.delete', subject: id });
       return { deleted: true };
     }),
 
     get('export', async (ctx) => {
-      await write(ctx, { action: 'data.export' });
+      await write(ctx, 'data.export');
       ctx.attachment('cutout-data.zip');
       ctx.type = 'application/zip';
       return exportArchive(await account(ctx), parts);
@@ -303,23 +306,17 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         const id = inPath(ctx, 'id');
         await info(id);
         const { credits, note, reference } = parse(schema.grant, inBody(ctx));
-        try {
-          const request = { kind: 'grant', amount: credits, note, reference } as const;
-          if ((await ledger.post(id, request)).outcome === 'posted') await write(ctx, postDeed(id, request));
-        } catch (error) {
-          if (!(error instanceof StoreError)) throw error;
-          throw fail('malformed_request', { detail: excerpt(error.message, 300) });
-        }
+        await postCredits(by(ctx), id, { kind: 'grant', amount: credits, note, reference });
         return info(id);
       },
       operators,
+      refusals,
     ),
     post(
       'operator/keys/:id/revoke',
       async (ctx) => {
         const id = inPath(ctx, 'id');
-        if (!(await accounts.revokeKey(id))) throw noKey(id);
-        await write(ctx, { action: 'key.revoke', subject: id });
+        if (!(await revokeKey(by(ctx), id))) throw noKey(id);
         return { revoked: true };
       },
       operators,

@@ -1,10 +1,10 @@
-import type { AuditLog } from '../../../accounts/audit.ts';
 import type { Attempt, Provider } from '../../../accounts/oidc.ts';
 import type { Sessions } from '../../../accounts/sessions.ts';
 import { ProviderDown, SignInRefused } from '../../../accounts/signInErrors.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
-import type { Ledger } from '../../../billing/ledger.ts';
 import type { QuarterCredits } from '../../../billing/price.ts';
+import type { Transactional } from '../../../billing/transaction.ts';
+import { signIn } from '../../../commands/signIn.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
@@ -14,16 +14,15 @@ import { inPath } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 
 export interface SignInParts {
+  readonly books: Transactional;
   readonly providers: readonly Provider[];
   readonly sessions: Sessions;
   readonly signIns: SignIns;
-  readonly audit: AuditLog;
   readonly attempts: Attempts;
   readonly cookie: Cookies;
   /** The service is reached over https. */
   readonly secure: boolean;
   readonly logger: Logger;
-  readonly ledger: Ledger;
   /** What an account gets at its first sign-in. */
   readonly signUpCredits: QuarterCredits;
 }
@@ -63,8 +62,7 @@ function read(provider: Provider, text: string | undefined): Attempt | undefined
  * console's page, `/console?problem=<word>`: there is nothing about the person in an address.
  */
 export function signInRoutes(parts: SignInParts): Route[] {
-  const { providers, sessions, signIns, audit, attempts, cookie, secure, logger, ledger, signUpCredits } =
-    parts;
+  const { books, providers, sessions, signIns, attempts, cookie, secure, logger, signUpCredits } = parts;
   const pending = createCookie('cutout-sign-in', secure);
 
   const providerOf = (ctx: Context): Provider => {
@@ -119,21 +117,10 @@ export function signInRoutes(parts: SignInParts): Route[] {
         new URLSearchParams(ctx.querystring),
         attempt,
       );
-      const { account, created } = await signIns.accountOf(person);
-      const address = ctx.ip;
-      if (created)
-        await audit.write({ action: 'account.create', actor: account.id, subject: account.id, address });
-      // By its reference, so that a server that died between account and grant makes up for it; to people, not accounts.
-      const reference = 'first-sign-in';
-      if (signUpCredits > 0 && !(await ledger.wasGiven(account.id, reference))) {
-        await ledger.post(account.id, {
-          kind: 'grant',
-          amount: signUpCredits,
-          reference,
-          note: 'first sign-in',
-        });
-      }
-      await audit.write({ action: 'sign-in', actor: account.id, detail: provider.options.name, address });
+      const account = await signIn(
+        { books, signIns, address: ctx.ip },
+        { person, provider: provider.options.name, signUpCredits },
+      );
       const { token } = await sessions.open(
         { accountId: account.id, provider: { id: provider.options.id, idToken, vouched } },
         cookie.get(ctx),

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Ledger } from '../billing/ledger.ts';
+import type { Account, Accounts } from '../accounts/accounts.ts';
+import { newKey } from '../accounts/keys.ts';
+import { writeSecretFile } from '../accounts/secretFile.ts';
+import type { Books } from '../billing/books.ts';
 import type { QuarterCredits } from '../billing/price.ts';
-import type { Account, Accounts } from './accounts.ts';
-import { newKey } from './keys.ts';
-import { writeSecretFile } from './secretFile.ts';
+import { inTransaction } from './command.ts';
+import { postCredits } from './postCredits.ts';
 
 export interface LocalAccountOptions {
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
+  readonly books: Pick<Books, 'accounts' | 'transaction'>;
   readonly dataDir: string;
   /** CUTOUT_API_KEY: becomes the key on the first start, and only then. */
   readonly givenKey?: string | undefined;
@@ -29,31 +30,32 @@ export interface LocalAccount {
 export const localAccountId = 'local';
 
 /**
- * On the first start makes the local account with a key and a grant; later finds them. Each step is skipped
- * when it is done, so a start that was cut off is completed by the next. The key is kept in
+ * On the first start makes the local account with a key and a grant, in one transaction; later finds them. Each step is
+ * skipped when it is done, so a start that was cut off is completed by the next. The key is kept in
  * `<dataDir>/local-key`, readable by its owner only. Throws StoreError.
  */
 export async function ensureLocalAccount(options: LocalAccountOptions): Promise<LocalAccount> {
-  const { accounts, ledger, dataDir, givenKey, grant } = options;
+  const { books, dataDir, givenKey, grant } = options;
+  const { accounts } = books;
   const file = path.join(dataDir, 'local-key');
   const kept = readKey(file);
-  const created = (await accounts.find(localAccountId)) === undefined;
+  const isNew = (await accounts.find(localAccountId)) === undefined;
 
   // Another node, or this one before its folder was lost, may have made the account with the same key.
   const known = givenKey !== undefined && (await belongs(accounts, givenKey)) ? givenKey : undefined;
-  let key = created ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
+  let key = isNew ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
   if (key !== kept) writeSecretFile(file, key);
-  const account = await accounts.create('Local account', localAccountId);
-  await accounts.addKey(localAccountId, 'local', key);
-  if (grant > 0 && !(await ledger.hasReference(localAccountId, 'grant', 'first-start'))) {
-    await ledger.post(localAccountId, {
-      kind: 'grant',
-      amount: grant,
-      reference: 'first-start',
-      note: 'first start',
-    });
-  }
+  const { account, created } = await inTransaction({ books, actor: { id: null } }, async (tx) => {
+    const made = await tx.books.accounts.createOnce('Local account', localAccountId);
+    if (made.created) await tx.record({ action: 'account.create', subject: localAccountId });
+    const added = await tx.books.accounts.addKey(localAccountId, 'local', key);
+    if (added) await tx.record({ action: 'key.create', subject: added.id });
+    const reference = 'first-start';
+    if (grant > 0 && !(await tx.books.ledger.hasReference(localAccountId, 'grant', reference)))
+      await postCredits(tx, localAccountId, { kind: 'grant', amount: grant, reference, note: 'first start' });
+    return made;
+  });
 
   if (givenKey !== undefined && (await belongs(accounts, givenKey))) key = givenKey;
   return {

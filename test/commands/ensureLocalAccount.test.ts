@@ -1,12 +1,12 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
-import { ensureLocalAccount, localAccountId } from '../../src/accounts/local.ts';
 import { credits, quarters } from '../../src/billing/price.ts';
+import { ensureLocalAccount, localAccountId } from '../../src/commands/ensureLocalAccount.ts';
 import { type TestBooks, testBooks } from '../support/books.ts';
 
 const start = (books: TestBooks, givenKey?: string) =>
-  ensureLocalAccount({ ...books, givenKey, grant: credits(1000) });
+  ensureLocalAccount({ books, dataDir: books.dataDir, givenKey, grant: credits(1000) });
 
 test('the first start makes an account, a key and a grant; later ones find them', async (t) => {
   const books = await testBooks(t);
@@ -70,7 +70,7 @@ test('a start that was cut off before the grant is completed without a second on
 test('a changed grant leaves an account that had its own alone', async (t) => {
   const books = await testBooks(t);
   await start(books);
-  await ensureLocalAccount({ ...books, grant: credits(5) });
+  await ensureLocalAccount({ books, dataDir: books.dataDir, grant: credits(5) });
   t.is((await books.ledger.balance(localAccountId)).credits, credits(1000));
 });
 
@@ -87,6 +87,6 @@ test('without the kept key there is a new one; a revoked one stays revoked', asy
 
 test('a grant of nothing is no entry', async (t) => {
   const books = await testBooks(t);
-  await ensureLocalAccount({ ...books, grant: quarters(0) });
+  await ensureLocalAccount({ books, dataDir: books.dataDir, grant: quarters(0) });
   t.deepEqual(await books.ledger.statement(localAccountId), []);
 });

@@ -1,0 +1,102 @@
+import type { Sql } from '../store/database.ts';
+import { StoreError } from '../store/error.ts';
+import * as answers from './answers.ts';
+import type { EntryKind } from './entries.ts';
+import { ofOwner } from './freePreviews.ts';
+import { Movement, type Now } from './movement.ts';
+import type { QuarterCredits } from './price.ts';
+
+export interface PostRequest {
+  readonly kind: 'grant' | 'purchase' | 'adjust';
+  /** More than 0; `adjust` may be negative, but takes no balance below 0. */
+  readonly amount: QuarterCredits;
+  /** Names the outside event. The same kind and reference count once for an account. */
+  readonly reference?: string;
+  readonly note?: string;
+}
+
+export type PostOutcome =
+  | { readonly outcome: 'posted' | 'duplicate'; readonly balance: QuarterCredits }
+  | { readonly outcome: 'insufficient'; readonly balance: QuarterCredits };
+
+/**
+ * Credits moved by a person or an outside event, each in one movement: of its own, or part of the transaction that `sql`
+ * is. Who moves them is written into the audit log by src/commands.
+ */
+export class Postings {
+  readonly #sql: Sql;
+  readonly #now: Now | undefined;
+
+  constructor(sql: Sql, now: Now | undefined) {
+    this.#sql = sql;
+    this.#now = now;
+  }
+
+  /** Rejects with STORE_UNKNOWN_ACCOUNT, and STORE_REFERENCE_REUSED for a known reference with another amount. */
+  async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
+    const { kind, amount, reference = null, note = null } = request;
+    if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
+    return Movement.run(this.#sql, this.#now, accountId, async (movement) => {
+      const { sql, balance } = movement;
+      const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
+      if (known !== undefined) {
+        if (known === amount) return { outcome: 'duplicate', balance };
+        const message = `The ${kind} ${reference} of account ${accountId} was already made with another amount.`;
+        throw new StoreError('STORE_REFERENCE_REUSED', message);
+      }
+      if (balance + amount < 0) return { outcome: 'insufficient', balance };
+      await movement.append({ kind, amount, reference, note });
+      return { outcome: 'posted', balance: movement.balance };
+    });
+  }
+
+  /** Whether the outside event was already counted for the account. */
+  async hasReference(accountId: string, kind: PostRequest['kind'], reference: string): Promise<boolean> {
+    return (await byReference(this.#sql, accountId, kind, reference)) !== undefined;
+  }
+
+  /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
+  async wasGiven(accountId: string, reference: string): Promise<boolean> {
+    const found = await this.#sql.get(
+      `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,
+      { accountId, reference },
+    );
+    return found !== undefined;
+  }
+
+  /**
+   * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
+   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open, was released or repeats another one.
+   */
+  async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
+    const refunded = await Movement.run(this.#sql, this.#now, accountId, (movement) =>
+      answers.refund(movement, reservationId, note ?? null),
+    );
+    if (refunded === 'unknown') {
+      const message = `Account ${accountId} has no reservation ${reservationId}.`;
+      throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
+    }
+    if (typeof refunded === 'number') {
+      const message = `Reservation ${reservationId} repeats ${refunded} and cost nothing: ${refunded} was charged, refund that one.`;
+      throw new StoreError('STORE_NOT_CHARGED', message);
+    }
+    if (refunded === 'not charged') {
+      const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
+      throw new StoreError('STORE_NOT_CHARGED', message);
+    }
+    return refunded === 'refunded';
+  }
+}
+
+async function byReference(
+  sql: Sql,
+  accountId: string,
+  kind: EntryKind,
+  reference: string,
+): Promise<QuarterCredits | undefined> {
+  const found = await sql.get<{ amount: QuarterCredits }>(
+    'SELECT amount FROM entry WHERE account_id = @accountId AND kind = @kind AND reference = @reference',
+    { accountId, kind, reference },
+  );
+  return found?.amount;
+}

@@ -1,0 +1,62 @@
+import { Accounts } from '../accounts/accounts.ts';
+import { AuditLog } from '../accounts/audit.ts';
+import { AuditTable } from '../store/auditTable.ts';
+import type { Database, Sql } from '../store/database.ts';
+import { StoreError } from '../store/error.ts';
+import type { Now } from './movement.ts';
+import { Postings } from './postings.ts';
+
+/** What takes part in a transaction of the books. */
+export interface BooksTransaction extends Transactional {
+  readonly accounts: Accounts;
+  readonly ledger: Postings;
+  readonly audit: Pick<AuditLog, 'write'>;
+  /** The transaction, for other tables of the database. */
+  readonly sql: Sql;
+}
+
+export interface Transactional {
+  /**
+   * All that `work` does with what it is given happens together or not at all, as `Sql.transaction` says; inside another
+   * transaction it is part of that one. Where an audit event cannot be written, nothing happens: STORE_UNAVAILABLE.
+   */
+  transaction<T>(work: (books: BooksTransaction) => Promise<T>): Promise<T>;
+}
+
+/** See `Transactional`. */
+export async function transaction<T>(
+  database: Database,
+  now: Now | undefined,
+  work: (books: BooksTransaction) => Promise<T>,
+): Promise<T> {
+  let unrecorded: unknown;
+  try {
+    return await database.transaction((sql) => {
+      const log = new AuditLog(new AuditTable(sql), now ?? Date.now);
+      const books: BooksTransaction = {
+        accounts: new Accounts(sql, now ?? Date.now),
+        ledger: new Postings(sql, now),
+        audit: {
+          write: (event) =>
+            log.write(event).catch((error: unknown) => {
+              unrecorded = error;
+              throw error;
+            }),
+        },
+        sql,
+        transaction: (inner) => inner(books),
+      };
+      return work(books);
+    });
+  } catch (error) {
+    if (unrecorded === undefined || error !== unrecorded) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StoreError(
+      'STORE_UNAVAILABLE',
+      `Nothing was done: the audit log cannot be written: ${reason}.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

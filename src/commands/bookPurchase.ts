@@ -1,0 +1,32 @@
+import { formatCredits } from '../billing/price.ts';
+import type { BookedPurchase, Purchase } from '../billing/purchases.ts';
+import type { Transactional } from '../billing/transaction.ts';
+import { inTransaction } from './command.ts';
+
+/**
+ * Books credits that were paid for. Money for a deleted account is booked all the same, or Stripe would send the event again
+ * for days and nobody could find it afterwards; the audit event then says what to refund.
+ */
+export const bookPurchase = (
+  books: Transactional,
+  { accountId, amount, session, event }: Purchase,
+): Promise<BookedPurchase> =>
+  inTransaction({ books, actor: { id: null } }, async (transaction) => {
+    const { deletedAt } = await transaction.books.accounts.hold(accountId);
+    const isDeleted = deletedAt !== null;
+    const late = 'paid after the account was deleted';
+    const { outcome } = await transaction.books.ledger.post(accountId, {
+      kind: 'purchase',
+      amount,
+      reference: `stripe ${session}`,
+      note: isDeleted ? `${event}: ${late}` : event,
+    });
+    if (outcome === 'insufficient') throw new Error('A purchase cannot lack credits.');
+    if (outcome === 'duplicate') return 'duplicate';
+    const what = isDeleted
+      ? `${late}: refund Stripe's session ${session}, then \`cutout credits adjust\``
+      : `Stripe's session ${session}`;
+    const detail = `${formatCredits(amount)} ${what}`;
+    await transaction.record({ action: 'credits.purchase', subject: accountId, detail });
+    return isDeleted ? 'unclaimed' : 'posted';
+  });

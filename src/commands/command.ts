@@ -1,0 +1,36 @@
+import type { AuditEvent } from '../accounts/audit.ts';
+import type { BooksTransaction, Transactional } from '../billing/transaction.ts';
+
+/** Who gives a command. */
+export interface Actor {
+  /** Their account; null as `AuditEvent.actor` says. */
+  readonly id: string | null;
+  /** From where, over HTTP. */
+  readonly address?: string | undefined;
+}
+
+export interface CommandContext {
+  /** In a transaction already, the command is part of it. */
+  readonly books: Transactional;
+  readonly actor: Actor;
+}
+
+/** The context of a command within its transaction. */
+export interface CommandTransaction extends CommandContext {
+  readonly books: BooksTransaction;
+  /** Writes an audit event of the actor. */
+  readonly record: (event: Omit<AuditEvent, 'actor' | 'address'>) => Promise<void>;
+}
+
+/** Runs `work` in one transaction with its audit events: all of it happens, or nothing. `work` may run again. */
+export const inTransaction = <T>(
+  { books, actor }: CommandContext,
+  work: (transaction: CommandTransaction) => Promise<T>,
+): Promise<T> =>
+  books.transaction((within) =>
+    work({
+      books: within,
+      actor,
+      record: (event) => within.audit.write({ ...event, actor: actor.id, address: actor.address }),
+    }),
+  );

@@ -1,0 +1,26 @@
+import type { Account, CreatedKey } from '../accounts/accounts.ts';
+import type { QuarterCredits } from '../billing/price.ts';
+import { type CommandContext, inTransaction } from './command.ts';
+import { createKey } from './keys.ts';
+import { postCredits } from './postCredits.ts';
+
+/** A new account. */
+export const createAccount = (context: CommandContext, name: string): Promise<Account> =>
+  inTransaction(context, async ({ books, record }) => {
+    const account = await books.accounts.create(name);
+    await record({ action: 'account.create', subject: account.id });
+    return account;
+  });
+
+/** A new account with a first key, and credits where they are more than 0. */
+export const createAccountWithKey = (
+  context: CommandContext,
+  { name, credits }: { readonly name: string; readonly credits: QuarterCredits },
+): Promise<{ account: Account; key: CreatedKey }> =>
+  inTransaction(context, async (transaction) => {
+    const account = await createAccount(transaction, name);
+    const key = await createKey(transaction, account.id, 'first');
+    if (credits > 0)
+      await postCredits(transaction, account.id, { kind: 'grant', amount: credits, note: 'account created' });
+    return { account, key };
+  });

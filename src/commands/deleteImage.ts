@@ -1,0 +1,22 @@
+import type { Improve } from '../improve/improve.ts';
+import { ImproveTable } from '../store/improveTable.ts';
+import { type CommandContext, inTransaction } from './command.ts';
+
+/**
+ * Deletes an image that was handed in; with `accountId` only one of that account. False when there is none. From the
+ * transaction on nobody gets to see it; then its bytes are removed. Rejects when the bucket fails: the same command again,
+ * or the next sweep, removes them.
+ */
+export async function deleteImage(
+  context: CommandContext & { readonly improve: Improve },
+  id: string,
+  accountId?: string,
+): Promise<boolean> {
+  const image = await context.improve.find(id);
+  if (!image || (accountId !== undefined && image.accountId !== accountId)) return false;
+  await inTransaction(context, async ({ books, record }) => {
+    if (await new ImproveTable(books.sql).hide(id)) await record({ action: 'image.delete', subject: id });
+  });
+  await context.improve.remove(image);
+  return true;
+}

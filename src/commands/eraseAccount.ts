@@ -1,0 +1,19 @@
+import type { Improve } from '../improve/improve.ts';
+import { ImproveTable } from '../store/improveTable.ts';
+import { type CommandContext, inTransaction } from './command.ts';
+
+/**
+ * Erases the account as `Accounts.erase` says, with the images it handed in: from then on nobody gets to see them. Their
+ * bytes are removed at once where the bucket can be reached, else by the next sweep, which reports what fails.
+ */
+export async function eraseAccount(
+  context: CommandContext & { readonly improve: Improve },
+  accountId: string,
+): Promise<void> {
+  const images = await inTransaction(context, async ({ books, record }) => {
+    await books.accounts.erase(accountId);
+    await record({ action: 'account.delete', subject: accountId });
+    return new ImproveTable(books.sql).hideAll(accountId);
+  });
+  for (const image of images) await context.improve.remove(image).catch(() => {});
+}

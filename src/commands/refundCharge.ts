@@ -1,0 +1,23 @@
+import { type CommandContext, inTransaction } from './command.ts';
+
+export interface RefundRequest {
+  readonly accountId: string;
+  /** Number of the reserve entry in the statement. */
+  readonly reservation: number;
+  readonly note?: string | undefined;
+}
+
+/** Gives a charge back; false, without an audit event, when it was given back before. Rejects as `Postings.refund` does. */
+export const refundCharge = (
+  context: CommandContext,
+  { accountId, reservation, note }: RefundRequest,
+): Promise<boolean> =>
+  inTransaction(context, async ({ books, record }) => {
+    const refunded = await books.ledger.refund(accountId, reservation, note);
+    if (refunded) {
+      const detail =
+        note === undefined ? `reservation ${reservation}` : `reservation ${reservation}: ${note}`;
+      await record({ action: 'credits.refund', subject: accountId, detail });
+    }
+    return refunded;
+  });

@@ -1,0 +1,63 @@
+import type { Account } from '../accounts/accounts.ts';
+import type { Person, SignIns } from '../accounts/signIns.ts';
+import type { QuarterCredits } from '../billing/price.ts';
+import type { Transactional } from '../billing/transaction.ts';
+import { inTransaction } from './command.ts';
+import { postCredits } from './postCredits.ts';
+
+export interface SignInContext {
+  readonly books: Transactional;
+  readonly signIns: SignIns;
+  readonly address: string;
+}
+
+/** To people, not accounts: who deleted an account and comes back has had it. */
+const signUpReference = 'first-sign-in';
+
+/** Gives the account of a person for whom a provider vouches; at the first sign-in makes it, with its sign-up credits. */
+export const signIn = (
+  { books, signIns, address }: SignInContext,
+  {
+    person,
+    provider,
+    signUpCredits,
+  }: {
+    readonly person: Person;
+    /** Its name. */
+    readonly provider: string;
+    readonly signUpCredits: QuarterCredits;
+  },
+): Promise<Account> =>
+  books.transaction(async (within) => {
+    const { account, created } = await signIns.within(within.sql).accountOf(person);
+    const context = { books: within, actor: { id: account.id, address } };
+    return inTransaction(context, async (transaction) => {
+      if (created) await transaction.record({ action: 'account.create', subject: account.id });
+      if (signUpCredits > 0 && !(await within.ledger.wasGiven(account.id, signUpReference)))
+        await postCredits(transaction, account.id, {
+          kind: 'grant',
+          amount: signUpCredits,
+          reference: signUpReference,
+          note: 'first sign-in',
+        });
+      await transaction.record({ action: 'sign-in', detail: provider });
+      return account;
+    });
+  });
+
+/** Uses a one-time link up. Undefined when it is unknown, used or too old. */
+export const signInByLink = (
+  { books, signIns, address }: SignInContext,
+  token: string,
+): Promise<Account | undefined> =>
+  books.transaction(async (within) => {
+    const account = await signIns.within(within.sql).takeLink(token);
+    if (account)
+      await within.audit.write({
+        action: 'sign-in',
+        actor: account.id,
+        detail: 'one-time link',
+        address,
+      });
+    return account;
+  });

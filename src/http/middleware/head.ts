@@ -1,0 +1,33 @@
+import { fail } from '../../errors.ts';
+import type { Context, Middleware } from '../context.ts';
+
+/** Characters of the longest name that DNS has, and room for a port. */
+const longestHost = 261;
+
+const bad = (detail: string) => fail('malformed_request', { detail });
+
+/** Koa parses the target when its path is first read, and throws at some of what node:http lets through. */
+function isReadable(ctx: Context): boolean {
+  try {
+    return ctx.path !== '';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Refuses what node:http lets through and nothing behind this could read: a target without a path, a `Host` that is
+ * missing (RFC 9112 section 3.2; node:http would refuse it, but not in our words) or longer than any name. Whoever stands
+ * before it must not read `ctx.path`.
+ */
+export const head: Middleware = async (ctx, next) => {
+  const { headers, httpVersion } = ctx.req;
+  if (!isReadable(ctx))
+    throw bad('The target of the request is no path and no address: send one such as /v1.0/removebg.');
+  if (httpVersion === '1.1' && headers.host === undefined) throw bad('The Host header is missing.');
+  if (headers.host !== undefined && headers.host.length > longestHost)
+    throw bad(
+      `The Host header has ${headers.host.length} characters, accepted are at most ${longestHost}: send the name of this service.`,
+    );
+  await next();
+};

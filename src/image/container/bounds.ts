@@ -1,0 +1,15 @@
+import { ImageError } from '../errors.ts';
+
+/**
+ * Parts of a file that a decoder looks at one by one: it keeps a record of each, or warns of each, at many times the cost
+ * of the few bytes that a part takes in the file (docs/decisions/0210).
+ */
+export function tooManyParts(parts: string, most: number): ImageError {
+  return new ImageError(
+    'failed_to_read_image',
+    `The file has more than ${most} ${parts}. Save the picture again without its metadata.`,
+  );
+}
+
+/** Bytes that are looked at in a row before others have their turn. */
+export const bytesATurn = 4 * 1024 * 1024;

@@ -1,0 +1,54 @@
+import { tooManyParts } from './bounds.ts';
+
+const signatureBytes = 8;
+/** Encoders cut a picture's data into chunks of a kilobyte at least. */
+const mostChunks = 100_000;
+/** Chunks that decoding does without: so many of one file may stay. Libpng warns of many a kind, and sharp tells each. */
+const mostSpare = 64;
+/** Bytes of texts that may be compressed: so many of one file may stay; they become a thousand times as many at most. */
+const mostTextBytes = 16 * 1024;
+
+const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
+
+const [IDAT, IEND, ZTXT, ITXT] = [number('IDAT'), number('IEND'), number('zTXt'), number('iTXt')] as const;
+/** Of those that are not critical, all that a result depends on. A picture has one of each. */
+const used: ReadonlySet<number> = new Set(
+  ['tRNS', 'iCCP', 'gAMA', 'cHRM', 'sRGB', 'pHYs', 'eXIf', 'sBIT', 'bKGD', 'cICP'].map(number),
+);
+/** Bit 5 of a type's first letter (PNG, section 5.4). */
+const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
+
+/**
+ * The file without the chunks that decoding does without, and without repeated ones, where it has more of them than a
+ * picture needs; otherwise the same bytes. Nothing of a result depends on them, and a megabyte of file can hold gigabytes of
+ * text, or 90 000 warnings. Throws ImageError for more chunks than a picture can have.
+ */
+export function neededChunks(file: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const kept: Buffer[] = [];
+  const seen = new Set<number>();
+  let from = 0;
+  let chunks = 0;
+  let spare = 0;
+  let texts = 0;
+  for (let at = signatureBytes; at + 12 <= bytes.length; ) {
+    chunks += 1;
+    if (chunks > mostChunks) throw tooManyParts('chunks', mostChunks);
+    const length = bytes.readUInt32BE(at);
+    const next = at + 12 + length;
+    const type = bytes.readUInt32BE(at + 4);
+    if (type === IEND) break;
+    const needed = type === IDAT || ((isCritical(type) || used.has(type)) && !seen.has(type));
+    if (needed) {
+      if (type !== IDAT) seen.add(type);
+    } else {
+      spare += 1;
+      if (type === ZTXT || type === ITXT) texts += length;
+      if (at > from) kept.push(bytes.subarray(from, at));
+      from = next;
+    }
+    at = next;
+  }
+  if (spare <= mostSpare && texts <= mostTextBytes) return file;
+  return Buffer.concat([...kept, bytes.subarray(Math.min(from, bytes.length))]);
+}

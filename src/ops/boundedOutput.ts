@@ -1,0 +1,59 @@
+import { fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+
+/** Bytes that may wait for the reader, beside what the system holds. */
+const mostWaiting = 4e6;
+
+/** What somebody reads at the other end: a container's log driver, journald, a program behind `|`. */
+export function isPipe(fd: number): boolean {
+  const stat = fstatSync(fd);
+  return stat.isFIFO() || stat.isSocket();
+}
+
+/**
+ * Writes lines to a pipe and never waits for its reader. What the system does not take at once waits here, up to a bound;
+ * lines beyond are dropped and counted. `caughtUp` is told how many were, once the reader has all that waited.
+ */
+export class BoundedOutput {
+  readonly #pipe: Socket;
+  #dropped = 0;
+  #told = 0;
+
+  constructor(fd: number, caughtUp: (dropped: number) => void) {
+    this.#pipe = new Socket({ fd, readable: false, writable: true });
+    // The reader is gone for good: lines are dropped from now on, and the service goes on.
+    this.#pipe.on('error', () => {});
+    this.#pipe.on('drain', () => {
+      const dropped = this.#dropped - this.#told;
+      this.#told = this.#dropped;
+      if (dropped > 0) caughtUp(dropped);
+    });
+  }
+
+  /** Lines so far. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  write(line: string): void {
+    const room = this.#pipe.writable && this.#pipe.writableLength + line.length <= mostWaiting;
+    if (room) this.#pipe.write(line);
+    else this.#dropped++;
+  }
+
+  /** Resolves when the system has taken all lines, or after `ms`; then what waits is given up, and holds up no exit. */
+  async flush(ms: number): Promise<void> {
+    const pipe = this.#pipe;
+    if (pipe.writableLength === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        pipe.destroy();
+        resolve();
+      }, ms);
+      pipe.write('', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}

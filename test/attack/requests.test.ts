@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { rawRequest } from '../fixtures/raw_http.ts';
+import { eventually } from '../fixtures/service.ts';
+
+/** What a stranger without a key may send at a real server, beside bodies (bodies.test.ts). */
+const serve = (t: ExecutionContext, env: Readonly<Record<string, string>> = {}): Promise<Serving> => {
+  const data = temporaryFolder(t);
+  return startServing(t, {
+    CUTOUT_DATA_DIR: data,
+    CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
+    ...env,
+  });
+};
+
+const get = (port: number, target: string, host = 'a', method = 'GET') =>
+  rawRequest(port, (socket) => {
+    socket.write(`${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  });
+
+const isAlive = async (server: Serving) => (await fetch(`${server.url}/health/live`)).status === 200;
+
+/** What node:http lets through as the target of a request; all but the first are none. */
+const targets = [
+  'http://a/nowhere',
+  'http://[::1',
+  'http://[',
+  'http://[::1]:99999999/',
+  'http://a:b:c/',
+  'http://%/',
+  'http://a%zz/',
+  'http://\\\\/',
+  'http:///',
+  'http:',
+  'https://[::1/v1.0/removebg',
+  'ftp://[x/',
+  '//a@[b#',
+  '//[::1#',
+  '//',
+  '//[',
+  '*',
+  '?',
+  '#',
+  '/#',
+  '/nowhere#[',
+  '/%',
+  '/%ff%00%2e%2e',
+  '/assets/%',
+  '/assets/%ff',
+  '/assets/%00',
+  '/sign-in/%ff',
+  '/admin/v1/accounts/%e0%a4%a',
+  '/\xa0http://[',
+  '\xa0',
+  'javascript:alert(1)',
+  'a',
+  '[',
+  ':',
+  '::',
+  '@',
+  'x:y:z',
+  'http://a@b@[',
+];
+
+test('no target of a request ends the process: each gets an answer that blames the client', async (t) => {
+  const server = await serve(t, { CUTOUT_METRICS_PORT: '0' });
+  const metrics = Number(/^Metrics +http:\/\/[^/]*:(\d+)/m.exec(server.stderr())?.[1]);
+  for (const port of [server.port, metrics]) {
+    for (const target of targets) {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
+        const answer = await get(port, target, 'a', method).catch((error: unknown) =>
+          t.fail(`${target}: ${error}`),
+        );
+        if (typeof answer === 'boolean') continue;
+        t.true(answer.status >= 200 && answer.status < 500, `${method} ${target}: ${answer.status}`);
+        if (answer.status >= 400 && answer.body !== '')
+          t.is(JSON.parse(answer.body).errors.length, 1, `${method} ${target}`);
+      }
+    }
+    const { status, headers, body } = await get(port, 'http://[::1');
+    t.is(status, 400);
+    t.truthy(headers['x-request-id']);
+    t.is(JSON.parse(body).errors[0].code, 'malformed_request');
+  }
+  t.true(await isAlive(server));
+  t.is(server.child.exitCode, null);
+});
+
+test('a reader of the log that stops reading stops nothing; what it missed is counted and told', async (t) => {
+  const server = await serve(t, { CUTOUT_METRICS_PORT: '0' });
+  const metrics = /^Metrics +(http:\S+)/m.exec(server.stderr())?.[1] ?? '';
+  const dropped = async () =>
+    Number(/^cutout_log_lines_dropped_total (\d+)$/m.exec(await (await fetch(metrics)).text())?.[1]);
+  t.is(await dropped(), 0);
+  const { stdout } = server.child;
+  stdout?.pause();
+  const long = 'x'.repeat(180);
+  let sent = 0;
+  // More than the pipe and the waiting lines take, each answered although nobody reads.
+  while ((await dropped()) === 0 && sent < 100_000) {
+    const answers = Array.from({ length: 500 }, async () => {
+      const answer = await fetch(`${server.url}/${long}`, { signal: AbortSignal.timeout(30_000) });
+      await answer.text();
+      return answer.status;
+    });
+    t.deepEqual(new Set(await Promise.all(answers)), new Set([404]));
+    sent += 500;
+  }
+  t.true((await dropped()) > 0, `${sent} requests`);
+  stdout?.resume();
+  await eventually(() => server.stdout().includes('lines were dropped'));
+  const lines = server
+    .stdout()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+  const told = lines.find(({ msg }) => msg?.includes('lines were dropped'));
+  t.is(lines.filter(({ path: asked }) => asked?.includes(long)).length + told.dropped, sent);
+  await fetch(`${server.url}/last`);
+  server.child.kill('SIGTERM');
+  const { code, stdout: all } = await server.ended;
+  t.is(code, 0);
+  t.regex(all.toString(), /"path":"\/last"[\s\S]*"stopped"/);
+});
+
+test('a reader of the log that stops reading does not keep the service from stopping', async (t) => {
+  const server = await serve(t);
+  server.child.stdout?.pause();
+  // More than a pipe holds.
+  for (let round = 0; round < 20; round++)
+    await Promise.all(Array.from({ length: 100 }, () => fetch(`${server.url}/${'x'.repeat(180)}`)));
+  server.child.kill('SIGTERM');
+  const [code] = await once(server.child, 'exit');
+  t.is(code, 0);
+});

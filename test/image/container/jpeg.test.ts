@@ -1,0 +1,61 @@
+import test from 'ava';
+import sharp from 'sharp';
+import { decode } from '../../../src/image/decode.ts';
+import { configureLibvips } from '../../../src/image/libvips.ts';
+import { probe } from '../../../src/image/probe.ts';
+import { CONTRACT_LIMITS } from '../../../src/image/types.ts';
+
+test.before(() => {
+  configureLibvips(CONTRACT_LIMITS);
+});
+
+/** Noise, so that its scans have every byte, with FF and restart markers among them. */
+const noise = sharp(
+  Buffer.from(Array.from({ length: 300 * 200 * 3 }, (_, i) => (Math.imul(i, 2654435761) >>> 13) & 255)),
+  { raw: { width: 300, height: 200, channels: 3 } },
+);
+const few = (marker: number, count: number) => Buffer.alloc(count * 4, Buffer.from([0xff, marker, 0, 2]));
+const behind = (jpeg: Buffer, at: number, bytes: Buffer) =>
+  Buffer.concat([jpeg.subarray(0, at), bytes, jpeg.subarray(at)]);
+const refused = { code: 'failed_to_read_image' } as const;
+
+test('segments without end are refused, whatever they are', async (t) => {
+  const jpeg = await noise.clone().jpeg().toBuffer();
+  for (const marker of [0xe0, 0xe1, 0xe2, 0xed, 0xfe, 0xdb, 0xc4])
+    await t.throwsAsync(probe(behind(jpeg, 2, few(marker, 10_001)), CONTRACT_LIMITS), refused);
+  const fill = behind(jpeg, 2, Buffer.alloc(5_000_000, 0xff));
+  t.is((await probe(fill, CONTRACT_LIMITS)).width, 300);
+});
+
+test('segments behind a scan are refused, too', async (t) => {
+  const jpeg = await noise.clone().jpeg({ progressive: true }).toBuffer();
+  const lastScan = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]));
+  await t.throwsAsync(probe(behind(jpeg, lastScan, few(0xe1, 10_001)), CONTRACT_LIMITS), refused);
+  await t.throwsAsync(probe(behind(jpeg, jpeg.length - 2, few(0xe1, 10_001)), CONTRACT_LIMITS), refused);
+});
+
+test('pictures with metadata, many restart markers and bytes behind their end are read as ever', async (t) => {
+  const jpeg = await noise.clone().jpeg({ quality: 100 }).toBuffer();
+  const xmp = Buffer.alloc(65_535 + 2);
+  xmp.writeUInt32BE(0xffe1ffff);
+  const scan = jpeg.indexOf(Buffer.from([0xff, 0xda]));
+  const pictures = {
+    metadata: behind(jpeg, 2, Buffer.concat(Array.from({ length: 300 }, () => xmp))),
+    progressive: await noise.clone().jpeg({ progressive: true, quality: 100 }).toBuffer(),
+    trailing: Buffer.concat([jpeg, few(0xe1, 100_000)]),
+    some: behind(jpeg, scan, few(0xfe, 5000)),
+  };
+  for (const [name, bytes] of Object.entries(pictures)) {
+    const header = await probe(bytes, CONTRACT_LIMITS);
+    t.is((await decode(bytes, header, header)).data.length, 300 * 200 * 4, name);
+  }
+});
+
+test('whatever a file is cut to, the look at its segments ends', async (t) => {
+  const jpeg = await noise.clone().jpeg({ progressive: true }).toBuffer();
+  for (let length = 3; length < jpeg.length; length += 499)
+    await probe(jpeg.subarray(0, length), CONTRACT_LIMITS).catch((error: unknown) =>
+      t.regex((error as { code: string }).code, /^(?:failed_to_read_image|invalid_dimensions)$/),
+    );
+  t.pass();
+});

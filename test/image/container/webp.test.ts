@@ -1,0 +1,30 @@
+import test from 'ava';
+import sharp from 'sharp';
+import { configureLibvips } from '../../../src/image/libvips.ts';
+import { probe } from '../../../src/image/probe.ts';
+import { CONTRACT_LIMITS } from '../../../src/image/types.ts';
+
+test.before(() => {
+  configureLibvips(CONTRACT_LIMITS);
+});
+
+const picture = () =>
+  sharp({ create: { width: 40, height: 30, channels: 3, background: '#81d4fa' } })
+    .withIccProfile('p3')
+    .webp();
+const withChunks = (webp: Buffer, count: number) => {
+  const file = Buffer.concat([webp, Buffer.alloc(8 * count, Buffer.from('abcd\0\0\0\0'))]);
+  file.writeUInt32LE(file.length - 8, 4);
+  return file;
+};
+
+test('chunks without end are refused, some are not', async (t) => {
+  const webp = await picture().toBuffer();
+  t.is((await probe(withChunks(webp, 5000), CONTRACT_LIMITS)).width, 40);
+  await t.throwsAsync(probe(withChunks(webp, 10_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
+});
+
+test('what stands behind the end of a picture is not looked at', async (t) => {
+  const file = Buffer.concat([await picture().toBuffer(), Buffer.alloc(8 * 20_000)]);
+  t.is((await probe(file, CONTRACT_LIMITS)).width, 40);
+});
