@@ -120,7 +120,11 @@ export function createApp(parts: AppParts): Koa<State, object> {
     improveRoute([key, available(health), pictures], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
     ...(purchases
-      ? billingRoutes({ key: [key], body: settings, raw: rawBody(parts.memory) }, purchases, logger)
+      ? billingRoutes(
+          { key: [key], body: settings, raw: rawBody(parts.memory), attempts: parts.attempts },
+          purchases,
+          logger,
+        )
       : []),
     ...healthRoutes(health),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),

@@ -20,6 +20,7 @@ import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail, UserError } from '../errors.ts';
 import { createDownloader, downloadRules } from '../fetch/download.ts';
+import { largestBody } from '../http/middleware/body.ts';
 import { type HttpServer, listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
@@ -100,11 +101,12 @@ function boundMemory(
     requestsMb: mb(room),
     allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
   };
-  if (room < leastRoom)
+  const least = leastRoom(largestBody);
+  if (room < least)
     throw new UserError(
-      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 1.5 * least) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
     );
-  memory.bound({ room, largestWork: largestWork(limits) });
+  memory.bound({ room, largestWork: largestWork(limits), largestBody });
   logger.info(facts, 'memory');
   const most = memory.mostWork;
   if (most < largestWork(limits))

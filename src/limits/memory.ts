@@ -3,6 +3,8 @@ export interface MemoryBounds {
   readonly room: number;
   /** Bytes that the largest piece of work may need: bodies and answers leave them free where they can. */
   readonly largestWork: number;
+  /** Bytes that the largest legal body takes while it is read: it gets them wherever nothing else goes on. */
+  readonly largestBody?: number;
 }
 
 /** Bytes that one request holds: its body or what it downloads, later its answer. */
@@ -25,12 +27,15 @@ export interface MemoryStats {
   readonly refused: number;
 }
 
-/** Bodies may take this much at least: the largest one while it is read. */
-const leastHeld = 100e6;
 /** An account that holds something may grow while its total is at most `greed` × the bytes left free. */
 const greed = 3;
+/** Bytes that work needs for a picture of the least size that is of use. */
+const leastWork = 50e6;
+
+/** Bodies may take this much at least: the largest one, which grows while it is read, is not too greedy then. */
+const leastHeld = (largestBody: number): number => (largestBody * (greed + 1)) / greed;
 /** With less room than this nothing sensible can be done. */
-export const leastRoom = 1.5 * leastHeld;
+export const leastRoom = (largestBody: number): number => leastHeld(largestBody) + leastWork;
 
 /**
  * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and
@@ -48,9 +53,9 @@ export class MemoryBudget {
   #refused = 0;
 
   /** Until then there is no bound. */
-  bound({ room, largestWork }: MemoryBounds): void {
+  bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
     this.#room = room;
-    this.#mostHeld = Math.max(leastHeld, Math.min(room / 2, room - largestWork));
+    this.#mostHeld = Math.max(leastHeld(largestBody), Math.min(room / 2, room - largestWork));
   }
 
   get stats(): MemoryStats {

@@ -629,3 +629,29 @@ test.serial('2000 bodies that are never sent to their end, with a key and withou
     for (const socket of sockets) socket.destroy();
   });
 });
+
+test.serial('whatever is legal is taken while nothing else goes on, also without a length', async (t) => {
+  t.timeout(120_000);
+  const { server, key } = t.context;
+  const letters = (bytes: number) => Buffer.alloc(bytes, 65).toString();
+  const sent = async (type: string, body: string, length: boolean) => {
+    const start = head('/v1.0/removebg', {
+      'X-Api-Key': key,
+      'Content-Type': type,
+      Connection: 'close',
+      ...(length ? { 'Content-Length': String(body.length) } : { 'Transfer-Encoding': 'chunked' }),
+    });
+    return answerOf(await attack(server.port, joined([start], length ? [body] : chunked([body]))));
+  };
+  for (const length of [true, false]) {
+    t.regex(await sent(json, '{}', length), /^400[\s\S]*missing_source/);
+    t.regex(
+      await sent(json, `{"image_file_b64":"${letters(29e6)}","tag":"\\u20ac"}`, length),
+      /^400[\s\S]*invalid_file/,
+    );
+    t.regex(
+      await sent(urlencoded, `image_file_b64=${letters(29e6)}&a=${letters(47 * 2 ** 20 - 29e6)}`, length),
+      /^400[\s\S]*invalid_file/,
+    );
+  }
+});

@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net';
 import test from 'ava';
 import { Purchases } from '../../src/billing/purchases.ts';
 import { bookPurchase } from '../../src/commands/bookPurchase.ts';
@@ -7,16 +8,20 @@ import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createLogger } from '../../src/ops/log.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
 
-async function start(t: Cleanup) {
+async function start(t: Cleanup, { failures = 0 } = {}) {
   const books = await testBooks(t);
   const account = await accountWith(books, 0);
   const { key } = await books.accounts.createKey(account);
   const { options } = await stripeLike(t);
+  const memory = new MemoryBudget();
+  memory.bound({ room: 200e6, largestWork: 100e6 });
   const before = {
+    attempts: new MemoryAttempts({ failures, windowSeconds: 60 }),
     key: [
       auth(
         (sent) => books.accounts.authenticate(sent),
@@ -24,7 +29,7 @@ async function start(t: Cleanup) {
       ),
     ],
     body: body(new MemoryBudget()),
-    raw: rawBody(new MemoryBudget()),
+    raw: rawBody(memory),
   };
   const errors: string[] = [];
   const logger = createLogger('error', { write: (line: string) => void errors.push(line) });
@@ -33,7 +38,7 @@ async function start(t: Cleanup) {
     billingRoutes(before, new Purchases(options, (purchase) => bookPurchase(books, purchase)), logger),
   );
   const balance = async () => (await books.ledger.balance(account)).credits as number;
-  return { ...server, books, account, key, balance, errors };
+  return { ...server, books, account, key, balance, errors, memory };
 }
 
 test('an account sees the packs and gets an address to pay at', async (t) => {
@@ -98,4 +103,39 @@ test('paid money for a deleted account is taken at once, and an error in the log
   t.is(await balance(), 200);
   t.is(errors.length, 1);
   t.like(JSON.parse(errors[0] ?? ''), { level: 50, account, session: 'cs_1', credits: '50' });
+});
+
+test('who announces events and sends none holds next to nothing, and Stripe is heard', async (t) => {
+  const { url, account, balance, memory } = await start(t);
+  const sockets: Socket[] = [];
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const count = 400;
+  const start200kB = 'POST /billing/stripe HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n{';
+  for (let i = 0; i < count; i++) {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.write(start200kB);
+    if (i % 50 === 49) await new Promise((sent) => socket.write('{', sent));
+  }
+  await eventually(() => memory.stats.held >= count * 10_000);
+  t.true(memory.stats.held < count * 32_000);
+  const { body, signature } = signedEvent({ metadata: { account, quarter_credits: '200' } });
+  const headers = { 'stripe-signature': signature };
+  t.is((await fetch(`${url}/billing/stripe`, { method: 'POST', headers, body })).status, 200);
+  t.is(await balance(), 200);
+  for (const socket of sockets) socket.destroy();
+  await eventually(() => memory.stats.held === 0);
+});
+
+test('who sends wrong signatures has to wait', async (t) => {
+  const { url } = await start(t, { failures: 3 });
+  const send = () => fetch(`${url}/billing/stripe`, { method: 'POST', body: '{}' });
+  for (let i = 0; i < 3; i++) t.is((await send()).status, 400);
+  const answer = await send();
+  t.is(answer.status, 429);
+  t.true(Number(answer.headers.get('retry-after')) > 0);
+  await answer.text();
 });

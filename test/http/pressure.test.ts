@@ -11,11 +11,14 @@ function hold(service: Service): () => void {
 }
 
 /** An upload that is never sent to its end: whoever answers did not wait for it. */
-const unfinished = ({ url, key }: Pick<Service, 'url' | 'key'>): Promise<Response> =>
+const unfinished = (
+  { url, key }: Pick<Service, 'url' | 'key'>,
+  bytes: Uint8Array = new Uint8Array(1000),
+): Promise<Response> =>
   fetch(`${url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': key, 'Content-Type': 'multipart/form-data; boundary=x' },
-    body: new ReadableStream({ start: (sender) => sender.enqueue(new Uint8Array(1000)) }),
+    body: new ReadableStream({ start: (sender) => sender.enqueue(bytes) }),
     duplex: 'half',
   } as RequestInit);
 
@@ -57,17 +60,18 @@ test('bodies, work and answers are counted, and nothing stays counted', async (t
   await eventually(() => service.memory.stats.held === 0);
 });
 
-test('an upload that memory has no room for is refused before it is read; a small one still goes', async (t) => {
+test('an upload that memory has no room for is refused while it comes; a small one still goes', async (t) => {
   const service = await startService(t, { memory: { room: 200e6, largestWork: 100e6 } });
   const release = hold(service);
   const large = Buffer.concat([await scene(), Buffer.alloc(19e6)]);
   const first: Promise<Response>[] = [];
-  // Of 100 MB for bodies they keep 57, and one that may have 22 takes 46 while it is read.
+  // Of 100 MB for bodies they keep 57; one of 15 whose end nobody knows would take 30 while it is read.
   for (const running of [1, 2, 3]) {
     first.push(service.post(form({ image_file: large })));
     await eventually(() => service.engine.running === running, 30_000);
   }
-  const refused = await unfinished(service);
+  const part = '--x\r\nContent-Disposition: form-data; name="image_file"\r\n\r\n';
+  const refused = await unfinished(service, Buffer.concat([Buffer.from(part), Buffer.alloc(15e6)]));
   t.is(refused.status, 503);
   t.is(refused.headers.get('retry-after'), '2');
   t.regex((await errorOf(t, refused)).detail, /memory/);

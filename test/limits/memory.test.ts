@@ -1,5 +1,6 @@
 import test from 'ava';
-import { type Hold, MemoryBudget } from '../../src/limits/memory.ts';
+import { largestBody } from '../../src/http/middleware/body.ts';
+import { type Hold, leastRoom, MemoryBudget } from '../../src/limits/memory.ts';
 
 const upload = 20e6;
 
@@ -86,4 +87,13 @@ test('until it is bound there is room for all', (t) => {
   const memory = new MemoryBudget();
   t.not(memory.hold('a', 1e12), undefined);
   t.not(memory.hold('a', 1e12), undefined);
+});
+
+test('with the least room that a server starts with, the largest body grows to its end, and work goes on beside', (t) => {
+  const memory = new MemoryBudget();
+  memory.bound({ room: Math.ceil(leastRoom(largestBody)), largestWork: 1e9, largestBody });
+  const hold = memory.hold('a', 1000);
+  for (let bytes = 1000; bytes < largestBody; bytes += 1e6)
+    t.true(hold?.grow(Math.min(1e6, largestBody - bytes)) ?? false);
+  t.truthy(memory.work(50e6));
 });

@@ -90,10 +90,17 @@ export function receive(
   });
 }
 
-/** The whole body in one buffer. Many small pieces take no more memory than few large ones. */
-export async function receiveBytes(req: IncomingMessage, bounds: ReceiveBounds): Promise<Buffer> {
+/**
+ * The whole body in one buffer. Many small pieces take no more memory than few large ones. `arrived` is told how many bytes
+ * there are, before they are kept; what it throws ends the receiving.
+ */
+export async function receiveBytes(
+  req: IncomingMessage,
+  { arrived, ...bounds }: ReceiveBounds & { readonly arrived: (bytes: number) => void },
+): Promise<Buffer> {
   const bytes = new Collected(Number(req.headers['content-length'] ?? 0), bounds.most);
   await receive(req, bounds, () => (piece) => {
+    arrived(bytes.size + piece.length);
     bytes.add(piece);
     return undefined;
   });

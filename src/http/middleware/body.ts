@@ -75,8 +75,9 @@ const noRoom = () =>
     headers: { 'Retry-After': String(retrySeconds) },
   });
 
-/** Least that is set aside at a time while a body turns out to take more than was known at its beginning. */
-const stepBytes = 4e6;
+/** What is set aside for a body of which nobody knows how long it becomes. It doubles, by `mostStep` bytes at most. */
+const firstBytes = 16e3;
+const mostStep = 4e6;
 
 /** The memory of one request's body, until its answer is out. */
 class BodyMemory {
@@ -104,7 +105,7 @@ class BodyMemory {
   need(bytes: number): void {
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
-    const step = Math.max(missing, stepBytes);
+    const step = Math.max(missing, Math.min(mostStep, this.#bytes));
     this.#more.push(this.#take(step));
     this.#bytes += step;
   }
@@ -138,11 +139,23 @@ const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 const mostBytes = (type: BodyType, limits: BodyLimits): number =>
   limits[type === 'multipart/form-data' ? 'multipart' : type];
 
-/** Memory for a body of so many bytes; where nobody said how many, for as many as it usually has at most. */
-function memoryFor(type: BodyType, length: number | undefined, limits: BodyLimits): number {
-  if (type === 'multipart/form-data') return length ?? costs.growingFile * limits.file;
-  return costs.text * (length ?? limits.json);
+/** Memory for a body of so many bytes; where nobody said how many, it grows with what comes. */
+function memoryFor(type: BodyType, length: number | undefined): number {
+  if (length === undefined) return firstBytes;
+  return type === 'multipart/form-data' ? length : costs.text * length;
 }
+
+/**
+ * Bytes that the largest legal body takes while it is read. A picture in base64 has no more characters than JSON may have,
+ * however it is sent, and a label beside it may be of wide ones.
+ */
+export const largestBody =
+  mostStep +
+  Math.max(
+    costs.text * PICTURES.urlencoded,
+    costs.wideText * PICTURES.json,
+    costs.growingFile * PICTURES.multipart,
+  );
 
 interface Read {
   readonly form: Form;
@@ -157,7 +170,9 @@ async function readTexts(
   memory: BodyMemory,
 ): Promise<Read> {
   const { signal } = ctx.state;
-  const bytes = await receiveBytes(ctx.req, { most: limits[type], tooLarge: limits.tooLarge, signal });
+  const arrived = (received: number) => memory.need(costs.text * received);
+  const bounds = { most: limits[type], tooLarge: limits.tooLarge, signal, arrived };
+  const bytes = await receiveBytes(ctx.req, bounds);
   // Every step may take as long as others can wait.
   await turn();
   const prepared = await (type === 'json' ? checkJson(bytes) : prepareUrlencoded(bytes));
@@ -188,7 +203,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
   const given = ctx.get('Content-Length');
   const length = given === '' ? undefined : Number(given);
   if (length !== undefined && length > mostBytes(type, limits)) throw limits.tooLarge();
-  const own = new BodyMemory(ctx, memory, memoryFor(type, length, limits));
+  const own = new BodyMemory(ctx, memory, memoryFor(type, length));
   continueUpload(ctx.req, ctx.res);
   const { form, wide } =
     type === 'multipart/form-data'
@@ -213,13 +228,31 @@ export const body =
     await next();
   };
 
-/** The bytes of a body as they were sent, for what is signed; of any type, `most` of them at most. */
-export const rawBody =
-  (memory: MemoryBudget) =>
-  async (ctx: Context, most: number, tooLarge: () => AppError): Promise<Buffer> => {
-    new BodyMemory(ctx, memory, costs.growingFile * most);
+/** Bytes that the bodies of strangers may have together, while they are read. */
+const mostRawBytes = 8 * 1024 * 1024;
+
+/**
+ * The bytes of a body as they were sent, for what is signed; of any type, `most` of them at most. Who sends them is not known
+ * yet: they count as they come, and all of them together have little room. Throws 503 where there is none.
+ */
+export function rawBody(memory: MemoryBudget) {
+  let reading = 0;
+  return async (ctx: Context, most: number, tooLarge: () => AppError): Promise<Buffer> => {
+    const own = new BodyMemory(ctx, memory, firstBytes);
+    let before = 0;
+    const arrived = (received: number) => {
+      reading += received - before;
+      before = received;
+      if (reading > mostRawBytes) throw noRoom();
+      own.need(costs.growingFile * received);
+    };
+    onceEnded(ctx, () => {
+      reading -= before;
+      before = 0;
+    });
     continueUpload(ctx.req, ctx.res);
-    return receiveBytes(ctx.req, { most, tooLarge, signal: ctx.state.signal });
+    return receiveBytes(ctx.req, { most, tooLarge, signal: ctx.state.signal, arrived });
   };
+}
 
 export type RawBody = ReturnType<typeof rawBody>;

@@ -1,6 +1,8 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
+import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import { slowedDown } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import type { RawBody } from '../../middleware/body.ts';
@@ -12,10 +14,16 @@ const tooLarge = () => fail('malformed_request', { detail: 'The event is larger 
 
 /**
  * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for Stripe,
- * which proves itself by its signature. `before`: key and body; `raw`: a parsed body would not be what was signed.
+ * which proves itself by its signature. `before`: key and body; `raw`: a parsed body would not be what was signed;
+ * `attempts` brakes who sends wrong signatures.
  */
 export function billingRoutes(
-  before: { readonly key: readonly Middleware[]; readonly body: Middleware; readonly raw: RawBody },
+  before: {
+    readonly key: readonly Middleware[];
+    readonly body: Middleware;
+    readonly raw: RawBody;
+    readonly attempts: Attempts;
+  },
   purchases: Purchases,
   logger: Logger,
 ): Route[] {
@@ -41,6 +49,10 @@ export function billingRoutes(
     ctx.body = { data: { url } };
   };
   const webhook: Middleware = async (ctx) => {
+    // Apart from unknown keys: who guesses those does not keep Stripe waiting.
+    const source = `stripe:${sourceOf(ctx.ip)}`;
+    const wait = await before.attempts.wait(source);
+    if (wait > 0) throw slowedDown('wrong signatures', wait);
     const event = await before.raw(ctx, eventBytes, tooLarge);
     const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
     ctx.state.notes.add({ purchase: outcome.outcome });
@@ -50,6 +62,7 @@ export function billingRoutes(
       logger.error(facts, 'purchase: paid after its account was deleted; refund it at Stripe');
     }
     if (outcome.outcome === 'refused') {
+      await before.attempts.failed(source);
       throw fail('malformed_request', { detail: 'The signature of the event is missing, wrong or too old.' });
     }
     ctx.body = { received: true };
