@@ -7,11 +7,13 @@ import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
 import { body, rawBody } from './http/middleware/body.ts';
+import { closeBody } from './http/middleware/closeBody.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { forwarded } from './http/middleware/forwarded.ts';
 import { head } from './http/middleware/head.ts';
+import { headFirst } from './http/middleware/headFirst.ts';
 import { overload } from './http/middleware/overload.ts';
 import { rateHeadersOnRefusal, rateWindow } from './http/middleware/rateWindow.ts';
 import { record } from './http/middleware/record.ts';
@@ -88,9 +90,11 @@ export function createApp(parts: AppParts): Koa<State, object> {
   const app = new Koa<State, object>({ proxy: Boolean(parts.proxies), maxIpsCount: parts.proxies ?? 0 });
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
+  app.use(headFirst);
   app.use(requestId);
   app.use(forwarded(parts.proxies ?? 0, logger));
   app.use(record([...(parts.recorders ?? []), requestLog(logger)], logger));
+  app.use(closeBody);
   app.use(cors);
   app.use(closeWhenStopping(health));
   app.use(errors(logger));

@@ -2,7 +2,14 @@ import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { Movement } from './movement.ts';
-import { type BillingOptions, previewPixels, type QuarterCredits, quarters, type Tier } from './price.ts';
+import {
+  type BillingOptions,
+  previewPixels,
+  priceOfZero,
+  type QuarterCredits,
+  quarters,
+  type Tier,
+} from './price.ts';
 import { type Charged, repeats, tierOf } from './repeats.ts';
 import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
 
@@ -76,7 +83,7 @@ export async function reserve(
     amount: quarters(0 - amount),
     payment,
     requestId,
-    ...(charge && { reservationId: charge.id, note: 'repeat' }),
+    ...(charge ? { reservationId: charge.id, note: 'repeat' } : isPriceOfZero(payment, amount)),
   });
   if (payment === 'free') await takeFree(movement);
   await insert(movement, answer, id, charge && (await whileUndelivered(sql, charge)));
@@ -151,16 +158,17 @@ export async function answerWith(movement: Movement, answer: NewAnswer, charge: 
   return true;
 }
 
-/** What became of a reservation that somebody wants to have refunded. */
+/** What became of a reservation that somebody wants to have refunded; a number: of the charge that it repeats. */
 export async function refund(
   movement: Movement,
   reservation: number,
   note: string | null,
-): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown'> {
+): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown' | number> {
   const { sql, accountId } = movement;
   const reserved = await reservedBy(sql, accountId, reservation);
   if (!reserved) return 'unknown';
   if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
+  if (reserved.repeatOf !== null) return reserved.repeatOf;
   // Whoever is still at work on an answer with it has nothing to give back any more.
   await deliver(movement, reservation);
   return (await refundCharge(movement, reserved, note)) ? 'refunded' : 'refunded before';
@@ -254,6 +262,7 @@ async function reserveAnew(
     payment,
     requestId,
     note: `in place of ${reserved.id}`,
+    ...isPriceOfZero(payment, amount),
   });
   if (payment === 'free') await takeFree(movement);
   return { id, amount };
@@ -304,7 +313,7 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
 }
 
 /** Whether it was charged, and not given back. */
-const stands = async (sql: Sql, charge: number): Promise<boolean> =>
+export const stands = async (sql: Sql, charge: number): Promise<boolean> =>
   (await endOf(sql, charge)) === 'settle' && !(await isRefunded(sql, charge));
 
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
@@ -333,6 +342,10 @@ function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: B
   if (request.size !== 'auto') return request.size;
   return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
 }
+
+/** So that `verify` can tell it from work that was given away. */
+const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
+  payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(
   { sql, accountId, at }: Movement,

@@ -23,6 +23,7 @@ import type {
   Answer,
   Balance,
   Balances,
+  ChargedFor,
   Reservation,
   Reservations,
   ReserveOutcome,
@@ -103,13 +104,10 @@ export class Ledger extends Postings implements Reservations, Balances {
     return { outcome: 'reserved', reservation };
   }
 
-  async answerWith(charge: number): Promise<Answer | undefined> {
-    const made = await this.#database.get<{ accountId: string }>(
-      `SELECT account_id AS "accountId" FROM entry WHERE id = @charge AND kind = 'reserve'`,
-      { charge },
-    );
-    if (!made) return undefined;
-    const { accountId } = made;
+  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
+    const paid = await repeats.chargedFor(this.#database, charge);
+    if (!paid || !isFor(paid)) return undefined;
+    const { accountId } = paid;
     const answer = this.#newAnswer();
     const stands = await this.#begin(accountId, answer.id, (movement) =>
       answers.answerWith(movement, answer, charge),
@@ -197,7 +195,7 @@ export class Ledger extends Postings implements Reservations, Balances {
 
   /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
   verify(): Promise<string[]> {
-    return this.#database.snapshot(contradictions);
+    return this.#database.snapshot((sql) => contradictions(sql, this.#billing.prices));
   }
 
   #movement<T>(accountId: string, work: (movement: Movement) => Promise<T>): Promise<T> {
@@ -234,6 +232,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   #answer(made: Made): Answer {
     const { accountId, answer } = made;
     return {
+      stands: async () => made.charge !== undefined && answers.stands(this.#database, made.charge),
       deliver: async () => {
         const { charge } = made;
         if (charge === undefined) return;

@@ -66,7 +66,7 @@ export class Postings {
 
   /**
    * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
-   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open or was released.
+   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open, was released or repeats another one.
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
     const refunded = await Movement.run(this.#sql, this.#now, accountId, (movement) =>
@@ -75,6 +75,10 @@ export class Postings {
     if (refunded === 'unknown') {
       const message = `Account ${accountId} has no reservation ${reservationId}.`;
       throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
+    }
+    if (typeof refunded === 'number') {
+      const message = `Reservation ${reservationId} repeats ${refunded} and cost nothing: ${refunded} was charged, refund that one.`;
+      throw new StoreError('STORE_NOT_CHARGED', message);
     }
     if (refunded === 'not charged') {
       const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;

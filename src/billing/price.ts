@@ -40,6 +40,9 @@ export interface PriceList {
 
 export type Tier = keyof PriceList;
 
+/** The note of work that was done at a price of 0: the books say of themselves why nothing was charged. */
+export const priceOfZero = 'price 0';
+
 export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
 
 /** Most pixels of a result that `auto` gives for the price of a preview (docs/contract.md section 5). */

@@ -1,6 +1,6 @@
 import type { Sql } from '../store/database.ts';
 import type { Tier } from './price.ts';
-import type { Payment, RepeatNames } from './reservation.ts';
+import type { ChargedFor, Payment, RepeatNames } from './reservation.ts';
 
 /** An earlier charge for the same content that was not refunded. */
 export interface Charged {
@@ -9,7 +9,8 @@ export interface Charged {
   readonly tier: Tier;
 }
 
-const contentName = ({ content }: RepeatNames): string => `content:${content}`;
+const prefix = 'content:';
+const contentName = ({ content }: RepeatNames): string => `${prefix}${content}`;
 
 export const tierOf = (payment: Payment): Tier => (payment === 'full' ? 'full' : 'preview');
 
@@ -44,6 +45,18 @@ export const repeats = {
        ON CONFLICT (account_id, name) DO UPDATE SET reservation_id = @id, expires_at = @expiresAt`,
       { accountId, name: contentName(names), id: charge.id, expiresAt: charge.at + names.forMs },
     );
+  },
+
+  /** What the charge of this number was made for, for as long as that is remembered. */
+  async chargedFor(sql: Sql, charge: number): Promise<ChargedFor | undefined> {
+    const found = await sql.get<{ accountId: string; name: string }>(
+      `SELECT repeat.account_id AS "accountId", repeat.name
+       FROM entry AS reserved JOIN repeat
+         ON repeat.account_id = reserved.account_id AND repeat.reservation_id = reserved.id
+       WHERE reserved.id = @charge`,
+      { charge },
+    );
+    return found && { accountId: found.accountId, content: found.name.slice(prefix.length) };
   },
 
   async forget(sql: Sql, at: number): Promise<void> {

@@ -27,6 +27,8 @@ export type ReserveRequest = {
  * both resolve where that only logs, as in a server, and reject with what it throws, as it does by default.
  */
 export interface Answer {
+  /** Whether its charge stands: it was made, and not given back since. Rejects with STORE_UNAVAILABLE. */
+  stands(): Promise<boolean>;
   /** The answer went out, completely or in part: its charge is final. */
   deliver(): Promise<void>;
   /**
@@ -77,14 +79,22 @@ export type ReserveOutcome =
       readonly balance: QuarterCredits;
     };
 
+/** What a charge was made for. */
+export interface ChargedFor {
+  readonly accountId: string;
+  /** As `RepeatNames` has it. */
+  readonly content: string;
+}
+
 /** What the use case needs of the books. Rejects only when the books themselves fail (STORE_UNAVAILABLE). */
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
-   * One more answer with a charge that another process made, by the charge's number. Undefined when that charge does
-   * not stand: it was given back, or never made.
+   * One more answer with a charge that another process made, by the charge's number. Undefined when no charge of that
+   * number stands in these books that `isFor` takes for the right one: it was given back, its time is over, it was never
+   * made, or it is of other books, for whoever else or for something else.
    */
-  answerWith(charge: number): Promise<Answer | undefined>;
+  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined>;
 }
 
 export interface Balance {

@@ -1,5 +1,6 @@
 import type { Sql } from '../store/database.ts';
 import { dayOf } from './entries.ts';
+import { type PriceList, priceOfZero } from './price.ts';
 
 interface Found {
   readonly id: string | number;
@@ -44,9 +45,106 @@ const checks: readonly Check[] = [
     sql: `SELECT ended.id, ended.amount AS stored,
         CASE ended.kind WHEN 'settle' THEN 0 ELSE -reserved.amount END AS derived
       FROM entry AS ended JOIN entry AS reserved ON reserved.id = ended.reservation_id
-      WHERE ended.kind <> 'reserve'`,
+      WHERE ended.kind IN ('settle', 'release', 'refund') AND reserved.kind = 'reserve'`,
   },
 ];
+
+/** Rows that must not be; `id` names each. */
+interface Rule {
+  readonly sql: string;
+  readonly tell: (id: string | number) => string;
+}
+
+const ending = "('settle', 'release', 'refund')";
+/** Whether the reservation was charged; its condition names all ends, as their index does. */
+const chargedBy = (entry: string) => `SELECT 1 FROM entry AS done
+  WHERE done.reservation_id = ${entry}.id AND done.kind IN ('settle', 'release') AND done.kind = 'settle'`;
+/** Condition: the entry is work that was charged, not a repeat of such. */
+const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.reservation_id IS NULL
+  AND EXISTS (${chargedBy(entry)})`;
+
+/** What entries, answers and repeats may say of each other (answers.ts). Each wrong row breaks one of them. */
+const rules: readonly Rule[] = [
+  {
+    sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase') AND amount <= 0",
+    tell: (id) => `Entry ${id} is a grant or purchase that gives nothing.`,
+  },
+  {
+    sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase', 'adjust') AND reservation_id IS NOT NULL",
+    tell: (id) => `Entry ${id} is no end of a reservation, and points to one.`,
+  },
+  {
+    sql: `SELECT ended.id FROM entry AS ended LEFT JOIN entry AS reserved
+        ON reserved.id = ended.reservation_id AND reserved.kind = 'reserve'
+      WHERE ended.kind IN ${ending} AND reserved.id IS NULL`,
+    tell: (id) => `Entry ${id} ends a reservation that does not exist.`,
+  },
+  {
+    sql: `SELECT ended.id FROM entry AS ended JOIN entry AS reserved ON reserved.id = ended.reservation_id
+      WHERE ended.kind IN ${ending} AND reserved.kind = 'reserve' AND ended.account_id <> reserved.account_id`,
+    tell: (id) => `Entry ${id} ends a reservation of another account.`,
+  },
+  {
+    sql: `SELECT back.id FROM entry AS back JOIN entry AS reserved ON reserved.id = back.reservation_id
+      WHERE back.kind = 'refund' AND reserved.kind = 'reserve' AND NOT EXISTS (${chargedBy('reserved')})`,
+    tell: (id) => `Entry ${id} gives back a reservation that was not charged.`,
+  },
+  {
+    sql: "SELECT id FROM entry WHERE kind = 'reserve' AND amount > 0",
+    tell: (id) => `Reservation ${id} gives credits instead of taking them.`,
+  },
+  {
+    sql: "SELECT id FROM entry WHERE kind = 'reserve' AND payment = 'free' AND amount < 0",
+    tell: (id) => `Reservation ${id} is a free preview that took credits.`,
+  },
+  {
+    sql: `SELECT id FROM entry
+      WHERE kind = 'reserve' AND payment <> 'free' AND reservation_id IS NOT NULL AND amount < 0`,
+    tell: (id) => `Reservation ${id} repeats a charge, and took credits again.`,
+  },
+  {
+    sql: `SELECT again.id FROM entry AS again LEFT JOIN entry AS charge
+        ON charge.id = again.reservation_id AND ${isCharge('charge')}
+      WHERE again.kind = 'reserve' AND again.reservation_id IS NOT NULL AND charge.id IS NULL`,
+    tell: (id) => `Reservation ${id} repeats what was not charged.`,
+  },
+  {
+    sql: `SELECT again.id FROM entry AS again JOIN entry AS charge ON charge.id = again.reservation_id
+      WHERE again.kind = 'reserve' AND ${isCharge('charge')} AND charge.account_id <> again.account_id`,
+    tell: (id) => `Reservation ${id} repeats a charge of another account.`,
+  },
+  {
+    sql: `SELECT answer.id FROM answer JOIN entry ON entry.id IN (answer.reservation_id, answer.charge_id)
+      WHERE entry.account_id <> answer.account_id GROUP BY answer.id`,
+    tell: (id) => `Answer ${id} is of another account than what it points to.`,
+  },
+  {
+    sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.reservation_id
+      WHERE entry.kind <> 'reserve'`,
+    tell: (id) => `Answer ${id} points to an entry that is no reservation.`,
+  },
+  {
+    sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.charge_id
+      WHERE entry.kind = 'reserve' AND entry.reservation_id IS NOT NULL`,
+    tell: (id) => `Answer ${id} is to carry a charge that is only the repeat of one.`,
+  },
+  {
+    sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
+        LEFT JOIN entry AS charge ON charge.id = repeat.reservation_id AND ${isCharge('charge')}
+      WHERE charge.id IS NULL`,
+    tell: (id) => `What is remembered as charged, ${id}, was not.`,
+  },
+  {
+    sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
+        JOIN entry AS charge ON charge.id = repeat.reservation_id
+      WHERE ${isCharge('charge')} AND charge.account_id <> repeat.account_id`,
+    tell: (id) => `What is remembered as charged, ${id}, was charged to another account.`,
+  },
+];
+
+/** Work for nothing that is neither free nor a repeat, and was not done at a price of 0. */
+const unpaid = `SELECT id FROM entry WHERE kind = 'reserve' AND payment = @payment AND amount = 0
+  AND reservation_id IS NULL AND (note IS NULL OR note <> @note) ORDER BY id`;
 
 interface FreeUse {
   readonly accountId: string;
@@ -78,7 +176,7 @@ async function freePreviews(sql: Sql): Promise<Found[]> {
 }
 
 /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
-export async function contradictions(sql: Sql): Promise<string[]> {
+export async function contradictions(sql: Sql, prices: PriceList): Promise<string[]> {
   const sentences: string[] = [];
   const tell = (what: string, found: readonly Found[]) => {
     for (const { id, stored, derived } of found)
@@ -89,5 +187,15 @@ export async function contradictions(sql: Sql): Promise<string[]> {
     tell(what, await sql.all<Found>(wrong));
   }
   tell('The free previews of account', await freePreviews(sql));
+  for (const rule of rules) {
+    const rows = await sql.all<Pick<Found, 'id'>>(`SELECT id FROM (${rule.sql}) AS found ORDER BY id`);
+    sentences.push(...rows.map(({ id }) => rule.tell(id)));
+  }
+  for (const payment of ['preview', 'full'] as const) {
+    // Where the price is 0 now, older versions did not write that it was.
+    if (prices[payment] === 0) continue;
+    const rows = await sql.all<{ id: number }>(unpaid, { payment, note: priceOfZero });
+    sentences.push(...rows.map(({ id }) => `Reservation ${id} is work for nothing that repeats no charge.`));
+  }
   return sentences;
 }

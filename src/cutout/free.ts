@@ -22,6 +22,7 @@ const freeReservations: Reservations = {
       tier: size === 'auto' ? 'full' : size,
       payment: 'free',
       settle: async () => ({ charged: nothing, charge: undefined }),
+      stands: async () => true,
       deliver: async () => {},
       release: async () => {},
     },

@@ -1,9 +1,10 @@
 import type { QuarterCredits } from '../billing/price.ts';
-import type { Answer, Reservations } from '../billing/reservation.ts';
+import type { Answer, ChargedFor, Reservations } from '../billing/reservation.ts';
 import type { Box } from '../engine/types.ts';
 import type { Encoded } from '../image/encode.ts';
 import type { Dimensions } from '../image/types.ts';
 import type { Stages } from '../ops/notes.ts';
+import { contentKey, keyName } from '../results/keys.ts';
 import type { Payment } from '../results/made.ts';
 import type { Packed, RedisStoreOptions } from '../results/redisStore.ts';
 
@@ -23,6 +24,7 @@ export interface Kept extends Encoded, Dimensions {
 
 /** Made here, where nothing of the request is in reach: what a kept result holds on to stays in memory. */
 export const paymentOf = (answer: Answer): Payment => ({
+  stands: () => answer.stands(),
   deliver: () => answer.deliver(),
   release: () => answer.release(),
 });
@@ -31,17 +33,20 @@ export const paymentOf = (answer: Answer): Payment => ({
 export const keptBytes = ({ bytes }: Kept): number => bytes.buffer.byteLength;
 
 /**
- * How results go to other nodes and come from them. One whose charge does not stand (it was never made, or given back as
- * no answer with it went out) is not good any more. Any other is an answer more that may carry the charge.
+ * How results go to other nodes and come from them. One whose charge does not stand in these books, for this account and
+ * content (it was given back, or made in other books), is not good any more. Any other is an answer more that may carry the
+ * charge.
  */
 export function keptTravel(
   reservations: Pick<Reservations, 'answerWith'>,
 ): Pick<RedisStoreOptions<Kept>, 'pack' | 'unpack'> {
   return {
     pack: ({ bytes, ...facts }): Packed => ({ bytes, facts }),
-    unpack: async ({ bytes, facts }) => {
+    unpack: async ({ bytes, facts }, name) => {
       const value = { ...(facts as Omit<Kept, 'bytes'>), bytes };
-      const answer = value.charge === undefined ? undefined : await reservations.answerWith(value.charge);
+      const isFor = ({ accountId, content }: ChargedFor) => keyName(contentKey(accountId, content)) === name;
+      const answer =
+        value.charge === undefined ? undefined : await reservations.answerWith(value.charge, isFor);
       return answer && { value, payment: paymentOf(answer) };
     },
   };

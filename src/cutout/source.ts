@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { excerpt, fail } from '../errors.ts';
 import type { ImageFetch, UrlField } from './fetchImage.ts';
 import type { Source } from './request.ts';
@@ -9,17 +10,28 @@ const isSpace = new Uint8Array(128);
 for (const space of ' \t\n\v\f\r') isSpace[space.charCodeAt(0)] = 1;
 const PADDING = '='.charCodeAt(0);
 
+/** Characters that are looked at in a row before others have their turn. */
+const charactersATurn = 2 * 1024 * 1024;
+
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
  * dropped (docs/contract.md section 3). Throws `failed_to_read_image` for anything else. Looks at each character once: to remove
- * white space from a text of many megabytes takes seconds.
+ * white space from a text of many megabytes takes seconds. Others have their turn in between.
  */
-export function decodeBase64(text: string, maxBytes: number): Buffer {
+async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const unreadable = (detail: string) => fail('failed_to_read_image', { detail });
   const start = /^\s*data:[^,]{0,200};base64,/i.exec(text)?.[0].length ?? 0;
+  /** Where the text can be cut: between whole groups of four digits. */
+  const cuts = [start];
   let digits = 0;
   let padding = 0;
-  for (let at = start; at < text.length; at += 1) {
+  for (let at = start, until = start + charactersATurn; at < text.length; at += 1) {
+    if (at >= until && digits % 4 === 0) {
+      cuts.push(at);
+      until = at + charactersATurn;
+      await turn();
+      signal.throwIfAborted();
+    }
     const code = text.charCodeAt(at);
     if (isDigit[code] && padding === 0) digits += 1;
     else if (code === PADDING && padding < 2) padding += 1;
@@ -30,9 +42,17 @@ export function decodeBase64(text: string, maxBytes: number): Buffer {
   }
   if (digits === 0) throw unreadable('The base64 text holds no data.');
   if (digits % 4 === 1) throw unreadable('The base64 text is cut off.');
-  if (Math.floor((digits * 3) / 4) > maxBytes) throw fail('file_too_large');
-  // White space is skipped there, too.
-  return Buffer.from(start === 0 ? text : text.slice(start), 'base64');
+  const size = Math.floor((digits * 3) / 4);
+  if (size > maxBytes) throw fail('file_too_large');
+  const bytes = Buffer.allocUnsafeSlow(size);
+  let written = 0;
+  for (const [i, from] of cuts.entries()) {
+    await turn();
+    signal.throwIfAborted();
+    // White space is skipped there, too.
+    written += bytes.write(text.slice(from, cuts[i + 1]), written, 'base64');
+  }
+  return bytes;
 }
 
 /** The bytes of the picture as they were sent. */
@@ -42,6 +62,6 @@ export async function loadSource(
   field: UrlField = 'image_url',
 ): Promise<Uint8Array> {
   if (source.kind === 'bytes') return source.bytes;
-  if (source.kind === 'base64') return decodeBase64(source.text, maxBytes);
+  if (source.kind === 'base64') return decodeBase64(source.text, maxBytes, signal);
   return images.fetch(source.url, field, signal);
 }

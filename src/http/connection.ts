@@ -6,7 +6,17 @@ import { corsHeaders } from './middleware/cors.ts';
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  readonly start: () => void;
+  started: boolean;
 }
+
+/**
+ * Of the requests sent ahead on one connection, so many are worked on at a time: reading goes on, so that a client that
+ * leaves is noticed, and no connection takes more than this of files and memory for answers that nobody takes.
+ */
+const mostStarted = 4;
+/** So many may be under way and wait on one connection; one that sends more is closed. */
+const mostOpen = 64;
 
 /** How long a connection stays after its last answer for a client that does not close it. */
 const lingerMs = 1000;
@@ -41,25 +51,70 @@ export class Connection {
   readonly #socket: Socket;
   readonly #open: Exchange[] = [];
   #refused = false;
+  #ended = false;
+  #closing = false;
+  /** Bytes that had come when the last request on it was over: more are the beginning of the next one. */
+  #read = 0;
+  /** Closed for what it sent: what is parsed of that still is thrown away. */
+  #cut = false;
   #look: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    // Each of the requests that are sent ahead listens for its end.
-    socket.setMaxListeners(0);
     socket.once('end', () => this.#clientEnded());
-    socket.once('close', () => clearTimeout(this.#look));
+    socket.once('close', () => {
+      this.#cut = true;
+      clearTimeout(this.#look);
+    });
   }
 
-  /** A request that will be answered. */
-  begins(req: IncomingMessage, res: ServerResponse): void {
-    const exchange = { req, res };
+  /** A request came. `start` is called when its turn is near, and never once the connection is closed. */
+  begins(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+    // No answer could be sent any more.
+    if (this.#cut || this.#ended) return;
+    if (this.#open.length === mostOpen) {
+      this.#tooMany();
+      return;
+    }
+    const exchange = { req, res, start, started: false };
     this.#open.push(exchange);
-    res.once('close', () => this.#open.splice(this.#open.indexOf(exchange), 1));
+    res.once('close', () => {
+      this.#open.splice(this.#open.indexOf(exchange), 1);
+      this.#startNext();
+      this.#requestOver();
+    });
+    req.once('close', () => this.#requestOver());
     // node:http would read the rest of a body that nobody asked for, however long it is.
     res.once('finish', () => {
       if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
     });
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    for (const exchange of this.#open.slice(0, mostStarted)) {
+      if (exchange.started || this.#cut) continue;
+      exchange.started = true;
+      exchange.start();
+    }
+  }
+
+  /**
+   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all before it is answered:
+   * the connection ends at once. The client is told why where no answer has begun.
+   */
+  #tooMany(): void {
+    this.#cut = true;
+    this.#refused = true;
+    const socket: Socket & { parser?: object | null } = this.#socket;
+    // Not in the documentation of node:http: 2 makes its parser stop, as before another protocol. Without it thousands
+    // of requests of the same packet would be made and thrown away.
+    if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
+    if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
+    const error = fail('malformed_request', {
+      detail: `More than ${mostOpen} requests were sent ahead of their answers on one connection: wait for answers, or open more connections.`,
+    });
+    socket.end(rawAnswer(error), () => socket.destroy());
   }
 
   /**
@@ -83,11 +138,38 @@ export class Connection {
    */
   stalled(): void {
     const last = this.#open.at(-1);
-    if (!last || this.#open.some(({ res }) => res.headersSent)) return void this.#socket.destroy();
-    if (!last.req.complete) this.refuse(fail('timeout', { detail: 'The upload came to a standstill.' }));
+    // Of the others the answers wait for their turn, which is no fault of the client.
+    if (!last || this.#open[0]?.res.headersSent) return void this.#socket.destroy();
+    // The body of one that waits for its turn is not read yet.
+    if (last.started && !last.req.complete)
+      this.refuse(fail('timeout', { detail: 'The upload came to a standstill.' }));
+  }
+
+  /**
+   * Ends it as soon as everything that was asked on it is answered and the system has the answers. A request whose head
+   * has begun to come is waited for.
+   */
+  close(): void {
+    this.#closing = true;
+    // Whoever has connected only now may be about to send.
+    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), lingerMs).unref();
+    else this.#closeWhenIdle();
+  }
+
+  #requestOver(): void {
+    this.#read = this.#socket.bytesRead;
+    if (this.#closing) this.#closeWhenIdle();
+  }
+
+  #closeWhenIdle(): void {
+    // What was refused has its answer still to come, and ends with it.
+    if (this.#refused || this.#open.length > 0 || this.#socket.bytesRead > this.#read) return;
+    this.#end('');
   }
 
   #end(answer: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();
     socket.end(answer);

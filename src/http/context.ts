@@ -24,6 +24,8 @@ export interface State {
   hold?: Hold;
   /** body */
   form?: Form;
+  /** cutout: to be called when the head of its answer was sent (`headFirst`). */
+  headSent?: () => void;
   /** router: pattern of the route that takes the request; absent where there is none. */
   route?: string;
   /** requestId makes it, anybody adds: what log, metrics and traces tell of the request. */

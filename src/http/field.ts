@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type InvalidOption, invalidOption } from '../errors.ts';
 import type { Grammar } from '../geometry/grammar.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
-import type { Form } from './form.ts';
+import { type Form, mostTextLength } from './form.ts';
 
 /**
  * One option of a request, declared once: how it is read, what it means, what is told when it is wrong, and
@@ -53,8 +53,8 @@ function field<T>(
     read(name, { text }) {
       const given = text.get(name);
       if (given === undefined) return fallback;
-      const parsed = schema.safeParse(given);
-      if (parsed.success) return parsed.data;
+      const parsed = given.length <= mostTextLength ? schema.safeParse(given) : undefined;
+      if (parsed?.success) return parsed.data;
       throw invalidOption(wording.invalid, expected, given);
     },
   };
@@ -96,7 +96,8 @@ export function text<T>(
 
 /** Text of a grammar, plain or once per kind of subject: `name[person]=…`. */
 export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySubject<T>> {
-  const { parse, expected, examples } = grammar;
+  const { expected, examples } = grammar;
+  const parse = (given: string) => (given.length <= mostTextLength ? grammar.parse(given) : undefined);
   const plain = (given: string): BySubject<T> | undefined => {
     const any = parse(given);
     return any === undefined ? undefined : { any };
@@ -107,7 +108,7 @@ export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySu
     expected,
     perSubject: true,
     read(name, form) {
-      const parsed = parseBySubject(name, form.text, grammar);
+      const parsed = parseBySubject(name, form.text, { ...grammar, parse });
       if ('value' in parsed) return parsed.value;
       throw invalidOption(wording.invalid, expected, parsed.invalid);
     },

@@ -1,3 +1,5 @@
+import { type AppError, fail } from '../errors.ts';
+
 /**
  * The fields of a request, the same for all three content types: trimmed, the last value of a repeated one,
  * and without those that are empty, because empty means absent (docs/contract.md section 2).
@@ -16,6 +18,13 @@ export interface UploadedFile {
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
+/** Most characters of what is read as an option or a label: more than any of them can mean. Pictures in base64 are longer. */
+export const mostTextLength = 2048;
+/** Of an address. */
+export const mostUrlLength = 8192;
+/** Of a field's name. */
+export const mostNameLength = 200;
+
 /** Fields that carry bytes. They exist in multipart bodies only. */
 export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file']);
 
@@ -27,21 +36,33 @@ function scalar(value: unknown): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
+export const nameTooLong = (): AppError =>
+  fail('malformed_request', { detail: `The name of a field has more than ${mostNameLength} characters.` });
+
+export function checkName(name: string): void {
+  if (name.length > mostNameLength) throw nameTooLong();
+}
+
 /**
  * Text fields from parsed name-value pairs. Values that are neither text, number, boolean nor (one level
- * of) object are absent; so are the names of file fields.
+ * of) object are absent; so are the names of file fields. Throws `malformed_request` for a name that is too long.
  */
 export function textFields(pairs: Iterable<readonly [string, unknown]>): Map<string, string> {
   const text = new Map<string, string>();
   const put = (name: string, value: unknown): void => {
+    checkName(name);
     const trimmed = scalar(last(value));
     if (trimmed !== '' && !fileFields.has(name)) text.set(name, trimmed);
     else text.delete(name);
   };
   for (const [name, value] of pairs) {
+    checkName(name);
     const single = last(value);
     if (typeof single === 'object' && single !== null && !Array.isArray(single)) {
-      for (const [key, inner] of Object.entries(single)) put(`${name}[${key}]`, inner);
+      for (const [key, inner] of Object.entries(single)) {
+        checkName(key);
+        put(`${name}[${key}]`, inner);
+      }
     } else {
       put(name, single);
     }

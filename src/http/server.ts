@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { Connection } from './connection.ts';
+import { workedOff } from './ended.ts';
 import { holdUpload } from './expect.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -11,8 +12,8 @@ export interface HttpServer {
   readonly server: Server;
   readonly address: AddressInfo;
   /**
-   * Takes no new connections and resolves when the last request is worked off: true when all were answered,
-   * false when `graceMs` were over and the rest was cut off.
+   * Takes no new connections and resolves when the last request is worked off, its books closed: true when all were
+   * answered and the system has taken their answers, false when `graceMs` were over and the rest was cut off.
    */
   close(graceMs: number): Promise<boolean>;
 }
@@ -55,19 +56,25 @@ function listening(server: Server, host: string, port: number, settings: Setting
   });
 }
 
-function closed(server: Server, graceMs: number): Promise<boolean> {
+function closed(
+  server: Server,
+  connections: ReadonlyMap<Duplex, Connection>,
+  graceMs: number,
+): Promise<boolean> {
   return new Promise((resolve) => {
-    // Connections that are kept alive after their last answer would hold the server open.
-    const idle = setInterval(() => server.closeIdleConnections(), 50);
+    let inTime = true;
     const timer = setTimeout(() => {
-      resolve(false);
-      server.closeAllConnections();
+      inTime = false;
+      for (const socket of connections.keys()) socket.destroy();
     }, graceMs);
-    server.close(() => {
-      clearInterval(idle);
+    // Not that of node:http: it cuts off answers that are still being sent, because it takes their connections for idle.
+    TcpServer.prototype.close.call(server, () => {
       clearTimeout(timer);
-      resolve(true);
+      // Nothing is left to cut off; this one ends its clock for heads and requests.
+      server.close();
+      resolve(inTime);
     });
+    for (const connection of connections.values()) connection.close();
   });
 }
 
@@ -100,14 +107,19 @@ export async function listen(
 ): Promise<HttpServer> {
   // A request whose connection was cut off still has books to close.
   const working = new Set<Promise<unknown>>();
-  const connections = new WeakMap<Duplex, Connection>();
+  const connections = new Map<Duplex, Connection>();
+  const answered = async (req: IncomingMessage, res: ServerResponse) => {
+    await application(req, res);
+    await workedOff(req);
+  };
   const handler: Handler = (req, res) => {
-    connections.get(req.socket)?.begins(req, res);
-    // The application answers all by itself, its faults too. What it throws all the same costs that connection.
-    const work = (async () => application(req, res))()
-      .catch(() => res.destroy())
-      .finally(() => working.delete(work));
-    working.add(work);
+    connections.get(req.socket)?.begins(req, res, () => {
+      // The application answers all by itself, its faults too. What it throws all the same costs that connection.
+      const work = answered(req, res)
+        .catch(() => res.destroy())
+        .finally(() => working.delete(work));
+      working.add(work);
+    });
   };
   const server = createServer(
     {
@@ -129,7 +141,10 @@ export async function listen(
   });
   // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
-  server.on('connection', (socket) => connections.set(socket, new Connection(socket)));
+  server.on('connection', (socket) => {
+    connections.set(socket, new Connection(socket));
+    socket.once('close', () => connections.delete(socket));
+  });
   server.maxConnections = mostConnections;
   // Nothing went in or out for a while; node:http leaves to this listener what becomes of the connection.
   server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
@@ -155,7 +170,7 @@ export async function listen(
     server,
     address,
     close: async (graceMs) => {
-      const inTime = await closed(server, graceMs);
+      const inTime = await closed(server, connections, graceMs);
       await Promise.all(working);
       return inTime;
     },

@@ -1,20 +1,32 @@
 import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
-import type { Form } from './form.ts';
+import { type Form, mostUrlLength } from './form.ts';
 
-/** The one source of the picture (docs/contract.md section 3). Throws `missing_source` and `multiple_sources`. */
+/** The address in a field, if there is one. Throws the field's error for one that is too long to be looked at. */
+export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string | undefined {
+  const url = form.text.get(field);
+  if (url === undefined || url.length <= mostUrlLength) return url;
+  const detail = `The address has more than ${mostUrlLength} characters.`;
+  throw fail(`invalid_${field}`, { detail });
+}
+
+/**
+ * The one source of the picture (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
+ * `invalid_image_url`.
+ */
 export function readSource(form: Form): Source {
   const file = form.files.get('image_file');
   const base64 = form.text.get('image_file_b64');
-  const url = form.text.get('image_url');
+  const hasUrl = form.text.has('image_url');
   const given = [
     ...(file ? ['image_file'] : []),
     ...(base64 === undefined ? [] : ['image_file_b64']),
-    ...(url === undefined ? [] : ['image_url']),
+    ...(hasUrl ? ['image_url'] : []),
   ];
   if (given.length > 1) throw fail('multiple_sources', { detail: `Received: ${given.join(', ')}.` });
   if (file) return { kind: 'bytes', bytes: file.data };
   if (base64 !== undefined) return { kind: 'base64', text: base64 };
+  const url = readUrl(form, 'image_url');
   if (url !== undefined) return { kind: 'url', url };
   throw fail('missing_source');
 }

@@ -22,13 +22,23 @@ export class MemoryAttempts implements Attempts {
   }
 
   async wait(source: string): Promise<number> {
+    return this.#wait(source);
+  }
+
+  async failed(source: string): Promise<number> {
+    const wait = this.#wait(source);
+    if (wait === 0 && this.#rules.failures > 0) this.#count(source);
+    return wait;
+  }
+
+  #wait(source: string): number {
     const { failures } = this.#rules;
     const count = this.#counts.get(source);
     const left = count ? count.until - this.#elapsed() : 0;
     return failures > 0 && count && count.failures >= failures && left > 0 ? Math.ceil(left / 1000) : 0;
   }
 
-  async failed(source: string): Promise<void> {
+  #count(source: string): void {
     const now = this.#elapsed();
     const count = this.#counts.get(source);
     if (count && count.until > now) {

@@ -1,23 +1,26 @@
 import { createHash } from 'node:crypto';
-import { type Redis, type Reply, script } from '../store/redis.ts';
+import { type Redis, type Script, script } from '../store/redis.ts';
 import type { AttemptRules, Attempts } from './attempts.ts';
 import { MemoryAttempts } from './memoryAttempts.ts';
 
-/** KEYS: the source's failures. ARGV: milliseconds of a window. */
-const failed = script(
-  `if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end`,
-  'large',
-);
 /**
- * KEYS: the source's failures. ARGV: milliseconds of a window. Gives how many, and the milliseconds left: never more than a
- * window has, though Redis' clock was set back in it.
+ * KEYS: the source's failures. ARGV: milliseconds of a window, failures in it. Gives the milliseconds to wait: never more
+ * than a window has, though Redis' clock was set back in it.
  */
-const look = script(`local left = redis.call('PTTL', KEYS[1])
+const lookLua = `local left = redis.call('PTTL', KEYS[1])
 if left > tonumber(ARGV[1]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
   left = tonumber(ARGV[1])
 end
-return {redis.call('GET', KEYS[1]) or 0, left}`);
+if left > 0 and tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[2]) then return left end
+`;
+const look = script(`${lookLua}return 0`);
+/** The same, and counts one more where there is nothing to wait for. */
+const failed = script(
+  `${lookLua}if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return 0`,
+  'large',
+);
 
 /** Addresses belong to people: where they can be read by others, they are not written down as such. */
 const keyOf = (source: string) => `cutout:failed:${createHash('sha256').update(source).digest('base64url')}`;
@@ -38,28 +41,21 @@ export class RedisAttempts implements Attempts {
   }
 
   async wait(source: string): Promise<number> {
-    const { failures } = this.#rules;
+    return (await this.#own.wait(source)) || this.#ask(look, source);
+  }
+
+  async failed(source: string): Promise<number> {
+    return (await this.#own.failed(source)) || this.#ask(failed, source);
+  }
+
+  async #ask(what: Script, source: string): Promise<number> {
+    const { failures, windowSeconds } = this.#rules;
     if (failures === 0) return 0;
-    const own = await this.#own.wait(source);
-    if (own > 0) return own;
     try {
-      const reply = (await this.#redis.commands.run(
-        look,
-        [keyOf(source)],
-        [this.#rules.windowSeconds * 1000],
-      )) as readonly Reply[];
-      const [count = 0, left = 0] = reply.map(Number);
-      return count >= failures && left > 0 ? Math.ceil(left / 1000) : 0;
+      const left = await this.#redis.commands.run(what, [keyOf(source)], [windowSeconds * 1000, failures]);
+      return Math.ceil(Number(left) / 1000);
     } catch {
       return 0;
     }
-  }
-
-  async failed(source: string): Promise<void> {
-    if (this.#rules.failures === 0) return;
-    await this.#own.failed(source);
-    await this.#redis.commands
-      .run(failed, [keyOf(source)], [this.#rules.windowSeconds * 1000])
-      .catch(() => {});
   }
 }

@@ -1,5 +1,7 @@
-/** What the books wait for after a result was charged. Neither rejects. */
+/** What the books know of a result that was charged, and wait for. Ends do not reject. */
 export interface Payment {
+  /** Whether the charge stands: it may be given back at any time, and then pays for no answer any more. */
+  stands(): Promise<boolean>;
   /** An answer with the result went out: the charge is final. */
   deliver(): Promise<void>;
   /** No answer with it will go out from here. */
@@ -40,6 +42,11 @@ export class Made<T> {
     this.value = value;
     this.teller = teller;
     this.#payment = payment;
+  }
+
+  /** For a result that was kept for a while: whether it is still paid for. Rejects when the books cannot be asked. */
+  isPaid(): Promise<boolean> {
+    return this.#payment.stands();
   }
 
   /** For one who may answer with it; undefined when it is void. */

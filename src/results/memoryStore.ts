@@ -59,8 +59,9 @@ export class MemoryResultStore<T> implements ResultStore<T> {
   }
 
   async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
-    const kept = (await this.#find(key))?.share();
-    if (kept) return kept;
+    const kept = await this.#find(key);
+    const again = kept && (await kept.isPaid()) ? kept.share() : undefined;
+    if (again) return again;
     const { share, contentKey } = await make(signal);
     await this.#keep(key, contentKey === key ? share.made : { sameAs: contentKey });
     return share;

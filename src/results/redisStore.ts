@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import { sharedContentName, textHash } from './hash.ts';
+import { sharedContentName } from './hash.ts';
+import { keyName } from './keys.ts';
 import { Made, type Paid, type Teller } from './made.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 
@@ -16,8 +17,8 @@ export interface RedisStoreOptions<T> {
   /** Bound of all kept results together. */
   readonly maxBytes: number;
   readonly pack: (value: T) => Packed;
-  /** Undefined when the value is not good any more: it is forgotten, and made anew. */
-  readonly unpack: (packed: Packed) => Promise<Paid<T> | undefined>;
+  /** `name`: of the key it was kept under (`keyName`). Undefined when it is not good any more: it is forgotten, and made anew. */
+  readonly unpack: (packed: Packed, name: string) => Promise<Paid<T> | undefined>;
   /** How long work counts as under way after its node was last heard of, milliseconds; 8000 when not given. */
   readonly leaseMs?: number;
   /** Hears that a result could not be kept; the call that made it succeeds all the same. */
@@ -115,8 +116,9 @@ return {redis.call('ZCARD', KEYS[1]), sum()}`);
 const format = 2;
 
 /** Names of accounts and calls become hashes: what lies in Redis says of a request no more than its result. */
-const keptKey = (key: string) => `cutout:kept:${format}:${textHash(key)}`;
-const lockKey = (key: string) => `cutout:work:${textHash(key)}`;
+const keptPrefix = `cutout:kept:${format}:`;
+const keptKey = (key: string) => `${keptPrefix}${keyName(key)}`;
+const lockKey = (key: string) => `cutout:work:${keyName(key)}`;
 
 /** Decides which answer reports the charge of a result that nodes share. Redis remembers it together with the result. */
 class RedisTeller implements Teller {
@@ -223,7 +225,8 @@ export class RedisResultStore<T> implements ResultStore<T> {
     const reply = await this.#redis.values.send(['HMGET', key, 'id', 'facts', 'bytes'], 'bytes');
     const [id, facts, bytes] = reply as readonly (Buffer | null)[];
     if (!id || !facts || !bytes) return undefined;
-    const paid = await this.#options.unpack({ facts: JSON.parse(facts.toString()), bytes });
+    const packed = { facts: JSON.parse(facts.toString()), bytes };
+    const paid = await this.#options.unpack(packed, key.slice(keptPrefix.length));
     if (paid) return new Made(paid, new RedisTeller(this.#redis, { id: id.toString(), key }));
     await this.#redis.commands.run(forget, [key], [id.toString()]);
     return undefined;

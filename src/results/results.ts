@@ -1,5 +1,6 @@
 import { Flights } from './flights.ts';
 import { type ContentName, textHash } from './hash.ts';
+import { contentKey } from './keys.ts';
 import { type Ending, Made, type Paid, type Share } from './made.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 
@@ -78,13 +79,13 @@ export class Results<T> {
       return unshared(await request.work(signal));
     }
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
-      const contentKey = `${accountId}:content:${await request.content(all)}`;
+      const key = contentKey(accountId, await request.content(all));
       const make = async (everyone: AbortSignal) => ({
         share: firstShare(store.wrap(await request.work(everyone))),
-        contentKey,
+        contentKey: key,
       });
-      const once = (everyone: AbortSignal) => store.once(contentKey, make, everyone);
-      return { share: await this.#flights.join(contentKey, once, all), contentKey };
+      const once = (everyone: AbortSignal) => store.once(key, make, everyone);
+      return { share: await this.#flights.join(key, once, all), contentKey: key };
     };
     if (idempotencyKey === undefined) return (await byContent(signal)).share;
     const key = `${accountId}:key:${textHash(idempotencyKey)}`;

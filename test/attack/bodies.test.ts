@@ -378,6 +378,58 @@ const attacks: readonly Attack[] = [
     times: 4,
     status: /400|503/,
   },
+  ...(
+    [
+      ['roi', '1 ', 'invalid_roi'],
+      ['crop_margin', '1px ', 'invalid_crop_margin'],
+      ['position', 'a ', 'invalid_position'],
+      ['scale', '1', 'invalid_scale'],
+      ['bg_color', 'f', 'invalid_bg_color'],
+      ['format', 'png', 'invalid_format'],
+      ['shadow_type', 'drop', 'invalid_shadow_type'],
+      ['shadow_opacity', '1', 'invalid_shadow_opacity'],
+      ['bg_image_url', 'http://a/%', 'invalid_bg_image_url'],
+    ] as const
+  ).map(([field, piece, code]) => ({
+    title: `JSON: ${field} of 30 MB`,
+    type: json,
+    body: () => joined([`{"image_file_b64":"aaaa","${field}":"`], repeated(piece, most - 70_000), ['"}']),
+    announced: true,
+    status: new RegExp(`400[\\s\\S]*"${code}"`),
+  })),
+  {
+    title: 'JSON: an address of 30 MB',
+    type: json,
+    body: () => joined(['{"image_url":"http://'], repeated('a', most - 70_000), ['"}']),
+    announced: true,
+    status: /400[\s\S]*"invalid_image_url"/,
+  },
+  {
+    title: 'JSON: 900 kinds of subject with names of 30 KB',
+    type: json,
+    body: () =>
+      joined(
+        ['{"shadow_type":{'],
+        Array.from({ length: 900 }, (_, i) => `"${'k'.repeat(30_000)}${i}":"drop",`),
+        ['"a":1}}'],
+      ),
+    announced: true,
+    status: /400[\s\S]*"malformed_request"/,
+  },
+  {
+    title: 'JSON: a number of 30 million digits',
+    type: json,
+    body: () => joined(['{"scale":'], repeated('9', most - 70_000), ['}']),
+    announced: true,
+    status: /400[\s\S]*"malformed_request"/,
+  },
+  {
+    title: 'a form of 900 names of 30 KB',
+    type: urlencoded,
+    body: () => Array.from({ length: 900 }, (_, i) => `${'k'.repeat(30_000)}${1000 + i}=drop&`),
+    announced: true,
+    status: /400[\s\S]*"malformed_request"/,
+  },
   {
     title: '5 million pairs',
     type: urlencoded,
@@ -421,8 +473,8 @@ async function carryOut({ server, key }: Target, { route, type, headers, body, c
   return attack(server.port, joined([start], pieces ? [pieces] : chunked(body(), chunks)));
 }
 
-/** The status of the last answer, interim ones left out. */
-const statusOf = ({ text }: Outcome): string => /^HTTP\/1\.1 ([2-5]\d\d)/m.exec(text)?.[1] ?? 'none';
+/** Status, code and detail of the answer, interim ones left out; `none` where there is none. */
+const answerOf = ({ text }: Outcome): string => /^HTTP\/1\.1 ([2-5]\d\d[\s\S]*)/m.exec(text)?.[1] ?? 'none';
 
 /** What holds after, and during, each of them. */
 async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>): Promise<void> {
@@ -462,7 +514,7 @@ for (const one of attacks)
       const outcomes = await Promise.all(
         Array.from({ length: one.times ?? 1 }, () => carryOut(t.context, one)),
       );
-      for (const outcome of outcomes) t.regex(statusOf(outcome), one.status, outcome.text.slice(0, 500));
+      for (const outcome of outcomes) t.regex(answerOf(outcome), one.status, outcome.text.slice(0, 500));
     });
   });
 

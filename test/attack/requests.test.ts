@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { rawRequest } from '../fixtures/raw_http.ts';
+import { dial, rawRequest } from '../fixtures/raw_http.ts';
 import { eventually } from '../fixtures/service.ts';
 
 /** What a stranger without a key may send at a real server, beside bodies (bodies.test.ts). */
@@ -135,3 +136,38 @@ test('a reader of the log that stops reading does not keep the service from stop
   const [code] = await once(server.child, 'exit');
   t.is(code, 0);
 });
+
+test('the name of the host is bounded, and escaped where it is shown', async (t) => {
+  const server = await serve(t);
+  for (const target of ['/docs', '/', '/health/live', '/console/api/session']) {
+    const { status, body } = await get(server.port, target, 'h<">'.repeat(7000));
+    t.is(status, 400, target);
+    t.regex(JSON.parse(body).errors[0].detail, /^The Host header has 28000 characters, accepted are at most/);
+  }
+  const longest = `${'h'.repeat(255)}:65535`;
+  t.is((await get(server.port, '/docs', longest)).status, 200);
+  const { status, body } = await get(server.port, '/docs', 'h<">&');
+  t.is(status, 200);
+  t.true(body.includes('http://h&lt;&quot;&gt;&amp;/v1.0/cutout'));
+  t.false(body.includes('h<">'));
+});
+
+(existsSync('/proc/self/fd') ? test : test.skip)(
+  'requests sent ahead by one who leaves hold no file open',
+  async (t) => {
+    const server = await serve(t);
+    t.is((await fetch(server.url)).status, 200);
+    const open = () => readdirSync(`/proc/${server.child.pid}/fd`).length;
+    const before = open();
+    for (let round = 0; round < 10; round++) {
+      const socket = await dial(server.port);
+      socket.on('error', () => {});
+      socket.resume();
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3000));
+      await once(socket, 'close');
+    }
+    // Kept connections of this test's own client come and go.
+    await eventually(() => open() < before + 5);
+    t.true(await isAlive(server));
+  },
+);

@@ -3,6 +3,8 @@ import { openBooks } from '../../src/billing/books.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/reservation.ts';
+import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
+import { contentKey, keyName } from '../../src/results/keys.ts';
 import { isUnavailable, StoreError } from '../../src/store/error.ts';
 import {
   accountWith,
@@ -357,34 +359,91 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const books = await testBooks(t, noFreePreviews, newPlace);
     const account = await accountWith(books, 10);
     const { ledger } = books;
-    const first = await reserve(books, account, full);
-    t.is(await ledger.answerWith(first.id), undefined, 'not charged yet');
+    const of = (content: string) => ({ ...full, repeat: { content, forMs: 600_000 } });
+    const isFor = () => true;
+    const first = await reserve(books, account, of('a'));
+    t.is(await ledger.answerWith(first.id, isFor), undefined, 'not charged yet');
     t.is(await ledger.openReservations(), 1);
     await first.settle();
-    const other = await ledger.answerWith(first.id);
+    const other = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 2);
     await first.release();
     t.is(await balanceOf(books, account), credits(9), 'the other one may still be out');
     await other?.deliver();
     t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
-    const late = await ledger.answerWith(first.id);
+    const late = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 0, 'nothing is left to be decided');
     await late?.release();
     t.is(await balanceOf(books, account), credits(9));
 
-    const vain = await reserve(books, account, full);
+    const vain = await reserve(books, account, of('b'));
     await vain.settle();
-    const both = [vain, await ledger.answerWith(vain.id)];
+    const both = [vain, await ledger.answerWith(vain.id, isFor)];
     for (const answer of both) await answer?.release();
     t.is(await balanceOf(books, account), credits(9), 'nobody got it');
-    t.is(await ledger.answerWith(vain.id), undefined, 'given back');
+    t.is(await ledger.answerWith(vain.id, isFor), undefined, 'given back');
 
-    const released = await reserve(books, account, full);
+    const released = await reserve(books, account, of('c'));
     await released.release();
-    t.is(await ledger.answerWith(released.id), undefined);
-    t.is(await ledger.answerWith(123_456), undefined, 'unknown');
+    t.is(await ledger.answerWith(released.id, isFor), undefined);
+    t.is(await ledger.answerWith(123_456, isFor), undefined, 'unknown');
     t.is(await ledger.openReservations(), 0);
     t.deepEqual(await ledger.verify(), []);
+  });
+
+  test('a charge pays for the account and the content it was made for, whatever else has its number', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const charged = await reserve(books, account, { ...full, repeat });
+    await charged.settle();
+    const asked: unknown[] = [];
+    const refuse = (paid: unknown) => {
+      asked.push(paid);
+      return false;
+    };
+    t.is(await books.ledger.answerWith(charged.id, refuse), undefined);
+    t.deepEqual(asked, [{ accountId: account, content: 'c' }]);
+    t.is(await books.ledger.openReservations(), 1);
+    // A repeat is no charge, and work without a name is nothing that anybody could ask for again.
+    const again = await reserve(books, account, { ...full, repeat });
+    await again.settle();
+    t.is(await books.ledger.answerWith(again.id, () => true), undefined);
+    const unnamed = await reserve(books, account, full);
+    await unnamed.settle();
+    t.is(await books.ledger.answerWith(unnamed.id, () => true), undefined);
+
+    const { pack, unpack } = keptTravel(books.ledger);
+    const bytes = Buffer.from('result');
+    const travelled = pack({ bytes, charge: charged.id } as Kept);
+    const nameOf = (owner: string, content: string) => keyName(contentKey(owner, content));
+    t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
+    t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another picture');
+    const paid = await unpack(travelled, nameOf(account, 'c'));
+    t.true(await paid?.payment.stands());
+    t.true(await books.ledger.refund(account, charged.id));
+    t.false(await paid?.payment.stands());
+    t.is(await unpack(travelled, nameOf(account, 'c')), undefined, 'given back');
+    t.deepEqual(await books.ledger.verify(), []);
+  });
+
+  test('what repeats a charge was not charged: a refund names the charge', async (t) => {
+    const books = await testBooks(t, noFreePreviews, newPlace);
+    const account = await accountWith(books, 10);
+    const repeat = { content: 'c', forMs: 600_000 };
+    const charged = await reserve(books, account, { ...full, repeat });
+    await charged.settle();
+    const again = await reserve(books, account, { ...full, repeat });
+    await again.settle();
+    for (let i = 0; i < 2; i++) {
+      await t.throwsAsync(books.ledger.refund(account, again.id), {
+        code: 'STORE_NOT_CHARGED',
+        message: new RegExp(`^Reservation ${again.id} repeats ${charged.id} .* refund that one`),
+      });
+      t.is(await balanceOf(books, account), credits(i === 0 ? 9 : 10));
+      t.is(await books.ledger.refund(account, charged.id), i === 0);
+    }
+    t.is((await books.ledger.statement(account)).filter(({ kind }) => kind === 'refund').length, 1);
   });
 
   test('an operator may give back a charge of which the answer is on its way, once', async (t) => {

@@ -302,6 +302,64 @@ test('unknown keys of one address have to wait; a key that was good passes', asy
   t.is((await account(fresh)).status, 200);
 });
 
+test('guesses at once: no more links and keys are told wrong than may be, and a link that was braked stays good', async (t) => {
+  let now = Date.now();
+  const service = await startService(t, { attempts: 3, now: () => now });
+  const statuses = async (asked: Promise<Response>[]) => {
+    const all = (await Promise.all(asked)).map(({ status }) => status);
+    return Object.fromEntries(
+      [...new Set(all)].map((each) => [each, all.filter((one) => one === each).length]),
+    );
+  };
+  const use = (token: string) =>
+    fetch(`${service.url}/console/api/link`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+  const many = Array.from({ length: 60 }, (_, i) => `guess${i}`);
+  t.deepEqual(await statuses(many.map(use)), { 401: 3, 429: 57 });
+  const link = await service.signIns.createLink(service.accountId);
+  t.is((await use(link)).status, 429);
+  now += 60_000;
+  t.is((await use(link)).status, 200);
+  const account = (key: string) => fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
+  t.deepEqual(await statuses(many.map(account)), { 403: 3, 429: 57 });
+});
+
+test('a clock that is set back makes no link and no session last longer', async (t) => {
+  let now = Date.now();
+  const service = await startService(t, { now: () => now });
+  const browser = new Browser();
+  const use = async (token: string) => {
+    const answer = await browser.fetch(`${service.url}/console/api/link`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+    return answer.status;
+  };
+  const signedIn = async () => {
+    const answer = await browser.fetch(`${service.url}/console/api/session`);
+    return ((await answer.json()) as SessionInfo).signedIn;
+  };
+  const day = 86_400_000;
+  const links = [];
+  for (let i = 0; i < 3; i++) links.push(await service.signIns.createLink(service.accountId));
+  const [first = '', second = '', third = ''] = links;
+  // As clocks of nodes differ.
+  now -= 30_000;
+  t.is(await use(first), 200);
+  now -= 30_000;
+  t.true(await signedIn());
+  now -= 7 * day;
+  t.false(await signedIn());
+  t.is(await use(second), 401);
+  now += 7 * day + 60_000;
+  t.false(await signedIn(), 'it ended for good');
+  t.is(await use(third), 401, 'so did all links of that time');
+});
+
 test('packs are bought through the payment page; without any there is nothing to buy', async (t) => {
   const { options } = await stripeLike(t);
   const { post, read, get, service } = await open(t, { purchases: options });

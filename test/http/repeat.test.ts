@@ -333,6 +333,26 @@ test('work that outlived its reservation and cannot be paid any more is not hand
   t.deepEqual(await service.books.ledger.verify(), []);
 });
 
+test('what an operator gave back pays for no repeat any more', async (t) => {
+  const service = await startService(t, { ...keep, freePreviews: 0 });
+  const { ledger } = service.books;
+  const charged = async (key?: string) => {
+    const answer = await post(service, 1, key);
+    await answer.arrayBuffer();
+    return answer.headers.get('x-credits-charged');
+  };
+  t.is(await charged('k'), '1');
+  t.is(await charged('k'), '0');
+  const [reserved] = (await ledger.statement(service.accountId)).filter(({ kind }) => kind === 'reserve');
+  t.true(await ledger.refund(service.accountId, reserved?.id ?? 0));
+  t.is((await service.balance()).credits, 10);
+  t.is(await charged('k'), '1');
+  t.is(await charged(), '0');
+  t.is((await service.balance()).credits, 9);
+  t.is(service.engine.started, 2);
+  t.deepEqual(await ledger.verify(), []);
+});
+
 test('errors are not kept', async (t) => {
   const service = await startService(t, keep);
   service.engine.failure = new Error('broken once');

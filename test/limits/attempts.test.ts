@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { AppError } from '../../src/errors.ts';
+import type { Context } from '../../src/http/context.ts';
+import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { type AttemptRules, type Attempts, sourceOf } from '../../src/limits/attempts.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { RedisAttempts } from '../../src/limits/redisAttempts.ts';
@@ -29,6 +32,34 @@ function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules)
     t.is(await here.wait('a'), 0);
     await there.failed('a');
     t.is(await here.wait('a'), 0, 'a new window');
+  });
+
+  test(`${name}: of tries at once no more are answered than may fail, whether the last of them is right or not`, async (t) => {
+    const { here, there } = await make(t, { failures: 5, windowSeconds: 60 });
+    const guards = [here, there].map((attempts) => tokenGuard('secret', 'operator', attempts));
+    const ask = async (node: number, token: string): Promise<number> => {
+      const ctx = { ip: '192.0.2.1', get: () => `Bearer ${token}` } as unknown as Context;
+      try {
+        await guards[node]?.(ctx, async () => {});
+        return 200;
+      } catch (error) {
+        return error instanceof AppError ? error.status : 0;
+      }
+    };
+    const guesses = Array.from({ length: 100 }, (_, i) => ask(i % 2, `guess${i}`));
+    const last = ask(1, 'secret');
+    const answers = await Promise.all(guesses);
+    t.is(answers.filter((status) => status === 403).length, 5);
+    t.is(answers.filter((status) => status === 429).length, 95);
+    if (here === there) t.is(await last, 429, 'the same answer as to a wrong one');
+    t.is(await ask(0, 'secret'), 429);
+  });
+
+  test(`${name}: right ones at once are not braked`, async (t) => {
+    const { here, there } = await make(t, { failures: 2, windowSeconds: 60 });
+    await here.failed('d');
+    const waits = Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? here : there).wait('d'));
+    t.deepEqual(new Set(await Promise.all(waits)), new Set([0]));
   });
 
   test(`${name}: 0 is no limit`, async (t) => {

@@ -2,6 +2,7 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test, { type TestFn } from 'ava';
 import { createContentName, sharedContentName, textHash } from '../../src/results/hash.ts';
+import { contentKey, keyName } from '../../src/results/keys.ts';
 import { MemoryResultStore } from '../../src/results/memoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/results/redisStore.ts';
 import { Results } from '../../src/results/results.ts';
@@ -67,6 +68,26 @@ if (redisIsHere) {
   const never = async () => {
     throw new Error('must not run');
   };
+
+  test.serial(
+    'redis: a result is unpacked by the name of its account and content, under whatever key',
+    async (t) => {
+      const server = await ownDatabase();
+      const names: string[] = [];
+      const unpack: RedisStoreOptions<Picture>['unpack'] = async ({ bytes }, name) => {
+        names.push(name);
+        return paid({ bytes });
+      };
+      const node = async () => nodeOn(await server.open(t), { unpack });
+      const { call, runs } = callsOf([await node(), await node()]);
+      await call({ idempotencyKey: 'k' });
+      await call({ idempotencyKey: 'k', node: 1 });
+      await call({ node: 1 });
+      t.is(runs(), 1);
+      const name = keyName(contentKey('acc_1', 'image'));
+      t.deepEqual(names, [name, name]);
+    },
+  );
 
   test.serial('redis: who waits takes over within seconds when the node that works dies', async (t) => {
     t.timeout(60_000);

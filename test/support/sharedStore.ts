@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/reservation.ts';
 import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
 import { createContentName } from '../../src/results/hash.ts';
+import { keyName } from '../../src/results/keys.ts';
 import { Made, type Share, type Teller } from '../../src/results/made.ts';
 import type { Found, ResultStore } from '../../src/results/resultStore.ts';
 
@@ -140,7 +141,8 @@ export class SharedStore implements ResultStore<Kept> {
     const { facts, bytes, until } = entry;
     const copy = Buffer.from(bytes);
     this.#place.copies.add(copy);
-    const paid = until > this.#now() ? await this.#travel.unpack({ facts, bytes: copy }) : undefined;
+    const paid =
+      until > this.#now() ? await this.#travel.unpack({ facts, bytes: copy }, keyName(key)) : undefined;
     if (!paid && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
     return paid && this.wrap(paid).share();
   }

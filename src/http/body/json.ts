@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
+import { mostNameLength, nameTooLong } from '../form.ts';
 import { bytesATurn, mostFields } from './limits.ts';
 
 /** Inside the object that the body is: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
@@ -8,24 +9,32 @@ const mostDepth = 2;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 /** Each of the two opening brackets and its closing one: `[` `]`, `{` `}`. */
 const OPENING = [0x5b, 0x7b];
 const CLOSING = [0x5d, 0x7d];
 
 /** How each byte outside of texts counts; 0: not at all. */
 const kinds = new Uint8Array(256);
-const [text, comma, open, close] = [1, 2, 3, 4] as const;
+const [text, comma, open, close, colon, digit] = [1, 2, 3, 4, 5, 6] as const;
 kinds[QUOTE] = text;
 kinds[COMMA] = comma;
+kinds[COLON] = colon;
+for (const byte of Buffer.from('0123456789+-.eE')) kinds[byte] = digit;
 for (const byte of OPENING) kinds[byte] = open;
 for (const byte of CLOSING) kinds[byte] = close;
+
+/** Of a name, each of its characters as `\uXXXX`. Long ones take the parser quadratic time, because it hashes them by their length. */
+const mostNameBytes = 6 * mostNameLength;
+/** Characters of a number. */
+const mostDigits = 400;
 
 const UNICODE = 0x75;
 const ZERO = 0x30;
 
 /**
  * Throws `malformed_request` for JSON that costs more to parse than its bytes: nested deeper than an options object
- * ever is, or with more values than a form may have fields. It need not be JSON at all; that is the parser's matter.
+ * ever is, with more values than a form may have fields, or with longer names and numbers. It need not be JSON at all; that is the parser's matter.
  * `wide`: it escapes characters beyond Latin-1.
  */
 export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer; readonly wide: boolean }> {
@@ -34,6 +43,9 @@ export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer
   let wide = false;
   let inText = false;
   let escaped = false;
+  let textStart = 0;
+  let textLength = 0;
+  let digits = 0;
   for (let from = 0; from < bytes.length; from += bytesATurn) {
     if (from > 0) await turn();
     const end = Math.min(bytes.length, from + bytesATurn);
@@ -44,12 +56,26 @@ export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer
           escaped = false;
           if (byte === UNICODE && !(bytes[at + 1] === ZERO && bytes[at + 2] === ZERO)) wide = true;
         } else if (byte === BACKSLASH) escaped = true;
-        else if (byte === QUOTE) inText = false;
+        else if (byte === QUOTE) {
+          inText = false;
+          textLength = at - textStart - 1;
+        }
         continue;
       }
       const kind = kinds[byte];
-      if (kind === text) inText = true;
-      else if (kind === close) depth -= 1;
+      if (kind === digit) {
+        digits += 1;
+        if (digits > mostDigits)
+          throw fail('malformed_request', {
+            detail: `The JSON has a number of more than ${mostDigits} digits.`,
+          });
+      } else if (kind !== 0) digits = 0;
+      if (kind === text) {
+        inText = true;
+        textStart = at;
+      } else if (kind === colon) {
+        if (textLength > mostNameBytes) throw nameTooLong();
+      } else if (kind === close) depth -= 1;
       else if (kind === comma || kind === open) {
         values += 1;
         if (kind === open) depth += 1;

@@ -3,15 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
 import { Collected } from '../../collected.ts';
 import { type AppError, fail } from '../../errors.ts';
-import { fileFields, type UploadedFile } from '../form.ts';
+import { checkName, fileFields, type UploadedFile } from '../form.ts';
 import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
 import { guarded, receive } from './receive.ts';
 
-/** Of one part: bytes of its headers, their number, and characters of its name. */
+/** Of one part: bytes of its headers, and their number. */
 const mostHeaderBytes = 8 * 1024;
 const mostHeaders = 32;
-const mostNameLength = 200;
 /** Also those that carry nothing: without a name, or without headers. */
 const mostParts = mostFields + mostFiles;
 /** RFC 2046, section 5.1.1. */
@@ -56,8 +55,7 @@ function headOf(headers: Headers): Head {
     throw malformed(`The headers of a part of the form have more than ${mostHeaderBytes / 1024} KB.`);
   const { parameters } = headerValue(headers['content-disposition']?.[0] ?? '');
   const name = parameters.get('name');
-  if (name !== undefined && name.length > mostNameLength)
-    throw malformed(`The name of a field has more than ${mostNameLength} characters.`);
+  if (name !== undefined) checkName(name);
   const encoding = (headers['content-transfer-encoding']?.[0] ?? '').trim().toLowerCase();
   if (encoding !== 'base64' && !transferEncodings.has(encoding))
     throw malformed('The Content-Transfer-Encoding of a part is not supported.');

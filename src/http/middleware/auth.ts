@@ -28,6 +28,10 @@ class GoodKeys {
     return this.#hashes.has(GoodKeys.hash(key));
   }
 
+  delete(key: string): void {
+    this.#hashes.delete(GoodKeys.hash(key));
+  }
+
   add(key: string): void {
     const hash = GoodKeys.hash(key);
     this.#hashes.delete(hash);
@@ -46,13 +50,19 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     if (key === '') throw fail('auth_missing');
     const first = async () => {
       const source = sourceOf(ctx.ip);
-      const wait = await attempts.wait(source);
-      if (wait > 0 && !good.has(key)) throw slowedDown('unknown keys', wait);
+      const brake = (wait: number) => {
+        if (wait > 0) throw slowedDown('unknown keys', wait);
+      };
+      const known = good.has(key);
+      // Before the books are asked, and with their answer: others may have been tried meanwhile.
+      if (!known) brake(await attempts.wait(source));
       const account = await authenticate(key);
       if (!account) {
-        await attempts.failed(source);
+        good.delete(key);
+        brake(await attempts.failed(source));
         throw fail('auth_invalid');
       }
+      if (!known) brake(await attempts.wait(source));
       good.add(key);
       ctx.state.account = account;
     };

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fail } from '../../errors.ts';
-import { type Attempts, sourceOf } from '../../limits/attempts.ts';
+import { type Attempts, sourceOf, tried } from '../../limits/attempts.ts';
 import { slowedDown } from '../../limits/refuse.ts';
 import type { Middleware } from '../context.ts';
 
@@ -19,12 +19,10 @@ export function tokenGuard(token: string, name: string, attempts: Attempts): Mid
       throw fail('auth_missing', { detail: `Send the ${name} token as Authorization: Bearer <token>.` });
     }
     const source = `${name} token ${sourceOf(ctx.ip)}`;
-    const wait = await attempts.wait(source);
+    const right = timingSafeEqual(hash(sent), expected);
+    const wait = await tried(attempts, source, right);
     if (wait > 0) throw slowedDown(`wrong ${name} tokens`, wait);
-    if (!timingSafeEqual(hash(sent), expected)) {
-      await attempts.failed(source);
-      throw fail('auth_invalid', { detail: `This is not the ${name} token of this service.` });
-    }
+    if (!right) throw fail('auth_invalid', { detail: `This is not the ${name} token of this service.` });
     await next();
   };
 }

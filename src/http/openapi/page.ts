@@ -137,8 +137,19 @@ const errorRows = (): string[][] =>
       html(detail),
     ]);
 
-/** The reference as one page: no scripts, nothing loaded from elsewhere. `address` is for the samples. */
-export function referencePage(document: OpenApi, address: string): string {
+/** Stands for the address while the page is made; nothing in the description reads like it. */
+const addressMark = '\u0000address\u0000';
+
+/**
+ * The reference as one page: no scripts, nothing loaded from elsewhere. It is made once; what is given back puts the
+ * address of the service into the samples.
+ */
+export function referencePage(document: OpenApi): (address: string) => string {
+  const pieces = pageFor(document, addressMark).split(addressMark);
+  return (address) => pieces.join(html(address));
+}
+
+function pageFor(document: OpenApi, address: string): string {
   const { title, description, version } = document.info;
   const all = sections(document);
   const links = all.map(

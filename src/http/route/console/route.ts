@@ -12,7 +12,7 @@ import { createKey, revokeKey } from '../../../commands/keys.ts';
 import { postCredits } from '../../../commands/postCredits.ts';
 import { signInByLink } from '../../../commands/signIn.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import { type Attempts, sourceOf, tried } from '../../../limits/attempts.ts';
 import type { RateLimit } from '../../../limits/rate.ts';
 import { slowedDown } from '../../../limits/refuse.ts';
 import type { Context, Middleware } from '../../context.ts';
@@ -168,18 +168,21 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     return key;
   };
 
+  const slowDown = (wait: number) => {
+    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+  };
   /** Before the body is read: nobody is known here. */
   const brake: Middleware = async (ctx, next) => {
-    const wait = await attempts.wait(sourceOf(ctx.ip));
-    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+    slowDown(await attempts.wait(sourceOf(ctx.ip)));
     await next();
   };
 
   const openLink: Middleware = async (ctx) => {
     const { token: link } = parse(schema.link, inBody(ctx));
+    // Looked at before it is taken: who has to wait comes back with the same link.
+    slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
     const found = await signInByLink({ books: parts.books, signIns, address: ctx.ip }, link);
     if (!found) {
-      await attempts.failed(sourceOf(ctx.ip));
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
       });

@@ -1,16 +1,10 @@
-import type { Cutout, Ending } from '../../../cutout/cutout.ts';
+import type { Cutout } from '../../../cutout/cutout.ts';
 import type { Logger } from '../../../ops/log.ts';
-import { accountOf, type Context, formOf, type Middleware } from '../../context.ts';
+import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { onceEnded } from '../../ended.ts';
 import type { Route } from '../../router.ts';
 import { present } from './present.ts';
 import { parseCutout } from './schema.ts';
-
-/** An error in the place of the answer, or a connection that was gone before it, sends nothing of it. */
-function endingOf({ res }: Context, delivered: boolean): Ending {
-  if (!res.headersSent || res.statusCode !== 200) return 'unsent';
-  return delivered ? 'delivered' : 'broken';
-}
 
 /** `POST /v1.0/cutout` and the name that all clients of the published API use. */
 export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logger: Logger): Route {
@@ -26,9 +20,14 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       deadline: ctx.state.deadline,
       notes,
     });
+    // An error in the place of the answer, or a connection that was gone before it, sends nothing of it.
+    let sent = false;
+    ctx.state.headSent = () => {
+      sent = true;
+    };
     const ended = (delivered: boolean) =>
-      void result
-        .ended(endingOf(ctx, delivered))
+      result
+        .ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken')
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
     onceEnded(ctx, ended);
     present(ctx, result);

@@ -8,7 +8,7 @@ import { roiGrammar, WHOLE_IMAGE } from '../../../geometry/roi.ts';
 import { shadowOpacityGrammar, shadowTypeGrammar } from '../../../geometry/shadow.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
-import { readSource } from '../../source.ts';
+import { readSource, readUrl } from '../../source.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
@@ -130,10 +130,10 @@ function checkBackgrounds({ text: texts, files }: Form): void {
   if (given.length > 1) throw fail('multiple_bg_sources', { detail: `Received: ${given.join(', ')}.` });
 }
 
-function readBackground({ text: texts, files }: Form, colour: Colour): Background {
-  const file = files.get('bg_image_file');
+function readBackground(form: Form, colour: Colour): Background {
+  const file = form.files.get('bg_image_file');
   if (file) return { kind: 'picture', source: { kind: 'bytes', bytes: file.data } };
-  const url = texts.get('bg_image_url');
+  const url = readUrl(form, 'bg_image_url');
   if (url === undefined) return colour[3] === 0 ? { kind: 'none' } : { kind: 'colour', colour };
   if (!isFetchable(url)) throw fail('invalid_bg_image_url');
   return { kind: 'picture', source: { kind: 'url', url } };

@@ -11,6 +11,7 @@ import type { Route } from '../../router.ts';
 export function docsRoutes(version: string, origin?: string): Route[] {
   const document = openApiDocument(version);
   const text = `${JSON.stringify(document, undefined, 2)}\n`;
+  const pageFor = referencePage(document);
   const description: Middleware = (ctx) => {
     ctx.set('Content-Type', 'application/json; charset=utf-8');
     ctx.body = text;
@@ -20,7 +21,7 @@ export function docsRoutes(version: string, origin?: string): Route[] {
     ctx.set('Content-Security-Policy', pagePolicy);
     ctx.set('X-Content-Type-Options', 'nosniff');
     ctx.set('Referrer-Policy', 'no-referrer');
-    ctx.body = referencePage(document, origin ?? `${ctx.secure ? 'https' : 'http'}://${ctx.host}`);
+    ctx.body = pageFor(origin ?? `${ctx.secure ? 'https' : 'http'}://${ctx.host}`);
   };
   return [
     { method: 'GET', paths: ['/openapi.json'], handlers: [description] },

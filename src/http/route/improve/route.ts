@@ -1,6 +1,7 @@
+import { fail } from '../../../errors.ts';
 import type { HandInRequest, TakeImage } from '../../../improve/takeImage.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
-import type { Form } from '../../form.ts';
+import { type Form, mostTextLength } from '../../form.ts';
 import type { Route } from '../../router.ts';
 import { readSource } from '../../source.ts';
 
@@ -14,14 +15,21 @@ function nameIn(url: string | undefined): string | undefined {
   }
 }
 
+function readLabel(form: Form, field: 'image_filename' | 'tag'): string | undefined {
+  const label = form.text.get(field);
+  if (label === undefined || label.length <= mostTextLength) return label;
+  const detail = `${field} has more than ${mostTextLength} characters.`;
+  throw fail('malformed_request', { detail });
+}
+
 /** The label is derived from the upload where none is given (docs/contract.md section 9). */
 const parseHandIn = (form: Form): HandInRequest => ({
   source: readSource(form),
   filename:
-    form.text.get('image_filename') ??
+    readLabel(form, 'image_filename') ??
     form.files.get('image_file')?.name ??
     nameIn(form.text.get('image_url')),
-  tag: form.text.get('tag'),
+  tag: readLabel(form, 'tag'),
 });
 
 /** `POST /v1.0/improve`: the only images that are kept. */

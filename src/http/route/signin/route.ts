@@ -35,6 +35,12 @@ const write = (provider: Provider, attempt: Attempt) =>
     'base64url',
   );
 
+/** A clock that was set back makes no attempt last longer, but for a minute. */
+const isRecent = (at: number): boolean => {
+  const age = Date.now() - at;
+  return age <= attemptSeconds * 1000 && age > -60_000;
+};
+
 /** The attempt that this browser began at this provider; undefined when there is none or it took too long. */
 function read(provider: Provider, text: string | undefined): Attempt | undefined {
   if (text === undefined) return undefined;
@@ -44,8 +50,7 @@ function read(provider: Provider, text: string | undefined): Attempt | undefined
     const { state, nonce, verifier, provider: id, at } = found as Record<string, unknown>;
     if (typeof state !== 'string' || typeof nonce !== 'string' || typeof verifier !== 'string')
       return undefined;
-    if (id !== provider.options.id || typeof at !== 'number' || Date.now() - at > attemptSeconds * 1000)
-      return undefined;
+    if (id !== provider.options.id || typeof at !== 'number' || !isRecent(at)) return undefined;
     return { state, nonce, verifier };
   } catch {
     return undefined;
@@ -81,8 +86,8 @@ export function signInRoutes(parts: SignInParts): Route[] {
     if (!(error instanceof SignInRefused)) throw error;
     logger.info({ request: requestId, err: error }, 'sign-in refused');
     notes.add({ problem: 'refused' });
-    await attempts.failed(sourceOf(ctx.ip));
-    go(ctx, '/console?problem=refused');
+    const wait = await attempts.failed(sourceOf(ctx.ip));
+    go(ctx, `/console?problem=${wait > 0 ? 'too-many' : 'refused'}`);
   };
 
   const brake: Middleware = async (ctx, next) => {

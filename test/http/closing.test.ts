@@ -1,0 +1,186 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import test from 'ava';
+import sharp from 'sharp';
+import { credits } from '../../src/billing/price.ts';
+import type { CutoutResult, Ending } from '../../src/cutout/cutout.ts';
+import { scene } from '../fixtures/pictures.ts';
+import { dial } from '../fixtures/raw_http.ts';
+import { eventually, type Service, startService } from '../fixtures/service.ts';
+
+/** Noise, so that the answer is larger than what the system's buffers take. */
+const large = () =>
+  sharp({
+    create: {
+      width: 2000,
+      height: 1600,
+      channels: 3,
+      background: '#000',
+      noise: { type: 'gaussian', mean: 100, sigma: 40 },
+    },
+  })
+    .jpeg({ quality: 95 })
+    .toBuffer();
+
+function post(key: string, picture: Buffer, header = ''): string {
+  const text = JSON.stringify({ image_file_b64: picture.toString('base64'), size: 'full', format: 'png' });
+  return `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n${header}Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+}
+
+const account = (key: string) => `GET /v1.0/account HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`;
+
+/** The answers of the service so far, as node:http has them. */
+function answersOf({ server }: Service): ServerResponse[] {
+  const answers: ServerResponse[] = [];
+  server.on('request', (_req: IncomingMessage, res: ServerResponse) => void answers.push(res));
+  return answers;
+}
+
+/** Everything that comes on a connection until it ends. */
+function received(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => void chunks.push(chunk));
+  socket.resume();
+  return new Promise((resolve) => socket.once('close', () => resolve(Buffer.concat(chunks))));
+}
+
+/** Bodies of the answers in `bytes`, by their Content-Length; the last one may be cut off. */
+function bodies(bytes: Buffer): { length: number; got: number }[] {
+  const all = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf('\r\n\r\n', at) + 4;
+    const length = Number(/Content-Length: (\d+)/i.exec(bytes.toString('latin1', at, end))?.[1]);
+    all.push({ length, got: Math.min(length, bytes.length - end) });
+    at = end + length;
+  }
+  return all;
+}
+
+/** A client that does not take its answer yet, which is being sent. */
+async function beingSent(service: Service, request: string): Promise<Socket> {
+  const answers = answersOf(service);
+  const socket = await dial(service.address.port);
+  socket.on('error', () => {});
+  socket.pause();
+  socket.write(request);
+  await eventually(() => {
+    const [first] = answers;
+    return first?.writableEnded === true && (first.socket?.writableLength ?? 0) > 1e6;
+  }, 60_000);
+  return socket;
+}
+
+for (const [what, header] of [
+  ['a kept connection', ''],
+  ['a connection that it ends', 'Connection: close\r\n'],
+] as const)
+  test.serial(`closing lets a client take the answer that is being sent to it on ${what}`, async (t) => {
+    const service = await startService(t, { credits: 1, freePreviews: 0 });
+    const socket = await beingSent(service, post(service.key, await large(), header));
+    const closed = service.close(600_000);
+    await t.throwsAsync(dial(service.address.port));
+    const [body] = bodies(await received(socket));
+    t.true(await closed);
+    t.true((body?.length ?? 0) > 5e6);
+    t.is(body?.got, body?.length);
+    t.is(await service.books.ledger.openReservations(), 0);
+    t.is((await service.balance()).credits, 0);
+  });
+
+test.serial('closing answers all that was sent ahead on a connection before it ends it', async (t) => {
+  const service = await startService(t);
+  const socket = await beingSent(service, post(service.key, await large()) + account(service.key).repeat(2));
+  const closed = service.close(600_000);
+  const all = bodies(await received(socket));
+  t.true(await closed);
+  t.is(all.length, 3);
+  for (const { got, length } of all) t.is(got, length);
+});
+
+test.serial(
+  'what is not taken in time is cut off, told so, and its charge is in the books by then',
+  async (t) => {
+    const service = await startService(t, { credits: 2, freePreviews: 0 });
+    const socket = await beingSent(service, post(service.key, await large()));
+    t.is(await service.books.ledger.openReservations(), 1);
+    t.false(await service.close(50));
+    // At once: after this the books are closed.
+    t.is(await service.books.ledger.openReservations(), 0);
+    t.is((await service.balance()).credits, 1);
+    const [body] = bodies(await received(socket));
+    t.true((body?.got ?? 0) < (body?.length ?? 0));
+  },
+);
+
+test.serial('closing waits for what the end of a request writes', async (t) => {
+  let go = () => {};
+  const gate = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  const endings: Ending[] = [];
+  const result: CutoutResult = {
+    bytes: Buffer.from('picture'),
+    contentType: 'image/png',
+    width: 1,
+    height: 1,
+    max: { width: 1, height: 1 },
+    foreground: { left: 0, top: 0, width: 1, height: 1 },
+    type: undefined,
+    charged: credits(1),
+    stages: {},
+    replayed: false,
+    rate: { limit: 1, remaining: 1, reset: 1, retryAfter: 1 },
+    ended: (ending) => {
+      endings.push(ending);
+      return gate;
+    },
+  };
+  const service = await startService(t, { cutout: async () => result });
+  const socket = await dial(service.address.port);
+  const answer = received(socket);
+  socket.write(post(service.key, await scene(), 'Connection: close\r\n'));
+  await eventually(() => endings.length > 0);
+  await answer;
+  let isClosed = false;
+  const closed = service.close(600_000).finally(() => {
+    isClosed = true;
+  });
+  // All connections are gone by then.
+  await new Promise((resolve) => service.server.once('close', resolve));
+  await new Promise(setImmediate);
+  t.false(isClosed);
+  go();
+  t.true(await closed);
+  t.deepEqual(endings, ['delivered']);
+});
+
+test.serial(
+  'closing ends connections that are kept or were never used, without waiting for its time',
+  async (t) => {
+    const service = await startService(t);
+    const used = await dial(service.address.port);
+    const usedAll = received(used);
+    used.write(account(service.key));
+    await eventually(() => used.bytesRead > 0);
+    const unused = await dial(service.address.port);
+    const unusedAll = received(unused);
+    t.true(await service.close(600_000));
+    t.is(bodies(await usedAll).length, 1);
+    t.is((await unusedAll).length, 0);
+  },
+);
+
+test.serial('closing answers a request whose head had begun to come', async (t) => {
+  const service = await startService(t);
+  const connected = new Promise<Socket>((resolve) => service.server.once('connection', resolve));
+  const socket = await dial(service.address.port);
+  const all = received(socket);
+  const text = account(service.key);
+  socket.write(text.slice(0, 30));
+  const inside = await connected;
+  await eventually(() => inside.bytesRead === 30);
+  const closed = service.close(600_000);
+  socket.write(text.slice(30));
+  t.regex((await all).toString('latin1'), /^HTTP\/1\.1 200 /);
+  t.true(await closed);
+});
