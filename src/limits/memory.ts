@@ -33,7 +33,7 @@ const greed = 3;
 const leastWork = 50e6;
 
 /** Bodies may take this much at least: the largest one, which grows while it is read, is not too greedy then. */
-const leastHeld = (largestBody: number): number => (largestBody * (greed + 1)) / greed;
+const leastHeld = (largestBody: number): number => Math.ceil((largestBody * (greed + 1)) / greed);
 /** With less room than this nothing sensible can be done. */
 export const leastRoom = (largestBody: number): number => leastHeld(largestBody) + leastWork;
 
