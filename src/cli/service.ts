@@ -28,7 +28,7 @@ import { createTakeImage } from '../improve/takeImage.ts';
 import { Admission } from '../limits/admission.ts';
 import { DownloadLimit } from '../limits/downloads.ts';
 import { WorkEstimate } from '../limits/estimate.ts';
-import { leastRoom, MemoryBudget } from '../limits/memory.ts';
+import { leastRoom, MemoryBudget, roomFor } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
 import type { Log, Logger } from '../ops/log.ts';
 import { countedShare, memoryLimit } from '../ops/memory.ts';
@@ -101,13 +101,17 @@ function boundMemory(
     requestsMb: mb(room),
     allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
   };
-  const least = leastRoom(largestBody);
-  if (room < least)
+  if (room < leastRoom)
     throw new UserError(
-      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 1.5 * least) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
     );
   memory.bound({ room, largestWork: largestWork(limits), largestBody });
   logger.info(facts, 'memory');
+  if (room < roomFor(largestBody))
+    logger.warn(
+      { ...facts, wantedMb: mb(roomFor(largestBody)) },
+      'memory: the largest bodies may be refused with 503',
+    );
   const most = memory.mostWork;
   if (most < largestWork(limits))
     logger.warn(

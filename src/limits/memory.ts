@@ -3,7 +3,7 @@ export interface MemoryBounds {
   readonly room: number;
   /** Bytes that the largest piece of work may need: bodies and answers leave them free where they can. */
   readonly largestWork: number;
-  /** Bytes that the largest legal body takes while it is read: it gets them wherever nothing else goes on. */
+  /** Bytes that the largest legal body takes while it is read: it gets them where nothing else goes on, in half the room. */
   readonly largestBody?: number;
 }
 
@@ -29,13 +29,14 @@ export interface MemoryStats {
 
 /** An account that holds something may grow while its total is at most `greed` × the bytes left free. */
 const greed = 3;
-/** Bytes that work needs for a picture of the least size that is of use. */
-const leastWork = 50e6;
-
-/** Bodies may take this much at least: the largest one, which grows while it is read, is not too greedy then. */
-const leastHeld = (largestBody: number): number => Math.ceil((largestBody * (greed + 1)) / greed);
+/** Bodies may take this much at least. */
+const leastHeld = 100e6;
 /** With less room than this nothing sensible can be done. */
-export const leastRoom = (largestBody: number): number => leastHeld(largestBody) + leastWork;
+export const leastRoom = 1.5 * leastHeld;
+/** Bodies that may take so much take the largest one, which grows while it is read, and is not too greedy then. */
+const heldFor = (largestBody: number): number => Math.ceil((largestBody * (greed + 1)) / greed);
+/** With less room than this the largest legal body may be refused although nothing else goes on. */
+export const roomFor = (largestBody: number): number => 2 * heldFor(largestBody);
 
 /**
  * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and
@@ -55,7 +56,8 @@ export class MemoryBudget {
   /** Until then there is no bound. */
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
     this.#room = room;
-    this.#mostHeld = Math.max(leastHeld(largestBody), Math.min(room / 2, room - largestWork));
+    const wanted = Math.max(room - largestWork, heldFor(largestBody));
+    this.#mostHeld = Math.max(leastHeld, Math.min(room / 2, wanted));
   }
 
   get stats(): MemoryStats {
