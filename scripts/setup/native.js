@@ -53,7 +53,12 @@ async function compileAddon(target, headers, progress) {
   const how = ['--out', folder, '--generator', generator(), '--parallel', String(availableParallelism())];
   const what = ['--target', target, `--CDONNXRUNTIME_INCLUDE_DIR=${headers}`];
   const env = { npm_config_nodedir: undefined };
-  await runProgram(target, process.execPath, [cmakeJs, 'compile', ...how, ...what], { env, progress });
+  // One after the other: its `compile` leaves a folder as it was configured, and removes all when that does not build.
+  for (const command of ['configure', 'build'])
+    await runProgram(`${target}-${command}`, process.execPath, [cmakeJs, command, ...how, ...what], {
+      env,
+      progress,
+    });
 }
 
 /** The engine without Node-API: needs no package, so it is compiled while they are installed. */
