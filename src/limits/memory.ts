@@ -56,7 +56,8 @@ export class MemoryBudget {
   /** Until then there is no bound. */
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
     this.#room = room;
-    const wanted = Math.max(room - largestWork, heldFor(largestBody));
+    const wanted =
+      room < roomFor(largestBody) ? room - largestWork : Math.max(room - largestWork, heldFor(largestBody));
     this.#mostHeld = Math.max(leastHeld, Math.min(room / 2, wanted));
   }
 
