@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';
 import { main, root } from './setup/paths.js';
-import { processSettings } from './setup/process.js';
+import { passSignals, processSettings } from './setup/process.js';
 import { reportFailure } from './setup/report.js';
 
 await onSupportedNode();
@@ -23,9 +23,7 @@ const child = spawn(
     env: { ...processSettings(), ...process.env },
   },
 );
-// A terminal's Ctrl-C reaches the server by itself; a signal sent to this process alone is passed on.
-for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-process.on('SIGINT', () => {});
+passSignals(child);
 child.on('close', (code, signal) => {
   process.exitCode = signal ? 1 : (code ?? 1);
 });

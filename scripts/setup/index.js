@@ -1,12 +1,9 @@
 import { existsSync } from 'node:fs';
 import { addon, buildNative } from './native.js';
-import { inBuild, inRoot, main } from './paths.js';
+import { inBuild, inRoot, machine, main } from './paths.js';
 import { hashFiles, runProgram, runStep, together } from './step.js';
 import { checkSystem } from './system.js';
 import { checkToolchain } from './toolchain.js';
-
-/** Packages with binaries are chosen by it. Not by the version of Node.js: none of them is built for one. */
-const machine = `${process.platform} ${process.arch}`;
 
 const installPackages = () =>
   runStep({

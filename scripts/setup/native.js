@@ -3,15 +3,12 @@ import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { provideHeaders } from './headers/index.js';
-import { inBuild, inRoot, root } from './paths.js';
+import { inBuild, inRoot, machine, root } from './paths.js';
 import { hashFiles, runProgram, runStep } from './step.js';
 import { generator } from './toolchain.js';
 
 const folder = inBuild('native');
 export const addon = (name) => path.join(folder, 'Release', `${name}.node`);
-
-/** What a build depends on besides its files. Not the version of Node.js: Node-API is the same in all of them. */
-const machine = `${process.platform} ${process.arch}`;
 
 /** The packages that Node-API's headers come from. */
 const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>

@@ -5,6 +5,7 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { inBuild, inRoot } from './paths.js';
+import { passSignals } from './process.js';
 import { ownRelease } from './releases.js';
 import { reportFailure } from './report.js';
 import { runProgram, runStep, SetupError } from './step.js';
@@ -81,9 +82,7 @@ function goOnWith(file) {
     stdio: 'inherit',
     env: environmentOf(file),
   });
-  // A terminal's Ctrl-C reaches the child by itself; a signal sent to this process alone is passed on.
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  process.on('SIGINT', () => {});
+  passSignals(child);
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => resolve(signal ? 1 : (code ?? 1)));

@@ -9,3 +9,9 @@ export const main = path.join(build, 'ts', 'src', 'main.js');
 
 export const inRoot = (...parts) => path.join(root, ...parts);
 export const inBuild = (...parts) => path.join(build, ...parts);
+
+/**
+ * What binaries depend on besides their files, those of packages and our own. Not the version of Node.js: all of them are
+ * built on Node-API, which is the same in every one.
+ */
+export const machine = `${process.platform} ${process.arch}`;

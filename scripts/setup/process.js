@@ -42,3 +42,9 @@ export function processSettings() {
     UV_THREADPOOL_SIZE: String(Math.max(4, availableParallelism() + 2)),
   };
 }
+
+/** Passes signals on to a child on this terminal: Ctrl-C reaches it by itself, a signal sent to this process alone does not. */
+export function passSignals(child) {
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  process.on('SIGINT', () => {});
+}

@@ -12,7 +12,7 @@ import { type AppError, fail } from '../errors.ts';
 import type { Admission } from '../limits/admission.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { WorkEstimate } from '../limits/estimate.ts';
-import type { RateLimit, RateState, RateTicket } from '../limits/rate.ts';
+import { type RateLimit, type RateState, type RateTicket, rateCost } from '../limits/rate.ts';
 import { overloaded, tooMany } from '../limits/refuse.ts';
 import type { Notes, Stages } from '../ops/notes.ts';
 import type { Demand } from './demand.ts';
@@ -106,7 +106,7 @@ export function createGates({ rate, concurrency, reservations, admission, estima
     const asked = await rate.take(accountId, pixels);
     if (asked.outcome === 'taken') return asked.ticket;
     const { limit, remaining } = asked.state;
-    const cost = Math.min(limit, Math.max(1, Math.ceil(pixels / 1e6)));
+    const cost = rateCost({ megapixels: limit }, pixels);
     throw tooMany(
       asked.state,
       `This request counts ${cost} of ${limit} megapixels a minute, ${remaining} are left.`,

@@ -1,6 +1,6 @@
 import type { Keyv } from 'keyv';
 import type { Afford } from '../billing/afford.ts';
-import { tooMany } from '../limits/refuse.ts';
+import { windowUsedUp } from '../limits/refuse.ts';
 import { textHash } from '../results/hash.ts';
 import { type Gates, insufficientCredits } from './gates.ts';
 import type { CutoutRequest } from './request.ts';
@@ -33,8 +33,7 @@ const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size
 export function createPermit(gates: Gates, { afford, permitted }: PermitParts): Permit {
   return async (request, accountId) => {
     const state = await gates.rate(accountId);
-    if (state.remaining === 0)
-      throw tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
+    if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
     const shortfall = await afford(accountId, payableSize(request.size));
     // A convenience: a store that cannot be reached or is full remembers nothing, and refuses nothing that can be paid for.

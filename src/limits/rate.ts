@@ -47,7 +47,7 @@ export interface RateLimit {
 const unlimited = 1_000_000;
 
 /** What a picture of so many pixels takes of a window. */
-export const rateCost = ({ megapixels }: RateOptions, pixels: number): number =>
+export const rateCost = ({ megapixels }: Pick<RateOptions, 'megapixels'>, pixels: number): number =>
   Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 
 /** `end` of the window and `now` in Unix milliseconds of one clock; without a window, that of the next call. */

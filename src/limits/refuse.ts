@@ -21,6 +21,10 @@ export const tooMany = (
     headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
   });
 
+/** 429 for an account whose window has nothing left. */
+export const windowUsedUp = (state: RateState): AppError =>
+  tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
+
 /** 503 past saturation. */
 export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   fail('service_unavailable', {

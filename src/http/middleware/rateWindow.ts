@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
-import { rateHeaders, tooMany } from '../../limits/refuse.ts';
+import { rateHeaders, windowUsedUp } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
 /**
@@ -24,6 +24,6 @@ export const rateWindow =
   (rate: RateLimit): Middleware =>
   async (ctx, next) => {
     const state = await rate.usedUp(accountOf(ctx).id);
-    if (state) throw tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
+    if (state) throw windowUsedUp(state);
     await next();
   };
