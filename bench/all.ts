@@ -78,5 +78,5 @@ export const all = (benches: readonly BenchModule[], output: Output): Command =>
     .option('--out <folder>', 'where to', 'bench-report')
     .option('--quick', 'a first impression in a few minutes', false)
     .option('--only <names...>', 'these benches only')
-    .option('--images <paths...>', 'photographs to measure with: files or folders (default: drawn pictures)')
+    .option('--images <paths...>', 'photographs to measure with: files or folders (default: drawn images)')
     .action((options: AllOptions) => runAll(benches, options, output));

@@ -2,9 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import { values } from './lib/command.ts';
+import { generated } from './quality/generate/images.js';
 import { hashOf, KINDS } from './quality/generate/index.js';
-import { generated } from './quality/generate/pictures.js';
-import { writePicture } from './quality/generate/write.js';
+import { writeImage } from './quality/generate/write.js';
 
 interface Options {
   readonly out: string;
@@ -16,31 +16,31 @@ interface Options {
   readonly photos?: string;
 }
 
-/** Writes the pictures and a list of them with their sums, `pictures.json`. One is written while the next is drawn. */
+/** Writes the images and a list of them with their sums, `images.json`. One is written while the next is drawn. */
 async function generate({ out, mp, ...what }: Options, tell: (text: string) => void): Promise<void> {
   const list: object[] = [];
   await mkdir(out, { recursive: true });
   let writing = Promise.resolve();
-  for await (const picture of generated({ ...what, megapixels: mp })) {
+  for await (const image of generated({ ...what, megapixels: mp })) {
     await writing;
-    const { name, kind, width, height } = picture;
-    list.push({ name, kind, width, height, sha256: hashOf(picture) });
-    writing = writePicture(out, picture);
+    const { name, kind, width, height } = image;
+    list.push({ name, kind, width, height, sha256: hashOf(image) });
+    writing = writeImage(out, image);
     tell(`${name}  ${width}×${height}\n`);
   }
   await writing;
-  await writeFile(path.join(out, 'pictures.json'), `${JSON.stringify(list, null, 1)}\n`);
+  await writeFile(path.join(out, 'images.json'), `${JSON.stringify(list, null, 1)}\n`);
 }
 
 /** Not a bench: draws what `quality --images … --alphas … --foregrounds …` reads. */
 export const generateCommand = (out: { write(text: string): unknown }): Command =>
   new Command('generate')
-    .description('writes pictures whose alpha and colours are known exactly, drawn or composed')
+    .description('writes images whose alpha and colours are known exactly, drawn or composed')
     .requiredOption('--out <folder>', 'gets images, alphas and foregrounds')
-    .option('--count <n>', 'pictures (default: one of each kind, or all cut-outs)', values.whole)
+    .option('--count <n>', 'images (default: one of each kind, or all cut-outs)', values.whole)
     .option('--mp <n>', 'megapixels of each', values.number, 4)
     .option('--seed <n>', 'of the generator', values.whole, 1)
     .option('--kinds <list>', `of ${KINDS.join(', ')}`, values.words(...KINDS), KINDS)
-    .option('--cutouts <folder>', 'instead of drawing: RGBA pictures with their own alpha, laid over …')
+    .option('--cutouts <folder>', 'instead of drawing: RGBA images with their own alpha, laid over …')
     .option('--photos <folder>', '… photos of this folder')
     .action((options: Options) => generate(options, (text) => out.write(text)));

@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander';
 import { type BareSetting, bareRuns } from './lib/bare.ts';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { closedLoop, type OpenPlan, openLoop, type Send } from './lib/load/generate.ts';
 import { heldRate, nextRate, type Step, type Summary, summarise } from './lib/load/summary.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
 import { usedNetwork } from './lib/paths.ts';
-import { openPictures } from './lib/pictures.ts';
 import { median, quantile } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -115,14 +115,14 @@ async function bareSettings(seconds: number, { progress }: Context): Promise<rea
 async function measureLoad(options: LoadOptions, context: Context): Promise<Measured> {
   const { mp, size, format, parallel, seconds, images, burst } = options;
   const { progress } = context;
-  const picture = await openPictures(images).jpeg(mp);
+  const image = await openImages(images).jpeg(mp);
   const target = await openTarget(options);
   let closed: readonly Closed[] = [];
   let measured: Omit<Measured, 'bare'>;
   try {
-    const send: Send = async () => (await target.client.cutout(picture, { size, format })).code;
+    const send: Send = async () => (await target.client.cutout(image, { size, format })).code;
     progress('warming up');
-    expectOk(await target.client.cutout(picture, { size, format }));
+    expectOk(await target.client.cutout(image, { size, format }));
     for (const callers of parallel) {
       progress(`closed loop, ${callers} callers`);
       const samples = await closedLoop({ parallel: callers, seconds }, send);

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { type Images, openImages } from './lib/images.ts';
 import { mixed, mixedSender } from './lib/mixed.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
-import { openPictures, type Pictures } from './lib/pictures.ts';
 import { memory, resetPeak } from './lib/server.ts';
 import { median, slope } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
@@ -48,12 +48,12 @@ interface Settled {
 
 interface Watched {
   readonly pid: number;
-  readonly send: (picture: Buffer) => Promise<void>;
+  readonly send: (image: Buffer) => Promise<void>;
 }
 
 async function peakOf(
   { pid, send }: Watched,
-  picture: Buffer,
+  image: Buffer,
   megapixels: number,
   rounds: number,
 ): Promise<Peak> {
@@ -74,7 +74,7 @@ async function peakOf(
       }
     })();
     try {
-      await send(picture);
+      await send(image);
     } finally {
       running = false;
       await watch;
@@ -86,12 +86,12 @@ async function peakOf(
 }
 
 /**
- * Peaks: a server of its own for each size, warmed by a small request, so that what an earlier picture left behind
+ * Peaks: a server of its own for each size, warmed by a small request, so that what an earlier image left behind
  * cannot hide what this one takes. A server at an address takes all sizes one after another, smallest first.
  */
 async function peaks(
   options: MemoryOptions,
-  pictures: Pictures,
+  imageSet: Images,
   { progress }: Context,
 ): Promise<readonly Peak[]> {
   const { mp, rounds, url, pid: given } = options;
@@ -105,13 +105,13 @@ async function peaks(
       }
       const { client } = target;
       const pid = target.pid ?? given ?? 0;
-      const send = async (picture: Buffer) => {
-        expectOk(await client.cutout(picture, { size: '50MP', format: 'png' }));
+      const send = async (image: Buffer) => {
+        expectOk(await client.cutout(image, { size: '50MP', format: 'png' }));
       };
-      await send(await pictures.jpeg(0.25));
-      const picture = await pictures.jpeg(megapixels);
+      await send(await imageSet.jpeg(0.25));
+      const image = await imageSet.jpeg(megapixels);
       progress(`peak of ${megapixels} MP`);
-      found.push(await peakOf({ pid, send }, picture, megapixels, rounds));
+      found.push(await peakOf({ pid, send }, image, megapixels, rounds));
     }
   } finally {
     await target.close();
@@ -120,12 +120,12 @@ async function peaks(
 }
 
 /** Kept results are a cache with a bound of their own (CUTOUT_KEEP_MEGABYTES): off, so that only what leaks is seen. */
-async function settled(options: MemoryOptions, pictures: Pictures, { progress }: Context): Promise<Settled> {
+async function settled(options: MemoryOptions, imageSet: Images, { progress }: Context): Promise<Settled> {
   const { requests, pid: given } = options;
   const { client, pid = given ?? 0, close } = await openTarget(options, { CUTOUT_KEEP_SECONDS: '0' });
   const points: (readonly [number, number])[] = [];
   try {
-    const send = mixedSender(client, pictures);
+    const send = mixedSender(client, imageSet);
     const every = Math.max(20, Math.ceil(requests / 20 / 20) * 20);
     for (const [at, one] of mixed(requests).entries()) {
       progress(`request ${at + 1} of ${requests}, ${one.label}`);
@@ -213,9 +213,9 @@ export async function run(options: MemoryOptions, context: Context): Promise<Out
   const { url, pid, images, rounds } = options;
   if (url !== undefined && pid === undefined)
     throw new Error('memory is read from the process: --url needs --pid of a server on this machine');
-  const pictures = openPictures(images);
-  const found = await peaks(options, pictures, context);
-  const stayed = await settled(options, pictures, context);
+  const imageSet = openImages(images);
+  const found = await peaks(options, imageSet, context);
+  const stayed = await settled(options, imageSet, context);
   return {
     settings: { server: url ?? 'started here', rounds, 'mixed requests': options.requests },
     figures: figuresOf(found, stayed),

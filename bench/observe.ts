@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLogger } from '../src/ops/log.ts';
 import { Metrics } from '../src/ops/metrics.ts';
-import { Notes, STAGES } from '../src/ops/notes.ts';
 import type { Recorder, RequestRecord } from '../src/ops/record.ts';
 import { requestLog } from '../src/ops/requestLog.ts';
+import { RequestTelemetry, STAGES } from '../src/ops/telemetry.ts';
 import { openTracing } from '../src/ops/tracing.ts';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
@@ -20,11 +20,11 @@ export const command: BenchCommand = {
 
 /** A cut-out with every stage, as the server would tell of it. */
 function aRequest(): RequestRecord {
-  const notes = new Notes();
-  notes.ended(Object.fromEntries(STAGES.map((stage, index) => [stage, index + 0.5])));
-  notes.add({ size: 'full', input: '4000x3000 jpeg', inputPixels: 12e6, inputBytes: 3e6, runs: 1 });
-  notes.add({ result: '4000x3000 png', resultPixels: 12e6, resultBytes: 9e6, type: 'person' });
-  notes.add({ payment: 'full', charged: '1' });
+  const telemetry = new RequestTelemetry();
+  telemetry.ended(Object.fromEntries(STAGES.map((stage, index) => [stage, index + 0.5])));
+  telemetry.add({ size: 'full', input: '4000x3000 jpeg', inputPixels: 12e6, inputBytes: 3e6, runs: 1 });
+  telemetry.add({ result: '4000x3000 png', resultPixels: 12e6, resultBytes: 9e6, type: 'person' });
+  telemetry.add({ payment: 'full', charged: '1' });
   return {
     requestId: '2c1f8a5e-7f43-4d6a-9b5e-0f6f3c1f8a5e',
     method: 'POST',
@@ -35,8 +35,8 @@ function aRequest(): RequestRecord {
     start: performance.now() - 1200,
     ms: 1200,
     account: 'local',
-    facts: notes.facts,
-    spans: notes.spans,
+    attributes: telemetry.attributes,
+    spans: telemetry.spans,
     traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
   };
 }

@@ -4,11 +4,11 @@ import { Pool } from 'undici';
 import { jsonLines } from './lib/child.ts';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { closedLoop, openLoop, type Sample, type Send } from './lib/load/generate.ts';
 import { type Summary, summarise } from './lib/load/summary.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
 import { childScript } from './lib/paths.ts';
-import { openPictures } from './lib/pictures.ts';
 import { busyMs, processorMs } from './lib/server.ts';
 import { mean, quantile } from './lib/stats.ts';
 import { openTarget, type Target } from './lib/target.ts';
@@ -280,12 +280,12 @@ export function figuresOf(all: readonly Stage[]): readonly Figure[] {
 
 export async function run(options: OverloadOptions, context: Context): Promise<Outcome> {
   const { mp, size, seconds, rounds, images } = options;
-  const picture = await openPictures(images).jpeg(mp);
+  const image = await openImages(images).jpeg(mp);
   const target = await openTarget(options);
   try {
-    const send: Send = async () => (await target.client.cutout(picture, { size, format: 'png' })).code;
+    const send: Send = async () => (await target.client.cutout(image, { size, format: 'png' })).code;
     context.progress('warming up');
-    expectOk(await target.client.cutout(picture, { size, format: 'png' }));
+    expectOk(await target.client.cutout(image, { size, format: 'png' }));
     const all = await stages(options, target, send, context);
     context.progress(`${options.uploads} files of ${FLOOD_MEGABYTES} MB at once`);
     const flood = await flooded(options, target);

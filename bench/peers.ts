@@ -7,12 +7,12 @@ import type { Command } from 'commander';
 import { bareRuns } from './lib/bare.ts';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { type Images, openImages } from './lib/images.ts';
 import { computed, type Figure, measured, type Outcome, type Part, type Strips } from './lib/outcome.ts';
 import { peersFolder, usedNetwork } from './lib/paths.ts';
 import { type Agreement, agreement, matteOf } from './lib/peer/agreement.ts';
 import { lookAt } from './lib/peer/look.ts';
 import { missing, openPeer, type Peer, peerFolder } from './lib/peer/peer.ts';
-import { openPictures, type Pictures } from './lib/pictures.ts';
 import { median } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -26,7 +26,7 @@ interface PeersOptions extends Shared {
 export const command: BenchCommand = {
   name: 'peers',
   title: 'Beside other programs',
-  summary: 'the same pictures through other programs in the same run: time, memory, agreement of the mattes',
+  summary: 'the same images through other programs in the same run: time, memory, agreement of the mattes',
   shared: { rounds: 3, seconds: 240, target: true, images: true },
   options: (command: Command) =>
     command
@@ -80,10 +80,10 @@ async function openPeers(
   return { opened, notes };
 }
 
-/** One picture at one size, and what was measured of it. */
+/** One image at one size, and what was measured of it. */
 interface Case {
   readonly name: string;
-  readonly picture: string;
+  readonly image: string;
   readonly megapixels: number;
   readonly file: string;
   readonly ours: number[];
@@ -95,15 +95,15 @@ interface Case {
   readonly looks: Map<string, Strips['rows'][number]>;
 }
 
-async function casesOf(pictures: Pictures, mp: readonly number[], folder: string): Promise<readonly Case[]> {
+async function casesOf(imageSet: Images, mp: readonly number[], folder: string): Promise<readonly Case[]> {
   const cases: Case[] = [];
-  for (const picture of pictures.names) {
+  for (const image of imageSet.names) {
     for (const megapixels of mp) {
       const file = path.join(folder, `${cases.length}.jpg`);
-      await writeFile(file, await pictures.jpeg(megapixels, picture));
+      await writeFile(file, await imageSet.jpeg(megapixels, image));
       cases.push({
-        name: `${picture}.${megapixels}mp`,
-        picture,
+        name: `${image}.${megapixels}mp`,
+        image,
         megapixels,
         file,
         ours: [],
@@ -118,13 +118,13 @@ async function casesOf(pictures: Pictures, mp: readonly number[], folder: string
   return cases;
 }
 
-/** Mattes and pictures to look at, once for each case: results do not change from round to round. */
+/** Mattes and images to look at, once for each case: results do not change from round to round. */
 async function compare(one: Case, name: string, title: string, ours: Buffer, theirs: Buffer): Promise<void> {
   if (one.agreements.has(name)) return;
   const [own, other] = [await matteOf(ours), await matteOf(theirs)];
   one.agreements.set(name, agreement(own, other));
   one.looks.set(name, {
-    label: `${one.picture}, ${one.megapixels} MP`,
+    label: `${one.image}, ${one.megapixels} MP`,
     images: await lookAt(
       await readFile(one.file),
       { png: ours, matte: own },
@@ -154,7 +154,7 @@ async function measureRounds(
     while (round < rounds && (round === 0 || performance.now() - begin < seconds * 1000)) {
       round++;
       for (const one of cases) {
-        const where = `round ${round} of ${rounds}, ${one.picture} ${one.megapixels} MP`;
+        const where = `round ${round} of ${rounds}, ${one.image} ${one.megapixels} MP`;
         progress(`${where}, ours`);
         const answer = await cut(one.file);
         one.ours.push(answer.ms);
@@ -189,7 +189,7 @@ const ratio = (a: readonly number[], b: readonly number[]): number => median(a) 
 
 function figuresOf(cases: readonly Case[], peers: readonly Opened[]): readonly Figure[] {
   return cases.flatMap((one) => {
-    const label = `${one.picture}, ${one.megapixels} MP`;
+    const label = `${one.image}, ${one.megapixels} MP`;
     const goal = GOALS.get(one.megapixels);
     return [
       ...peers.map(({ name, peer }) =>
@@ -229,7 +229,7 @@ function partsOf(
   cases: readonly Case[],
   peers: readonly (Opened & { readonly peak: number })[],
 ): readonly Part[] {
-  const label = ({ picture, megapixels }: Case) => `${picture}, ${megapixels} MP`;
+  const label = ({ image, megapixels }: Case) => `${image}, ${megapixels} MP`;
   return [
     {
       kind: 'bars',
@@ -249,7 +249,7 @@ function partsOf(
       kind: 'table',
       title: 'Times',
       columns: [
-        'picture',
+        'image',
         'MP',
         'ours ms',
         'network in it ms',
@@ -258,7 +258,7 @@ function partsOf(
         ...peers.flatMap(({ name }) => [`${name} ms`, `ours / ${name}`]),
       ],
       rows: cases.map((one) => [
-        one.picture,
+        one.image,
         one.megapixels,
         median(one.ours),
         median(one.run),
@@ -273,7 +273,7 @@ function partsOf(
     {
       kind: 'table',
       title: 'Programs',
-      columns: ['program', 'licence', 'weights', 'until its first picture ms', 'most memory MB'],
+      columns: ['program', 'licence', 'weights', 'until its first image ms', 'most memory MB'],
       rows: peers.map(({ peer, peak }) => [
         peer.about.title,
         peer.about.licence,
@@ -285,10 +285,10 @@ function partsOf(
     {
       kind: 'table',
       title: 'Agreement of the mattes with ours',
-      columns: ['picture', 'MP', 'program', 'mean difference /255', 'opposed %', 'overlap'],
+      columns: ['image', 'MP', 'program', 'mean difference /255', 'opposed %', 'overlap'],
       rows: cases.flatMap((one) =>
         [...one.agreements].map(([name, { meanDifference, opposed, overlap }]) => [
-          one.picture,
+          one.image,
           one.megapixels,
           name,
           meanDifference,
@@ -310,24 +310,21 @@ function partsOf(
 
 export async function run(options: PeersOptions, context: Context): Promise<Outcome> {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-peers-'));
-  const pictures = openPictures(options.images);
+  const imageSet = openImages(options.images);
   const started: Opened[] = [];
   try {
     const warmUp = path.join(folder, 'warm-up.jpg');
-    await writeFile(warmUp, await pictures.jpeg(0.25));
-    const cases = await casesOf(pictures, options.mp, folder);
+    await writeFile(warmUp, await imageSet.jpeg(0.25));
+    const cases = await casesOf(imageSet, options.mp, folder);
     const { opened, notes } = await openPeers(options, warmUp, context);
     started.push(...opened);
     const { server, rounds } = await measureRounds(cases, opened, options, context, folder);
     const peers = await Promise.all(opened.map(async (one) => ({ ...one, peak: await one.peer.peak() })));
     return {
-      settings: { server, pictures: pictures.names.join(', '), 'rounds done': rounds },
+      settings: { server, images: imageSet.names.join(', '), 'rounds done': rounds },
       figures: figuresOf(cases, opened),
       parts: partsOf(cases, peers),
-      notes: [
-        ...notes,
-        'Peers run with their default settings and hold their network open between pictures.',
-      ],
+      notes: [...notes, 'Peers run with their default settings and hold their network open between images.'],
     };
   } finally {
     for (const { peer } of started) await peer.close();

@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import sharp from 'sharp';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
 import { noTestAddon, testAddon } from './lib/paths.ts';
-import { openPictures } from './lib/pictures.ts';
 import { median } from './lib/stats.ts';
 
 interface PngBenchOptions extends Shared {
@@ -39,7 +39,7 @@ interface PngAddon {
 
 const SIZES = { '1 MP': [1200, 833], '12 MP': [4240, 2830] } as const;
 
-/** Opacity 0..255 of a big shape with a soft, hairy rim that fills about half the picture. */
+/** Opacity 0..255 of a big shape with a soft, hairy rim that fills about half the image. */
 function opacity(x: number, y: number, width: number, height: number): number {
   const dx = (x / width - 0.5) / 0.36;
   const dy = (y / height - 0.55) / 0.45;
@@ -48,7 +48,7 @@ function opacity(x: number, y: number, width: number, height: number): number {
   return Math.round(255 * Math.min(1, Math.max(0, 0.5 + (1 - radius) * 12)));
 }
 
-/** Makes an opaque RGBA picture a cut-out: colour 0 where nothing is left. */
+/** Makes an opaque RGBA image a cut-out: colour 0 where nothing is left. */
 function cutOut(pixels: Buffer, width: number, height: number): Buffer {
   const result = Buffer.from(pixels);
   for (let y = 0, i = 0; y < height; y++) {
@@ -72,8 +72,8 @@ async function drawing(width: number, height: number): Promise<Buffer> {
   return sharp(Buffer.from(svg)).ensureAlpha().raw().toBuffer();
 }
 
-async function pictures(images: readonly string[] | undefined, width: number, height: number) {
-  const jpeg = await openPictures(images).jpeg((width * height) / 1e6);
+async function rasters(images: readonly string[] | undefined, width: number, height: number) {
+  const jpeg = await openImages(images).jpeg((width * height) / 1e6);
   const opaque = await sharp(jpeg).resize(width, height, { fit: 'fill' }).ensureAlpha().raw().toBuffer();
   return {
     opaque,
@@ -84,7 +84,7 @@ async function pictures(images: readonly string[] | undefined, width: number, he
 
 interface Run {
   readonly size: string;
-  readonly picture: string;
+  readonly image: string;
   readonly encoder: string;
   readonly ms: readonly number[];
   readonly raw: number;
@@ -110,10 +110,10 @@ export async function run(
   const { png } = createRequire(import.meta.url)(testAddon) as PngAddon;
   const runs: Run[] = [];
   for (const [size, [width, height]] of Object.entries(SIZES)) {
-    for (const [picture, pixels] of Object.entries(await pictures(images, width, height))) {
-      progress(`${size}, ${picture}`);
+    for (const [image, pixels] of Object.entries(await rasters(images, width, height))) {
+      progress(`${size}, ${image}`);
       const add = (encoder: string, ms: readonly number[], bytes: number) =>
-        runs.push({ size, picture, encoder, ms, raw: pixels.length, bytes });
+        runs.push({ size, image, encoder, ms, raw: pixels.length, bytes });
       for (const effort of [1, 3, 4, 6, 8]) {
         const own = png.timePng(pixels, width, height, { alphaOnly: false, effort }, threads - 1, rounds);
         add(`ours, effort ${effort}`, own.ms, own.size);
@@ -128,10 +128,10 @@ export async function run(
   }
   return {
     settings: { threads, rounds },
-    figures: runs.map(({ size, picture, encoder, ms }) =>
+    figures: runs.map(({ size, image, encoder, ms }) =>
       measured(
-        `png.${size}.${picture}.${encoder}`.replaceAll(/[ ,]+/g, '_'),
-        `${encoder}: ${size}, ${picture}`,
+        `png.${size}.${image}.${encoder}`.replaceAll(/[ ,]+/g, '_'),
+        `${encoder}: ${size}, ${image}`,
         'ms',
         ms,
       ),
@@ -140,10 +140,10 @@ export async function run(
       {
         kind: 'table',
         title: 'Encoders',
-        columns: ['size', 'picture', 'encoder', 'ms', 'MB a second', 'kB'],
-        rows: runs.map(({ size, picture, encoder, ms, raw, bytes }) => [
+        columns: ['size', 'image', 'encoder', 'ms', 'MB a second', 'kB'],
+        rows: runs.map(({ size, image, encoder, ms, raw, bytes }) => [
           size,
-          picture,
+          image,
           encoder,
           median(ms),
           raw / median(ms) / 1000,
@@ -155,7 +155,7 @@ export async function run(
         title: '12 MP, cut out',
         unit: 'ms',
         bars: runs
-          .filter(({ size, picture }) => size === '12 MP' && picture === 'cut out')
+          .filter(({ size, image }) => size === '12 MP' && image === 'cut out')
           .map(({ encoder, ms }) => ({
             label: encoder,
             value: median(ms),

@@ -6,10 +6,10 @@ import type { Command } from 'commander';
 import sharp, { type Sharp } from 'sharp';
 import { jsonLines } from './lib/child.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
-import { type MatteDifference, matteDifference, worstSquare } from './lib/matte_difference.ts';
+import { openImages } from './lib/images.ts';
+import { type MatteDifference, matteDifference, worstSquare } from './lib/matteDifference.ts';
 import { computed, measured, type Outcome, type Strips, type Table } from './lib/outcome.ts';
 import { childScript, eightBitNetwork, preparedNetwork } from './lib/paths.ts';
-import { openPictures } from './lib/pictures.ts';
 import { mean, median, sum } from './lib/stats.ts';
 
 export const command: BenchCommand = {
@@ -19,7 +19,7 @@ export const command: BenchCommand = {
   shared: { rounds: 5, images: true },
   options: (command: Command) =>
     command
-      .option('--worst <n>', 'pictures to show', values.whole, 10)
+      .option('--worst <n>', 'images to show', values.whole, 10)
       .option('--runs <n>', 'runs before memory is read', values.whole, 50)
       .option('--no-memory', 'leave memory out'),
   unavailable: () =>
@@ -59,7 +59,7 @@ const dataUrl = (type: string, bytes: Buffer) => `data:image/${type};base64,${by
 
 /** Source, both mattes, their difference eight times as strong, and the worst part of each enlarged. */
 async function stripOf(
-  picture: string,
+  image: string,
   floats: Float32Array,
   eight: Float32Array,
 ): Promise<Strips['rows'][number]['images']> {
@@ -73,12 +73,12 @@ async function stripOf(
       'png',
       await sharp(pixels, raw).extract(square).resize(SHOWN, SHOWN, { kernel: 'nearest' }).png().toBuffer(),
     );
-  const source = sharp(picture).rotate().flatten({ background: '#fff' }).resize(SIDE, SIDE, { fit: 'fill' });
+  const source = sharp(image).rotate().flatten({ background: '#fff' }).resize(SIDE, SIDE, { fit: 'fill' });
   const stretched = await source.png().toBuffer();
   const jpeg = (image: Sharp) => image.resize(SHOWN, SHOWN).jpeg({ quality: 80 }).toBuffer();
   const [a, b] = [gray(floats, (v) => v), gray(eight, (v) => v)];
   return [
-    { caption: 'picture', src: dataUrl('jpeg', await jpeg(sharp(stretched))) },
+    { caption: 'image', src: dataUrl('jpeg', await jpeg(sharp(stretched))) },
     { caption: 'floats', src: await small(a) },
     { caption: '8 bits', src: await small(b) },
     { caption: 'difference × 8', src: await small(gray(difference, (v) => v)) },
@@ -104,11 +104,11 @@ export function byOperator(events: readonly Event[]): readonly (readonly [string
   return [...times].sort((a, b) => b[1] - a[1]);
 }
 
-/** Pictures to run: those given, or the drawn one. */
-async function pictureFiles(images: readonly string[] | undefined, work: string): Promise<readonly string[]> {
+/** Images to run: those given, or the drawn one. */
+async function imagePathsOf(images: readonly string[] | undefined, work: string): Promise<readonly string[]> {
   if (!images) {
     const file = path.join(work, 'drawn.jpg');
-    await writeFile(file, await openPictures().jpeg(1));
+    await writeFile(file, await openImages().jpeg(1));
     return [file];
   }
   const found = await Promise.all(
@@ -120,7 +120,7 @@ async function pictureFiles(images: readonly string[] | undefined, work: string)
 }
 
 /**
- * Both networks in one process on every picture, then against the clock in turn; then the engine with each in a
+ * Both networks in one process on every image, then against the clock in turn; then the engine with each in a
  * process of its own, for its memory. The mattes are the network's own, before refinement.
  */
 export async function run(
@@ -131,10 +131,10 @@ export async function run(
   const networks = { floats: preparedNetwork(), eight: eightBitNetwork() };
   const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
   try {
-    const pictures = await pictureFiles(images, work);
-    progress(`${pictures.length} pictures`);
+    const imagePaths = await imagePathsOf(images, work);
+    progress(`${imagePaths.length} images`);
     const profile = path.join(work, 'profile');
-    const script = childScript('precision_run.js');
+    const script = childScript('precisionRun.js');
     const [told] = await jsonLines(script, [
       networks.floats,
       networks.eight,
@@ -142,24 +142,24 @@ export async function run(
       rounds,
       profile,
       work,
-      ...pictures,
+      ...imagePaths,
     ]);
     const { times } = told as { times: Record<'floats' | 'eight', number[]> };
     const both = async (at: number) =>
       Promise.all([plane(path.join(work, `${at}.floats`)), plane(path.join(work, `${at}.eight`))]);
-    const rows: (MatteDifference & { readonly picture: string; readonly at: number })[] = [];
-    for (const [at, picture] of pictures.entries()) {
+    const rows: (MatteDifference & { readonly image: string; readonly at: number })[] = [];
+    for (const [at, image] of imagePaths.entries()) {
       const [floats, eight] = await both(at);
-      rows.push({ picture, at, ...matteDifference(floats, eight) });
+      rows.push({ image, at, ...matteDifference(floats, eight) });
     }
     const sorted = [...rows].sort((a, b) => b.mean - a.mean);
     const strips: Strips['rows'][number][] = [];
-    for (const { picture, at, mean: off, edge } of sorted.slice(0, worst)) {
+    for (const { image, at, mean: off, edge } of sorted.slice(0, worst)) {
       const [floats, eight] = await both(at);
       strips.push({
-        label: path.basename(picture),
+        label: path.basename(image),
         note: `mean ${off.toFixed(4)}, where the matte is between ${edge.toFixed(4)}`,
-        images: await stripOf(picture, floats, eight),
+        images: await stripOf(image, floats, eight),
       });
     }
     const profileFile = (await readdir(work)).find((name) => name.startsWith('profile'));
@@ -171,17 +171,17 @@ export async function run(
     const engine: Partial<Record<'floats' | 'eight', EngineMemory>> = {};
     for (const name of memory ? (['floats', 'eight'] as const) : []) {
       progress(`memory after ${runs} runs, ${name}`);
-      const [result] = await jsonLines(childScript('engine_memory.js'), [networks[name], threads, runs]);
+      const [result] = await jsonLines(childScript('engineMemory.js'), [networks[name], threads, runs]);
       engine[name] = result as EngineMemory;
     }
     const used = (name: 'floats' | 'eight') =>
       (engine[name]?.after ?? Number.NaN) - (engine[name]?.before ?? 0);
     const table: Table = {
       kind: 'table',
-      title: 'Picture by picture, the largest difference first',
-      columns: ['picture', 'mean', 'between', 'share between', 'largest', 'kept more'],
-      rows: sorted.map(({ picture, mean: off, edge, edgeShare, largest, bias }) => [
-        path.basename(picture),
+      title: 'Image by image, the largest difference first',
+      columns: ['image', 'mean', 'between', 'share between', 'largest', 'kept more'],
+      rows: sorted.map(({ image, mean: off, edge, edgeShare, largest, bias }) => [
+        path.basename(image),
         off,
         edge,
         edgeShare,
@@ -191,7 +191,7 @@ export async function run(
       note: 'Differences of the alpha 0 to 1; "between" where the float network gives 0.02 to 0.98.',
     };
     return {
-      settings: { rounds, pictures: pictures.length, threads, runs },
+      settings: { rounds, images: imagePaths.length, threads, runs },
       figures: [
         measured('precision.floats.run', 'run, floats', 'ms', times.floats),
         measured('precision.eight.run', 'run, 8 bits', 'ms', times.eight),
@@ -207,7 +207,7 @@ export async function run(
         }),
         computed(
           'precision.worst',
-          'mean difference, worst picture',
+          'mean difference, worst image',
           '',
           Math.max(...rows.map((row) => row.mean)),
           { atMost: 0.012 },

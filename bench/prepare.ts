@@ -5,9 +5,9 @@ import path from 'node:path';
 import sharp from 'sharp';
 import { jsonLines } from './lib/child.ts';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
+import { drawnJpeg } from './lib/images.ts';
 import { computed, measured, type Outcome } from './lib/outcome.ts';
 import { childScript, preparedNetwork } from './lib/paths.ts';
-import { drawnJpeg } from './lib/pictures.ts';
 import { median } from './lib/stats.ts';
 
 export const command: BenchCommand = {
@@ -29,9 +29,9 @@ interface NetworkRun {
   readonly peakMb: number;
 }
 
-/** Network input of a picture: (v - 128) / 256, planes. */
-async function inputOf(picture: Buffer): Promise<Buffer> {
-  const pixels = await sharp(picture).removeAlpha().resize(SIDE, SIDE, { fit: 'fill' }).raw().toBuffer();
+/** Network input of an image: (v - 128) / 256, planes. */
+async function inputOf(image: Buffer): Promise<Buffer> {
+  const pixels = await sharp(image).removeAlpha().resize(SIDE, SIDE, { fit: 'fill' }).raw().toBuffer();
   const values = new Float32Array(3 * SIDE * SIDE);
   for (let i = 0; i < SIDE * SIDE; i++) {
     for (let c = 0; c < 3; c++) values[c * SIDE * SIDE + i] = ((pixels[i * 3 + c] ?? 0) - 128) / 256;
@@ -71,7 +71,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
       for (const kind of KINDS) {
         progress(`round ${round} of ${rounds}, ${kind}`);
         const args = [files[kind], inputs, path.join(work, kind), cores, RUNS];
-        const [result] = await jsonLines(childScript('network_run.js'), args);
+        const [result] = await jsonLines(childScript('networkRun.js'), args);
         results[kind].push(result as NetworkRun);
       }
     }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { computed, type Outcome } from './lib/outcome.ts';
-import { openPictures } from './lib/pictures.ts';
 import { median } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -28,9 +28,9 @@ const GOAL = 0.5;
  */
 export async function run(options: PreviewOptions, { progress }: Context): Promise<Outcome> {
   const { mp, rounds, seconds, images } = options;
-  const pictures = openPictures(images);
+  const imageSet = openImages(images);
   const { client, server, close } = await openTarget(options);
-  const photos = pictures.names.map((name) => ({
+  const photos = imageSet.names.map((name) => ({
     name,
     preview: [] as number[],
     full: [] as number[],
@@ -40,11 +40,11 @@ export async function run(options: PreviewOptions, { progress }: Context): Promi
   try {
     const begin = performance.now();
     const inTime = () => performance.now() - begin < seconds * 1000;
-    expectOk(await client.cutout(await pictures.jpeg(mp), { size: 'preview', format: 'png' }));
+    expectOk(await client.cutout(await imageSet.jpeg(mp), { size: 'preview', format: 'png' }));
     for (; done < rounds && (done === 0 || inTime()); done++) {
       for (const { name, preview, full, run: runs } of photos) {
         progress(`round ${done + 1} of ${rounds}, ${name}`);
-        const upload = await pictures.jpeg(mp, name);
+        const upload = await imageSet.jpeg(mp, name);
         const answer = expectOk(await client.cutout(upload, { size: 'preview', format: 'png' }));
         preview.push(answer.ms);
         runs.push(answer.stages['infer'] ?? 0);

@@ -78,13 +78,13 @@ export const command: BenchCommand = {
         values.words(...STAGES),
         [...STAGES],
       )
-      .option('--mp <list>', 'megapixels of generated pictures', values.numbers, [4])
-      .option('--count <n>', 'pictures of each size (default: one of each kind, or all)', values.whole)
+      .option('--mp <list>', 'megapixels of generated images', values.numbers, [4])
+      .option('--count <n>', 'images of each size (default: one of each kind, or all)', values.whole)
       .option('--seed <n>', 'of the generator', values.whole, 1)
-      .option('--kinds <list>', 'of generated pictures: hair, fur, leaves, mesh, glass, …', words)
-      .option('--cutouts <folder>', 'RGBA pictures with their own alpha, laid over --photos, instead')
+      .option('--kinds <list>', 'of generated images: hair, fur, leaves, mesh, glass, …', words)
+      .option('--cutouts <folder>', 'RGBA images with their own alpha, laid over --photos, instead')
       .option('--photos <folder>', 'backgrounds for --cutouts')
-      .option('--images <folder>', 'pictures to cut out, instead of generated ones …')
+      .option('--images <folder>', 'images to cut out, instead of generated ones …')
       .option('--alphas <folder>', '… with their true alphas: same names, gray or RGBA')
       .option('--foregrounds <folder>', '… and true colours, if they are known')
       .option('--trimaps <folder>', '… and trimaps: edges count where they are neither 0 nor 255')
@@ -98,7 +98,7 @@ export const command: BenchCommand = {
       .option('--scales <list>', 'reductions of the simulated network', values.wholes, [4, 8])
       .option('--sigmas <list>', 'its blur, in its pixels', values.numbers, [0.8])
       .option('--network <file>', 'prepared network that is enlarged plainly (default: the one pulled)')
-      .option('--strips <n>', 'pictures to show of each set', values.whole, 12),
+      .option('--strips <n>', 'images to show of each set', values.whole, 12),
   all: { full: { mp: [4, 12] }, quick: { mp: [1] } },
 };
 
@@ -138,9 +138,9 @@ async function whole(options: QualityOptions, scores: object, context: Context):
   const network = existsSync(file) ? await openNetwork({ file, threads: availableParallelism() }) : undefined;
   const targets = await openTargets(options);
   try {
-    const { pictures } = openKnown(options);
+    const { images } = openKnown(options);
     const rows = await measureWhole({
-      pictures: within(options.seconds, pictures, context),
+      images: within(options.seconds, images, context),
       targets: targets.map(({ name, client }) => ({ name, client })),
       network,
       scores,
@@ -165,11 +165,11 @@ async function refine(options: QualityOptions, scores: object, context: Context)
     return { figures: [], parts: [], notes: [note] };
   }
   const { scales, sigmas, strips } = options;
-  // One size is enough: the scales say how far apart picture and network are.
-  const { pictures } = openKnown({ ...options, mp: options.mp.slice(0, 1) });
+  // One size is enough: the scales say how far apart image and network are.
+  const { images } = openKnown({ ...options, mp: options.mp.slice(0, 1) });
   return reportSimulated(
     await measureSimulated({
-      pictures: within(options.seconds, pictures, context),
+      images: within(options.seconds, images, context),
       kernels,
       scales,
       sigmas,
@@ -183,7 +183,7 @@ async function refine(options: QualityOptions, scores: object, context: Context)
 const shownSettings = (options: QualityOptions): Settings =>
   Object.fromEntries(
     Object.entries({
-      pictures: options.manifest ?? openKnown(options).label,
+      images: options.manifest ?? openKnown(options).label,
       stages: options.manifest ? 'agreement' : options.stages.join(', '),
       'megapixels drawn': options.images || options.manifest ? undefined : options.mp.join(', '),
       seed: options.images || options.manifest ? undefined : options.seed,

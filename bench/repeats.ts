@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { drawnJpeg } from './lib/images.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
-import { drawnJpeg } from './lib/pictures.ts';
 import { memory, processorMs } from './lib/server.ts';
 import { median, quantile } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
@@ -41,12 +41,12 @@ export async function run(
   }[] = [];
   try {
     for (const megapixels of mp) {
-      const picture = await drawnJpeg(megapixels);
+      const image = await drawnJpeg(megapixels);
       for (const by of ['image', 'key']) {
         progress(`${megapixels} MP, same ${by}`);
         const fields = { size: 'preview', format: 'jpg' };
         const options = { same: true, ...(by === 'key' && { idempotencyKey: `bench-${megapixels}` }) };
-        const post = () => client.cutout(picture, fields, options);
+        const post = () => client.cutout(image, fields, options);
         expectOk(await post());
         const times: number[] = [];
         const used = await processorMs(pid);
@@ -63,7 +63,7 @@ export async function run(
         rows.push({
           mp: megapixels,
           by,
-          upload: picture.length / 1000,
+          upload: image.length / 1000,
           perSecond: (1000 * times.length) / elapsed,
           each: ((await processorMs(pid)) - used) / times.length,
           times,

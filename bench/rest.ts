@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { type Figure, measured, type Outcome } from './lib/outcome.ts';
-import { openPictures } from './lib/pictures.ts';
 import { memory } from './lib/server.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -44,7 +44,7 @@ const TITLES: Readonly<Record<keyof Round, readonly [string, string]>> = {
 };
 
 export async function run({ mp, rounds, images }: RestOptions, { progress }: Context): Promise<Outcome> {
-  const picture = await openPictures(images).jpeg(mp);
+  const image = await openImages(images).jpeg(mp);
   const target = await openTarget(
     {},
     { CUTOUT_IDLE_RELEASE: String(RELEASE), CUTOUT_IDLE_UNLOAD: String(UNLOAD), CUTOUT_KEEP_SECONDS: '0' },
@@ -52,7 +52,7 @@ export async function run({ mp, rounds, images }: RestOptions, { progress }: Con
   const { client, pid = 0, close } = target;
   const all: Round[] = [];
   try {
-    const call = async () => expectOk(await client.cutout(picture, { size: 'full', format: 'png' })).ms;
+    const call = async () => expectOk(await client.cutout(image, { size: 'full', format: 'png' })).ms;
     const resident = async () => (await memory(pid)).now;
     await call();
     for (let round = 0; round < rounds; round++) {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type Answer, expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
+import { openImages } from './lib/images.ts';
 import { computed, type Figure, measured, type Outcome, type Part } from './lib/outcome.ts';
-import { openPictures } from './lib/pictures.ts';
 import { median, sum } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -78,11 +78,11 @@ async function measureCases(
   { progress }: Context,
 ): Promise<{ readonly server: string; readonly rounds: number; readonly names: readonly string[] }> {
   const { rounds, seconds, mp, images } = options;
-  const pictures = openPictures(images);
+  const imageSet = openImages(images);
   const uploads = new Map<number, Buffer>();
   for (const megapixels of mp) {
-    progress(`making a picture of ${megapixels} MP`);
-    uploads.set(megapixels, await pictures.jpeg(megapixels));
+    progress(`making an image of ${megapixels} MP`);
+    uploads.set(megapixels, await imageSet.jpeg(megapixels));
   }
   const upload = (megapixels: number) => uploads.get(megapixels) ?? Buffer.alloc(0);
   const { client, server, close } = await openTarget(options);
@@ -98,7 +98,7 @@ async function measureCases(
         answers.push(expectOk(await client.cutout(upload(megapixels), { size, format })));
       }
     }
-    return { server, rounds: round, names: pictures.names.slice(0, 1) };
+    return { server, rounds: round, names: imageSet.names.slice(0, 1) };
   } finally {
     await close();
   }
@@ -128,7 +128,7 @@ function stagedOf(one: Case): Staged {
   return { ...one, request: median(answers.map(({ ms }) => ms)), stages };
 }
 
-/** A preview's time against that of the full size of the same picture in the same format. */
+/** A preview's time against that of the full size of the same image in the same format. */
 const previewFigures = (staged: readonly Staged[]): readonly Figure[] =>
   staged.flatMap(({ size, megapixels, format, request }) => {
     const full = staged.find(
@@ -204,7 +204,7 @@ export async function run(options: SpeedOptions, context: Context): Promise<Outc
     .filter((part) => staged.some(({ stages }) => (stages.get(part) ?? 0) > 0))
     .sort((a, b) => Number(a === 'other') - Number(b === 'other'));
   return {
-    settings: { server, pictures: names.join(', '), 'rounds done': rounds },
+    settings: { server, images: names.join(', '), 'rounds done': rounds },
     figures: figuresOf(staged, parts),
     parts: partsOf(staged, parts, options.formats),
   };

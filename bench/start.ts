@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
-import { freePort } from './lib/free_port.ts';
+import { freePort } from './lib/freePort.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
 import { main, modelsFolder, root } from './lib/paths.ts';
 import { quantile } from './lib/stats.ts';

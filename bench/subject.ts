@@ -20,7 +20,7 @@ interface Times {
   readonly processor: readonly number[];
 }
 
-/** What subject_run.ts prints. */
+/** What subjectRun.ts prints. */
 interface SubjectRun {
   readonly described: Times;
   readonly plain: Times;
@@ -38,7 +38,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
   for (const threads of counts) {
     progress(`${threads} threads`);
     const args = [modelsFolder(), usedNetwork(), threads, rounds];
-    const [result] = await jsonLines(childScript('subject_run.js'), args);
+    const [result] = await jsonLines(childScript('subjectRun.js'), args);
     runs.push({ threads, ...(result as SubjectRun) });
   }
   return {
@@ -59,7 +59,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
     parts: [
       {
         kind: 'table',
-        title: 'Milliseconds, and processor milliseconds, of a picture of 1024 x 1024',
+        title: 'Milliseconds, and processor milliseconds, of an image of 1024 x 1024',
         columns: [
           'threads',
           ...['described', 'its processor', 'matte', 'its processor', 'with type', 'its processor'],

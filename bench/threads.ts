@@ -43,7 +43,7 @@ function settings(cores: number): readonly ThreadSetting[] {
 }
 
 /**
- * The picture is tiny, so the figures are ONNX Runtime's plus the engine's own hand-over. Every setting gets a
+ * The image is tiny, so the figures are ONNX Runtime's plus the engine's own hand-over. Every setting gets a
  * fresh process: the memory is its peak.
  */
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
@@ -51,7 +51,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
   for (const setting of settings(availableParallelism())) {
     const name = `${setting.workers} x ${setting.intraOpThreads}`;
     progress(name);
-    const [result] = await jsonLines(childScript('threads_run.js'), [
+    const [result] = await jsonLines(childScript('threadsRun.js'), [
       usedNetwork(),
       setting.workers,
       setting.intraOpThreads,

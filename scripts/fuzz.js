@@ -1,10 +1,10 @@
-// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests|bodies]: random pictures and options through the
-// native core under the address and undefined-behaviour sanitizers, then damaged picture files through whole requests,
+// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests|bodies]: random images and options through the
+// native core under the address and undefined-behaviour sanitizers, then damaged image files through whole requests,
 // then bodies that are broken in themselves. A
 // finding names the seed that makes it again: `npm run fuzz -- --minutes 0 --seed S --only …`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { drawPicture, KINDS } from '../bench/quality/generate/index.js';
+import { drawImage, KINDS } from '../bench/quality/generate/index.js';
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';
 import { inBuild, inRoot } from './setup/paths.js';
@@ -35,7 +35,7 @@ function writeCorpus() {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const kind of KINDS) {
-    const { width, height, composite, alpha } = drawPicture({ kind, width: 320, height: 240, seed: 7 });
+    const { width, height, composite, alpha } = drawImage({ kind, width: 320, height: 240, seed: 7 });
     const rgba = Buffer.alloc(width * height * 4);
     for (let i = 0; i < alpha.length; i++) {
       rgba.set(composite.subarray(i * 3, i * 3 + 3), i * 4);
@@ -71,7 +71,7 @@ const throughService = (name, title, test, { seconds, seed }) =>
   });
 
 const requests = (given) =>
-  throughService('fuzz-requests', 'damaged pictures in requests', ['fuzz', 'pictures.test.js'], given);
+  throughService('fuzz-requests', 'damaged images in requests', ['fuzz', 'images.test.js'], given);
 const bodies = (given) => throughService('fuzz-bodies', 'broken bodies', ['http', 'fuzz.test.js'], given);
 
 await onSupportedNode();

@@ -1,5 +1,5 @@
 // npm run image: builds deploy/Dockerfile in fresh Debian roots, without a container engine, and proves what it made: its
-// size, its user, a read-only root, one picture cut out, an orderly end. Root and debootstrap needed; ten minutes.
+// size, its user, a read-only root, one image cut out, an orderly end. Root and debootstrap needed; ten minutes.
 //   npm run image -- [ARG=value …]     networks are taken from CUTOUT_TEST_MODELS, else pulled
 import { buildImage } from './image/build.js';
 import { prove, sizeOf, writable } from './image/prove.js';
@@ -31,7 +31,7 @@ try {
     offline: Boolean(given.NETWORKS),
   });
   console.log(
-    `  ready in ${(readyMs / 1000).toFixed(1)} s as user ${image.user}, ${allocator}; one picture cut out`,
+    `  ready in ${(readyMs / 1000).toFixed(1)} s as user ${image.user}, ${allocator}; one image cut out`,
   );
 } catch (error) {
   reportFailure(error);

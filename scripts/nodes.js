@@ -1,5 +1,5 @@
 // npm run nodes [-- 22 …]: Cutout on each line of Node.js that is in support, and on one that is not: in a clone of the
-// last commit, set-up, tests of each part, then `npm start` and one picture cut out. Node.js comes from the npm registry.
+// last commit, set-up, tests of each part, then `npm start` and one image cut out. Node.js comes from the npm registry.
 // Networks are taken from CUTOUT_TEST_MODELS, else pulled. Ten minutes on two cores.
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';

@@ -6,7 +6,7 @@ import { onSupportedNode } from './setup/nodejs.js';
 import { inRoot, main, root } from './setup/paths.js';
 import { reportFailure } from './setup/report.js';
 import { testEnvironment } from './test/environment.js';
-import { collectLeftOut, tellLeftOut } from './test/left_out.js';
+import { collectLeftOut, tellLeftOut } from './test/leftOut.js';
 
 /** Runs a program with its output on this terminal; resolves to whether it ended with 0. */
 function run(command, args, env = process.env) {

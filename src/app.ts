@@ -6,16 +6,16 @@ import { CONSOLE, SETTINGS } from './http/body/limits.ts';
 import type { Middleware, State } from './http/context.ts';
 import { type Authenticate, auth } from './http/middleware/auth.ts';
 import { available } from './http/middleware/available.ts';
-import { body, rawBody } from './http/middleware/body.ts';
-import { closeBody } from './http/middleware/closeBody.ts';
+import { closeResponseFile } from './http/middleware/closeResponseFile.ts';
 import { cors } from './http/middleware/cors.ts';
 import { deadline } from './http/middleware/deadline.ts';
 import { errors } from './http/middleware/errors.ts';
 import { forwarded } from './http/middleware/forwarded.ts';
 import { head } from './http/middleware/head.ts';
-import { headFirst } from './http/middleware/headFirst.ts';
+import { headBeforeBody } from './http/middleware/headBeforeBody.ts';
 import { overload } from './http/middleware/overload.ts';
 import { rateHeadersOnRefusal, rateWindow } from './http/middleware/rateWindow.ts';
+import { receiveBody, receiveRawBody } from './http/middleware/receiveBody.ts';
 import { record } from './http/middleware/record.ts';
 import { requestId } from './http/middleware/requestId.ts';
 import { tokenGuard } from './http/middleware/token.ts';
@@ -32,8 +32,8 @@ import { pagesRoutes } from './http/route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './http/route/signin/route.ts';
 import { createRouter } from './http/router.ts';
 import type { TakeImage } from './improve/takeImage.ts';
-import type { Admission } from './limits/admission.ts';
 import type { Attempts } from './limits/attempts.ts';
+import type { FairScheduler } from './limits/fairScheduler.ts';
 import type { MemoryBudget } from './limits/memory.ts';
 import type { RateLimit } from './limits/rate.ts';
 import type { Health } from './ops/health.ts';
@@ -53,8 +53,8 @@ export interface AppParts {
   readonly authenticate: Authenticate;
   readonly balances: Balances;
   readonly rate: RateLimit;
-  /** The gate that the use case passes, for refusals before an upload. */
-  readonly admission: Pick<Admission, 'refusal'>;
+  /** The scheduler of the use case, for refusals before an upload. */
+  readonly scheduler: Pick<FairScheduler, 'refusal'>;
   /** What bodies and answers are counted against. */
   readonly memory: MemoryBudget;
   readonly cutout: Cutout;
@@ -90,19 +90,19 @@ export function createApp(parts: AppParts): Koa<State, object> {
   const app = new Koa<State, object>({ proxy: Boolean(parts.proxies), maxIpsCount: parts.proxies ?? 0 });
   // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
-  app.use(headFirst);
+  app.use(headBeforeBody);
   app.use(requestId);
   app.use(forwarded(parts.proxies ?? 0, logger));
   app.use(record([...(parts.recorders ?? []), requestLog(logger)], logger));
-  app.use(closeBody);
+  app.use(closeResponseFile);
   app.use(cors);
   app.use(closeWhenStopping(health));
   app.use(errors(logger));
   app.use(deadline(timeout));
   app.use(head);
   const key = auth(authenticate, parts.attempts);
-  const pictures = body(parts.memory);
-  const settings = body(parts.memory, SETTINGS);
+  const images = receiveBody(parts.memory);
+  const settings = receiveBody(parts.memory, SETTINGS);
   const routes = [
     cutoutRoute(
       [
@@ -110,18 +110,18 @@ export function createApp(parts: AppParts): Koa<State, object> {
         key,
         rateWindow(rate),
         available(health),
-        overload(parts.admission),
-        pictures,
+        overload(parts.scheduler),
+        images,
       ],
       cutout,
       logger,
     ),
     accountRoute([key], balances),
-    improveRoute([key, available(health), pictures], takeImage),
+    improveRoute([key, available(health), images], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
     ...(purchases
       ? billingRoutes(
-          { key: [key], body: settings, raw: rawBody(parts.memory), attempts: parts.attempts },
+          { key: [key], body: settings, raw: receiveRawBody(parts.memory), attempts: parts.attempts },
           purchases,
           logger,
         )
@@ -130,7 +130,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
-    ...(parts.console ? consoleRoutes(parts.console, body(parts.memory, CONSOLE)) : []),
+    ...(parts.console ? consoleRoutes(parts.console, receiveBody(parts.memory, CONSOLE)) : []),
     ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);

@@ -279,7 +279,7 @@ const settings = {
     'CUTOUT_WORKERS',
     'auto',
     auto(integer(1, 64)),
-    'Pictures whose network runs at the same time.',
+    'Images whose network runs at the same time.',
   ),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
   queueSeconds: setting(
@@ -309,13 +309,13 @@ const settings = {
     integer(0, 1_000_000),
     'Megapixels that one account may send in a minute. 0 is no limit.',
   ),
-  keepSeconds: setting(
+  resultTtlSeconds: setting(
     'CUTOUT_KEEP_SECONDS',
     '600',
     integer(0, 86_400),
     'How long a result is kept, in memory or Redis, for a request that is repeated. 0 keeps nothing.',
   ),
-  keepMegabytes: setting(
+  cacheMegabytes: setting(
     'CUTOUT_KEEP_MEGABYTES',
     '256',
     integer(1, 1_000_000),

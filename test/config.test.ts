@@ -112,7 +112,7 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
   t.like(loadConfig({}), {
     rateLimit: 500,
     accountConcurrency: 0,
-    keepSeconds: 600,
+    resultTtlSeconds: 600,
     freePreviewsMonth: 50,
     freePreviewsDay: 10,
     improvePerDay: 100,
@@ -137,7 +137,7 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
   t.notThrows(() => loadConfig(Object.fromEntries(names.map((name) => [name, '0']))));
 });
 
-test('pictures are fetched from public hosts on the ports of the web, a few at a time', (t) => {
+test('images are fetched from public hosts on the ports of the web, a few at a time', (t) => {
   t.like(loadConfig({}), {
     fetch: 'public',
     fetchPorts: [80, 443],

@@ -22,7 +22,7 @@ export async function bareRuns(
 ): Promise<BareRuns> {
   const runs = await Promise.all(
     Array.from({ length: processes }, async () => {
-      const [times] = await jsonLines(childScript('bare_run.js'), [network, threads, seconds]);
+      const [times] = await jsonLines(childScript('bareRun.js'), [network, threads, seconds]);
       return times as readonly number[];
     }),
   );

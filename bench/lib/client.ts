@@ -24,16 +24,16 @@ export interface SendOptions {
 
 export interface Client {
   /**
-   * One whole request; never rejects. Every call sends other bytes (eight are added after the end of the picture,
+   * One whole request; never rejects. Every call sends other bytes (eight are added after the end of the image,
    * which every decoder ignores), so that no kept result answers, unless `same`.
    */
-  cutout(picture: Buffer, fields: Fields, options?: SendOptions): Promise<Answer>;
+  cutout(image: Buffer, fields: Fields, options?: SendOptions): Promise<Answer>;
   close(): Promise<void>;
 }
 
 const BOUNDARY = 'boundary-of-the-bench-6c1f0e';
 
-function multipart(picture: readonly Buffer[], fields: Fields): Buffer {
+function multipart(image: readonly Buffer[], fields: Fields): Buffer {
   const part = (name: string, more: string, value: readonly Buffer[]) => [
     Buffer.from(`--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`),
     ...value,
@@ -41,7 +41,7 @@ function multipart(picture: readonly Buffer[], fields: Fields): Buffer {
   ];
   return Buffer.concat([
     ...Object.entries(fields).flatMap(([name, value]) => part(name, '', [Buffer.from(value)])),
-    ...part('image_file', '; filename="photo.jpg"', picture),
+    ...part('image_file', '; filename="photo.jpg"', image),
     Buffer.from(`--${BOUNDARY}--\r\n`),
   ]);
 }
@@ -79,8 +79,8 @@ export function openClient({ url, key }: { readonly url: string; readonly key: s
     return tail;
   };
   return {
-    async cutout(picture, fields, { same = false, idempotencyKey } = {}) {
-      const body = multipart(same ? [picture] : [picture, distinct()], fields);
+    async cutout(image, fields, { same = false, idempotencyKey } = {}) {
+      const body = multipart(same ? [image] : [image, distinct()], fields);
       const begin = performance.now();
       try {
         const answer = await pool.request({

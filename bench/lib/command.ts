@@ -10,7 +10,7 @@ export interface Shared {
   /** A running server and a key for it; without them the bench starts a server of its own. */
   readonly url?: string;
   readonly key?: string;
-  /** Photographs to use instead of drawn pictures: files or folders. */
+  /** Photographs to use instead of drawn images: files or folders. */
   readonly images?: readonly string[];
 }
 
@@ -92,7 +92,7 @@ export function addShared(command: Command, { shared = {} }: BenchCommand): Comm
   if (images)
     command.option(
       '--images <paths...>',
-      'photographs to measure with: files or folders (default: drawn pictures)',
+      'photographs to measure with: files or folders (default: drawn images)',
     );
   return command;
 }

@@ -1,10 +1,10 @@
 import type { Client } from './client.ts';
-import type { Pictures } from './pictures.ts';
+import type { Images } from './images.ts';
 
 /** One request of the mix. */
 export interface MixedRequest {
   readonly label: string;
-  /** Megapixels of the upload; 0 sends what is no picture. */
+  /** Megapixels of the upload; 0 sends what is no image. */
   readonly megapixels: number;
   readonly fields: Readonly<Record<string, string>>;
   /** Status that is expected. */
@@ -16,7 +16,7 @@ const request = (
   fields: Readonly<Record<string, string>>,
   status = 200,
 ): MixedRequest => ({
-  label: megapixels > 0 ? `${megapixels} MP ${Object.values(fields).join(' ')}` : 'no picture',
+  label: megapixels > 0 ? `${megapixels} MP ${Object.values(fields).join(' ')}` : 'no image',
   megapixels,
   fields,
   status,
@@ -49,15 +49,15 @@ const DAY: readonly MixedRequest[] = [
 export const mixed = (count: number): readonly MixedRequest[] =>
   Array.from({ length: count }, (_, i) => DAY[i % DAY.length]).filter((one) => one !== undefined);
 
-/** Sends requests of the mix; makes every picture once. */
-export function mixedSender(client: Client, pictures: Pictures): (one: MixedRequest) => Promise<void> {
+/** Sends requests of the mix; makes every image once. */
+export function mixedSender(client: Client, images: Images): (one: MixedRequest) => Promise<void> {
   const made = new Map<number, Promise<Buffer>>();
   return async ({ label, megapixels, fields, status }) => {
-    const picture =
+    const image =
       made.get(megapixels) ??
-      (megapixels > 0 ? pictures.jpeg(megapixels) : Promise.resolve(Buffer.from('no picture')));
-    made.set(megapixels, picture);
-    const answer = await client.cutout(await picture, fields);
+      (megapixels > 0 ? images.jpeg(megapixels) : Promise.resolve(Buffer.from('no image')));
+    made.set(megapixels, image);
+    const answer = await client.cutout(await image, fields);
     if (answer.status !== status)
       throw new Error(`${label}: expected ${status}, got ${answer.status} ${answer.code}`);
   };

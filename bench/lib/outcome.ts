@@ -95,7 +95,7 @@ export interface Lines {
   readonly note?: string;
 }
 
-/** Rows of pictures to look at. */
+/** Rows of images to look at. */
 export interface Strips {
   readonly kind: 'strips';
   readonly title: string;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from './free_port.ts';
+import { freePort } from './freePort.ts';
 import { main, modelsFolder, root } from './paths.ts';
 
 const KEY = 'bench-key-0123456789abcdef0123456789';

@@ -107,14 +107,14 @@ export async function measureAgreement({ photos, client, strips, progress }) {
   const rows = [];
   for await (const { name, file, peers } of photos) {
     progress(name);
-    const picture = await readRgb(file);
-    const result = await requestCutout(client, picture);
+    const image = await readRgb(file);
+    const result = await requestCutout(client, image);
     const seen = [];
     for (const { file: peerFile, group } of peers) {
       const { matte: peer, ...size } = await readMatte(peerFile);
       // A peer that shows something else (three garments one below the other) has another shape.
-      if (Math.abs(size.width / size.height / (picture.width / picture.height) - 1) > 0.03) continue;
-      const ours = await matteAt(result.matte, picture, size);
+      if (Math.abs(size.width / size.height / (image.width / image.height) - 1) > 0.03) continue;
+      const ours = await matteAt(result.matte, image, size);
       const { mae } = errors(ours, peer, new Uint8Array(peer.length), size);
       const { maxF } = regionScores(ours, peer);
       const scores = {
@@ -134,11 +134,11 @@ export async function measureAgreement({ photos, client, strips, progress }) {
       correlation: worst.scores.correlation,
       group: worst.group,
       images: [
-        { caption: 'source', src: await small(picture.rgb, picture, 3) },
-        { caption: 'cutout', src: await small(result.matte, picture, 1) },
+        { caption: 'source', src: await small(image.rgb, image, 3) },
+        { caption: 'cutout', src: await small(result.matte, image, 1) },
         { caption: worst.group, src: await small(worst.peer, worst.size, 1) },
         { caption: 'difference', src: await small(errorMap(worst.ours, worst.peer), worst.size, 3) },
-        { caption: 'cutout on blue', src: await small(over(result.rgb, result.matte, BLUE), picture, 3) },
+        { caption: 'cutout on blue', src: await small(over(result.rgb, result.matte, BLUE), image, 3) },
       ],
     };
     const kept = rows.filter(({ strip }) => strip).sort((a, b) => b.strip.correlation - a.strip.correlation);

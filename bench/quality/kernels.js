@@ -4,7 +4,7 @@ import { enlarge, reduce } from './planes.js';
 
 /**
  * The product's own steps by themselves, through the test addon (`npm run setup -- --tests`): the only part of this
- * bench that looks behind the public face. Its functions are described in test/native/kernels_addon.ts.
+ * bench that looks behind the public face. Its functions are described in test/native/kernelsAddon.ts.
  * @param {string} file cutout_test.node
  * @returns what can be compared alone, or undefined where the addon was not built
  */
@@ -25,8 +25,8 @@ export function openKernels(file, threads) {
   };
   return {
     /**
-     * A network's alpha brought to the picture's size, with colours, as the product does it.
-     * @param {{rgb: Uint8Array, width: number, height: number}} picture
+     * A network's alpha brought to the image's size, with colours, as the product does it.
+     * @param {{rgb: Uint8Array, width: number, height: number}} image
      * @param {{p: Float32Array, width: number, height: number}} network
      */
     refine({ rgb, width, height }, { p, width: across, height: down }) {

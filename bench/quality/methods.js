@@ -38,13 +38,12 @@ export async function requestCutout(client, { rgb, width, height }, fields = {})
   return { ...split(data), nothing: false, ms: answer.ms };
 }
 
-/** The part of a picture whose sides are multiples of a number. */
-export function cropped(picture, multiple) {
-  const { width, height } = picture;
+/** The part of an image whose sides are multiples of a number. */
+export function cropped(image, multiple) {
+  const { width, height } = image;
   const [w, h] = [width - (width % multiple), height - (height % multiple)];
-  if (w === width && h === height) return picture;
-  if (w === 0 || h === 0)
-    throw new RangeError(`${picture.name} is too small to be reduced ${multiple} times`);
+  if (w === width && h === height) return image;
+  if (w === 0 || h === 0) throw new RangeError(`${image.name} is too small to be reduced ${multiple} times`);
   const cut = (data, channels) => {
     if (!data) return undefined;
     const out = new Uint8Array(w * h * channels);
@@ -54,12 +53,12 @@ export function cropped(picture, multiple) {
     return out;
   };
   return {
-    ...picture,
+    ...image,
     width: w,
     height: h,
-    rgb: cut(picture.rgb, 3),
-    alpha: cut(picture.alpha, 1),
-    foreground: cut(picture.foreground, 3),
-    band: cut(picture.band, 1),
+    rgb: cut(image.rgb, 3),
+    alpha: cut(image.alpha, 1),
+    foreground: cut(image.foreground, 3),
+    band: cut(image.band, 1),
   };
 }

@@ -1,7 +1,7 @@
 import { enlarge, reduce } from './planes.js';
 
 /**
- * The prepared network by itself, in this process, without anything of the product: what it says of a picture is what
+ * The prepared network by itself, in this process, without anything of the product: what it says of an image is what
  * plain upsampling would deliver.
  * @param {{file: string, threads: number, mean?: number, deviation?: number}} options mean and deviation of 0..255
  */
@@ -27,7 +27,7 @@ export async function openNetwork({ file, threads, mean = 128, deviation = 256 }
       const result = await session.run(feeds, [output]);
       return Float32Array.from(result[output].data, (value) => Math.min(1, Math.max(0, value)));
     },
-    /** The alpha at the picture's size, bilinear. */
+    /** The alpha at the image's size, bilinear. */
     bilinear: (alpha, size) => enlarge(alpha, side, size),
     close: () => session.release(),
   };

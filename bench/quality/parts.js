@@ -47,13 +47,13 @@ export function ratioFigures(prefix, label, rows, method, plain, goals) {
 export const worseFigure = (prefix, label, rows, method, plain, key, atMost) =>
   figure(
     `${prefix}.${key}_worse`,
-    `${label}: pictures with more ${key === 'grad' ? 'Grad' : 'MSE'} than ${plain}`,
+    `${label}: images with more ${key === 'grad' ? 'Grad' : 'MSE'} than ${plain}`,
     '%',
     worseShare(rows, method, plain, key).share * 100,
     { atMost },
   );
 
-/** Ratios of single pictures in order: where the line is above 1 the plain method is better. */
+/** Ratios of single images in order: where the line is above 1 the plain method is better. */
 function ratiosPlot(title, rows, method, plain) {
   const series = [
     ['bandMse', 'MSE in the band'],
@@ -72,7 +72,7 @@ function ratiosPlot(title, rows, method, plain) {
   return {
     kind: 'lines',
     title,
-    x: { label: '% of the pictures' },
+    x: { label: '% of the images' },
     y: { label: `${method} / ${plain}` },
     series: series.filter(({ points }) => points.length > 0),
     marks: [{ axis: 'y', at: 1, label: 'no better' }],
@@ -92,10 +92,10 @@ function kindBars(title, rows, methods) {
   };
 }
 
-/** Everything there is to read about methods on one set of pictures. */
+/** Everything there is to read about methods on one set of images. */
 export function setParts(label, rows, methods, plain) {
   const [first] = methods;
-  const parts = [meansTable(`${label}: means of ${rows.length} pictures`, rows, methods)];
+  const parts = [meansTable(`${label}: means of ${rows.length} images`, rows, methods)];
   if (!methods.includes(plain)) return parts;
   for (const method of methods) {
     if (method !== plain) parts.push(ratioTable(`${label}: ${method} against ${plain}`, rows, method, plain));
@@ -105,22 +105,22 @@ export function setParts(label, rows, methods, plain) {
     parts.push(kindsTable(`${label}: ${first} against ${plain}, by kind`, rows, first, plain));
     parts.push(kindBars(`${label}: Grad by kind`, rows, methods));
   }
-  if (rows.length > 3) parts.push(ratiosPlot(`${label}: picture by picture`, rows, first, plain));
+  if (rows.length > 3) parts.push(ratiosPlot(`${label}: image by image`, rows, first, plain));
   return parts;
 }
 
-/** Pictures on which the network itself fails, said and set apart: no refinement repairs those. */
+/** Images on which the network itself fails, said and set apart: no refinement repairs those. */
 export function wrongParts(label, rows, methods, plain) {
   const wrong = rows.filter((row) => isWrong(row, plain));
   if (wrong.length === 0)
-    return { parts: [], notes: [`${label}: the network is wrong on none of ${rows.length} pictures.`] };
+    return { parts: [], notes: [`${label}: the network is wrong on none of ${rows.length} images.`] };
   const right = rows.filter((row) => !isWrong(row, plain));
   const [method] = methods;
   const table = {
     kind: 'table',
     title: `${label}: where the network itself is wrong`,
     columns: [
-      'picture',
+      'image',
       '% of the subject wrong, network',
       `%, ${method}`,
       `MSE band ×10³, ${plain}`,
@@ -133,24 +133,24 @@ export function wrongParts(label, rows, methods, plain) {
       scores[plain].bandMse * 1000,
       scores[method].bandMse * 1000,
     ]),
-    note: 'Wrong: means over blocks of 1.2 % of the diagonal differ by more than 5 % of the subject’s area in all, which softness alone does not do. These pictures are in the means above.',
+    note: 'Wrong: means over blocks of 1.2 % of the diagonal differ by more than 5 % of the subject’s area in all, which softness alone does not do. These images are in the means above.',
   };
   const rest =
     right.length > 0
       ? [
-          meansTable(`${label}: means of the other ${right.length} pictures`, right, methods),
+          meansTable(`${label}: means of the other ${right.length} images`, right, methods),
           ratioTable(`${label}: ${method} against ${plain} on the others`, right, method, plain),
         ]
       : [];
   return {
     parts: [table, ...rest],
     notes: [
-      `${label}: the network is wrong on ${wrong.length} of ${rows.length} pictures; they are listed, and the others are summed up apart.`,
+      `${label}: the network is wrong on ${wrong.length} of ${rows.length} images; they are listed, and the others are summed up apart.`,
     ],
   };
 }
 
-/** The strips of pictures, those with the largest errors first. */
+/** The strips of images, those with the largest errors first. */
 export function stripParts(label, rows, method, plain) {
   const shown = rows.filter(({ strip }) => strip);
   shown.sort((a, b) => b.scores[method].bandMse - a.scores[method].bandMse);
@@ -166,7 +166,7 @@ export function stripParts(label, rows, method, plain) {
   return [
     {
       kind: 'strips',
-      title: `${label}: the pictures, worst first`,
+      title: `${label}: the images, worst first`,
       rows: shown.flatMap((row) => [
         { label: row.name, note: facts(row), images: row.strip.images },
         { label: `${row.name}, enlarged three times`, images: row.strip.zoomed },

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-const SCRIPT = new URL('score_worker.js', import.meta.url);
+const SCRIPT = new URL('scoreWorker.js', import.meta.url);
 
 /** Scores mattes on threads of their own; calls are answered in any order. */
 export function openScores(threads) {

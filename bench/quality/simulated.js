@@ -11,24 +11,24 @@ const PLAIN = 'bilinear';
 
 /**
  * Refinement alone: the exact truth, reduced and blurred, stands for a network that makes no mistake but softness.
- * @param {{pictures: AsyncIterable<import('./sources.js').Known>, kernels: object, scales: readonly number[], sigmas: readonly number[],
+ * @param {{images: AsyncIterable<import('./sources.js').Known>, kernels: object, scales: readonly number[], sigmas: readonly number[],
  *   scores: object, strips: number, progress: (text: string) => void}} what
  * @returns rows by case, `x4σ0.8`, and rows of colours alone
  */
-export async function measureSimulated({ pictures, kernels, scales, sigmas, scores, strips, progress }) {
+export async function measureSimulated({ images, kernels, scales, sigmas, scores, strips, progress }) {
   const cases = scales.flatMap((scale) => sigmas.map((sigma) => ({ scale, sigma, rows: [] })));
   const colours = [];
   const multiple = scales.reduce((a, b) => (a * b) / gcd(a, b), 1);
-  for await (const whole of pictures) {
-    const picture = cropped(whole, multiple);
-    const { name, kind, width, height, rgb, alpha: truth, foreground } = picture;
+  for await (const whole of images) {
+    const image = cropped(whole, multiple);
+    const { name, kind, width, height, rgb, alpha: truth, foreground } = image;
     const size = { width, height };
-    const band = picture.band ?? uncertainBand(truth, size);
+    const band = image.band ?? uncertainBand(truth, size);
     for (const { scale, sigma, rows } of cases) {
       progress(`${name}: 1/${scale} σ ${sigma}`);
       const network = simulate(truth, size, scale, sigma);
       const results = {
-        [REFINED]: kernels.refine(picture, network),
+        [REFINED]: kernels.refine(image, network),
         [PLAIN]: { matte: enlarge(network.p, network, size), rgb },
       };
       const row = { name, kind, scores: {} };
@@ -46,7 +46,7 @@ export async function measureSimulated({ pictures, kernels, scales, sigmas, scor
       }
       if (rows.length < strips && scale === scales[0] && sigma === sigmas[0]) {
         const plain = { name: PLAIN, ...results[PLAIN] };
-        row.strip = await stripOf(picture, { name: REFINED, ...results[REFINED] }, plain, band);
+        row.strip = await stripOf(image, { name: REFINED, ...results[REFINED] }, plain, band);
       }
       rows.push(row);
     }
@@ -56,7 +56,7 @@ export async function measureSimulated({ pictures, kernels, scales, sigmas, scor
       colours.push({
         name,
         kind,
-        error: colourError({ rgb: kernels.colours(picture) }, known).error,
+        error: colourError({ rgb: kernels.colours(image) }, known).error,
         source: colourError({ rgb }, known).error,
       });
     }
@@ -82,7 +82,7 @@ function colourReport(colours) {
       {
         kind: 'table',
         title: 'Colours from the true alpha, at a quarter of the size',
-        columns: ['kind', 'pictures', 'error ×10³', 'source’s ×10³', 'ratio'],
+        columns: ['kind', 'images', 'error ×10³', 'source’s ×10³', 'ratio'],
         rows: [...kinds, 'all'].map((kind) => {
           const own = kind === 'all' ? known : known.filter((row) => row.kind === kind);
           return [

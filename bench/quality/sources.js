@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
-import { picturesIn } from './generate/cutouts.js';
+import { imagesIn } from './generate/cutouts.js';
+import { generated } from './generate/images.js';
 import { KINDS } from './generate/index.js';
-import { generated } from './generate/pictures.js';
 
 /**
- * A picture with its truth. `foreground`: true colours, where known; `band`: where edges count, where a trimap says it.
+ * An image with its truth. `foreground`: true colours, where known; `band`: where edges count, where a trimap says it.
  * @typedef {{name: string, kind: string, width: number, height: number, rgb: Uint8Array, alpha: Uint8Array,
  *   foreground?: Uint8Array, band?: Uint8Array}} Known
  */
@@ -41,38 +41,38 @@ export async function readMatte(file) {
 const stem = (file) => path.parse(file).name;
 
 /** Files of a folder by their name without extension. */
-const byStem = async (folder) => new Map((await picturesIn(folder)).map((file) => [stem(file), file]));
+const byStem = async (folder) => new Map((await imagesIn(folder)).map((file) => [stem(file), file]));
 
 function sameSize(what, one, other) {
   if (one.width !== other.width || one.height !== other.height) {
     throw new RangeError(
-      `${what}: ${other.width}×${other.height} for a picture of ${one.width}×${one.height}`,
+      `${what}: ${other.width}×${other.height} for an image of ${one.width}×${one.height}`,
     );
   }
 }
 
 async function* fromFolders({ images, alphas, foregrounds, trimaps, count }) {
   const truths = await byStem(alphas);
-  const files = (await picturesIn(images)).filter((file) => truths.has(stem(file)));
+  const files = (await imagesIn(images)).filter((file) => truths.has(stem(file)));
   if (files.length === 0)
-    throw new RangeError(`no picture of ${images} has an alpha of the same name in ${alphas}`);
+    throw new RangeError(`no image of ${images} has an alpha of the same name in ${alphas}`);
   const [colours, maps] = await Promise.all(
     [foregrounds, trimaps].map((folder) => (folder ? byStem(folder) : new Map())),
   );
   for (const file of files.slice(0, count ?? files.length)) {
     const name = stem(file);
-    const picture = await readRgb(file);
+    const image = await readRgb(file);
     const truth = await readMatte(truths.get(name));
-    sameSize(`alpha of ${name}`, picture, truth);
-    const known = { name, kind: name.replace(/[-_ ]*\d+$/, '') || 'picture', ...picture, alpha: truth.matte };
+    sameSize(`alpha of ${name}`, image, truth);
+    const known = { name, kind: name.replace(/[-_ ]*\d+$/, '') || 'image', ...image, alpha: truth.matte };
     if (colours.has(name)) {
       const front = await readRgb(colours.get(name));
-      sameSize(`foreground of ${name}`, picture, front);
+      sameSize(`foreground of ${name}`, image, front);
       known.foreground = front.rgb;
     }
     if (maps.has(name)) {
       const { matte, ...size } = await readMatte(maps.get(name));
-      sameSize(`trimap of ${name}`, picture, size);
+      sameSize(`trimap of ${name}`, image, size);
       known.band = matte.map((value) => (value > 0 && value < 255 ? 1 : 0));
     }
     yield known;
@@ -81,9 +81,9 @@ async function* fromFolders({ images, alphas, foregrounds, trimaps, count }) {
 
 async function* fromGenerator({ mp, ...rest }) {
   for (const megapixels of mp) {
-    for await (const { composite, name, ...picture } of generated({ ...rest, megapixels })) {
+    for await (const { composite, name, ...image } of generated({ ...rest, megapixels })) {
       yield {
-        ...picture,
+        ...image,
         name: mp.length > 1 ? `${name}@${megapixels}mp` : name,
         megapixels,
         rgb: composite,
@@ -93,8 +93,8 @@ async function* fromGenerator({ mp, ...rest }) {
 }
 
 /**
- * Pictures one at a time, from folders (`images`, `alphas`, …) or made here.
- * @returns {{label: string, exact: boolean, pictures: AsyncGenerator<Known>}} `exact`: truth known before the picture was
+ * Images one at a time, from folders (`images`, `alphas`, …) or made here.
+ * @returns {{label: string, exact: boolean, images: AsyncGenerator<Known>}} `exact`: truth known before the image was
  */
 export function openKnown(options) {
   const { images, alphas, foregrounds, trimaps, cutouts, photos } = options;
@@ -103,23 +103,23 @@ export function openKnown(options) {
   }
   if (images || alphas) {
     if (!images || !alphas) throw new RangeError('--images and --alphas belong together');
-    return { label: images, exact: false, pictures: fromFolders(options) };
+    return { label: images, exact: false, images: fromFolders(options) };
   }
   const unknown = (options.kinds ?? []).find((kind) => !KINDS.includes(kind));
   if (unknown) throw new RangeError(`no kind ${unknown}: ${KINDS.join(', ')}`);
-  const label = cutouts ? `cut-outs of ${path.basename(cutouts)} over photos` : 'generated pictures';
-  return { label, exact: true, pictures: fromGenerator(options) };
+  const label = cutouts ? `cut-outs of ${path.basename(cutouts)} over photos` : 'generated images';
+  return { label, exact: true, images: fromGenerator(options) };
 }
 
-/** The pictures of a source until a time box closes: no new one begins after so many seconds. */
-export async function* within(seconds, pictures, { progress }) {
+/** The images of a source until a time box closes: no new one begins after so many seconds. */
+export async function* within(seconds, images, { progress }) {
   const begin = performance.now();
   let count = 0;
-  for await (const picture of pictures) {
-    yield picture;
+  for await (const image of images) {
+    yield image;
     count++;
     if (performance.now() - begin > seconds * 1000) {
-      progress(`time is up after ${count} pictures`);
+      progress(`time is up after ${count} images`);
       return;
     }
   }

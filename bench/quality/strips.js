@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 
-const SHOWN = 300; // width of a picture in a strip
+const SHOWN = 300; // width of an image in a strip
 const WINDOW = 96; // side of a zoomed place
 const ZOOM = 3;
 const GROUNDS = { light: [246, 246, 243], vivid: [30, 96, 200] };
@@ -70,14 +70,14 @@ async function zoom(data, { width, height }, channels, { left, top, side }) {
 }
 
 /**
- * What a person looks at: the whole picture and the worst place, for a method beside a plain one.
- * @param {import('./sources.js').Known} picture
+ * What a person looks at: the whole image and the worst place, for a method beside a plain one.
+ * @param {import('./sources.js').Known} image
  * @param {{name: string, matte: Uint8Array, rgb: Uint8Array}} result
  * @param {{name: string, matte: Uint8Array}} [plain]
  */
-export async function stripOf(picture, result, plain, band) {
-  const { rgb, alpha } = picture;
-  const place = worstPlace(result.matte, alpha, band, picture);
+export async function stripOf(image, result, plain, band) {
+  const { rgb, alpha } = image;
+  const place = worstPlace(result.matte, alpha, band, image);
   const onVivid = over(result.rgb, result.matte, GROUNDS.vivid);
   const whole = [
     ['source', rgb, 3],
@@ -94,14 +94,14 @@ export async function stripOf(picture, result, plain, band) {
     [result.name, result.matte, 1],
     ...(plain ? [[plain.name, plain.matte, 1]] : []),
     [`${result.name} on blue`, onVivid, 3],
-    ...(picture.foreground ? [['truth on blue', over(picture.foreground, alpha, GROUNDS.vivid), 3]] : []),
+    ...(image.foreground ? [['truth on blue', over(image.foreground, alpha, GROUNDS.vivid), 3]] : []),
   ];
   return {
     images: await Promise.all(
-      whole.map(async ([caption, data, n]) => ({ caption, src: await jpeg(data, picture, n) })),
+      whole.map(async ([caption, data, n]) => ({ caption, src: await jpeg(data, image, n) })),
     ),
     zoomed: await Promise.all(
-      close.map(async ([caption, data, n]) => ({ caption, src: await zoom(data, picture, n, place) })),
+      close.map(async ([caption, data, n]) => ({ caption, src: await zoom(data, image, n, place) })),
     ),
     place,
   };

@@ -23,7 +23,7 @@ export const METRICS = [
 
 const known = (rows, method, key) => rows.filter((row) => Number.isFinite(row.scores[method]?.[key]));
 
-/** The maximum of the mean curve: F of a set of pictures. */
+/** The maximum of the mean curve: F of a set of images. */
 function setF(rows, method) {
   const curve = new Float64Array(256);
   for (const row of rows)
@@ -33,23 +33,23 @@ function setF(rows, method) {
   return Math.max(...curve);
 }
 
-/** The figure of a set of pictures: the mean, for F the maximum of the mean curve; NaN where nothing is known. */
+/** The figure of a set of images: the mean, for F the maximum of the mean curve; NaN where nothing is known. */
 export function figureOf(rows, method, key) {
   const some = known(rows, method, key);
   if (some.length === 0) return Number.NaN;
   return key === 'maxF' ? setF(some, method) : mean(some.map((row) => row.scores[method][key]));
 }
 
-/** The figure of one method over that of another on the pictures both have, with its 95 % interval. */
+/** The figure of one method over that of another on the images both have, with its 95 % interval. */
 export function ratioOf(rows, method, other, key) {
   const both = known(known(rows, method, key), other, key);
   if (both.length === 0) return undefined;
   const ratio = (some) =>
     mean(some.map((row) => row.scores[method][key])) / mean(some.map((row) => row.scores[other][key]));
-  return { ratio: ratio(both), interval: interval(both, ratio), pictures: both.length };
+  return { ratio: ratio(both), interval: interval(both, ratio), images: both.length };
 }
 
-/** Share of pictures on which a method's error is larger, by more than rounding could make it. */
+/** Share of images on which a method's error is larger, by more than rounding could make it. */
 export function worseShare(rows, method, other, key) {
   const both = known(known(rows, method, key), other, key);
   const worse = both.filter(({ scores }) => scores[method][key] > scores[other][key] * 1.005 + 1e-7);
@@ -77,32 +77,32 @@ export function meansTable(title, rows, methods, note) {
   };
 }
 
-/** A method against a plain one: ratio of means, interval, share of pictures on which it is worse. */
+/** A method against a plain one: ratio of means, interval, share of images on which it is worse. */
 export function ratioTable(title, rows, method, plain) {
   const metrics = METRICS.filter(({ less, key }) => less && ratioOf(rows, method, plain, key));
   return {
     kind: 'table',
     title,
-    columns: ['metric', 'ratio of means', '95 % interval', 'pictures worse', 'which'],
+    columns: ['metric', 'ratio of means', '95 % interval', 'images worse', 'which'],
     rows: metrics.map(({ key, title: name }) => {
       const {
         ratio,
         interval: [low, high],
-        pictures,
+        images,
       } = ratioOf(rows, method, plain, key);
       const { share, names } = worseShare(rows, method, plain, key);
       return [
         name.replace(' ×10³', ''),
         `${ratio.toFixed(3)}×`,
         `${low.toFixed(3)} – ${high.toFixed(3)}`,
-        `${Math.round(share * pictures)} of ${pictures}`,
+        `${Math.round(share * images)} of ${images}`,
         names.slice(0, 4).join(', ') + (names.length > 4 ? ' …' : ''),
       ];
     }),
   };
 }
 
-/** Ratios by kind of picture. */
+/** Ratios by kind of image. */
 export function kindsTable(
   title,
   rows,
@@ -115,7 +115,7 @@ export function kindsTable(
   return {
     kind: 'table',
     title,
-    columns: ['kind', 'pictures', ...shown.map(({ title: name }) => `${name.replace(' ×10³', '')}, ratio`)],
+    columns: ['kind', 'images', ...shown.map(({ title: name }) => `${name.replace(' ×10³', '')}, ratio`)],
     rows: kinds.map((kind) => {
       const own = rows.filter((row) => row.kind === kind);
       return [kind, own.length, ...shown.map(({ key }) => ratioOf(own, method, plain, key)?.ratio ?? null)];

@@ -10,26 +10,26 @@ export const PLAIN = 'bilinear';
 
 /**
  * The product with the real network, over HTTP, against the same network's alpha plainly enlarged.
- * @param {{pictures: AsyncIterable<import('./sources.js').Known>, targets: {name: string, client: object}[],
+ * @param {{images: AsyncIterable<import('./sources.js').Known>, targets: {name: string, client: object}[],
  *   network: object | undefined, scores: object, strips: number, progress: (text: string) => void}} what the first target is the
  *   one that figures and strips are about
  */
-export async function measureWhole({ pictures, targets, network, scores, strips, progress }) {
+export async function measureWhole({ images, targets, network, scores, strips, progress }) {
   const rows = [];
-  for await (const picture of pictures) {
-    const { name, kind, width, height, rgb, alpha: truth, foreground } = picture;
+  for await (const image of images) {
+    const { name, kind, width, height, rgb, alpha: truth, foreground } = image;
     const size = { width, height };
-    const band = picture.band ?? uncertainBand(truth, size);
+    const band = image.band ?? uncertainBand(truth, size);
     const results = new Map();
     for (const { name: method, client } of targets) {
       progress(`${name}: ${method}`);
-      results.set(method, await requestCutout(client, picture));
+      results.set(method, await requestCutout(client, image));
     }
     if (network) {
       progress(`${name}: network alone`);
-      results.set(PLAIN, { matte: network.bilinear(await network.alphaOf(picture), size), rgb });
+      results.set(PLAIN, { matte: network.bilinear(await network.alphaOf(image), size), rgb });
     }
-    const row = { name, kind, megapixels: picture.megapixels, scores: {}, nothing: [] };
+    const row = { name, kind, megapixels: image.megapixels, scores: {}, nothing: [] };
     progress(`${name}: scores`);
     await Promise.all(
       [...results].map(async ([method, { matte, rgb: colours, nothing }]) => {
@@ -44,7 +44,7 @@ export async function measureWhole({ pictures, targets, network, scores, strips,
       const [{ name: method }] = targets;
       const plain = results.get(PLAIN);
       row.strip = await stripOf(
-        picture,
+        image,
         { name: method, ...results.get(method) },
         plain && { name: PLAIN, ...plain },
         band,

@@ -4,7 +4,7 @@
 set -eu
 
 apt-get update
-# jemalloc gives freed pictures back (decision 0152), the certificates are for image_url, libstdc++ for the addon.
+# jemalloc gives freed images back (decision 0152), the certificates are for image_url, libstdc++ for the addon.
 apt-get install --yes --no-install-recommends ca-certificates libjemalloc2 libstdc++6
 apt-get clean
 rm -rf /var/lib/apt/lists/*

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { type Nginx, nginxMissing, startNginx } from './nginx.ts';
 import { Node } from './node.ts';
 import { type Postgres, postgresMissing, startPostgres } from './postgres.ts';

@@ -50,7 +50,7 @@ CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const f
 /// | scratch   | 21 * 9 floats a column, whole vectors of columns                                       |
 /// | threads   | one object a thread; the result of a cell depends on its window only                   |
 /// | agreement | bit-equal to the scalar version; what rounding costs alpha in windows of every kind:   |
-/// |           | test/native/local_model.test.ts                                                        |
+/// |           | test/native/localModel.test.ts                                                        |
 class LocalModel {
  public:
   LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models);

@@ -59,7 +59,7 @@ const subject = Buffer.from(
 );
 
 /**
- * Starts the image's service as its user on a read-only root and cuts one picture out. Networks come from `models`,
+ * Starts the image's service as its user on a read-only root and cuts one image out. Networks come from `models`,
  * else from the registry, `offline` from the image itself. Throws what went wrong.
  */
 export async function prove(image, { models, offline }) {

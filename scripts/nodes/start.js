@@ -14,10 +14,10 @@ const drawing = Buffer.from(
   <ellipse cx="320" cy="300" rx="130" ry="170" fill="#a3432c"/><circle cx="320" cy="130" r="75" fill="#e0b08a"/></svg>`,
 );
 
-/** One picture through the server: its subject has to stay, its ground to go. */
+/** One image through the server: its subject has to stay, its ground to go. */
 async function cutOut(url, sharp) {
   const form = new FormData();
-  form.append('image_file', new Blob([await sharp(drawing).jpeg().toBuffer()]), 'picture.jpg');
+  form.append('image_file', new Blob([await sharp(drawing).jpeg().toBuffer()]), 'image.jpg');
   form.append('size', 'full');
   const answer = await fetch(`${url}/v1.0/removebg`, {
     method: 'POST',
@@ -34,7 +34,7 @@ async function cutOut(url, sharp) {
 }
 
 /**
- * `npm start` in a clone until it listens, one picture cut out, an orderly end. Rejects with a SetupError that quotes its
+ * `npm start` in a clone until it listens, one image cut out, an orderly end. Rejects with a SetupError that quotes its
  * output.
  */
 export async function proveStart({ folder, env, log }) {

@@ -31,7 +31,7 @@ export const findJemalloc = (folders = systemFolders) =>
 
 /**
  * Environment a server process must have before it starts; what the owner has set wins.
- * Memory: glibc keeps freed pictures in one arena a thread, so jemalloc is used where it is installed and
+ * Memory: glibc keeps freed images in one arena a thread, so jemalloc is used where it is installed and
  * the number of arenas is limited elsewhere. libuv's pool decodes and encodes, one thread a core and some
  * for file system and name look-ups.
  */

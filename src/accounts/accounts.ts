@@ -3,7 +3,7 @@ import { type AccountRow, AccountTable, type KeyCandidate, type KeyRow } from '.
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keys.ts';
-import { type NamePerson, personNamer } from './person.ts';
+import { createPseudonymise, type Pseudonymise } from './pseudonym.ts';
 
 export type Account = AccountRow;
 export type ApiKey = KeyRow;
@@ -21,7 +21,7 @@ const nobody = Buffer.alloc(32);
 export class Accounts {
   readonly #table: AccountTable;
   readonly #now: () => number;
-  readonly #people: () => Promise<NamePerson>;
+  readonly #pseudonymise: () => Promise<Pseudonymise>;
   /** Last uses that are not written yet, by key. */
   readonly #used = new Map<string, number>();
 
@@ -29,7 +29,7 @@ export class Accounts {
   constructor(sql: Sql, now: () => number) {
     this.#table = new AccountTable(sql);
     this.#now = now;
-    this.#people = () => personNamer(sql);
+    this.#pseudonymise = () => createPseudonymise(sql);
   }
 
   /** With an `id` that exists, the account that is there, unchanged. */
@@ -126,7 +126,7 @@ export class Accounts {
    * which its owner is known again: what was given once is not given again.
    */
   async erase(id: string): Promise<void> {
-    const person = await this.#people();
+    const person = await this.#pseudonymise();
     await this.#table.erase(id, { name: 'deleted account', at: this.#now(), person });
   }
 

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type Now, readClock, unknownAccount } from '../billing/movement.ts';
+import { type Now, readClock, unknownAccount } from '../billing/ledgerTransaction.ts';
 import { AccountTable, holdLiving } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { SignInTable } from '../store/signInTable.ts';
 import { type Account, Accounts } from './accounts.ts';
 import { randomText } from './keys.ts';
-import { personNamer } from './person.ts';
+import { createPseudonymise } from './pseudonym.ts';
 
 /** A person as an identity provider vouches for them. */
 export interface Person {
@@ -46,7 +46,7 @@ export class SignIns {
    * and the first credits, is not given again.
    */
   async accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
-    const person = await personNamer(this.#sql);
+    const person = await createPseudonymise(this.#sql);
     // Where two nodes meet the same person for the first time, the second finds the account of the first.
     return this.#sql.transaction(async (sql) => {
       const table = new SignInTable(sql);

@@ -1,6 +1,6 @@
 import type { Sql } from '../store/database.ts';
 import { dayOf } from './entries.ts';
-import type { Movement } from './movement.ts';
+import type { LedgerTransaction } from './ledgerTransaction.ts';
 
 export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
 
@@ -21,8 +21,8 @@ export async function freeUse(sql: Sql, accountId: string, period: string): Prom
   return found?.used ?? 0;
 }
 
-/** One free preview more in the month and on the day of the movement. */
-export async function takeFree({ sql, accountId, at }: Movement): Promise<void> {
+/** One free preview more in the month and on the day of the ledger transaction. */
+export async function takeFree({ sql, accountId, at }: LedgerTransaction): Promise<void> {
   for (const period of [monthOf(at), dayOf(at)]) {
     await sql.run(
       `INSERT INTO free_use (account_id, period, used) VALUES (@accountId, @period, 1)
@@ -33,7 +33,7 @@ export async function takeFree({ sql, accountId, at }: Movement): Promise<void> 
 }
 
 /** One fewer in the month and on the day that it was taken in, which may be over. */
-export async function giveFreeBack({ sql, accountId }: Movement, takenAt: number): Promise<void> {
+export async function giveFreeBack({ sql, accountId }: LedgerTransaction, takenAt: number): Promise<void> {
   for (const period of [monthOf(takenAt), dayOf(takenAt)]) {
     await sql.run(
       'UPDATE free_use SET used = used - 1 WHERE account_id = @accountId AND period = @period AND used > 0',

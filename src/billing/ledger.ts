@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable } from '../store/error.ts';
-import * as answers from './answers.ts';
 import { type Booked, balances, booked } from './booked.ts';
+import * as chargeStates from './chargeStates.ts';
 import {
   dayOf,
   type Entry,
@@ -15,10 +15,10 @@ import {
   usage,
 } from './entries.ts';
 import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
-import { Movement, type Now, readClock, unknownAccount } from './movement.ts';
+import { LedgerTransaction, type Now, readClock, unknownAccount } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
-import { repeats } from './repeats.ts';
+import { repeatedCharges } from './repeatedCharges.ts';
 import type {
   Answer,
   Balance,
@@ -30,7 +30,7 @@ import type {
   ReserveRequest,
   Settlement,
 } from './reservation.ts';
-import { Unfinished } from './unfinished.ts';
+import { RetryQueue } from './retryQueue.ts';
 import { contradictions } from './verify.ts';
 
 export interface LedgerOptions {
@@ -44,7 +44,7 @@ export interface LedgerOptions {
 }
 
 /** An answer that is in the books. */
-interface Made {
+interface AnswerState {
   readonly answer: string;
   readonly accountId: string;
   /** The charge that it carries. */
@@ -59,7 +59,7 @@ const fail = (error: unknown) => {
 const mostUnavailable = 3;
 
 /**
- * The books. Every movement is one transaction that holds the row of its account: the entry, the balance and what is
+ * The books. Every ledger transaction is one database transaction that holds the row of its account: the entry, the balance and what is
  * open change together or not at all, on whatever node. The balance of an account is the sum of its entries' amounts.
  * What becomes of an answer is decided in answers.ts.
  */
@@ -69,7 +69,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   readonly #now: Now | undefined;
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
-  readonly #unfinished: Unfinished;
+  readonly #retries: RetryQueue;
 
   constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {
     super(database, now);
@@ -78,39 +78,39 @@ export class Ledger extends Postings implements Reservations, Balances {
     this.#now = now;
     this.#node = node ?? null;
     this.#onError = onError;
-    this.#unfinished = new Unfinished(onError);
+    this.#retries = new RetryQueue(onError);
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
   async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
     const answer = this.#newAnswer();
-    const reserving = await this.#begin(accountId, answer.id, (movement) =>
-      answers.reserve(movement, answer, request, this.#billing),
+    const reserving = await this.#begin(accountId, answer.id, (transaction) =>
+      chargeStates.reserve(transaction, answer, request, this.#billing),
     );
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment } = reserving;
-    const made: Made = { answer: answer.id, accountId, charge: undefined };
+    const state: AnswerState = { answer: answer.id, accountId, charge: undefined };
     let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
       settle: () => {
-        settling ??= this.#settle(made, { ...answer, reservation: id }, request);
+        settling ??= this.#settle(state, { ...answer, reservation: id }, request);
         return settling;
       },
-      ...this.#answer(made),
+      ...this.#answer(state),
     };
     return { outcome: 'reserved', reservation };
   }
 
   async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
-    const paid = await repeats.chargedFor(this.#database, charge);
+    const paid = await repeatedCharges.chargedFor(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
     const answer = this.#newAnswer();
-    const stands = await this.#begin(accountId, answer.id, (movement) =>
-      answers.answerWith(movement, answer, charge),
+    const stands = await this.#begin(accountId, answer.id, (transaction) =>
+      chargeStates.answerWith(transaction, answer, charge),
     );
     return stands ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
   }
@@ -133,11 +133,11 @@ export class Ledger extends Postings implements Reservations, Balances {
    * delivered. Gives how many expired.
    */
   async sweep(): Promise<number> {
-    await this.#unfinished.run();
+    await this.#retries.run();
     const at = await readClock(this.#database, this.#now);
-    await repeats.forget(this.#database, at);
-    return this.#endAll(await answers.expired(this.#database, at), (movement, id) =>
-      answers.expire(movement, id),
+    await repeatedCharges.forget(this.#database, at);
+    return this.#endAll(await chargeStates.expired(this.#database, at), (transaction, id) =>
+      chargeStates.expire(transaction, id),
     );
   }
 
@@ -146,8 +146,8 @@ export class Ledger extends Postings implements Reservations, Balances {
    * server is at work on an answer with it. Gives how many ended.
    */
   async recover(): Promise<number> {
-    return this.#endAll(await answers.orphaned(this.#database), (movement, id) =>
-      answers.release(movement, id, 'server stopped'),
+    return this.#endAll(await chargeStates.orphaned(this.#database), (transaction, id) =>
+      chargeStates.release(transaction, id, 'server stopped'),
     );
   }
 
@@ -180,7 +180,7 @@ export class Ledger extends Postings implements Reservations, Balances {
 
   /** Answers under way: reserved, or charged and not delivered. */
   openReservations(): Promise<number> {
-    return answers.countOpen(this.#database);
+    return chargeStates.countOpen(this.#database);
   }
 
   /** Credits granted, bought, adjusted and given back, of all accounts since the beginning. */
@@ -198,70 +198,74 @@ export class Ledger extends Postings implements Reservations, Balances {
     return this.#database.snapshot((sql) => contradictions(sql, this.#billing.prices));
   }
 
-  #movement<T>(accountId: string, work: (movement: Movement) => Promise<T>): Promise<T> {
-    return Movement.run(this.#database, this.#now, accountId, work);
+  #transaction<T>(accountId: string, work: (transaction: LedgerTransaction) => Promise<T>): Promise<T> {
+    return LedgerTransaction.run(this.#database, this.#now, accountId, work);
   }
 
-  #newAnswer(): answers.NewAnswer {
+  #newAnswer(): chargeStates.NewAnswer {
     return { id: randomUUID(), node: this.#node, lifeMs: this.#billing.reservationSeconds * 1000 };
   }
 
-  /** A movement that may begin an answer. Where nobody can say whether it did, nobody will work on it. */
-  async #begin<T>(accountId: string, answer: string, work: (movement: Movement) => Promise<T>): Promise<T> {
+  /** A ledger transaction that may begin an answer. Where nobody can say whether it did, nobody will work on it. */
+  async #begin<T>(
+    accountId: string,
+    answer: string,
+    work: (transaction: LedgerTransaction) => Promise<T>,
+  ): Promise<T> {
     try {
-      return await this.#movement(accountId, work);
+      return await this.#transaction(accountId, work);
     } catch (error) {
       if (isUnavailable(error) && error.cause instanceof InDoubt)
-        this.#unfinished.add(() => this.#release(accountId, answer, 'begun in vain'));
+        this.#retries.add(() => this.#release(accountId, answer, 'begun in vain'));
       throw error;
     }
   }
 
   async #settle(
-    made: Made,
-    { reservation, ...answer }: answers.NewAnswer & { readonly reservation: number },
+    state: AnswerState,
+    { reservation, ...answer }: chargeStates.NewAnswer & { readonly reservation: number },
     request: ReserveRequest,
   ): Promise<Settlement> {
-    const settlement = await this.#movement(made.accountId, (movement) =>
-      answers.settle(movement, answer, reservation, request, this.#billing),
+    const settlement = await this.#transaction(state.accountId, (transaction) =>
+      chargeStates.settle(transaction, answer, reservation, request, this.#billing),
     );
-    made.charge = settlement.charge;
+    state.charge = settlement.charge;
     return settlement;
   }
 
-  #answer(made: Made): Answer {
-    const { accountId, answer } = made;
+  #answer(state: AnswerState): Answer {
+    const { accountId, answer } = state;
     return {
-      stands: async () => made.charge !== undefined && answers.stands(this.#database, made.charge),
+      stands: async () => state.charge !== undefined && chargeStates.stands(this.#database, state.charge),
       deliver: async () => {
-        const { charge } = made;
+        const { charge } = state;
         if (charge === undefined) return;
-        await this.#unfinished.do(() =>
-          this.#movement(accountId, (movement) => answers.deliver(movement, charge)),
+        await this.#retries.do(() =>
+          this.#transaction(accountId, (transaction) => chargeStates.deliver(transaction, charge)),
         );
       },
-      release: () => this.#unfinished.do(() => this.#release(accountId, answer)),
+      release: () => this.#retries.do(() => this.#release(accountId, answer)),
     };
   }
 
   async #release(accountId: string, answer: string, note?: string): Promise<void> {
-    await this.#movement(accountId, (movement) => answers.release(movement, answer, note));
+    await this.#transaction(accountId, (transaction) => chargeStates.release(transaction, answer, note));
   }
 
   /**
-   * Each in a movement of its own, so that nobody waits for all; it may have ended since it was found. One that fails is
+   * Each in a ledger transaction of its own, so that nobody waits for all; it may have ended since it was found. One that fails is
    * reported, and holds up no other account.
    */
   async #endAll(
-    open: readonly answers.Open[],
-    end: (movement: Movement, id: string) => Promise<boolean>,
+    open: readonly chargeStates.Open[],
+    end: (transaction: LedgerTransaction, id: string) => Promise<boolean>,
   ): Promise<number> {
     const failing = new Set<string>();
     let [count, unavailable] = [0, 0];
     for (const { id, accountId } of open) {
       if (failing.has(accountId)) continue;
       try {
-        if (await this.#movement(accountId, (movement) => end(movement, id))) count++;
+        if (await this.#transaction(accountId, (transaction) => end(transaction, id))) count++;
       } catch (error) {
         this.#onError(error);
         failing.add(accountId);

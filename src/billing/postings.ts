@@ -1,9 +1,9 @@
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
-import * as answers from './answers.ts';
+import * as chargeStates from './chargeStates.ts';
 import type { EntryKind } from './entries.ts';
 import { ofOwner } from './freePreviews.ts';
-import { Movement, type Now } from './movement.ts';
+import { LedgerTransaction, type Now } from './ledgerTransaction.ts';
 import type { QuarterCredits } from './price.ts';
 
 export interface PostRequest {
@@ -20,7 +20,7 @@ export type PostOutcome =
   | { readonly outcome: 'insufficient'; readonly balance: QuarterCredits };
 
 /**
- * Credits moved by a person or an outside event, each in one movement: of its own, or part of the transaction that `sql`
+ * Credits moved by a person or an outside event, each in one ledger transaction: of its own, or part of the transaction that `sql`
  * is. Who moves them is written into the audit log by src/commands.
  */
 export class Postings {
@@ -36,8 +36,8 @@ export class Postings {
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
-    return Movement.run(this.#sql, this.#now, accountId, async (movement) => {
-      const { sql, balance } = movement;
+    return LedgerTransaction.run(this.#sql, this.#now, accountId, async (transaction) => {
+      const { sql, balance } = transaction;
       const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
       if (known !== undefined) {
         if (known === amount) return { outcome: 'duplicate', balance };
@@ -45,8 +45,8 @@ export class Postings {
         throw new StoreError('STORE_REFERENCE_REUSED', message);
       }
       if (balance + amount < 0) return { outcome: 'insufficient', balance };
-      await movement.append({ kind, amount, reference, note });
-      return { outcome: 'posted', balance: movement.balance };
+      await transaction.append({ kind, amount, reference, note });
+      return { outcome: 'posted', balance: transaction.balance };
     });
   }
 
@@ -69,8 +69,8 @@ export class Postings {
    * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open, was released or repeats another one.
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    const refunded = await Movement.run(this.#sql, this.#now, accountId, (movement) =>
-      answers.refund(movement, reservationId, note ?? null),
+    const refunded = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
+      chargeStates.refund(transaction, reservationId, note ?? null),
     );
     if (refunded === 'unknown') {
       const message = `Account ${accountId} has no reservation ${reservationId}.`;

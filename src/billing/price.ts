@@ -3,7 +3,7 @@ declare const quarterCredits: unique symbol;
 /** A whole number of quarter credits: 1 is 0.25 credit, 4 is 1 credit. Never a fraction. */
 export type QuarterCredits = number & { readonly [quarterCredits]: true };
 
-/** Largest amount of one movement and of a balance: far below where numbers lose whole digits. */
+/** Largest amount of one ledger transaction and of a balance: far below where numbers lose whole digits. */
 const largest = 4e12;
 
 export function isQuarterCredits(value: number): value is QuarterCredits {

@@ -1,4 +1,4 @@
-import type { Shortfall } from './afford.ts';
+import type { Shortfall } from './creditCheck.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */

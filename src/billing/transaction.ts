@@ -3,11 +3,11 @@ import { AuditLog } from '../accounts/audit.ts';
 import { AuditTable } from '../store/auditTable.ts';
 import type { Database, Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
-import type { Now } from './movement.ts';
+import type { Now } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 
 /** What takes part in a transaction of the books. */
-export interface BooksTransaction extends Transactional {
+export interface StoresTransaction extends Transactional {
   readonly accounts: Accounts;
   readonly ledger: Postings;
   readonly audit: Pick<AuditLog, 'write'>;
@@ -20,20 +20,20 @@ export interface Transactional {
    * All that `work` does with what it is given happens together or not at all, as `Sql.transaction` says; inside another
    * transaction it is part of that one. Where an audit event cannot be written, nothing happens: STORE_UNAVAILABLE.
    */
-  transaction<T>(work: (books: BooksTransaction) => Promise<T>): Promise<T>;
+  transaction<T>(work: (stores: StoresTransaction) => Promise<T>): Promise<T>;
 }
 
 /** See `Transactional`. */
 export async function transaction<T>(
   database: Database,
   now: Now | undefined,
-  work: (books: BooksTransaction) => Promise<T>,
+  work: (stores: StoresTransaction) => Promise<T>,
 ): Promise<T> {
   let unrecorded: unknown;
   try {
     return await database.transaction((sql) => {
       const log = new AuditLog(new AuditTable(sql), now ?? Date.now);
-      const books: BooksTransaction = {
+      const stores: StoresTransaction = {
         accounts: new Accounts(sql, now ?? Date.now),
         ledger: new Postings(sql, now),
         audit: {
@@ -44,9 +44,9 @@ export async function transaction<T>(
             }),
         },
         sql,
-        transaction: (inner) => inner(books),
+        transaction: (inner) => inner(stores),
       };
-      return work(books);
+      return work(stores);
     });
   } catch (error) {
     if (unrecorded === undefined || error !== unrecorded) throw error;

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { openBooks } from '../billing/books.ts';
+import { openStores } from '../billing/stores.ts';
 import type { Config } from '../config.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
-import { booksCommands } from './books.ts';
+import { accountsCommands } from './accounts.ts';
 import { showConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
@@ -37,7 +37,7 @@ export function addCommands(
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
     )
-    .option('-j, --jobs <number>', 'pictures at a time (default: from the machine)', positive)
+    .option('-j, --jobs <number>', 'images at a time (default: from the machine)', positive)
     .option('--overwrite', 'replace results that are there', false)
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions) => {
@@ -58,8 +58,8 @@ export function addCommands(
     }),
   );
 
-  const open = () => openBooks({ ...storeOf(config), billing: billingOf(config) });
-  for (const command of booksCommands({ open, out: stdout })) program.addCommand(command);
+  const open = () => openStores({ ...storeOf(config), billing: billingOf(config) });
+  for (const command of accountsCommands({ open, out: stdout })) program.addCommand(command);
 
   for (const command of storeCommands({ options: storeOf(config), out: stdout })) program.addCommand(command);
 
@@ -69,8 +69,8 @@ export function addCommands(
     .action(() => printLink(config, open, stdout));
 
   const openImages = async () => {
-    const books = await open();
-    return { improve: openImprove(improveOf(config, books.database)), books, close: books.close };
+    const stores = await open();
+    return { improve: openImprove(improveOf(config, stores.database)), stores, close: stores.close };
   };
   program.addCommand(improveCommand({ open: openImages, out: stdout }));
 

@@ -1,8 +1,8 @@
 import type { Provider } from '../accounts/oidc.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
-import type { Books } from '../billing/books.ts';
 import type { Purchases } from '../billing/purchases.ts';
+import type { Stores } from '../billing/stores.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config.ts';
 import type { ConsoleParts } from '../http/route/console/route.ts';
@@ -42,22 +42,22 @@ export interface OpenConsole {
 export async function openConsole(
   config: Config,
   parts: {
-    readonly books: Books;
+    readonly stores: Stores;
     readonly improve: Improve;
     readonly shared: Shared;
     readonly purchases: Purchases | undefined;
   },
 ): Promise<OpenConsole> {
-  const { books, improve, purchases } = parts;
+  const { stores, improve, purchases } = parts;
   const { rate, attempts, sessions } = parts.shared;
-  const { accounts, ledger, audit, database } = books;
+  const { accounts, ledger, audit, database } = stores;
   const secure = config.publicUrl?.startsWith('https:') ?? false;
   const signIns = new SignIns(database);
   const providers = await providersOf(config);
   const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
   return {
     parts: {
-      books,
+      stores,
       accounts,
       ledger,
       improve,

@@ -16,7 +16,7 @@ import { verifySource } from '../models/verify.ts';
 import { threadsOf } from './engine.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
-import { type Output, progressOn } from './models_progress.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 import { version } from './version.ts';
 

@@ -106,7 +106,7 @@ export async function openEngine(
     runtimePath: runtime ?? defaultRuntimePath(),
     provider: device,
     deviceId,
-    // The gate before it (Admission) lets far fewer in.
+    // The scheduler before it (`FairScheduler`) lets far fewer in.
     queueLimit: 10_000,
     idleReleaseMs: config.idleRelease * 1000,
   });

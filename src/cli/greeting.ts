@@ -2,7 +2,7 @@ import path from 'node:path';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import { linkMinutes } from '../accounts/signIns.ts';
 import type { LocalAccount } from '../commands/ensureLocalAccount.ts';
-import type { Output } from './models_progress.ts';
+import type { Output } from './modelsProgress.ts';
 
 export interface Secrets {
   readonly local: LocalAccount;

@@ -10,7 +10,7 @@ import { dayArgument, type Form, formOption, render } from './options.ts';
 
 interface OpenImages {
   readonly improve: Improve;
-  readonly books: Transactional;
+  readonly stores: Transactional;
   close(): Promise<void>;
 }
 
@@ -42,10 +42,10 @@ const imageRow = (image: HandedIn): Row => ({
 
 /** `cutout improve list | export | delete`: the images customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
-  const using = async (work: (improve: Improve, books: Transactional) => Promise<void>): Promise<void> => {
+  const using = async (work: (improve: Improve, stores: Transactional) => Promise<void>): Promise<void> => {
     const opened = await open();
     try {
-      await work(opened.improve, opened.books);
+      await work(opened.improve, opened.stores);
     } finally {
       await opened.close();
     }
@@ -96,10 +96,10 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
     .description('delete images for good')
     .argument('<id...>')
     .action((ids: string[]) =>
-      using(async (improve, books) => {
+      using(async (improve, stores) => {
         const unknown: string[] = [];
         for (const id of ids)
-          if (!(await deleteImage({ books, improve, actor: { id: null } }, id))) unknown.push(id);
+          if (!(await deleteImage({ stores, improve, actor: { id: null } }, id))) unknown.push(id);
         out.write(`${ids.length - unknown.length} deleted.\n`);
         if (unknown.length > 0) throw new UserError(`There is no image ${unknown.join(', ')}.`);
       }),

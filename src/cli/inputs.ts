@@ -41,7 +41,7 @@ export async function findInputs(names: readonly string[], extensions: readonly 
   const inputs = new Map<string, Input>();
   for (const name of names) {
     const found = await expand(name, extensions);
-    if (found.length === 0) throw new UserError(`No pictures were found in "${name}".`);
+    if (found.length === 0) throw new UserError(`No images were found in "${name}".`);
     for (const input of found) {
       const key = path.resolve(input.file);
       if (!inputs.has(key)) inputs.set(key, input);

@@ -1,21 +1,21 @@
 import { linkMinutes, SignIns } from '../accounts/signIns.ts';
-import type { Books } from '../billing/books.ts';
+import type { Stores } from '../billing/stores.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config.ts';
 import { UserError } from '../errors.ts';
-import type { Output } from './models_progress.ts';
+import type { Output } from './modelsProgress.ts';
 
 /** `cutout console`: a one-time link to the console of the local account, for a server that runs on these books. */
-export async function printLink(config: Config, open: () => Promise<Books>, out: Output): Promise<void> {
-  const books = await open();
+export async function printLink(config: Config, open: () => Promise<Stores>, out: Output): Promise<void> {
+  const stores = await open();
   try {
-    const { accounts, database } = books;
+    const { accounts, database } = stores;
     if (!(await accounts.find(localAccountId)))
       throw new UserError('There is no local account yet: `cutout serve` makes it on its first start.');
     const token = await new SignIns(database).createLink(localAccountId);
     const url = config.publicUrl ?? `http://127.0.0.1:${config.port}`;
     out.write(`${url}/console#${token}\nIt opens once, within ${linkMinutes} minutes.\n`);
   } finally {
-    await books.close();
+    await stores.close();
   }
 }

@@ -14,7 +14,7 @@ import {
   removeNetwork,
 } from '../models/pull.ts';
 import { readRecord, verifyPrepared, verifySource } from '../models/verify.ts';
-import { type Output, progressOn } from './models_progress.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 
 export interface ModelsCommandDependencies {
@@ -81,7 +81,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     }
   };
   const ready = (name: string, record: PreparedRecord) => {
-    const batch = record.freeBatch ? 'any batch size' : 'one picture at a time';
+    const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
     out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
   };
 

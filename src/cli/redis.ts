@@ -1,14 +1,14 @@
 import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
-import type { Kept } from '../cutout/kept.ts';
+import type { CachedResult } from '../cutout/cachedResult.ts';
+import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
+import { Results } from '../idempotency/results.ts';
 import type { AttemptRules } from '../limits/attempts.ts';
 import type { RateOptions } from '../limits/rate.ts';
 import { RedisAttempts } from '../limits/redisAttempts.ts';
 import { RedisConcurrencyLimit } from '../limits/redisConcurrency.ts';
 import { RedisRateLimit } from '../limits/redisRate.ts';
 import type { Logger } from '../ops/log.ts';
-import { RedisResultStore, type RedisStoreOptions } from '../results/redisStore.ts';
-import { Results } from '../results/results.ts';
 import { Redis } from '../store/redis.ts';
 import { RedisKeyv } from '../store/redisKeyv.ts';
 import type { Shared } from './shared.ts';
@@ -19,8 +19,8 @@ export interface RedisPartsOptions {
   readonly fetchRules: AttemptRules;
   /** 0 = no limit. */
   readonly accountConcurrency: number;
-  /** `keepSeconds` 0: nothing is kept. */
-  readonly keeping: RedisStoreOptions<Kept>;
+  /** `ttlSeconds` 0: nothing is kept. */
+  readonly keeping: RedisStoreOptions<CachedResult>;
 }
 
 /** What nodes share, in Redis. Throws UserError when it cannot be reached. */
@@ -50,11 +50,11 @@ export async function openRedisParts(
     rate: new RedisRateLimit(redis, rateOptions),
     concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
     attempts: new RedisAttempts(redis, attemptRules),
-    results: new Results(keeping.keepSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
+    results: new Results(keeping.ttlSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
     sessions: keyv<Session>('cutout:session:'),
     fetchFailures: new RedisAttempts(redis, fetchRules),
     permitted:
-      keeping.keepSeconds > 0 ? keyv<boolean>('cutout:permitted:', keeping.keepSeconds * 1000) : undefined,
+      keeping.ttlSeconds > 0 ? keyv<boolean>('cutout:permitted:', keeping.ttlSeconds * 1000) : undefined,
     close: () => redis.close(),
   };
 }

@@ -4,17 +4,17 @@ import { buffer } from 'node:stream/consumers';
 import { Presets, SingleBar } from 'cli-progress';
 import type { Config } from '../config.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../cutout/cutout.ts';
-import { withoutBooks } from '../cutout/free.ts';
 import { PROFILES } from '../cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
+import { unmetered } from '../cutout/unmetered.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
-import { Notes } from '../ops/notes.ts';
 import { onStopSignal } from '../ops/stop.ts';
+import { RequestTelemetry } from '../ops/telemetry.ts';
 import { openEngine, threadsOf } from './engine.ts';
 import { configureImages } from './images.ts';
 import { findInputs, type Input } from './inputs.ts';
-import { type Output, progressOn } from './models_progress.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
 
 export interface RunOptions {
   readonly out?: string;
@@ -97,7 +97,7 @@ function bar(out: Output, total: number): { step(): void; stop(): void } {
   const single = new SingleBar(
     {
       stream: out,
-      format: '{bar} {percentage}% | {value} of {total} pictures | {eta_formatted} left',
+      format: '{bar} {percentage}% | {value} of {total} images | {eta_formatted} left',
       hideCursor: true,
       clearOnComplete: true,
     },
@@ -108,7 +108,7 @@ function bar(out: Output, total: number): { step(): void; stop(): void } {
 }
 
 function summary(done: number, failures: readonly Failure[], skipped: number, seconds: number): string {
-  const count = (n: number) => `${n} ${n === 1 ? 'picture' : 'pictures'}`;
+  const count = (n: number) => `${n} ${n === 1 ? 'image' : 'images'}`;
   const lines = [`${count(done)} cut out in ${seconds.toFixed(1)} s.`];
   if (skipped > 0) lines.push(`Stopped: ${count(skipped)} not begun or not finished.`);
   if (failures.length > 0) lines.push(`${count(failures.length)} failed:`);
@@ -118,7 +118,7 @@ function summary(done: number, failures: readonly Failure[], skipped: number, se
 
 interface Streams {
   readonly stdin: NodeJS.ReadableStream;
-  /** Takes the one picture of `-`. */
+  /** Takes the one image of `-`. */
   readonly stdout: NodeJS.WritableStream;
   /** Everything for people. */
   readonly err: Output;
@@ -186,7 +186,7 @@ export async function run(
 ): Promise<boolean> {
   const { err } = streams;
   const standardInput = names.includes('-');
-  if (standardInput && names.length > 1) throw new UserError('"-" reads one picture and stands alone.');
+  if (standardInput && names.length > 1) throw new UserError('"-" reads one image and stands alone.');
   if (standardInput && options.out !== undefined)
     throw new UserError('"-" writes to the standard output and takes no --out.');
   const limits = { ...configureImages(config), maxBytes };
@@ -211,7 +211,7 @@ export async function run(
       profile: PROFILES[config.profile],
       // Nothing it writes depends on the kind of subject.
       subjectTypes: false,
-      ...withoutBooks(jobs),
+      ...unmetered(jobs),
       limits,
       timeout: 0,
     });
@@ -224,7 +224,7 @@ export async function run(
           format: options.format,
           typeLevel: 'none',
         },
-        { accountId: 'local', requestId: 'run', signal, notes: new Notes() },
+        { accountId: 'local', requestId: 'run', signal, telemetry: new RequestTelemetry() },
       );
     if (!standardInput) return await cutFiles(inputs, { ...options, jobs }, cut, err, signal);
     try {

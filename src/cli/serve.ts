@@ -3,7 +3,7 @@ import { createHealth } from '../ops/health.ts';
 import { openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { openEngine } from './engine.ts';
-import { type Output, progressOn } from './models_progress.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
 
 /** How long the end of the program waits for whoever reads the log. */
 const flushMs = 2000;

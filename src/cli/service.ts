@@ -1,33 +1,33 @@
 import { createApp } from '../app.ts';
-import { createAfford } from '../billing/afford.ts';
-import { serveBooks } from '../billing/books.ts';
+import { createCreditCheck } from '../billing/creditCheck.ts';
 import { credits, formatCredits, toCredits } from '../billing/price.ts';
+import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/bookPurchase.ts';
 import { ensureLocalAccount } from '../commands/ensureLocalAccount.ts';
 import { type Config, describeAllocator } from '../config.ts';
+import { createAdmission } from '../cutout/admission.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
-import { largestWork, previewSize } from '../cutout/demand.ts';
 import { createFetch } from '../cutout/fetchImage.ts';
-import { createGates } from '../cutout/gates.ts';
-import { createPermit } from '../cutout/permit.ts';
+import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/profile.ts';
+import { largestWork, previewSize } from '../cutout/resourceEstimate.ts';
 
 import { loadAddon } from '../engine/addon.ts';
 
-import { RestingEngine } from '../engine/resting.ts';
+import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import { fail, UserError } from '../errors.ts';
 import { createDownloader, downloadRules } from '../fetch/download.ts';
-import { largestBody } from '../http/middleware/body.ts';
+import { largestBody } from '../http/middleware/receiveBody.ts';
 import { type HttpServer, listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
-import { Admission } from '../limits/admission.ts';
 import { DownloadLimit } from '../limits/downloads.ts';
-import { WorkEstimate } from '../limits/estimate.ts';
+import { DurationEstimate } from '../limits/durationEstimate.ts';
+import { FairScheduler } from '../limits/fairScheduler.ts';
 import { leastRoom, MemoryBudget, roomFor } from '../limits/memory.ts';
 import type { Health } from '../ops/health.ts';
 import type { Log, Logger } from '../ops/log.ts';
@@ -36,7 +36,7 @@ import { openConsole } from './console.ts';
 import { type OpenEngine, threadsOf } from './engine.ts';
 import { greeting, type Secrets } from './greeting.ts';
 import { configureImages } from './images.ts';
-import type { Output } from './models_progress.ts';
+import type { Output } from './modelsProgress.ts';
 import { type Observers, openObservers } from './observe.ts';
 import { pagesFolder } from './pages.ts';
 import { billingOf, improveOf, purchasesOf, storeOf } from './parts.ts';
@@ -88,7 +88,7 @@ function boundMemory(
   { limits, opened, logger }: { limits: ProbeLimits; opened: OpenEngine; logger: Logger },
 ): void {
   const limit = memoryLimit(config.memoryLimit);
-  const kept = config.keepSeconds > 0 && !config.redisUrl ? config.keepMegabytes * 1e6 : 0;
+  const kept = config.resultTtlSeconds > 0 && !config.redisUrl ? config.cacheMegabytes * 1e6 : 0;
   // Every run of a network at the same time takes what the warm-up took.
   const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
   const base = process.memoryUsage.rss() + more + kept;
@@ -116,7 +116,7 @@ function boundMemory(
   if (most < largestWork(limits))
     logger.warn(
       { ...facts, largestMegapixels: Math.floor(most / largestWork({ maxPixels: 1e6 })) },
-      'memory: larger pictures may be refused with 503',
+      'memory: larger images may be refused with 503',
     );
 }
 
@@ -140,21 +140,21 @@ export async function runService(
 ): Promise<void> {
   const { logger } = log;
   const { dataDir, timeout, host, port } = config;
-  const books = await serveBooks({
+  const stores = await serveStores({
     ...storeOf(config),
     billing: billingOf(config),
     onError: (error) => logger.error({ err: error }, 'books'),
   });
-  const { accounts, ledger } = books;
-  const improve = openImprove(improveOf(config, books.database));
+  const { accounts, ledger } = stores;
+  const improve = openImprove(improveOf(config, stores.database));
   const stopSweeping = keepSwept(improve, (error) => logger.error({ err: error }, 'improve'));
   let server: HttpServer | undefined;
   let opened: OpenEngine | undefined;
   let observers: Observers | undefined;
-  let resting: RestingEngine | undefined;
+  let idleUnloadEngine: IdleUnloadEngine | undefined;
   let shared: Shared | undefined;
   try {
-    shared = await openShared(config, logger, books);
+    shared = await openShared(config, logger, stores);
     const { rate, concurrency, attempts, results, fetchFailures, permitted } = shared;
     observers = await openObservers(config, { logger, attempts });
     const { metrics } = observers;
@@ -168,7 +168,7 @@ export async function runService(
         (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
     });
     const local = await ensureLocalAccount({
-      books,
+      stores,
       dataDir,
       givenKey: config.apiKey,
       grant: firstGrant,
@@ -178,8 +178,8 @@ export async function runService(
     // Stripe's library is large: loaded only where something is sold.
     const { Purchases } = selling ? await import('../billing/purchases.ts') : {};
     const purchases =
-      selling && Purchases && new Purchases(selling, (purchase) => bookPurchase(books, purchase));
-    const people = await openConsole(config, { books, improve, shared, purchases });
+      selling && Purchases && new Purchases(selling, (purchase) => bookPurchase(stores, purchase));
+    const people = await openConsole(config, { stores, improve, shared, purchases });
     const memory = new MemoryBudget();
     const downloads = new DownloadLimit({
       perAccount: config.fetchAccountConcurrency,
@@ -196,7 +196,7 @@ export async function runService(
       limit: downloads,
       failures: fetchFailures,
     });
-    const admission = new Admission(
+    const scheduler = new FairScheduler(
       {
         // Two more than run networks: one is decoded and one encoded meanwhile.
         running: threadsOf(config).workers + 2,
@@ -218,11 +218,11 @@ export async function runService(
       authenticate: (key) => accounts.authenticate(key),
       balances: ledger,
       rate,
-      admission,
+      scheduler,
       memory,
       cutout: (request, call) => cutout(request, call),
       takeImage: createTakeImage({ improve, openFetch, limits }),
-      ...(config.adminToken && { admin: { ...books, token: config.adminToken } }),
+      ...(config.adminToken && { admin: { ...stores, token: config.adminToken } }),
       ...(metrics && config.metricsToken && { metrics: { metrics, token: config.metricsToken } }),
       ...(purchases && { purchases }),
       attempts,
@@ -250,17 +250,17 @@ export async function runService(
       onnxruntime: loadAddon().versions().onnxruntime,
     });
     metrics?.watch({
-      admission: () => admission.stats,
+      admission: () => scheduler.stats,
       memory: () => memory.stats,
       downloads: () => downloads.running,
       engine: () => engine.stats(),
     });
-    const gates = createGates({
+    const admission = createAdmission({
       rate,
       concurrency,
       reservations: ledger,
-      admission,
-      estimate: new WorkEstimate(previewSize(profile, network), {
+      scheduler,
+      estimate: new DurationEstimate(previewSize(profile, network), {
         network: opened.info.warmUpMs / ((network.width * network.height) / 1e6),
       }),
     });
@@ -269,23 +269,26 @@ export async function runService(
       if (what === 'loaded') metrics?.networkLoaded(ms);
       else metrics?.networkUnloaded();
     };
-    resting =
+    idleUnloadEngine =
       config.idleUnload > 0
-        ? new RestingEngine(engine, {
+        ? new IdleUnloadEngine(engine, {
             afterMs: config.idleUnload * 1000,
             load: opened.reload,
             told: networkRests,
           })
         : undefined;
     cutout = createCutout({
-      engine: resting ?? engine,
+      engine: idleUnloadEngine ?? engine,
       network,
       profile,
       subjectTypes,
-      gates,
+      admission,
       results,
       openFetch,
-      permit: createPermit(gates, { afford: createAfford(ledger, billingOf(config).prices), permitted }),
+      precheck: createPrecheck(admission, {
+        checkCredit: createCreditCheck(ledger, billingOf(config).prices),
+        permitted,
+      }),
       limits,
       timeout,
     });
@@ -304,12 +307,12 @@ export async function runService(
     // learns of it last loses nothing.
     if (health.phase !== 'draining') health.stopping();
     const inTime = (await server?.close(config.stopTimeout * 1000)) ?? true;
-    resting?.stop();
+    idleUnloadEngine?.stop();
     await opened?.engine.close(0);
     await observers?.close();
     shared?.close();
     stopSweeping();
-    await books.close();
+    await stores.close();
     if (stopping.aborted) logger.info({ inTime }, 'stopped');
   }
 }

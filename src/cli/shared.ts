@@ -1,8 +1,11 @@
 import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
-import type { Books } from '../billing/books.ts';
+import type { Stores } from '../billing/stores.ts';
 import type { Config } from '../config.ts';
-import { type Kept, keptBytes, keptTravel } from '../cutout/kept.ts';
+import { type CachedResult, cachedResultBytes, cachedResultCodec } from '../cutout/cachedResult.ts';
+import { BoundedStore } from '../idempotency/boundedStore.ts';
+import { MemoryResultStore } from '../idempotency/memoryStore.ts';
+import { Results } from '../idempotency/results.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import { systemClock } from '../limits/clock.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
@@ -11,9 +14,6 @@ import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
 import { MemoryRateLimit } from '../limits/memoryRate.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
-import { BoundedStore } from '../results/boundedStore.ts';
-import { MemoryResultStore } from '../results/memoryStore.ts';
-import { Results } from '../results/results.ts';
 import { sharedSecret } from '../store/secretTable.ts';
 
 /** What several nodes have in common beside the books. */
@@ -21,11 +21,11 @@ export interface Shared {
   readonly rate: RateLimit;
   readonly concurrency: ConcurrencyLimit;
   readonly attempts: Attempts;
-  readonly results: Results<Kept>;
+  readonly results: Results<CachedResult>;
   readonly sessions: Keyv<Session>;
   /** Downloads that came to nothing, by account. */
   readonly fetchFailures: Attempts;
-  /** Addresses that were permitted, while results are kept (`PermitParts`). */
+  /** Addresses that were permitted, while results are kept (`PrecheckParts`). */
   readonly permitted: Keyv<boolean> | undefined;
   close(): void;
 }
@@ -37,22 +37,24 @@ const permittedBytes = 5e6;
 export async function openShared(
   config: Config,
   logger: Logger,
-  { ledger, database }: Pick<Books, 'ledger' | 'database'>,
+  { ledger, database }: Pick<Stores, 'ledger' | 'database'>,
 ): Promise<Shared> {
   const rateOptions = { megapixels: config.rateLimit, windowSeconds: 60 };
   const attemptRules = { failures: config.failedAttempts, windowSeconds: 60 };
   const fetchRules = { failures: config.fetchFailures, windowSeconds: 60 };
-  const { keepSeconds, accountConcurrency, redisUrl: url } = config;
+  const { resultTtlSeconds: ttlSeconds, accountConcurrency, redisUrl: url } = config;
   const keeping = {
-    keepSeconds,
-    maxBytes: config.keepMegabytes * 1e6,
+    ttlSeconds,
+    maxBytes: config.cacheMegabytes * 1e6,
     onError: (error: unknown) => logger.error({ err: error }, 'results'),
   };
   if (url === undefined) {
     // The books' own, so that names outlive this process as the charges do.
     const contentKey = await sharedSecret(database, 'content');
-    const results = new Results<Kept>(
-      keepSeconds > 0 ? new MemoryResultStore({ ...keeping, bytesOf: keptBytes, contentKey }) : undefined,
+    const results = new Results<CachedResult>(
+      ttlSeconds > 0
+        ? new MemoryResultStore({ ...keeping, bytesOf: cachedResultBytes, contentKey })
+        : undefined,
     );
     return {
       rate: new MemoryRateLimit(rateOptions, systemClock),
@@ -62,8 +64,8 @@ export async function openShared(
       sessions: new Keyv<Session>(),
       fetchFailures: new MemoryAttempts(fetchRules),
       permitted:
-        keepSeconds > 0
-          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: keepSeconds * 1000 })
+        ttlSeconds > 0
+          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
           : undefined,
       close: () => results.clear(),
     };
@@ -77,7 +79,7 @@ export async function openShared(
       attemptRules,
       fetchRules,
       accountConcurrency,
-      keeping: { ...keeping, ...keptTravel(ledger) },
+      keeping: { ...keeping, ...cachedResultCodec(ledger) },
     },
   );
 }

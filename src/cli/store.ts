@@ -4,7 +4,7 @@ import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Command } from 'commander';
 import { formatCredits, quarters } from '../billing/price.ts';
-import { copyBooks, type Sums } from '../store/copy.ts';
+import { copyDatabase, type Sums } from '../store/copy.ts';
 import type { Database } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { migrate } from '../store/migrate.ts';
@@ -37,10 +37,10 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
   };
   clean();
   try {
-    const sums = await using(openStore(options), (books) =>
+    const sums = await using(openStore(options), (database) =>
       using(Promise.resolve(openSqlite({ file: part })), async (copy) => {
         await migrate(copy);
-        return copyBooks(books, copy);
+        return copyDatabase(database, copy);
       }),
     );
     // One file alone, which reading it leaves alone.
@@ -84,7 +84,9 @@ async function restore(file: string, options: StoreOptions): Promise<Sums> {
     if (path.basename(file) === 'books.db' && existsSync(path.join(folder, 'server.lock')))
       locks.push(lockFolder(folder));
     if (databaseUrl === undefined) locks.push(lockFolder(dataDir));
-    return await readCopy(file, (copy) => using(openStore(options), (books) => copyBooks(copy, books)));
+    return await readCopy(file, (copy) =>
+      using(openStore(options), (database) => copyDatabase(copy, database)),
+    );
   } finally {
     for (const lock of locks) lock.release();
   }

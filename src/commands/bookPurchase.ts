@@ -8,14 +8,14 @@ import { inTransaction } from './command.ts';
  * for days and nobody could find it afterwards; the audit event then says what to refund.
  */
 export const bookPurchase = (
-  books: Transactional,
+  stores: Transactional,
   { accountId, amount, session, event }: Purchase,
 ): Promise<BookedPurchase> =>
-  inTransaction({ books, actor: { id: null } }, async (transaction) => {
-    const { deletedAt } = await transaction.books.accounts.hold(accountId);
+  inTransaction({ stores, actor: { id: null } }, async (transaction) => {
+    const { deletedAt } = await transaction.stores.accounts.hold(accountId);
     const isDeleted = deletedAt !== null;
     const late = 'paid after the account was deleted';
-    const { outcome } = await transaction.books.ledger.post(accountId, {
+    const { outcome } = await transaction.stores.ledger.post(accountId, {
       kind: 'purchase',
       amount,
       reference: `stripe ${session}`,

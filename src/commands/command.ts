@@ -1,5 +1,5 @@
 import type { AuditEvent } from '../accounts/audit.ts';
-import type { BooksTransaction, Transactional } from '../billing/transaction.ts';
+import type { StoresTransaction, Transactional } from '../billing/transaction.ts';
 
 /** Who gives a command. */
 export interface Actor {
@@ -11,25 +11,25 @@ export interface Actor {
 
 export interface CommandContext {
   /** In a transaction already, the command is part of it. */
-  readonly books: Transactional;
+  readonly stores: Transactional;
   readonly actor: Actor;
 }
 
 /** The context of a command within its transaction. */
 export interface CommandTransaction extends CommandContext {
-  readonly books: BooksTransaction;
+  readonly stores: StoresTransaction;
   /** Writes an audit event of the actor. */
   readonly record: (event: Omit<AuditEvent, 'actor' | 'address'>) => Promise<void>;
 }
 
 /** Runs `work` in one transaction with its audit events: all of it happens, or nothing. `work` may run again. */
 export const inTransaction = <T>(
-  { books, actor }: CommandContext,
+  { stores, actor }: CommandContext,
   work: (transaction: CommandTransaction) => Promise<T>,
 ): Promise<T> =>
-  books.transaction((within) =>
+  stores.transaction((within) =>
     work({
-      books: within,
+      stores: within,
       actor,
       record: (event) => within.audit.write({ ...event, actor: actor.id, address: actor.address }),
     }),

@@ -6,8 +6,8 @@ import { postCredits } from './postCredits.ts';
 
 /** A new account. */
 export const createAccount = (context: CommandContext, name: string): Promise<Account> =>
-  inTransaction(context, async ({ books, record }) => {
-    const account = await books.accounts.create(name);
+  inTransaction(context, async ({ stores, record }) => {
+    const account = await stores.accounts.create(name);
     await record({ action: 'account.create', subject: account.id });
     return account;
   });

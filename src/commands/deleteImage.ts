@@ -14,8 +14,8 @@ export async function deleteImage(
 ): Promise<boolean> {
   const image = await context.improve.find(id);
   if (!image || (accountId !== undefined && image.accountId !== accountId)) return false;
-  await inTransaction(context, async ({ books, record }) => {
-    if (await new ImproveTable(books.sql).hide(id)) await record({ action: 'image.delete', subject: id });
+  await inTransaction(context, async ({ stores, record }) => {
+    if (await new ImproveTable(stores.sql).hide(id)) await record({ action: 'image.delete', subject: id });
   });
   await context.improve.remove(image);
   return true;

@@ -3,13 +3,13 @@ import path from 'node:path';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import { newKey } from '../accounts/keys.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
-import type { Books } from '../billing/books.ts';
 import type { QuarterCredits } from '../billing/price.ts';
+import type { Stores } from '../billing/stores.ts';
 import { inTransaction } from './command.ts';
 import { postCredits } from './postCredits.ts';
 
 export interface LocalAccountOptions {
-  readonly books: Pick<Books, 'accounts' | 'transaction'>;
+  readonly stores: Pick<Stores, 'accounts' | 'transaction'>;
   readonly dataDir: string;
   /** CUTOUT_API_KEY: becomes the key on the first start, and only then. */
   readonly givenKey?: string | undefined;
@@ -35,8 +35,8 @@ export const localAccountId = 'local';
  * `<dataDir>/local-key`, readable by its owner only. Throws StoreError.
  */
 export async function ensureLocalAccount(options: LocalAccountOptions): Promise<LocalAccount> {
-  const { books, dataDir, givenKey, grant } = options;
-  const { accounts } = books;
+  const { stores, dataDir, givenKey, grant } = options;
+  const { accounts } = stores;
   const file = path.join(dataDir, 'local-key');
   const kept = readKey(file);
   const isNew = (await accounts.find(localAccountId)) === undefined;
@@ -46,13 +46,13 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   let key = isNew ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
   if (key !== kept) writeSecretFile(file, key);
-  const { account, created } = await inTransaction({ books, actor: { id: null } }, async (tx) => {
-    const made = await tx.books.accounts.createOnce('Local account', localAccountId);
+  const { account, created } = await inTransaction({ stores, actor: { id: null } }, async (tx) => {
+    const made = await tx.stores.accounts.createOnce('Local account', localAccountId);
     if (made.created) await tx.record({ action: 'account.create', subject: localAccountId });
-    const added = await tx.books.accounts.addKey(localAccountId, 'local', key);
+    const added = await tx.stores.accounts.addKey(localAccountId, 'local', key);
     if (added) await tx.record({ action: 'key.create', subject: added.id });
     const reference = 'first-start';
-    if (grant > 0 && !(await tx.books.ledger.hasReference(localAccountId, 'grant', reference)))
+    if (grant > 0 && !(await tx.stores.ledger.hasReference(localAccountId, 'grant', reference)))
       await postCredits(tx, localAccountId, { kind: 'grant', amount: grant, reference, note: 'first start' });
     return made;
   });

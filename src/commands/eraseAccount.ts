@@ -11,11 +11,11 @@ export async function eraseAccount(
   context: CommandContext & { readonly improve: Improve },
   accountId: string,
 ): Promise<void> {
-  const images = await inTransaction(context, async ({ books, record }) => {
-    const { deletedAt } = await books.accounts.hold(accountId);
-    await books.accounts.erase(accountId);
+  const images = await inTransaction(context, async ({ stores, record }) => {
+    const { deletedAt } = await stores.accounts.hold(accountId);
+    await stores.accounts.erase(accountId);
     if (deletedAt === null) await record({ action: 'account.delete', subject: accountId });
-    return new ImproveTable(books.sql).hideAll(accountId);
+    return new ImproveTable(stores.sql).hideAll(accountId);
   });
   for (const image of images) await context.improve.remove(image).catch(() => {});
 }

@@ -11,9 +11,9 @@ export const postCredits = (
   accountId: string,
   request: PostRequest,
 ): Promise<PostOutcome> =>
-  inTransaction(context, async ({ books, record }) => {
+  inTransaction(context, async ({ stores, record }) => {
     const { kind, amount, note } = request;
-    const posted = await books.ledger.post(accountId, request);
+    const posted = await stores.ledger.post(accountId, request);
     if (posted.outcome === 'posted') {
       const detail = note === undefined ? formatCredits(amount) : `${formatCredits(amount)}: ${note}`;
       await record({ action: `credits.${kind}`, subject: accountId, detail });

@@ -12,8 +12,8 @@ export const refundCharge = (
   context: CommandContext,
   { accountId, reservation, note }: RefundRequest,
 ): Promise<boolean> =>
-  inTransaction(context, async ({ books, record }) => {
-    const refunded = await books.ledger.refund(accountId, reservation, note);
+  inTransaction(context, async ({ stores, record }) => {
+    const refunded = await stores.ledger.refund(accountId, reservation, note);
     if (refunded) {
       const detail =
         note === undefined ? `reservation ${reservation}` : `reservation ${reservation}: ${note}`;

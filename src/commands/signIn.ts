@@ -6,7 +6,7 @@ import { inTransaction } from './command.ts';
 import { postCredits } from './postCredits.ts';
 
 export interface SignInContext {
-  readonly books: Transactional;
+  readonly stores: Transactional;
   readonly signIns: SignIns;
   readonly address: string;
 }
@@ -16,7 +16,7 @@ const signUpReference = 'first-sign-in';
 
 /** Gives the account of a person for whom a provider vouches; at the first sign-in makes it, with its sign-up credits. */
 export const signIn = (
-  { books, signIns, address }: SignInContext,
+  { stores, signIns, address }: SignInContext,
   {
     person,
     provider,
@@ -28,9 +28,9 @@ export const signIn = (
     readonly signUpCredits: QuarterCredits;
   },
 ): Promise<Account> =>
-  books.transaction(async (within) => {
+  stores.transaction(async (within) => {
     const { account, created } = await signIns.within(within.sql).accountOf(person);
-    const context = { books: within, actor: { id: account.id, address } };
+    const context = { stores: within, actor: { id: account.id, address } };
     return inTransaction(context, async (transaction) => {
       if (created) await transaction.record({ action: 'account.create', subject: account.id });
       if (signUpCredits > 0 && !(await within.ledger.wasGiven(account.id, signUpReference)))
@@ -47,10 +47,10 @@ export const signIn = (
 
 /** Uses a one-time link up. Undefined when it is unknown, used or too old. */
 export const signInByLink = (
-  { books, signIns, address }: SignInContext,
+  { stores, signIns, address }: SignInContext,
   token: string,
 ): Promise<Account | undefined> =>
-  books.transaction(async (within) => {
+  stores.transaction(async (within) => {
     const account = await signIns.within(within.sql).takeLink(token);
     if (account)
       await within.audit.write({

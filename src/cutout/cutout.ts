@@ -1,33 +1,33 @@
 import { credits, formatCredits, type Tier } from '../billing/price.ts';
+import type { Results } from '../idempotency/results.ts';
+import type { Ending, Paid } from '../idempotency/sharedResult.ts';
 import { probe } from '../image/probe.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { RateState } from '../limits/rate.ts';
 import { tooMany } from '../limits/refuse.ts';
-import type { Ending, Paid } from '../results/made.ts';
-import type { Results } from '../results/results.ts';
-import { demandOf } from './demand.ts';
+import { type Admission, settle } from './admission.ts';
+import { type CachedResult, paymentOf } from './cachedResult.ts';
 import type { ImageFetch, OpenFetch } from './fetchImage.ts';
-import { type Gates, settle } from './gates.ts';
-import { type Kept, paymentOf } from './kept.ts';
-import type { Permit } from './permit.ts';
+import { createPipeline, type PipelineCall, type PipelineParts } from './pipeline.ts';
 import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
+import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
+import { estimateResources } from './resourceEstimate.ts';
 import { loadSource } from './source.ts';
-import { createWork, type WorkCall, type WorkParts } from './work.ts';
 
 export type { Ending };
 
-export interface CutoutParts extends WorkParts {
-  readonly gates: Gates;
-  readonly results: Results<Kept>;
+export interface CutoutParts extends PipelineParts {
+  readonly admission: Admission;
+  readonly results: Results<CachedResult>;
   /** Images by address. */
   readonly openFetch: OpenFetch;
-  readonly permit: Permit;
+  readonly precheck: Precheck;
   readonly limits: ProbeLimits;
 }
 
-export interface CutoutCall extends WorkCall {
+export interface CutoutCall extends PipelineCall {
   readonly accountId: string;
   readonly requestId: string;
   readonly idempotencyKey?: string | undefined;
@@ -37,7 +37,7 @@ export interface CutoutCall extends WorkCall {
   readonly deadline?: number;
 }
 
-export interface CutoutResult extends Omit<Kept, 'charge'> {
+export interface CutoutResult extends Omit<CachedResult, 'charge'> {
   /** True when an earlier answer carried this result, and its charge. */
   readonly replayed: boolean;
   /** The account's window after this call. */
@@ -53,38 +53,38 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
 
 const nothing = credits(0);
 
-/** The pictures of a request as they were sent. */
+/** The images of a request as they were sent. */
 interface Sent {
-  readonly picture: Uint8Array;
+  readonly image: Uint8Array;
   readonly background: Uint8Array | undefined;
-  /** What the picture's header says, where it had to be looked at before. */
+  /** What the image's header says, where it had to be looked at before. */
   readonly probed?: Probe;
 }
 
 interface Loaded extends Sent {
-  /** Of pictures and settings (`Results.name`). */
+  /** Of images and settings (`Results.name`). */
   readonly name: string;
 }
 
-/** The use case: a picture in, its subject out. Knows nothing of HTTP. */
+/** The use case: an image in, its subject out. Knows nothing of HTTP. */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { gates, results, openFetch, permit, limits, network, profile } = parts;
-  const work = createWork(parts);
+  const { admission, results, openFetch, precheck, limits, network, profile } = parts;
+  const pipeline = createPipeline(parts);
 
-  /** The picture's header and the roi, which belongs to it. */
-  async function look(request: CutoutRequest, picture: Uint8Array): Promise<Probe> {
-    const probed = await probe(picture, limits);
+  /** The image's header and the roi, which belongs to it. */
+  async function look(request: CutoutRequest, image: Uint8Array): Promise<Probe> {
+    const probed = await probe(image, limits);
     checkRoi(request, probed);
     return probed;
   }
 
   /** For the addresses of this call. */
-  const fetchFor = (request: CutoutRequest, { accountId, notes }: CutoutCall): ImageFetch =>
+  const fetchFor = (request: CutoutRequest, { accountId, telemetry }: CutoutCall): ImageFetch =>
     openFetch({
       accountId,
-      notes,
-      permit: () => permit(request, accountId),
-      tooMany: async (detail, why) => tooMany(await gates.rate(accountId), detail, why),
+      telemetry,
+      precheck: () => precheck(request, accountId),
+      tooMany: async (detail, why) => tooMany(await admission.rate(accountId), detail, why),
     });
 
   async function load(request: CutoutRequest, images: ImageFetch, signal: AbortSignal): Promise<Sent> {
@@ -92,14 +92,14 @@ export function createCutout(parts: CutoutParts): Cutout {
     const from = { images, maxBytes: limits.maxBytes, signal };
     // An address that is never fetched is told before another one is.
     if (source.kind === 'url') images.check(source.url, 'image_url');
-    if (background.kind === 'picture' && background.source.kind === 'url')
+    if (background.kind === 'image' && background.source.kind === 'url')
       images.check(background.source.url, 'bg_image_url');
-    const picture = await loadSource(source, from);
-    if (background.kind !== 'picture') return { picture, background: undefined };
-    if (background.source.kind === 'bytes') return { picture, background: background.source.bytes };
-    // What is wrong with the picture is told first, and then nothing is fetched for it (docs/contract.md section 6).
-    const probed = await look(request, picture);
-    return { picture, probed, background: await loadSource(background.source, from, 'bg_image_url') };
+    const image = await loadSource(source, from);
+    if (background.kind !== 'image') return { image, background: undefined };
+    if (background.source.kind === 'bytes') return { image, background: background.source.bytes };
+    // What is wrong with the image is told first, and then nothing is fetched for it (docs/contract.md section 6).
+    const probed = await look(request, image);
+    return { image, probed, background: await loadSource(background.source, from, 'bg_image_url') };
   }
 
   /** Steps 3 to 6, for all who wait for this result. */
@@ -108,40 +108,45 @@ export function createCutout(parts: CutoutParts): Cutout {
     loaded: Loaded,
     call: CutoutCall,
     entered: boolean,
-  ): Promise<Paid<Kept>> {
-    const { accountId, requestId, signal, deadline, notes } = call;
+  ): Promise<Paid<CachedResult>> {
+    const { accountId, requestId, signal, deadline, telemetry } = call;
     // 3. Probe types and headers; nothing is decoded yet.
-    const { picture, background } = loaded;
-    const source = loaded.probed ?? (await look(request, picture));
-    notes.add({
+    const { image, background } = loaded;
+    const source = loaded.probed ?? (await look(request, image));
+    telemetry.add({
       input: `${source.width}x${source.height} ${source.format}`,
       inputPixels: source.width * source.height,
-      inputBytes: picture.length,
+      inputBytes: image.length,
     });
     const inputs = {
-      picture: { bytes: picture, probe: source },
+      image: { bytes: image, probe: source },
       background: background && { bytes: background, probe: await probe(background, limits) },
     };
-    // 4. Gates: rate, credits, a turn. From here on every way out settles or gives back.
+    // 4. Admission: rate, credits, a slot. From here on every way out settles or gives back.
     const repeat = results.repeatOf(loaded.name);
     const reserve = { ...reserveRequest(requestId, request, source), repeat };
     const pixels = source.width * source.height;
-    const demand = (tier: Tier) =>
-      demandOf(request, makePlan(request, tier, source, network, profile), source, inputs.background?.probe);
-    const gated = { accountId, entered, pixels, reserve, demand, deadline, signal, notes };
-    return gates.pass(gated, async (reservation) => {
+    const resources = (tier: Tier) =>
+      estimateResources(
+        request,
+        makePlan(request, tier, source, network, profile),
+        source,
+        inputs.background?.probe,
+      );
+    const admitted = { accountId, entered, pixels, reserve, resources, deadline, signal, telemetry };
+    return admission.pass(admitted, async (reservation) => {
       // 5. Work.
-      const done = await work(request, inputs, reservation.tier, call);
+      const done = await pipeline(request, inputs, reservation.tier, call);
       const { encoded, width, height, foreground, subject, stages } = done;
       signal.throwIfAborted();
       // 6. Settle: only now is anything charged.
-      const { charged, charge } = await notes.timed('settle', () => settle(reservation));
+      const { charged, charge } = await telemetry.timed('settle', () => settle(reservation));
       // An error costs nothing, however long that took: where nobody waits any more the charge is released.
       signal.throwIfAborted();
       // Here and not where the charge is told: each is made once.
-      notes.add({ payment: reservation.payment });
+      telemetry.add({ payment: reservation.payment });
       const type = typeWord(subject, request.typeLevel);
-      const value: Kept = {
+      const value: CachedResult = {
         ...encoded,
         width,
         height,
@@ -157,9 +162,9 @@ export function createCutout(parts: CutoutParts): Cutout {
   }
 
   return async (request, call) => {
-    const { accountId, idempotencyKey, signal, notes } = call;
+    const { accountId, idempotencyKey, signal, telemetry } = call;
     const images = fetchFor(request, call);
-    let loaded: Loaded = { picture: new Uint8Array(), background: undefined, name: '' };
+    let loaded: Loaded = { image: new Uint8Array(), background: undefined, name: '' };
     try {
       // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
       const { value, replayed, end } = await results.once({
@@ -170,7 +175,7 @@ export function createCutout(parts: CutoutParts): Cutout {
           images.during(async () => {
             // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
             const sent = await load(request, images, everyone);
-            const name = await results.name(sent.picture, settingsOf(request), sent.background);
+            const name = await results.name(sent.image, settingsOf(request), sent.background);
             loaded = { ...sent, name };
             return name;
           }),
@@ -178,11 +183,11 @@ export function createCutout(parts: CutoutParts): Cutout {
           images.during(() => make(request, loaded, { ...call, signal: everyone }, images.permitted)),
       });
       try {
-        const rate = await gates.rate(accountId);
+        const rate = await admission.rate(accountId);
         await images.end();
         signal.throwIfAborted();
         const charged = replayed ? nothing : value.charged;
-        notes.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
+        telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
         const { charge: _, ...kept } = value;
         return { ...kept, charged, replayed, rate, ended: end };
       } catch (error) {

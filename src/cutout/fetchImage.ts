@@ -4,7 +4,7 @@ import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
 import type { Hold, MemoryBudget } from '../limits/memory.ts';
-import type { Notes } from '../ops/notes.ts';
+import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Which field an address came from decides how its failures are called. */
 export type UrlField = 'image_url' | 'bg_image_url';
@@ -20,12 +20,12 @@ export interface FetchParts {
 
 export interface FetchCall {
   readonly accountId: string;
-  readonly notes: Notes;
+  readonly telemetry: RequestTelemetry;
   /**
    * What must be granted before anything is fetched, asked once. Gives what is called when the request is over. Throws
    * AppError.
    */
-  readonly permit: () => Promise<() => Promise<void>>;
+  readonly precheck: () => Promise<() => Promise<void>>;
   /** 429 in the words of the route. */
   readonly tooMany: (
     detail: string,
@@ -41,7 +41,7 @@ export interface ImageFetch {
   fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
   /** Runs what uses the images, for whoever waits for it: they count until it is over, also when the request is gone. */
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** True while what `permit` granted lasts. */
+  /** True while what `precheck` granted lasts. */
   readonly permitted: boolean;
   /** The request is over; `error` is what it is answered with. The first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
@@ -105,7 +105,7 @@ class Fetch implements ImageFetch {
 
   async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
     this.check(url, field);
-    if (!this.permitted) await this.#permit();
+    if (!this.permitted) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
@@ -135,15 +135,15 @@ class Fetch implements ImageFetch {
   }
 
   /** Who made the service fetch in vain again and again waits. */
-  async #permit(): Promise<void> {
-    const { accountId, permit, tooMany } = this.#call;
+  async #precheck(): Promise<void> {
+    const { accountId, precheck, tooMany } = this.#call;
     const wait = await this.#parts.failures.wait(sourceOf(accountId));
     if (wait > 0)
       throw await tooMany(
-        `Too many downloads of this account came to nothing. Try again in ${wait} seconds, or send the picture itself.`,
+        `Too many downloads of this account came to nothing. Try again in ${wait} seconds, or send the image itself.`,
         { reason: 'downloads', retryAfter: wait },
       );
-    this.#leave = await permit();
+    this.#leave = await precheck();
   }
 
   async #slot(): Promise<{ leave: () => void }> {
@@ -159,13 +159,13 @@ class Fetch implements ImageFetch {
 
   async #download(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
     const { downloader, memory } = this.#parts;
-    const { accountId, notes } = this.#call;
+    const { accountId, telemetry } = this.#call;
     this.#hold ??= memory.hold(accountId, 0);
     const hold = this.#hold;
     if (!hold?.grow(connectionBytes)) throw noRoom();
     this.#began = true;
     try {
-      const bytes = await notes.timed('fetch', () => downloader.download(url, signal, hold.grow));
+      const bytes = await telemetry.timed('fetch', () => downloader.download(url, signal, hold.grow));
       this.#bytes += bytes.length;
       return bytes;
     } catch (error) {
@@ -174,7 +174,7 @@ class Fetch implements ImageFetch {
         throw error;
       }
       this.#failed = error.kind !== 'memory';
-      notes.add({ download: error.fault });
+      telemetry.add({ download: error.fault });
       throw publicError(error, field, url);
     } finally {
       hold.resize(this.#bytes);

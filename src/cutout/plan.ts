@@ -12,7 +12,7 @@ import { type Background, type CutoutRequest, plainRequest, type TypeLevel } fro
 
 /** Every size and choice of one piece of work, settled before the first pixel is decoded. */
 export interface Plan {
-  /** Of the picture before crop, scale and position. */
+  /** Of the image before crop, scale and position. */
   readonly result: Dimensions;
   /** At which the network is run. */
   readonly input: Dimensions;

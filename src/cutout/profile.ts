@@ -5,10 +5,10 @@ import type { Dimensions } from '../image/types.ts';
 export type ProfileName = 'fast' | 'balanced' | 'best';
 
 export interface Profile {
-  /** Part of the network's usual sides that the picture is given to it at, for a preview and for larger results. */
+  /** Part of the network's usual sides that the image is given to it at, for a preview and for larger results. */
   readonly previewInput: number;
   readonly input: number;
-  /** Whether edges and their colours are worked out from the picture (MattePlan.refine). */
+  /** Whether edges and their colours are worked out from the image (MattePlan.refine). */
   readonly refine: 'on' | 'off';
   /** 1 fastest, 9 smallest (PngOptions.effort). */
   readonly pngEffort: number;

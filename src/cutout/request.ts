@@ -6,7 +6,7 @@ import { dropShadowOpacities, type ShadowWish, type Subject } from '../geometry/
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
-/** Where the picture comes from. Exactly one, checked by whoever makes the request. */
+/** Where the image comes from. Exactly one, checked by whoever makes the request. */
 export type Source =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'base64'; readonly text: string }
@@ -21,7 +21,7 @@ export type TypeLevel = 'none' | '1' | '2';
 export type Background =
   | { readonly kind: 'none' }
   | { readonly kind: 'colour'; readonly colour: Colour }
-  | { readonly kind: 'picture'; readonly source: Exclude<Source, { kind: 'base64' }> };
+  | { readonly kind: 'image'; readonly source: Exclude<Source, { kind: 'base64' }> };
 
 /** What is asked for, with every alias resolved and every default filled in. Frozen; all later steps follow from it. */
 export interface CutoutRequest {
@@ -57,7 +57,7 @@ export const plainRequest = {
 } as const satisfies Omit<CutoutRequest, 'source'>;
 
 /**
- * The canonical text of everything but the pictures: equal for calls that ask for the same in different words.
+ * The canonical text of everything but the images: equal for calls that ask for the same in different words.
  * A request is plain data, made with its fields in one order; lengths are canonical as the grammars make them.
  */
 export function settingsOf({ source: _, background, shadow, position, ...settings }: CutoutRequest): string {

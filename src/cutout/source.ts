@@ -55,7 +55,7 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
   return bytes;
 }
 
-/** The bytes of the picture as they were sent. */
+/** The bytes of the image as they were sent. */
 export async function loadSource(
   source: Source,
   { images, maxBytes, signal }: { images: ImageFetch; maxBytes: number; signal: AbortSignal },

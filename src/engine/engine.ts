@@ -40,7 +40,7 @@ export interface Engine {
   describe(pixels: Pixels, plan: DescribePlan, control?: JobControl): Promise<Description>;
   /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
   matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
-  /** NativeEngine.compose: the canvas replaces the picture at the front of `pixels.data`. */
+  /** NativeEngine.compose: the canvas replaces the image at the front of `pixels.data`. */
   compose(pixels: Pixels, plan: ComposePlan, control?: JobControl): Promise<ComposeResult>;
   /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
   encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;

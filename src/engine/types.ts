@@ -71,7 +71,7 @@ export interface NetworkSpec {
    * as `<saveTo>.data`. Opening that copy takes a fraction of the time and maps the weights.
    */
   readonly saveTo?: string;
-  /** Input size in pixels; the picture is stretched to it. */
+  /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
   readonly height: number;
   /** (value - mean) / std, value in 0..255, per RGB channel. */
@@ -144,7 +144,7 @@ export interface Subject {
   readonly probabilities: readonly number[];
 }
 
-/** Where the subject of a picture is: values 0..1, rows without padding, of any size. */
+/** Where the subject of an image is: values 0..1, rows without padding, of any size. */
 export interface MatteMap {
   readonly data: Float32Array;
   readonly width: number;
@@ -180,7 +180,7 @@ export interface Box {
 
 export interface MattePlan {
   readonly network: string;
-  /** Size of the result, at most the size of the picture in both directions. */
+  /** Size of the result, at most the size of the image in both directions. */
   readonly width: number;
   readonly height: number;
   /** `clear`: RGB 0 where alpha is 0. `keep`: the background's colours stay there (ZIP). */
@@ -188,7 +188,7 @@ export interface MattePlan {
   /** In pixels of the result; alpha is 0 outside. */
   readonly roi?: Box;
   /**
-   * `on` (default): alpha and colours of unsure edges are worked out from the picture itself at the result's size
+   * `on` (default): alpha and colours of unsure edges are worked out from the image itself at the result's size
    * (native/matte/refine.h). `off`: the network's alpha is upsampled, RGB stays as it is wherever alpha is not 0.
    */
   readonly refine?: 'on' | 'off';
@@ -242,13 +242,13 @@ export interface ComposePlan {
   /** Of the canvas, which is the result. */
   readonly width: number;
   readonly height: number;
-  /** Part of the picture that is shown, inside it. */
+  /** Part of the image that is shown, inside it. */
   readonly source: Box;
   /** Where that lies on the canvas, inside it. Another size than the source's scales by any factor. */
   readonly target: Box;
   /** Straight RGBA behind everything. */
   readonly colour?: readonly [number, number, number, number];
-  /** A picture of the canvas's size behind everything, instead of `colour`. Borrowed like the pixels. */
+  /** An image of the canvas's size behind everything, instead of `colour`. Borrowed like the pixels. */
   readonly background?: Pixels;
   readonly shadow?: DropShadow;
   readonly deadlineMs?: number;
@@ -321,9 +321,9 @@ export interface NativeEngine {
    */
   matte(id: number, pixels: Pixels, plan: MattePlan): Promise<MatteResult>;
   /**
-   * Crops, scales and places the picture, draws its shadow and lays it over the background. The first
+   * Crops, scales and places the image, draws its shadow and lays it over the background. The first
    * width * height * 4 bytes of the plan's size are the result, so `pixels.data` may be longer than the
-   * picture and must be when the canvas is larger. After a rejection as for `matte`.
+   * image and must be when the canvas is larger. After a rejection as for `matte`.
    */
   compose(id: number, pixels: Pixels, plan: ComposePlan): Promise<ComposeResult>;
   /** Writes a PNG (8 bit, not interlaced). Does not change `pixels`. */

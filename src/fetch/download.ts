@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
-import { Collected } from '../collected.ts';
+import { UploadBuffer } from '../uploadBuffer.ts';
 import { isPublicElsewhere } from './address.ts';
 import { DownloadError, type DownloadFault } from './error.ts';
 import { createHostRule, type HostOptions, portOf } from './hosts.ts';
@@ -137,18 +137,18 @@ async function collect(
 ): Promise<Buffer> {
   const tooLarge = () => new DownloadError('large', 'large', 'The file is too large.');
   if (announced > maxBytes) throw tooLarge();
-  const collected = new Collected(announced, maxBytes);
+  const upload = new UploadBuffer(announced, maxBytes);
   // What has no length is moved as it grows, and is there twice then.
   const times = announced > 0 ? 1 : 2;
   let granted = 0;
   for await (const piece of body) {
-    const size = collected.size + piece.length;
+    const size = upload.size + piece.length;
     if (size > maxBytes) throw tooLarge();
     for (; granted < times * size; granted += step)
       if (!room(step)) throw new DownloadError('memory', 'memory', 'There is no room for the file now.');
-    collected.add(piece);
+    upload.add(piece);
   }
-  return collected.take();
+  return upload.take();
 }
 
 async function follow(
@@ -200,7 +200,7 @@ function publicReason({ mode, ports }: DownloadOptions): string {
 }
 
 /** What a caller does instead. */
-const uploadIt = 'Send the picture itself.';
+const uploadIt = 'Send the image itself.';
 
 /** Downloads in memory, under rules that keep a caller from reaching into the network of the service. */
 export function createDownloader(options: DownloadOptions): Downloader {

@@ -5,7 +5,7 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 /**
  * Asks the name servers directly, without libuv's thread pool: names that resolve slowly must not keep
- * others' pictures from being decoded there.
+ * others' images from being decoded there.
  */
 export const resolveByDns: Resolve = async (hostname) => {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });

@@ -5,7 +5,7 @@ import { cropBox, largestCrop, type Margin } from './crop.ts';
 import { type Position, placedBox, type Scale } from './place.ts';
 import { dropShadow } from './shadow.ts';
 
-/** What a request wants done to the picture after its matte is known. */
+/** What a request wants done to the image after its matte is known. */
 export interface Geometry {
   readonly crop: boolean;
   /** Only with `crop`. */
@@ -29,21 +29,21 @@ const wholeOf = ({ width, height }: Dimensions): Box => ({ left: 0, top: 0, widt
 /**
  * Crop and margin, then scale and position, then shadow (docs/contract.md sections 4 and 6).
  *
- * A subject that is neither scaled nor moved keeps what is around it: `source` is all of the picture that
+ * A subject that is neither scaled nor moved keeps what is around it: `source` is all of the image that
  * the canvas shows, and is copied. Otherwise `source` is the subject's box, and `target` has a size that is
  * at least as large, or at most as large, in both directions.
  *
- * @param picture size of the picture, already reduced
+ * @param image size of the image, already reduced
  * @param subject its box of alpha > 0
- * @throws RangeError when the subject is empty or not inside the picture
+ * @throws RangeError when the subject is empty or not inside the image
  */
-export function composition(picture: Dimensions, subject: Box, geometry: Geometry): Composition {
-  const whole = wholeOf(picture);
+export function composition(image: Dimensions, subject: Box, geometry: Geometry): Composition {
+  const whole = wholeOf(image);
   if (!isInside(subject, whole)) {
-    throw new RangeError(`subject ${JSON.stringify(subject)} is not inside ${JSON.stringify(picture)}`);
+    throw new RangeError(`subject ${JSON.stringify(subject)} is not inside ${JSON.stringify(image)}`);
   }
   const { crop, cropMargin, scale, position, shadowOpacity } = geometry;
-  const shown = crop ? cropBox(picture, subject, cropMargin, shadowOpacity) : whole;
+  const shown = crop ? cropBox(image, subject, cropMargin, shadowOpacity) : whole;
   const { width, height } = shown;
   const before = moved(subject, -shown.left, -shown.top);
   const after = placedBox(shown, before, scale, position);
@@ -56,14 +56,14 @@ export function composition(picture: Dimensions, subject: Box, geometry: Geometr
   return { width, height, source, target, subject: after, ...shadow };
 }
 
-/** True if the result is the picture as it is. */
-export const isIdentity = (picture: Dimensions, { width, height, source, target, shadow }: Composition) =>
+/** True if the result is the image as it is. */
+export const isIdentity = (image: Dimensions, { width, height, source, target, shadow }: Composition) =>
   shadow === undefined &&
-  sameBox(wholeOf(picture), wholeOf({ width, height })) &&
-  sameBox(wholeOf(picture), source) &&
+  sameBox(wholeOf(image), wholeOf({ width, height })) &&
+  sameBox(wholeOf(image), source) &&
   sameBox(source, target);
 
-/** At least as large as any result of this picture, whatever its subject: what memory has to be there for. */
+/** At least as large as any result of this image, whatever its subject: what memory has to be there for. */
 export const largestCanvas = (
   { width, height }: Dimensions,
   { crop, cropMargin, shadowOpacity }: Geometry,

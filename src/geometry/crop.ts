@@ -37,24 +37,24 @@ const marginPixels = (margin: Margin, { width, height }: Dimensions): Sides<numb
 });
 
 /**
- * What `crop` cuts out, in pixels of the picture: the subject, its shadow (opacity 0..1), then the margin,
- * which is measured by the subject alone. Shadow and margin may leave the picture; but where the picture's
+ * What `crop` cuts out, in pixels of the image: the subject, its shadow (opacity 0..1), then the margin,
+ * which is measured by the subject alone. Shadow and margin may leave the image; but where the image's
  * border cuts the subject, only a margin does, because a shadow there would show the cut as a line.
  */
-export function cropBox(picture: Dimensions, subject: Box, margin: Margin, shadowOpacity: number): Box {
+export function cropBox(image: Dimensions, subject: Box, margin: Margin, shadowOpacity: number): Box {
   const reach = shadowReach(subject, shadowOpacity);
   const withShadow = outset(subject, {
     top: subject.top === 0 ? 0 : reach.top,
-    right: subject.left + subject.width === picture.width ? 0 : reach.right,
-    bottom: subject.top + subject.height === picture.height ? 0 : reach.bottom,
+    right: subject.left + subject.width === image.width ? 0 : reach.right,
+    bottom: subject.top + subject.height === image.height ? 0 : reach.bottom,
     left: subject.left === 0 ? 0 : reach.left,
   });
   return outset(withShadow, marginPixels(margin, subject));
 }
 
-/** At least as large as the crop of any subject in this picture. */
-export function largestCrop(picture: Dimensions, margin: Margin, shadowOpacity: number): Dimensions {
-  const subject = { left: 0, top: 0, ...picture };
+/** At least as large as the crop of any subject in this image. */
+export function largestCrop(image: Dimensions, margin: Margin, shadowOpacity: number): Dimensions {
+  const subject = { left: 0, top: 0, ...image };
   const { width, height } = outset(
     outset(subject, shadowReach(subject, shadowOpacity)),
     marginPixels(margin, subject),

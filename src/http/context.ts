@@ -2,7 +2,7 @@ import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
 import { fail } from '../errors.ts';
 import type { Hold } from '../limits/memory.ts';
-import type { Notes } from '../ops/notes.ts';
+import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Form } from './form.ts';
 
 /** What the middlewares of one request leave for each other. Each field names who writes it. */
@@ -24,12 +24,12 @@ export interface State {
   hold?: Hold;
   /** body */
   form?: Form;
-  /** cutout: to be called when the head of its answer was sent (`headFirst`). */
+  /** cutout: to be called when the head of its answer was sent (`headBeforeBody`). */
   headSent?: () => void;
   /** router: pattern of the route that takes the request; absent where there is none. */
   route?: string;
   /** requestId makes it, anybody adds: what log, metrics and traces tell of the request. */
-  notes: Notes;
+  telemetry: RequestTelemetry;
 }
 
 export type Context = ParameterizedContext<State, object>;

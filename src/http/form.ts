@@ -18,7 +18,7 @@ export interface UploadedFile {
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
-/** Most characters of what is read as an option or a label: more than any of them can mean. Pictures in base64 are longer. */
+/** Most characters of what is read as an option or a label: more than any of them can mean. Images in base64 are longer. */
 export const mostTextLength = 2048;
 /** Of an address. */
 export const mostUrlLength = 8192;

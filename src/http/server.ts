@@ -3,8 +3,8 @@ import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { Connection } from './connection.ts';
-import { workedOff } from './ended.ts';
-import { holdUpload } from './expect.ts';
+import { deferContinue } from './deferContinue.ts';
+import { workedOff } from './onResponseEnd.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
@@ -136,7 +136,7 @@ export async function listen(
     handler,
   );
   server.on('checkContinue', (req, res) => {
-    holdUpload(req);
+    deferContinue(req);
     handler(req, res);
   });
   // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.

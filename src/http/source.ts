@@ -11,7 +11,7 @@ export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string
 }
 
 /**
- * The one source of the picture (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
+ * The one source of the image (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
  * `invalid_image_url`.
  */
 export function readSource(form: Form): Source {

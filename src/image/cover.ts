@@ -3,12 +3,12 @@ import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { fromSrgb } from './icc.ts';
 import { runJob } from './job.ts';
-import type { Dimensions, Patience, Probe, Raster } from './types.ts';
+import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 /**
- * Decodes a background picture upright to exactly `canvas`: scaled, larger or smaller, to cover it with its
+ * Decodes a background image upright to exactly `canvas`: scaled, larger or smaller, to cover it with its
  * aspect ratio kept, centred, the rest cut off; of the same size it stays as it is. Straight RGBA8. Colours
- * become sRGB, or those of the profile `icc` that the picture on top of it has: with the very same profile they
+ * become sRGB, or those of the profile `icc` that the image on top of it has: with the very same profile they
  * stay as they are, else they go through sRGB.
  *
  * Throws ImageError `failed_to_read_image` or `timeout`, or the signal's reason.
@@ -17,7 +17,7 @@ export async function decodeCover(
   bytes: Uint8Array,
   probe: Probe,
   canvas: Dimensions,
-  { icc, ...patience }: Patience & { readonly icc?: Uint8Array } = {},
+  { icc, ...jobLimits }: JobLimits & { readonly icc?: Uint8Array } = {},
 ): Promise<Raster> {
   const { width, height } = canvas;
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
@@ -32,15 +32,15 @@ export async function decodeCover(
       .toColourspace('srgb')
       .ensureAlpha()
       .raw();
-    const { data } = await runJob(image, patience);
+    const { data } = await runJob(image, jobLimits);
     if (data.length === width * height * 4) {
       const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
-      if (icc && !same) await fromSrgb(icc)?.raster(raster, patience.signal);
+      if (icc && !same) await fromSrgb(icc)?.raster(raster, jobLimits.signal);
       return raster;
     }
   } catch (error) {
-    patience.signal?.throwIfAborted();
+    jobLimits.signal?.throwIfAborted();
     throw imageErrorFrom(error);
   }
-  throw new ImageError('failed_to_read_image', 'The picture does not have the size its header announces.');
+  throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
 }

@@ -3,7 +3,7 @@ import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { runJob } from './job.ts';
 import { hasHarmlessFaults } from './jpeg.ts';
-import type { Dimensions, Patience, Probe, Raster } from './types.ts';
+import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
@@ -48,23 +48,23 @@ export async function decode(
   bytes: Uint8Array,
   probe: Probe,
   target: Dimensions,
-  patience: Patience = {},
+  jobLimits: JobLimits = {},
 ): Promise<Raster> {
   if (target.width > probe.width || target.height > probe.height) {
-    throw new RangeError('decode never enlarges: target is larger than the picture');
+    throw new RangeError('decode never enlarges: target is larger than the image');
   }
   let result: Awaited<ReturnType<typeof runJob>>;
   try {
     // sharp throws some errors as soon as it is given the bytes.
-    result = await runJob(pipeline(bytes, probe, target), patience);
+    result = await runJob(pipeline(bytes, probe, target), jobLimits);
   } catch (error) {
-    patience.signal?.throwIfAborted();
+    jobLimits.signal?.throwIfAborted();
     throw imageErrorFrom(error);
   }
   const { data, info } = result;
   const { width, height } = target;
   if (info.width !== width || info.height !== height || data.length !== width * height * 4) {
-    throw new ImageError('failed_to_read_image', 'The picture does not have the size its header announces.');
+    throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
   }
   return { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
 }

@@ -3,13 +3,13 @@ import type { Pixels, PngOptions } from '../engine/types.ts';
 import { ImageError } from './errors.ts';
 import { runJob } from './job.ts';
 import { type Tags, tagJpeg, tagWebp } from './profile.ts';
-import type { Dimensions, OutputFormat, Patience, Raster } from './types.ts';
+import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
 import { zipResult } from './zip.ts';
 
 /** The native encoder: NativeEngine.encodePng with its id, deadline and cancellation bound by the caller. */
 export type PngEncoder = (pixels: Pixels, options: PngOptions) => Promise<Buffer>;
 
-export interface EncodeOptions extends Tags, Patience {
+export interface EncodeOptions extends Tags, JobLimits {
   readonly format: OutputFormat;
   /** `alpha`: the matte alone, as gray. A ZIP is the same for both. */
   readonly channels: 'rgba' | 'alpha';
@@ -48,7 +48,7 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
 }
 
 /**
- * Bytes that encoding takes beside the raster, at most for pictures of the world, the file included. `auto` is PNG or JPG.
+ * Bytes that encoding takes beside the raster, at most for images of the world, the file included. `auto` is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
   width * height * { auto: 3, png: 3, jpg: 1.5, webp: 9, zip: 5 }[format];
@@ -63,7 +63,7 @@ export function resolveFormat(
 }
 
 /**
- * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones cost a second pass over the picture, twice
+ * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones cost a second pass over the image, twice
  * the time for 1 % of the size (docs/decisions/0042).
  */
 const JPEG = { quality: 90, chromaSubsampling: '4:2:0', progressive: false, optimiseCoding: false } as const;
@@ -73,7 +73,7 @@ const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const
 
 /**
  * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the source
- * (Probe): PNG and JPG get both, WebP has no field for the density, gray pictures of the matte get no profile.
+ * (Probe): PNG and JPG get both, WebP has no field for the density, gray images of the matte get no profile.
  * `jpg` puts a raster that is not opaque on white; the JPEG in a ZIP shows the RGB as they are, alpha ignored.
  * RGB under alpha 0 is the caller's business (MattePlan.hiddenColour: `keep` for a ZIP).
  */

@@ -22,7 +22,7 @@ export class ImageError extends Error {
 }
 
 export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
-export const CUT_SHORT = 'The file ends before the picture does.';
+export const CUT_SHORT = 'The file ends before the image does.';
 
 /**
  * libvips' errors have no code, only texts, and under load a text can be lost or another job's: it refines the
@@ -61,5 +61,5 @@ export function imageErrorFrom(error: unknown): ImageError {
   const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text));
   return row
     ? new ImageError(row.code, row.detail, error)
-    : new ImageError('failed_to_read_image', 'The picture data could not be decoded.', error);
+    : new ImageError('failed_to_read_image', 'The image data could not be decoded.', error);
 }

@@ -28,7 +28,7 @@ const PIXELS_A_TURN = 65_536;
 export interface FromSrgb {
   colour(rgb: Triple): Triple;
   /** In place, alpha as it is. Lets the event loop turn in between; rejects with the signal's reason. */
-  raster(picture: Raster, signal?: AbortSignal): Promise<void>;
+  raster(image: Raster, signal?: AbortSignal): Promise<void>;
 }
 
 function tags(icc: DataView): ReadonlyMap<string, DataView> {

@@ -1,6 +1,6 @@
 import type { OutputInfo, Sharp } from 'sharp';
 import { ImageError } from './errors.ts';
-import type { Patience } from './types.ts';
+import type { JobLimits } from './types.ts';
 
 /**
  * Runs one libvips job on libuv's pool. A job cannot be torn out of libvips, so an abort is noticed before and
@@ -10,7 +10,7 @@ import type { Patience } from './types.ts';
  */
 export async function runJob(
   image: Sharp,
-  { signal, timeoutSeconds = 0 }: Patience,
+  { signal, timeoutSeconds = 0 }: JobLimits,
 ): Promise<{ data: Buffer; info: OutputInfo }> {
   signal?.throwIfAborted();
   const started = performance.now();

@@ -1,5 +1,5 @@
 /**
- * True when libjpeg would warn of something before the first scan that does not touch the picture: stray bytes
+ * True when libjpeg would warn of something before the first scan that does not touch the image: stray bytes
  * between segments, a JFIF version other than 1, spectral bounds in a sequential scan (some cameras write 0 0 0).
  * Looked for in the bytes, because libvips' error texts are not reliable when jobs run side by side.
  */

@@ -24,7 +24,7 @@ export interface LibvipsState {
 }
 
 /**
- * Settings of libvips for the whole process; to be called once, before the first picture.
+ * Settings of libvips for the whole process; to be called once, before the first image.
  * Every loader but those of `formats` is blocked: SVG can fetch and expand, and Ultra HDR files fall back to
  * the plain JPEG in them. The operation cache is off because no two requests share an input.
  */

@@ -44,7 +44,7 @@ function isCutShort(bytes: Uint8Array): boolean {
 
 /**
  * Reads type and header; no pixel is decoded. The type is what the bytes say. Checks, in this order:
- * `file_too_large`, `invalid_file_type`, `failed_to_read_image` (more parts than a picture has), `invalid_dimensions` (or
+ * `file_too_large`, `invalid_file_type`, `failed_to_read_image` (more parts than an image has), `invalid_dimensions` (or
  * `failed_to_read_image` for a WebP that is cut short), `resolution_too_high` (ImageError).
  */
 export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {

@@ -19,13 +19,13 @@ export interface Dimensions {
 /** What the header says, before any pixel is decoded. */
 export interface Probe extends Dimensions {
   readonly format: InputFormat;
-  /** `width` and `height` are those of the upright picture, after the EXIF orientation (1 to 8). */
+  /** `width` and `height` are those of the upright image, after the EXIF orientation (1 to 8). */
   readonly orientation: number;
   readonly colour: 'rgb' | 'gray' | 'cmyk' | 'palette';
   /** Bits per sample as stored, 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;
-  /** Coded in several passes over the picture (progressive JPEG, interlaced PNG). Absent: in one. */
+  /** Coded in several passes over the image (progressive JPEG, interlaced PNG). Absent: in one. */
   readonly progressive?: true;
   /** True where decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
@@ -53,7 +53,7 @@ export interface Raster extends Dimensions {
 }
 
 /** How long and for whom a piece of work may go on. */
-export interface Patience {
+export interface JobLimits {
   /** Checked before and after the work; libvips cannot be torn out of it. Throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Whole seconds after which libvips gives up (ImageError `timeout`); 0 or absent is no limit. */

@@ -5,7 +5,7 @@ import { loadSource } from '../cutout/source.ts';
 import { fail, type Reason } from '../errors.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import type { Notes } from '../ops/notes.ts';
+import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Improve } from './improve.ts';
 
 export interface HandInRequest {
@@ -17,7 +17,7 @@ export interface HandInRequest {
 export interface HandInCall {
   readonly accountId: string;
   readonly signal: AbortSignal;
-  readonly notes: Notes;
+  readonly telemetry: RequestTelemetry;
 }
 
 /** Resolves with the image's id once it is kept. */
@@ -40,17 +40,17 @@ const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retr
 const usedUp = (retryAfter: number) =>
   tooMany('The images that may be handed in today are used up.', { retryAfter });
 
-/** The use case of `/improve`: checks the picture as `cutout` does, up to its header, and keeps it. */
+/** The use case of `/improve`: checks the image as `cutout` does, up to its header, and keeps it. */
 export const createTakeImage =
   ({ improve, openFetch, limits }: TakeImageParts): TakeImage =>
-  async ({ source, filename, tag }, { accountId, signal, notes }) => {
+  async ({ source, filename, tag }, { accountId, signal, telemetry }) => {
     // Nothing is fetched for who may hand in nothing more.
-    const permit = async () => {
+    const precheck = async () => {
       const wait = await improve.wait(accountId);
       if (wait > 0) throw usedUp(wait);
       return async () => {};
     };
-    const images = openFetch({ accountId, notes, permit, tooMany });
+    const images = openFetch({ accountId, telemetry, precheck, tooMany });
     try {
       const bytes = await loadSource(source, { images, maxBytes: limits.maxBytes, signal });
       const { format, width, height } = await probe(bytes, limits);

@@ -39,14 +39,14 @@ export interface RateLimit {
   refusal(seconds: number): RateState;
   /** The state to refuse a call with before it is even read; undefined while anything is left. */
   usedUp(account: string): Promise<RateState | undefined>;
-  /** `pixels` of the upright input. A picture beyond the whole limit takes all of a fresh window. */
+  /** `pixels` of the upright input. An image beyond the whole limit takes all of a fresh window. */
   take(account: string, pixels: number): Promise<RateOutcome>;
 }
 
 /** What is told where there is no limit: clients fail on a missing number, and divide by this one safely. */
 const unlimited = 1_000_000;
 
-/** What a picture of so many pixels takes of a window. */
+/** What an image of so many pixels takes of a window. */
 export const rateCost = ({ megapixels }: Pick<RateOptions, 'megapixels'>, pixels: number): number =>
   Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 

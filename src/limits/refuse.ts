@@ -1,5 +1,5 @@
 import { type AppError, fail, type Reason } from '../errors.ts';
-import type { Busy } from './admission.ts';
+import type { Busy } from './fairScheduler.ts';
 import type { RateState } from './rate.ts';
 
 /** The three headers of docs/contract.md section 11. */

@@ -57,7 +57,7 @@ export async function locateNetwork(name: string, options: Place): Promise<Netwo
 const sizeSchema = z.object({ sizeStep: z.number().int().min(0) });
 
 /**
- * What the sides of a picture must be multiples of for the prepared network to run at other sizes than its usual one;
+ * What the sides of an image must be multiples of for the prepared network to run at other sizes than its usual one;
  * 0 when it has one size or its record says nothing. Rejects with ModelError for a network that is not in the catalogue.
  */
 export async function sizeStepOf(name: string, options: Place): Promise<number> {

@@ -73,7 +73,7 @@ export const manifestSchema = z.strictObject({
       ])
       .default({ name: 'onnx' }),
   }),
-  /** The picture is stretched to width x height; a channel's value v in 0..255 becomes (v - mean) / std. */
+  /** The image is stretched to width x height; a channel's value v in 0..255 becomes (v - mean) / std. */
   input: z.strictObject({
     width: z.number().int().min(32).max(4096),
     height: z.number().int().min(32).max(4096),

@@ -30,9 +30,9 @@ export const preparedRecordSchema = z.strictObject({
   precision: z.enum(['fp32', 'fp16', 'int8']),
   /** Names of the outputs: the matte, then the encoder's deepest map where the manifest names one. */
   outputs: z.array(z.string()),
-  /** Whether any number of pictures can be run at once. */
+  /** Whether any number of images can be run at once. */
   freeBatch: z.boolean(),
-  /** What the sides of a picture must be multiples of; 0 when the network has one size. */
+  /** What the sides of an image must be multiples of; 0 when the network has one size. */
   sizeStep: z.number().int().min(0),
   /** Sum of the table of scales an 8-bit network was made with. */
   tableSha256: z.string().optional(),
@@ -140,7 +140,7 @@ export async function prepareNetwork(
   const read = precision === 'int8' ? await readTable(entry) : undefined;
   let rewritten: Rewritten;
   try {
-    // A detector reads one picture at a time.
+    // A detector reads one image at a time.
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
     rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision, read?.table, batch);
   } catch (cause) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Recorder, RequestRecord } from './record.ts';
 
-/** Facts of an install that do not change while it runs; one label each. */
+/** Attributes of an install that do not change while it runs; one label each. */
 export interface Install {
   readonly version: string;
   readonly node: string;
@@ -117,11 +117,11 @@ export class Metrics {
       stageSeconds,
       ['stage'],
     );
-    this.#inputPixels = histogram('input_pixels', 'Pixels of pictures that were sent.', pixels);
+    this.#inputPixels = histogram('input_pixels', 'Pixels of images that were sent.', pixels);
     this.#resultPixels = histogram('result_pixels', 'Pixels of results that were made.', pixels);
-    this.#inputBytes = counter('input_bytes_total', 'Bytes of pictures that were sent.');
+    this.#inputBytes = counter('input_bytes_total', 'Bytes of images that were sent.');
     this.#resultBytes = counter('result_bytes_total', 'Bytes of results that were made.');
-    this.#runs = counter('network_runs_total', 'Runs of the network, each on one picture.');
+    this.#runs = counter('network_runs_total', 'Runs of the network, each on one image.');
     this.#types = counter('subjects_total', 'Subjects that were found, by kind.', ['type']);
     this.#replays = counter('replays_total', 'Requests answered with the result of an earlier one.');
     this.#charges = counter('charges_total', 'Results that were charged, by what they were paid with.', [
@@ -162,8 +162,8 @@ export class Metrics {
     Object.assign(this.#sources, sources);
   }
 
-  install(facts: Install): void {
-    this.#info.set({ ...facts }, 1);
+  install(attributes: Install): void {
+    this.#info.set({ ...attributes }, 1);
   }
 
   /** `ms` to open the network and for its first run. */
@@ -177,27 +177,27 @@ export class Metrics {
   }
 
   readonly record: Recorder = (request) => {
-    const { facts, route, method, status } = request;
-    this.#requests.inc({ route, method: methodLabel(method), status, size: facts.size ?? 'none' });
+    const { attributes, route, method, status } = request;
+    this.#requests.inc({ route, method: methodLabel(method), status, size: attributes.size ?? 'none' });
     this.#requestSeconds.observe({ route }, request.ms / 1000);
-    if (facts.error !== undefined) this.#errors.inc({ code: facts.error });
-    if (facts.reason !== undefined) this.#refusals.inc({ reason: facts.reason });
-    if (facts.purchase === 'unclaimed') this.#unclaimed.inc();
+    if (attributes.error !== undefined) this.#errors.inc({ code: attributes.error });
+    if (attributes.reason !== undefined) this.#refusals.inc({ reason: attributes.reason });
+    if (attributes.purchase === 'unclaimed') this.#unclaimed.inc();
     for (const { stage, ms } of request.spans) this.#stageSeconds.observe({ stage }, ms / 1000);
-    this.#pictures(request);
+    this.#images(request);
   };
 
-  #pictures({ facts }: RequestRecord): void {
-    if (facts.inputPixels !== undefined) this.#inputPixels.observe(facts.inputPixels);
-    if (facts.inputBytes !== undefined) this.#inputBytes.inc(facts.inputBytes);
-    if (facts.resultPixels !== undefined) this.#resultPixels.observe(facts.resultPixels);
-    if (facts.resultBytes !== undefined) this.#resultBytes.inc(facts.resultBytes);
-    if (facts.runs !== undefined) this.#runs.inc(facts.runs);
-    if (facts.type !== undefined) this.#types.inc({ type: facts.type });
-    if (facts.replayed) this.#replays.inc();
-    if (facts.payment === undefined) return;
-    this.#charges.inc({ payment: facts.payment });
-    this.#credits.inc({ payment: facts.payment }, Number(facts.charged ?? 0));
+  #images({ attributes }: RequestRecord): void {
+    if (attributes.inputPixels !== undefined) this.#inputPixels.observe(attributes.inputPixels);
+    if (attributes.inputBytes !== undefined) this.#inputBytes.inc(attributes.inputBytes);
+    if (attributes.resultPixels !== undefined) this.#resultPixels.observe(attributes.resultPixels);
+    if (attributes.resultBytes !== undefined) this.#resultBytes.inc(attributes.resultBytes);
+    if (attributes.runs !== undefined) this.#runs.inc(attributes.runs);
+    if (attributes.type !== undefined) this.#types.inc({ type: attributes.type });
+    if (attributes.replayed) this.#replays.inc();
+    if (attributes.payment === undefined) return;
+    this.#charges.inc({ payment: attributes.payment });
+    this.#credits.inc({ payment: attributes.payment }, Number(attributes.charged ?? 0));
   }
 
   readonly contentType: string = this.#registry.contentType;
@@ -225,7 +225,7 @@ export class Metrics {
     const sources = this.#sources;
     gauge('ready', '1 while the service takes work.', () => Number(sources.ready?.() ?? false));
     gauge('admission_running', 'Requests under way.', () => sources.admission?.().running);
-    gauge('admission_waiting', 'Requests that wait for a turn.', () => sources.admission?.().waiting);
+    gauge('admission_waiting', 'Requests that wait for a slot.', () => sources.admission?.().waiting);
     gauge('admission_wait_seconds', 'How long the work that waits will take.', () => {
       const stats = sources.admission?.();
       return stats && stats.waitingMs / stats.speed / 1000;

@@ -1,4 +1,4 @@
-import type { Facts, Span } from './notes.ts';
+import type { RequestAttributes, Span } from './telemetry.ts';
 
 /** How a request ended, in one word; `gone`: its client left before it had the whole answer. */
 export type Outcome = 'ok' | 'invalid' | 'refused' | 'failed' | 'gone';
@@ -18,7 +18,7 @@ export interface RequestRecord {
   readonly start: number;
   readonly ms: number;
   readonly account: string | undefined;
-  readonly facts: Facts;
+  readonly attributes: RequestAttributes;
   readonly spans: readonly Span[];
   /** Header `traceparent`, as it was sent; empty when it was not. */
   readonly traceparent: string;

@@ -10,7 +10,7 @@ const isWatching = (route: string) => route.startsWith('/health/') || route === 
 /** One JSON line a request: who asked for what, how large it was, what it took and what came of it. */
 export const requestLog =
   (logger: Logger): Recorder =>
-  ({ requestId, method, route, path, status, outcome, ms, account, facts, spans }) => {
+  ({ requestId, method, route, path, status, outcome, ms, account, attributes, spans }) => {
     const stages: Record<string, number> = {};
     for (const span of spans) stages[span.stage] = tenth((stages[span.stage] ?? 0) + span.ms);
     logger[isWatching(route) ? 'debug' : 'info']({
@@ -21,7 +21,7 @@ export const requestLog =
       outcome,
       ms: tenth(ms),
       account,
-      ...facts,
+      ...attributes,
       ...(spans.length > 0 && { stages }),
     });
   };

@@ -52,27 +52,27 @@ const endpoint = (text: string): string => {
 };
 
 /** Names of the conventions of OpenTelemetry where there are some, else ours. */
-function attributesOf({ requestId, method, route, status, account, facts }: RequestRecord) {
+function attributesOf({ requestId, method, route, status, account, attributes }: RequestRecord) {
   const own = {
     request_id: requestId,
-    account: account ?? facts.account,
-    size: facts.size,
-    input: facts.input,
-    input_pixels: facts.inputPixels,
-    input_bytes: facts.inputBytes,
-    result: facts.result,
-    result_pixels: facts.resultPixels,
-    result_bytes: facts.resultBytes,
-    charged: facts.charged,
-    payment: facts.payment,
-    replayed: facts.replayed,
-    reason: facts.reason,
+    account: account ?? attributes.account,
+    size: attributes.size,
+    input: attributes.input,
+    input_pixels: attributes.inputPixels,
+    input_bytes: attributes.inputBytes,
+    result: attributes.result,
+    result_pixels: attributes.resultPixels,
+    result_bytes: attributes.resultBytes,
+    charged: attributes.charged,
+    payment: attributes.payment,
+    replayed: attributes.replayed,
+    reason: attributes.reason,
   };
   return {
     'http.request.method': method,
     'http.route': route,
     'http.response.status_code': status,
-    ...(facts.error !== undefined && { 'error.type': facts.error }),
+    ...(attributes.error !== undefined && { 'error.type': attributes.error }),
     ...Object.fromEntries(
       Object.entries(own).flatMap(([name, value]) =>
         value === undefined ? [] : [[`cutout.${name}`, value]],
@@ -116,7 +116,7 @@ export function openTracing({ url, headers, version, logger }: TracingOptions): 
     const name = `${request.method} ${request.route}`;
     const options = { startTime, kind: SpanKind.SERVER, attributes: attributesOf(request) };
     const span = tracer.startSpan(name, options, parentOf(request.traceparent));
-    if (span.isRecording()) request.facts.trace = span.spanContext().traceId;
+    if (span.isRecording()) request.attributes.trace = span.spanContext().traceId;
     const inside = trace.setSpan(ROOT_CONTEXT, span);
     for (const { stage, start, ms } of request.spans)
       tracer.startSpan(stage, { startTime: epoch + start }, inside).end(epoch + start + ms);

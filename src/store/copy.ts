@@ -97,7 +97,7 @@ async function sumsOf(
  * every table before it is final. Reads one moment of books that may be in use. Both have this program's schema.
  * Rejects with STORE_NOT_EMPTY, and STORE_CONTRADICTION where the two differ; then nothing was written.
  */
-export const copyBooks = (from: Database, to: Database): Promise<Sums> =>
+export const copyDatabase = (from: Database, to: Database): Promise<Sums> =>
   from.snapshot((source) =>
     to.exclusive(async (target) => {
       const before = await sumsOf(target);

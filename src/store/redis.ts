@@ -204,7 +204,7 @@ const placeOf = (url: string): string => {
 };
 
 /**
- * The Redis that nodes share. Small commands and whole pictures go over connections of their own, so that no
+ * The Redis that nodes share. Small commands and whole images go over connections of their own, so that no
  * lock waits behind 50 MB.
  */
 export class Redis {

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
-import { GroupSync } from './groupSync.ts';
-import { Turns } from './turns.ts';
+import { GroupCommit } from './groupCommit.ts';
+import { Mutex } from './mutex.ts';
 
 export interface SqliteOptions {
   readonly file: string;
@@ -84,10 +84,10 @@ class SqliteDatabase implements Database {
   readonly name: string;
   readonly #sqlite: Sqlite.Database;
   readonly #connection: Connection;
-  readonly #turns = new Turns();
+  readonly #mutex = new Mutex();
   /** SQLite's log, opened once more; it is there as soon as something was written. */
   #log: number | undefined;
-  readonly #disk = new GroupSync(async () => {
+  readonly #disk = new GroupCommit(async () => {
     this.#log ??= openSync(`${this.name}-wal`, 'r+');
     await promisify(fs.fdatasync)(this.#log);
   });
@@ -146,7 +146,7 @@ class SqliteDatabase implements Database {
 
   /** While another process has the database; SQLite's own way to wait would hold this whole thread up. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
-    const { result, wrote } = await this.#turns.one(async () => {
+    const { result, wrote } = await this.#mutex.run(async () => {
       const until = performance.now() + busyMilliseconds;
       for (;;) {
         try {

@@ -3,12 +3,12 @@ import path from 'node:path';
 import test from 'ava';
 import type { CreatedKey } from '../../src/accounts/accounts.ts';
 import { SignIns } from '../../src/accounts/signIns.ts';
-import { openBooks } from '../../src/billing/books.ts';
 import { standardBilling } from '../../src/billing/price.ts';
-import { testBooks } from '../support/books.ts';
+import { openStores } from '../../src/billing/stores.ts';
+import { testStores } from '../support/stores.ts';
 
 test('a key opens its own account and no other', async (t) => {
-  const { accounts } = await testBooks(t);
+  const { accounts } = await testStores(t);
   const ada = await accounts.create('Ada');
   const bob = await accounts.create('Bob');
   const keys: CreatedKey[] = [];
@@ -19,7 +19,7 @@ test('a key opens its own account and no other', async (t) => {
 });
 
 test('what is not a whole key opens nothing', async (t) => {
-  const { accounts } = await testBooks(t);
+  const { accounts } = await testStores(t);
   const { key, prefix } = await accounts.createKey((await accounts.create('Ada')).id);
   for (const wrong of ['', prefix, key.slice(0, -1), `${key}0`, key.toUpperCase(), ` ${key}`, 'ключ', '\0']) {
     t.is(await accounts.authenticate(wrong), undefined, JSON.stringify(wrong));
@@ -27,7 +27,7 @@ test('what is not a whole key opens nothing', async (t) => {
 });
 
 test('a revoked key opens nothing from the next call on; the others of the account still do', async (t) => {
-  const { accounts, clock } = await testBooks(t);
+  const { accounts, clock } = await testStores(t);
   const account = await accounts.create('Ada');
   const [lost, kept] = [await accounts.createKey(account.id), await accounts.createKey(account.id)];
   t.deepEqual(await accounts.authenticate(lost.key), account);
@@ -40,28 +40,28 @@ test('a revoked key opens nothing from the next call on; the others of the accou
 });
 
 test('a revocation by another process counts at once', async (t) => {
-  const { accounts, dataDir } = await testBooks(t);
+  const { accounts, dataDir } = await testStores(t);
   const { id, key } = await accounts.createKey((await accounts.create('Ada')).id);
   t.truthy(await accounts.authenticate(key));
-  const operator = await openBooks({ dataDir, billing: standardBilling });
+  const operator = await openStores({ dataDir, billing: standardBilling });
   await operator.accounts.revokeKey(id);
   await operator.close();
   t.is(await accounts.authenticate(key), undefined);
 });
 
 test('the files of the books hold no key', async (t) => {
-  const books = await testBooks(t);
-  const { key } = await books.accounts.createKey((await books.accounts.create('Ada')).id);
-  await books.accounts.authenticate(key);
-  await books.accounts.flush();
+  const stores = await testStores(t);
+  const { key } = await stores.accounts.createKey((await stores.accounts.create('Ada')).id);
+  await stores.accounts.authenticate(key);
+  await stores.accounts.flush();
   const secret = key.slice('cutout_'.length + 4);
   for (const name of ['books.db', 'books.db-wal']) {
-    t.false(readFileSync(path.join(books.dataDir, name)).includes(secret), name);
+    t.false(readFileSync(path.join(stores.dataDir, name)).includes(secret), name);
   }
 });
 
 test('the listed prefix is too short to be of use', async (t) => {
-  const { accounts } = await testBooks(t);
+  const { accounts } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const prefixes: (string | undefined)[] = [];
   for (const key of ['cutout_0123456789abcdefghjkmnpqrstvwxyz', 'hunter2', 'abc', 'a-long-key-of-the-owner'])
@@ -70,7 +70,7 @@ test('the listed prefix is too short to be of use', async (t) => {
 });
 
 test('the same key cannot be added twice', async (t) => {
-  const { accounts } = await testBooks(t);
+  const { accounts } = await testStores(t);
   const [ada, bob] = [await accounts.create('Ada'), await accounts.create('Bob')];
   t.truthy(await accounts.addKey(ada.id, '', 'chosen by hand'));
   t.is(await accounts.addKey(bob.id, '', 'chosen by hand'), undefined);
@@ -78,20 +78,20 @@ test('the same key cannot be added twice', async (t) => {
 });
 
 test('the last use of a key is kept over a restart', async (t) => {
-  const { accounts, clock, dataDir, close } = await testBooks(t);
+  const { accounts, clock, dataDir, close } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const { key } = await accounts.createKey(id);
   t.is((await accounts.keys(id))[0]?.lastUsedAt, null);
   clock.forward(5000);
   await accounts.authenticate(key);
   await close();
-  const again = await openBooks({ dataDir, billing: standardBilling, now: clock.now });
+  const again = await openStores({ dataDir, billing: standardBilling, now: clock.now });
   t.is((await again.accounts.keys(id))[0]?.lastUsedAt, clock.at);
   await again.close();
 });
 
 test('a deleted account gets no key, and one that it has all the same opens nothing', async (t) => {
-  const { accounts, database } = await testBooks(t);
+  const { accounts, database } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const { key } = await accounts.createKey(id);
   await accounts.erase(id);
@@ -103,7 +103,7 @@ test('a deleted account gets no key, and one that it has all the same opens noth
 });
 
 test('a deleted account gets no link, and one made before opens nothing', async (t) => {
-  const { accounts, database, clock } = await testBooks(t);
+  const { accounts, database, clock } = await testStores(t);
   const signIns = new SignIns(database, clock.now);
   const { id } = await accounts.create('Ada');
   const link = await signIns.createLink(id);
@@ -116,6 +116,6 @@ test('a deleted account gets no link, and one made before opens nothing', async 
 });
 
 test('an unknown account gets no key', async (t) => {
-  const { accounts } = await testBooks(t);
+  const { accounts } = await testStores(t);
   await t.throwsAsync(accounts.createKey('acc_none'), { code: 'STORE_UNKNOWN_ACCOUNT' });
 });

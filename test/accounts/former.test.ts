@@ -4,7 +4,7 @@ import { credits, standardBilling } from '../../src/billing/price.ts';
 import { ImproveTable } from '../../src/store/improveTable.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { type NewPlace, sqlitePlace, testBooks } from '../support/books.ts';
+import { type NewPlace, sqlitePlace, testStores } from '../support/stores.ts';
 
 const billing = { ...standardBilling, freePreviews: { perMonth: 5, perDay: 3 } };
 const ann = {
@@ -16,8 +16,8 @@ const ann = {
 
 function testFormer(name: string, place: NewPlace): void {
   test(`${name}: who deletes an account and comes back goes on with the free previews and gets no second gift`, async (t) => {
-    const books = await testBooks(t, billing, place);
-    const { accounts, ledger, clock, database } = books;
+    const stores = await testStores(t, billing, place);
+    const { accounts, ledger, clock, database } = stores;
     const signIns = new SignIns(database, clock.now);
     const comeBack = async (person = ann) => {
       const { account, created } = await signIns.accountOf(person);
@@ -70,8 +70,8 @@ function testFormer(name: string, place: NewPlace): void {
   });
 
   test(`${name}: what is kept of who was there says nothing about them without the key`, async (t) => {
-    const books = await testBooks(t, billing, place);
-    const { accounts, clock, database } = books;
+    const stores = await testStores(t, billing, place);
+    const { accounts, clock, database } = stores;
     const { account } = await new SignIns(database, clock.now).accountOf(ann);
     await accounts.erase(account.id);
     const rows = await database.all<{ person: Uint8Array }>('SELECT * FROM deleted_account');
@@ -82,7 +82,7 @@ function testFormer(name: string, place: NewPlace): void {
       for (const personal of [ann.subject, ann.name, ann.email, ann.issuer]) t.false(text.includes(personal));
     }
     // The same person in other books has another name.
-    const others = await testBooks(t, billing, place);
+    const others = await testStores(t, billing, place);
     const there = await new SignIns(others.database, clock.now).accountOf(ann);
     await others.accounts.erase(there.account.id);
     const [other] = await others.database.all<{ person: Uint8Array }>('SELECT * FROM deleted_account');
@@ -96,7 +96,7 @@ else {
   testFormer('PostgreSQL', postgresPlace);
 
   test('PostgreSQL: what meets a deletion under way finds the account deleted, and writes nothing to it', async (t) => {
-    const { accounts, database, clock } = await testBooks(t, billing, postgresPlace);
+    const { accounts, database, clock } = await testStores(t, billing, postgresPlace);
     const signIns = new SignIns(database, clock.now);
     const improve = new ImproveTable(database);
     const { account } = await signIns.accountOf(ann);
@@ -109,7 +109,7 @@ else {
       );
       return found?.count;
     };
-    // All of them wait for one movement of the account, the deletion first.
+    // All of them wait for one ledger transaction of the account, the deletion first.
     const begun: Promise<unknown>[] = [];
     const wait = async <T>(work: Promise<T>): Promise<{ done: Promise<T> }> => {
       begun.push(work.catch(() => {}));

@@ -3,7 +3,7 @@ import { Keyv } from 'keyv';
 import { type Session, Sessions } from '../../src/accounts/sessions.ts';
 import { RedisKeyv } from '../../src/store/redisKeyv.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
-import { TestClock } from '../support/books.ts';
+import { TestClock } from '../support/stores.ts';
 
 const rules = { idleMs: 3_600_000, absoluteMs: 36_000_000 };
 const ada = { accountId: 'acc_ada' };

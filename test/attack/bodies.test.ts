@@ -8,7 +8,7 @@ import { type Client, openClient } from '../../bench/lib/client.ts';
 import { insertPngChunk, pngChunk } from '../fixtures/bytes.ts';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { processState } from '../fixtures/process.ts';
 
 /**
@@ -29,7 +29,7 @@ interface Target {
   readonly server: Serving;
   readonly key: string;
   readonly client: Client;
-  readonly picture: Buffer;
+  readonly image: Buffer;
   /** Stretches of more than 25 ms since the last call. */
   readonly blocks: () => readonly number[];
   /** The longest of them that a legal body causes. */
@@ -56,7 +56,7 @@ test.before(async (t) => {
     CUTOUT_KEEP_SECONDS: '0',
     CUTOUT_TIMEOUT: '60',
     LOOP_PROBE: probe,
-    NODE_OPTIONS: `--import ${fileURLToPath(new URL('../fixtures/loop_probe.js', import.meta.url))}`,
+    NODE_OPTIONS: `--import ${fileURLToPath(new URL('../fixtures/loopProbe.js', import.meta.url))}`,
     ...(existsSync('/usr/lib/x86_64-linux-gnu/libjemalloc.so.2')
       ? { LD_PRELOAD: '/usr/lib/x86_64-linux-gnu/libjemalloc.so.2' }
       : { MALLOC_ARENA_MAX: '2' }),
@@ -64,7 +64,7 @@ test.before(async (t) => {
   const key = readFileSync(path.join(data, 'local-key'), 'utf8').trim();
   let read = 0;
   const client = openClient({ url: server.url, key });
-  const picture = await scene();
+  const image = await scene();
   const blocks = () => {
     const found = readFileSync(probe, 'utf8').split('\n').filter(Boolean).map(Number);
     const since = found.slice(read);
@@ -72,9 +72,9 @@ test.before(async (t) => {
     return since;
   };
   // Compiled, warm, and with a heap of its usual size.
-  for (let i = 0; i < 20; i++) await client.cutout(picture, { size: 'preview' });
+  for (let i = 0; i < 20; i++) await client.cutout(image, { size: 'preview' });
   blocks();
-  const largest = Buffer.concat([picture, Buffer.alloc(20 * megabytes)]).toString('base64');
+  const largest = Buffer.concat([image, Buffer.alloc(20 * megabytes)]).toString('base64');
   for (let i = 0; i < 3; i++)
     await fetch(`${server.url}/v1.0/removebg`, {
       method: 'POST',
@@ -83,7 +83,7 @@ test.before(async (t) => {
     }).then((answer) => answer.arrayBuffer());
   const usual = Math.max(0, ...blocks());
   t.log(`a legal body of ${largest.length / megabytes} MB: ${usual} ms`);
-  t.context = { server, key, client, picture, blocks, usual };
+  t.context = { server, key, client, image, blocks, usual };
 });
 
 test.after.always(async (t) => {
@@ -481,12 +481,12 @@ const endMs = 0.5;
 
 /** What holds after, and during, each of them. `ends`: connections that end in the same moment. */
 async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>, ends = 0): Promise<void> {
-  const { server, client, picture, blocks, usual } = t.context;
+  const { server, client, image, blocks, usual } = t.context;
   blocks();
   let over = false;
   const codes = new Set<string>();
   const bystander = (async () => {
-    while (!over) codes.add((await client.cutout(picture, { size: 'preview' })).code);
+    while (!over) codes.add((await client.cutout(image, { size: 'preview' })).code);
   })();
   try {
     await work();
@@ -495,7 +495,7 @@ async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>, 
     await bystander;
   }
   t.is((await fetch(`${server.url}/health/live`)).status, 200, server.stderr().slice(-2000));
-  t.is((await client.cutout(picture, { size: 'preview' })).code, 'ok');
+  t.is((await client.cutout(image, { size: 'preview' })).code, 'ok');
   codes.delete('ok');
   // Memory may be taken while it lasts.
   codes.delete('service_unavailable');
@@ -529,7 +529,7 @@ for (const [title, kind] of [
   ['zTXt', Buffer.from('k\0\0')],
   ['iTXt', Buffer.from('k\0\x01\0\0\0')],
 ] as const)
-  test.serial(`pictures whose ${title} chunks become 800 MB`, async (t) => {
+  test.serial(`images whose ${title} chunks become 800 MB`, async (t) => {
     t.timeout(120_000);
     const packed = deflateSync(Buffer.alloc(8 * megabytes, 65), { level: 9 });
     const file = await pngWith(
@@ -565,7 +565,7 @@ for (const [title, format, at, piece] of [
   ['JPEG: empty comments', 'jpeg', 2, Buffer.from('fffe0002', 'hex')],
   ['WebP: empty chunks', 'webp', 30, Buffer.from('abcd\0\0\0\0')],
 ] as const)
-  test.serial(`pictures of millions of parts: ${title}`, async (t) => {
+  test.serial(`images of millions of parts: ${title}`, async (t) => {
     t.timeout(120_000);
     const file = stuffed(await scene({ format }), at, piece);
     if (format === 'webp') file.writeUInt32LE(file.length - 8, 4);
@@ -579,7 +579,7 @@ for (const [title, format, at, piece] of [
     t.true(processState(t.context.server.child.pid ?? 0).peak < peak + slack);
   });
 
-test.serial('a picture of 99 000 empty comments that the bound lets through', async (t) => {
+test.serial('an image of 99 000 empty comments that the bound lets through', async (t) => {
   t.timeout(120_000);
   const file = await pngWith(Buffer.alloc(99_000 * 12, pngChunk('tEXt', Buffer.alloc(0))));
   await unharmed(t, async () => {
@@ -587,7 +587,7 @@ test.serial('a picture of 99 000 empty comments that the bound lets through', as
   });
 });
 
-test.serial('a picture with a profile of 8 million curve entries', async (t) => {
+test.serial('an image with a profile of 8 million curve entries', async (t) => {
   t.timeout(120_000);
   const profile = rgbProfile(PRIMARIES.adobe, { table: [0, 1] });
   // The last of its three curves is the longest: its number of entries, and as many bytes behind it.

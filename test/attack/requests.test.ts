@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { dial, rawRequest } from '../fixtures/raw_http.ts';
+import { dial, rawRequest } from '../fixtures/rawHttp.ts';
 import { eventually } from '../fixtures/service.ts';
 
 /** What a stranger without a key may send at a real server, beside bodies (bodies.test.ts). */

@@ -6,7 +6,7 @@ import { benches } from '../../bench/benches.ts';
 import { type BenchModule, values } from '../../bench/lib/command.ts';
 import type { Outcome, Report } from '../../bench/lib/outcome.ts';
 import { createProgram } from '../../bench/program.ts';
-import { testFolder } from '../support/books.ts';
+import { testFolder } from '../support/stores.ts';
 
 const outcome: Outcome = {
   settings: { server: 'started here' },

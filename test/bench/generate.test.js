@@ -5,8 +5,8 @@ import path from 'node:path';
 import test from 'ava';
 import sharp from 'sharp';
 import { Band, defocused, sharp as edge } from '../../bench/quality/generate/canvas.js';
-import { composePicture, cutoutsIn } from '../../bench/quality/generate/cutouts.js';
-import { drawPicture, hashOf, KINDS, sizeOf } from '../../bench/quality/generate/index.js';
+import { composeImage, cutoutsIn } from '../../bench/quality/generate/cutouts.js';
+import { drawImage, hashOf, KINDS, sizeOf } from '../../bench/quality/generate/index.js';
 import {
   disc,
   ellipse,
@@ -33,11 +33,11 @@ function worstError({ alpha, foreground, background, composite }) {
 }
 
 for (const kind of KINDS) {
-  const picture = drawPicture({ kind, ...SIZE, seed: 5 });
+  const image = drawImage({ kind, ...SIZE, seed: 5 });
 
-  test(`${kind}: alpha, foreground and background make up the picture within rounding`, (t) => {
-    t.true(worstError(picture) <= 0.5);
-    const { alpha, foreground, composite } = picture;
+  test(`${kind}: alpha, foreground and background make up the image within rounding`, (t) => {
+    t.true(worstError(image) <= 0.5);
+    const { alpha, foreground, composite } = image;
     let wrong = 0;
     alpha.forEach((a, i) => {
       for (let c = i * 3; c < i * 3 + 3; c++) {
@@ -49,19 +49,19 @@ for (const kind of KINDS) {
   });
 
   test(`${kind}: the same arguments give the same bytes, another seed others`, (t) => {
-    t.is(hashOf(drawPicture({ kind, ...SIZE, seed: 5 })), hashOf(picture));
-    t.not(hashOf(drawPicture({ kind, ...SIZE, seed: 6 })), hashOf(picture));
+    t.is(hashOf(drawImage({ kind, ...SIZE, seed: 5 })), hashOf(image));
+    t.not(hashOf(drawImage({ kind, ...SIZE, seed: 6 })), hashOf(image));
   });
 
-  test(`${kind}: is a picture of a subject: background, foreground and soft pixels`, (t) => {
-    const share = (wanted) => picture.alpha.filter(wanted).length / picture.alpha.length;
+  test(`${kind}: is an image of a subject: background, foreground and soft pixels`, (t) => {
+    const share = (wanted) => image.alpha.filter(wanted).length / image.alpha.length;
     t.true(share((a) => a === 0) > 0.25, 'background');
     t.true(share((a) => a > 127) > 0.04, 'foreground');
     t.true(share((a) => a > 0 && a < 255) > 0.004, 'soft');
   });
 
-  test(`${kind}: a larger picture shows the same subject`, (t) => {
-    const large = drawPicture({ kind, width: 640, height: 480, seed: 5 });
+  test(`${kind}: a larger image shows the same subject`, (t) => {
+    const large = drawImage({ kind, width: 640, height: 480, seed: 5 });
     let apart = 0;
     for (let y = 0; y < 24; y++) {
       for (let x = 0; x < 32; x++) {
@@ -72,16 +72,16 @@ for (const kind of KINDS) {
           }
           return sum / (255 * block * block);
         };
-        apart += Math.abs(mean(picture, 10) - mean(large, 20));
+        apart += Math.abs(mean(image, 10) - mean(large, 20));
       }
     }
     t.true(apart / (24 * 32) < 0.02, `mean distance ${apart / (24 * 32)}`);
   });
 }
 
-test('a picture higher than one band has no seam: bands are drawn like one canvas', (t) => {
+test('an image higher than one band has no seam: bands are drawn like one canvas', (t) => {
   const { width, height } = { width: 100, height: 700 };
-  const { alpha } = drawPicture({ kind: 'crisp', width, height, seed: 3 });
+  const { alpha } = drawImage({ kind: 'crisp', width, height, seed: 3 });
   const whole = new Band(width, 0, height);
   const parts = new Band(width, 0, 64);
   const strand = strandOf({
@@ -236,26 +236,26 @@ test('sizes follow the megapixels', (t) => {
   }
 });
 
-test('a cut-out over a photo is exact too; pictures without transparent parts are no cut-outs', async (t) => {
+test('a cut-out over a photo is exact too; images without transparent parts are no cut-outs', async (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-generate-'));
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="200" height="160"><circle cx="100" cy="80" r="60" fill="#c33" fill-opacity=".9"/>
     <circle cx="100" cy="80" r="40" fill="#36c"/></svg>`;
   const cutout = path.join(folder, 'ball.png');
   const photo = path.join(folder, 'photo.jpg');
   await sharp(Buffer.from(svg)).png().toFile(cutout);
-  await sharp(Buffer.from(drawPicture({ kind: 'glass', ...SIZE }).composite), {
+  await sharp(Buffer.from(drawImage({ kind: 'glass', ...SIZE }).composite), {
     raw: { ...SIZE, channels: 3 },
   })
     .jpeg()
     .toFile(photo);
   t.deepEqual(await cutoutsIn(folder), [cutout]);
-  const picture = await composePicture({ cutout, photo, width: 400, height: 300, seed: 2 });
-  t.true(worstError(picture) <= 0.5);
-  t.true(picture.alpha.filter((a) => a === 255).length > 2000);
-  t.is(hashOf(await composePicture({ cutout, photo, width: 400, height: 300, seed: 2 })), hashOf(picture));
+  const image = await composeImage({ cutout, photo, width: 400, height: 300, seed: 2 });
+  t.true(worstError(image) <= 0.5);
+  t.true(image.alpha.filter((a) => a === 255).length > 2000);
+  t.is(hashOf(await composeImage({ cutout, photo, width: 400, height: 300, seed: 2 })), hashOf(image));
 });
 
-test('`bench -- generate` writes a folder of pictures, alphas and foregrounds that reads back as drawn', async (t) => {
+test('`bench -- generate` writes a folder of images, alphas and foregrounds that reads back as drawn', async (t) => {
   const out = path.join(mkdtempSync(path.join(tmpdir(), 'cutout-generate-')), 'set');
   const command = (...args) =>
     execFileSync(process.execPath, [inRoot('bench', 'index.js'), 'generate', ...args], {
@@ -266,7 +266,7 @@ test('`bench -- generate` writes a folder of pictures, alphas and foregrounds th
   const names = ['fur-7.png', 'fur-8.png', 'glass-7.png'];
   for (const part of ['images', 'alphas', 'foregrounds'])
     t.deepEqual(readdirSync(path.join(out, part)).sort(), names);
-  const drawn = drawPicture({ kind: 'glass', ...sizeOf(0.05), seed: 7 });
+  const drawn = drawImage({ kind: 'glass', ...sizeOf(0.05), seed: 7 });
   const read = async (part) => {
     const { data, info } = await sharp(path.join(out, part, 'glass-7.png'))
       .raw()
@@ -280,7 +280,7 @@ test('`bench -- generate` writes a folder of pictures, alphas and foregrounds th
     data.filter((_, i) => i % channels === 0),
     drawn.alpha,
   );
-  const list = JSON.parse(readFileSync(path.join(out, 'pictures.json'), 'utf8'));
+  const list = JSON.parse(readFileSync(path.join(out, 'images.json'), 'utf8'));
   t.is(list.find(({ name }) => name === 'glass-7').sha256, hashOf(drawn));
   t.throws(() => command('--out', out, '--kinds', 'clouds'), { message: /'clouds' is invalid/ });
   t.throws(() => command(), { message: /'--out <folder>' not specified/ });

@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { closedLoop, dueTimes, openLoop } from '../../bench/lib/load/generate.ts';
 import { heldRate, nextRate, type Step, type Summary, summarise } from '../../bench/lib/load/summary.ts';
 import { run } from '../../bench/load.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
-import { testFolder } from '../support/books.ts';
+import { testFolder } from '../support/stores.ts';
 
 const plan = { perSecond: 50, seconds: 0.4, arrivals: 'even', drainSeconds: 5 } as const;
 

@@ -1,10 +1,10 @@
 import test from 'ava';
 import { openClient } from '../../bench/lib/client.ts';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
 import { memory, resetPeak } from '../../bench/lib/server.ts';
 import { growth, run } from '../../bench/memory.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 
 test('growth is what 100 requests add once everything was there', (t) => {

@@ -54,7 +54,7 @@ const GOLD = {
   boundaryIou: 0.9203084832904884,
 };
 
-test('agrees with implementations in NumPy, SciPy and OpenCV on the same picture', (t) => {
+test('agrees with implementations in NumPy, SciPy and OpenCV on the same image', (t) => {
   const { matte, truth, band } = pair();
   t.is(
     matte.reduce((sum, value) => sum + value, 0),
@@ -250,7 +250,7 @@ test('F and E follow their definitions at every threshold', (t) => {
   close(t, meanE, total / 256, 1e-9);
 });
 
-test('boundary IoU follows its definition, at the border of the picture too', (t) => {
+test('boundary IoU follows its definition, at the border of the image too', (t) => {
   const { width, height } = { width: 70, height: 50 };
   const radius = Math.round(0.02 * Math.hypot(width, height));
   t.is(radius, 2);
@@ -358,7 +358,7 @@ test('empty and full truths have scores, not NaN', (t) => {
   close(t, structure(half, full, small), 128 / 255);
 });
 
-test('intervals hold the mean, narrow with more pictures, and are the same each time', (t) => {
+test('intervals hold the mean, narrow with more images, and are the same each time', (t) => {
   const next = random(1);
   const draw = (n) => Array.from({ length: n }, () => next());
   const values = draw(40);

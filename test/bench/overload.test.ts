@@ -3,9 +3,9 @@ import path from 'node:path';
 import test from 'ava';
 import { summarise } from '../../bench/lib/load/summary.ts';
 import { figuresOf, goodputOf, joined, run } from '../../bench/overload.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
-import { testFolder } from '../support/books.ts';
+import { testFolder } from '../support/stores.ts';
 
 const sample = (done: number, code = 'ok') => ({ due: 0, sent: 0, done, code });
 
@@ -74,6 +74,6 @@ test('a running server is driven past saturation', async (t) => {
   t.true(figure('overload.uploads.health') > 0);
   const [table, flood] = parts;
   t.is(table?.kind === 'table' && table.rows.length, 2);
-  // Files that only begin like a picture: each was read to its end.
+  // Files that only begin like an image: each was read to its end.
   t.regex(String(flood?.kind === 'table' && flood.rows[0]?.at(-1)), /^\d+ \w+$/);
 });

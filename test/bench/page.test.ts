@@ -109,13 +109,13 @@ test('a page loads nothing and runs nothing', (t) => {
   t.true(html.includes('href="#second"') && html.includes('id="second"'));
 });
 
-test('a picture from elsewhere is refused', (t) => {
+test('an image from elsewhere is refused', (t) => {
   const strips: Part = {
     kind: 'strips',
     title: 's',
     rows: [{ label: 's', images: [{ caption: 'c', src: 'https://example.com/x.png' }] }],
   };
-  t.throws(() => page([report({ parts: [strips] })]), { message: /not a picture within the page/ });
+  t.throws(() => page([report({ parts: [strips] })]), { message: /not an image within the page/ });
 });
 
 test('bars are as long as their values', (t) => {

@@ -6,8 +6,8 @@ import { peersFolder } from '../../bench/lib/paths.ts';
 import { agreement, matteOf } from '../../bench/lib/peer/agreement.ts';
 import { lookAt, worstWindow } from '../../bench/lib/peer/look.ts';
 import { missing, openPeer } from '../../bench/lib/peer/peer.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { testFolder } from '../support/books.ts';
+import { scene } from '../fixtures/images.ts';
+import { testFolder } from '../support/stores.ts';
 
 const matte = (width: number, ...alpha: number[]) => ({
   alpha: Uint8Array.from(alpha),
@@ -115,7 +115,7 @@ createServer(async (req, res) => {
   await peer.close();
 });
 
-test('the window with the largest difference is found, inside the picture', (t) => {
+test('the window with the largest difference is found, inside the image', (t) => {
   const blank = (width: number, height: number) => ({ alpha: new Uint8Array(width * height), width, height });
   const [a, b] = [blank(50, 40), blank(50, 40)];
   for (const [x, y] of [
@@ -131,7 +131,7 @@ test('the window with the largest difference is found, inside the picture', (t) 
   t.deepEqual(worstWindow(blank(3, 2), blank(3, 2), 10), { left: 0, top: 0, width: 3, height: 2 });
 });
 
-test('pictures to look at stand in the page', async (t) => {
+test('images to look at stand in the page', async (t) => {
   const width = 300;
   const height = 240;
   const png = async (left: number) =>

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { matteDifference, worstSquare } from '../../bench/lib/matte_difference.ts';
+import { matteDifference, worstSquare } from '../../bench/lib/matteDifference.ts';
 import { byOperator } from '../../bench/precision.ts';
 
 test('differences of two mattes: overall, between, largest and signed', (t) => {

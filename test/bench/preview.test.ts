@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { run } from '../../bench/preview.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
-import { testFolder } from '../support/books.ts';
+import { testFolder } from '../support/stores.ts';
 
 test('every photograph is asked for both ways in every round', async (t) => {
   const service = await startService(t);

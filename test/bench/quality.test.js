@@ -5,9 +5,9 @@ import path from 'node:path';
 import test from 'ava';
 import sharp from 'sharp';
 import { correlation, parseCsv, readManifest, reportAgreement } from '../../bench/quality/agreement.js';
-import { drawPicture, sizeOf } from '../../bench/quality/generate/index.js';
+import { drawImage, sizeOf } from '../../bench/quality/generate/index.js';
 import { random } from '../../bench/quality/generate/random.js';
-import { png, writePicture } from '../../bench/quality/generate/write.js';
+import { png, writeImage } from '../../bench/quality/generate/write.js';
 import { openKernels, split, withAlpha } from '../../bench/quality/kernels.js';
 import { cropped, requestCutout } from '../../bench/quality/methods.js';
 import { blur, enlarge, reduce, simulate } from '../../bench/quality/planes.js';
@@ -76,9 +76,9 @@ test('the simulated network is the truth, reduced, blurred and rounded', (t) => 
 
 test('refinement alone through the addon comes nearer to the truth than plain enlarging, and keeps colours inside', (t) => {
   const kernels = openKernels(ADDON, availableParallelism());
-  const picture = cropped(drawPicture({ kind: 'crisp', width: 330, height: 250, seed: 2 }), 4);
-  t.deepEqual([picture.width, picture.height, picture.alpha.length], [328, 248, 328 * 248]);
-  const { composite: _, ...known } = { ...picture, rgb: drawnRgb(picture) };
+  const image = cropped(drawImage({ kind: 'crisp', width: 330, height: 250, seed: 2 }), 4);
+  t.deepEqual([image.width, image.height, image.alpha.length], [328, 248, 328 * 248]);
+  const { composite: _, ...known } = { ...image, rgb: drawnRgb(image) };
   const network = simulate(known.alpha, known, 4, 0.8);
   const { matte, rgb } = kernels.refine(known, network);
   const plain = enlarge(network.p, network, known);
@@ -91,12 +91,12 @@ test('refinement alone through the addon comes nearer to the truth than plain en
   t.is(openKernels(path.join(folder(), 'none.node'), 1), undefined);
 });
 
-/** The composite of a picture cut like its other parts. */
+/** The composite of an image cut like its other parts. */
 const drawnRgb = ({ width, height }) =>
   cropped(
     {
-      ...drawPicture({ kind: 'crisp', width: 330, height: 250, seed: 2 }),
-      rgb: drawPicture({ kind: 'crisp', width: 330, height: 250, seed: 2 }).composite,
+      ...drawImage({ kind: 'crisp', width: 330, height: 250, seed: 2 }),
+      rgb: drawImage({ kind: 'crisp', width: 330, height: 250, seed: 2 }).composite,
     },
     4,
   ).rgb.subarray(0, width * height * 3);
@@ -109,7 +109,7 @@ test('RGB and RGBA go both ways', (t) => {
   t.deepEqual([...parts.rgb], [...rgb]);
 });
 
-test('figures of a set: means, F of the mean curve, ratios with intervals, pictures that got worse', (t) => {
+test('figures of a set: means, F of the mean curve, ratios with intervals, images that got worse', (t) => {
   const curve = (at) => Array.from({ length: 256 }, (_, i) => (i === at ? 1 : 0.2));
   const rows = [
     {
@@ -134,11 +134,11 @@ test('figures of a set: means, F of the mean curve, ratios with intervals, pictu
   const {
     ratio,
     interval: [low, high],
-    pictures,
+    images,
   } = ratioOf(rows, 'm', 'p', 'grad');
   near(t, ratio, 6.005 / 6);
   t.true(low >= 0.5 && low < ratio && high > ratio && high <= 1.5);
-  t.is(pictures, 3);
+  t.is(images, 3);
   t.is(ratioOf(rows, 'm', 'p', 'colour'), undefined);
   t.deepEqual(worseShare(rows, 'm', 'p', 'grad'), { share: 1 / 3, names: ['b'] });
   t.deepEqual(
@@ -168,29 +168,29 @@ test('strips show the place with the largest error, and errors with their direct
   t.deepEqual([...over(Uint8Array.of(200, 0, 0), Uint8Array.of(51), [0, 100, 255])], [40, 80, 204]);
 });
 
-test('pictures of a folder come with what has the same name, and are told apart from what does not fit', async (t) => {
+test('images of a folder come with what has the same name, and are told apart from what does not fit', async (t) => {
   const out = folder();
-  const drawn = drawPicture({ kind: 'fur', ...sizeOf(0.03), seed: 4 });
-  await writePicture(out, drawn);
+  const drawn = drawImage({ kind: 'fur', ...sizeOf(0.03), seed: 4 });
+  await writeImage(out, drawn);
   const within = (name) => path.join(out, name);
   const all = async (options) => {
     const found = [];
-    for await (const picture of openKnown({ mp: [1], seed: 1, ...options }).pictures) found.push(picture);
+    for await (const image of openKnown({ mp: [1], seed: 1, ...options }).images) found.push(image);
     return found;
   };
-  const [picture, ...others] = await all({
+  const [image, ...others] = await all({
     images: within('images'),
     alphas: within('alphas'),
     foregrounds: within('foregrounds'),
     trimaps: within('alphas'),
   });
   t.is(others.length, 0);
-  t.is(picture.kind, 'fur');
-  t.deepEqual(picture.rgb, drawn.composite);
-  t.deepEqual(picture.alpha, drawn.alpha);
-  t.deepEqual(picture.foreground, drawn.foreground);
+  t.is(image.kind, 'fur');
+  t.deepEqual(image.rgb, drawn.composite);
+  t.deepEqual(image.alpha, drawn.alpha);
+  t.deepEqual(image.foreground, drawn.foreground);
   t.deepEqual(
-    picture.band,
+    image.band,
     drawn.alpha.map((a) => (a > 0 && a < 255 ? 1 : 0)),
   );
   // RGBA files are alphas too.
@@ -219,11 +219,11 @@ test('pictures of a folder come with what has the same name, and are told apart 
   );
 });
 
-/** A client that answers with the truth of the pictures it knows. */
-const perfect = (pictures) => ({
+/** A client that answers with the truth of the images it knows. */
+const perfect = (images) => ({
   async cutout(upload) {
     const { data, info } = await sharp(upload).raw().toBuffer({ resolveWithObject: true });
-    const known = pictures.find(({ rgb }) => Buffer.compare(Buffer.from(rgb), data) === 0);
+    const known = images.find(({ rgb }) => Buffer.compare(Buffer.from(rgb), data) === 0);
     const rgba = withAlpha(known.foreground);
     for (let i = 0; i < known.alpha.length; i++) rgba[i * 4 + 3] = known.alpha[i];
     return { status: 200, code: 'ok', ms: 1, body: await png(rgba, info, 4) };
@@ -231,12 +231,12 @@ const perfect = (pictures) => ({
 });
 
 test('a perfect server has no error, a plain one is set beside it, and a wrong network is said', async (t) => {
-  const pictures = ['crisp', 'glass', 'hair', 'fur'].map((kind) => {
-    const { composite, ...rest } = drawPicture({ kind, width: 200, height: 150 });
+  const images = ['crisp', 'glass', 'hair', 'fur'].map((kind) => {
+    const { composite, ...rest } = drawImage({ kind, width: 200, height: 150 });
     return { ...rest, rgb: composite, megapixels: 0.03 };
   });
   const network = {
-    // Wrong on one picture: it takes everything for the subject.
+    // Wrong on one image: it takes everything for the subject.
     alphaOf: async ({ kind, alpha }) => (kind === 'glass' ? alpha.map(() => 255) : alpha),
     bilinear: (alpha) =>
       Uint8Array.from(alpha, (a, i) => (2 * a + alpha[Math.max(0, i - 2)] + (alpha[i + 2] ?? 0)) >> 2),
@@ -244,10 +244,10 @@ test('a perfect server has no error, a plain one is set beside it, and a wrong n
   const scores = openScores(2);
   t.teardown(() => scores.close());
   const rows = await measureWhole({
-    pictures: (async function* () {
-      yield* pictures;
+    images: (async function* () {
+      yield* images;
     })(),
-    targets: [{ name: 'cutout', client: perfect(pictures) }],
+    targets: [{ name: 'cutout', client: perfect(images) }],
     network,
     scores,
     strips: 2,
@@ -270,7 +270,7 @@ test('a perfect server has no error, a plain one is set beside it, and a wrong n
   t.is(figure('colour_ratio').median, 0);
   t.true(figure(`${PLAIN}.grad`).median > 0);
   t.true(
-    notes.some((note) => /wrong on 1 of 4 pictures/.test(note)),
+    notes.some((note) => /wrong on 1 of 4 images/.test(note)),
     notes.join(),
   );
   const wrong = parts.find(({ title }) => /network itself is wrong/.test(title));
@@ -281,20 +281,20 @@ test('a perfect server has no error, a plain one is set beside it, and a wrong n
 });
 
 test('a server that finds no subject, or fails, is told apart', async (t) => {
-  const picture = { rgb: new Uint8Array(12).fill(9), width: 2, height: 2 };
+  const image = { rgb: new Uint8Array(12).fill(9), width: 2, height: 2 };
   const answering = (answer) => ({ cutout: async () => answer });
-  const none = await requestCutout(answering({ status: 400, code: 'unknown_foreground' }), picture);
+  const none = await requestCutout(answering({ status: 400, code: 'unknown_foreground' }), image);
   t.deepEqual([none.nothing, ...none.matte], [true, 0, 0, 0, 0]);
-  await t.throwsAsync(requestCutout(answering({ status: 402, code: 'insufficient_credits' }), picture), {
+  await t.throwsAsync(requestCutout(answering({ status: 402, code: 'insufficient_credits' }), image), {
     message: /402 insufficient_credits/,
   });
   const body = await png(new Uint8Array(4), { width: 1, height: 1 }, 4);
-  await t.throwsAsync(requestCutout(answering({ status: 200, code: 'ok', body }), picture), {
+  await t.throwsAsync(requestCutout(answering({ status: 200, code: 'ok', body }), image), {
     message: /1×1 pixels instead of 2×2/,
   });
 });
 
-test('a time box ends after the picture that filled it', async (t) => {
+test('a time box ends after the image that filled it', async (t) => {
   const lines = [];
   const taken = [];
   const slow = (async function* () {
@@ -305,7 +305,7 @@ test('a time box ends after the picture that filled it', async (t) => {
   })();
   for await (const i of within(0.05, slow, { progress: (line) => lines.push(line) })) taken.push(i);
   t.true(taken.length >= 1 && taken.length <= 4, `${taken}`);
-  t.deepEqual(lines, [`time is up after ${taken.length} pictures`]);
+  t.deepEqual(lines, [`time is up after ${taken.length} images`]);
 });
 
 test('others’ mattes are read from a manifest and agreement is summed up by who made them', async (t) => {
@@ -411,7 +411,7 @@ test('the whole bench against a running server: figures for programs, a page tha
   const report = await measure({ command, run }, options, { progress: quiet });
   t.deepEqual([...new Set(keys)], ['a-key']);
   const figure = (name) => report.figures.find((one) => one.name === name).median;
-  const truths = ['crisp', 'glass'].map((kind) => drawPicture({ kind, ...sizeOf(0.03), seed: 1 }).alpha);
+  const truths = ['crisp', 'glass'].map((kind) => drawImage({ kind, ...sizeOf(0.03), seed: 1 }).alpha);
   const wanted = truths.map((alpha) => 1 - alpha.reduce((sum, a) => sum + a, 0) / 255 / alpha.length);
   near(t, figure('quality.whole.0.03mp.cutout.mae'), ((wanted[0] + wanted[1]) / 2) * 1000, 1e-6);
   t.true(figure('quality.refine.x4.s0.8.bandMse_ratio') < 1.05);

@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { expectOk, openClient, parseServerTiming } from '../../bench/lib/client.ts';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { run } from '../../bench/speed.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
-import { testFolder } from '../support/books.ts';
+import { testFolder } from '../support/stores.ts';
 
 test('reads Server-Timing and leaves out what has no duration', (t) => {
   t.deepEqual(parseServerTiming('decode;dur=12.3, cache;desc="x", infer; dur=1600'), {
@@ -33,7 +33,7 @@ test('speed measures a running server: every case in every round, stages that ad
     },
     { progress: (text) => told.push(text) },
   );
-  t.like(settings, { server: service.url, pictures: 'scene', 'rounds done': 2 });
+  t.like(settings, { server: service.url, images: 'scene', 'rounds done': 2 });
   const find = (name: string) => figures.find((figure) => figure.name === name);
   for (const name of ['0.1mp.png', '0.1mp.zip', '1mp.png', '1mp.zip', '1mp.preview.png']) {
     const request = find(`speed.${name}.request`);
@@ -82,11 +82,11 @@ test('a client tells errors by their codes and a lost connection by its own', as
 });
 
 test('every request is another one, unless the same is wanted', async (t) => {
-  const service = await startService(t, { keepSeconds: 600 });
+  const service = await startService(t, { ttlSeconds: 600 });
   const client = openClient(service);
   t.teardown(() => client.close());
-  const picture = await scene();
-  const send = async (same: boolean) => (await client.cutout(picture, { size: 'full' }, { same })).replayed;
+  const image = await scene();
+  const send = async (same: boolean) => (await client.cutout(image, { size: 'full' }, { same })).replayed;
   t.false(await send(false));
   t.false(await send(false));
   t.false(await send(true));

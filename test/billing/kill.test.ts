@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import { openBooks, serveBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
-import { testFolder } from '../support/books.ts';
+import { openStores, serveStores } from '../../src/billing/stores.ts';
+import { testFolder } from '../support/stores.ts';
 
 const worker = fileURLToPath(new URL('./worker.js', import.meta.url));
 const kills = 50;
@@ -26,7 +26,7 @@ async function runAndKill(...args: string[]): Promise<string[]> {
 test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left open`, async (t) => {
   t.timeout(180_000);
   const dataDir = testFolder(t);
-  const setUp = await openBooks({ dataDir, billing: standardBilling });
+  const setUp = await openStores({ dataDir, billing: standardBilling });
   const { id } = await setUp.accounts.create('Test');
   await setUp.close();
   const said: string[] = [];
@@ -35,17 +35,17 @@ test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left 
   for (let kill = 0; kill < kills; kill++) {
     said.push(...(await runAndKill(dataDir, id, `k${kill}`)));
     const onError = (error: unknown) => t.fail(String(error));
-    const books = await serveBooks({ dataDir, billing: standardBilling, onError });
-    recovered += books.recovered;
-    t.is(await books.ledger.openReservations(), 0);
-    t.deepEqual(await books.ledger.verify(), []);
-    await books.close();
+    const stores = await serveStores({ dataDir, billing: standardBilling, onError });
+    recovered += stores.recovered;
+    t.is(await stores.ledger.openReservations(), 0);
+    t.deepEqual(await stores.ledger.verify(), []);
+    await stores.close();
   }
 
-  const books = await openBooks({ dataDir, billing: standardBilling });
-  const entries = await books.ledger.statement(id);
-  const balance = (await books.ledger.balance(id)).credits;
-  await books.close();
+  const stores = await openStores({ dataDir, billing: standardBilling });
+  const entries = await stores.ledger.statement(id);
+  const balance = (await stores.ledger.balance(id)).credits;
+  await stores.close();
 
   const reserves = new Map(
     entries.filter(({ kind }) => kind === 'reserve').map((entry) => [entry.id, entry]),

@@ -6,27 +6,27 @@ import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { Command } from 'commander';
 import { SignIns } from '../../src/accounts/signIns.ts';
-import { openBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
-import { booksCommands } from '../../src/cli/books.ts';
+import { openStores } from '../../src/billing/stores.ts';
+import { accountsCommands } from '../../src/cli/accounts.ts';
 import { openImprove } from '../../src/improve/open.ts';
 import { StoreError } from '../../src/store/error.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '../fixtures/postgres.ts';
 import { eventually } from '../fixtures/service.ts';
 import {
   accountWith,
   noFreePreviews,
   TestClock,
-  testBooks,
   testFolder,
   testServer,
-} from '../support/books.ts';
+  testStores,
+} from '../support/stores.ts';
 
 const shared = unless(postgresMissing, test.serial);
 test.after.always(removePostgres);
 
-const worker = fileURLToPath(new URL('./node_worker.js', import.meta.url));
+const worker = fileURLToPath(new URL('./nodeWorker.js', import.meta.url));
 const leaseMs = 3000;
 
 function startWorker(t: ExecutionContext, ...args: string[]): { child: ChildProcess; said: Promise<string> } {
@@ -37,14 +37,14 @@ function startWorker(t: ExecutionContext, ...args: string[]): { child: ChildProc
 }
 
 const start = async (t: ExecutionContext, amount: number) => {
-  const books = await testBooks(t, noFreePreviews, postgresPlace);
-  const account = await accountWith(books, amount);
-  return { books, account, url: books.databaseUrl ?? '' };
+  const stores = await testStores(t, noFreePreviews, postgresPlace);
+  const account = await accountWith(stores, amount);
+  return { stores, account, url: stores.databaseUrl ?? '' };
 };
 
 shared('two processes that charge one account at the same time charge what was there, exactly', async (t) => {
   t.timeout(60_000);
-  const { books, account, url } = await start(t, 50);
+  const { stores, account, url } = await start(t, 50);
   const workers = [0, 1].map(() => startWorker(t, url, account, 'charge'));
   const charged = await Promise.all(workers.map(({ said }) => said));
   await Promise.all(workers.map(({ child }) => child.exitCode === null && once(child, 'exit')));
@@ -54,54 +54,54 @@ shared('two processes that charge one account at the same time charge what was t
     credits(50) as number,
   );
   t.true(charged.every((one) => Number(one) > 0));
-  t.is((await books.ledger.balance(account)).credits as number, 0);
-  t.is(await books.ledger.openReservations(), 0);
-  t.deepEqual(await books.ledger.verify(), []);
-  t.deepEqual(await books.database.all('SELECT id FROM node'), [], 'who ends says goodbye');
+  t.is((await stores.ledger.balance(account)).credits as number, 0);
+  t.is(await stores.ledger.openReservations(), 0);
+  t.deepEqual(await stores.ledger.verify(), []);
+  t.deepEqual(await stores.database.all('SELECT id FROM node'), [], 'who ends says goodbye');
 });
 
 shared('what a killed node left is given back by the others, what a living one has is not', async (t) => {
   t.timeout(60_000);
-  const { books, account, url } = await start(t, 10);
+  const { stores, account, url } = await start(t, 10);
   const clock = new TestClock(new Date().toISOString());
-  const living = await testServer(t, books, { billing: noFreePreviews, leaseMs, clock });
+  const living = await testServer(t, stores, { billing: noFreePreviews, leaseMs, clock });
   const kept = await living.ledger.reserve(account, { size: 'full', requestId: 'living' });
   const { child, said } = startWorker(t, url, account, 'hang', String(leaseMs));
   await said;
-  t.is(await books.ledger.openReservations(), 3);
+  t.is(await stores.ledger.openReservations(), 3);
   await sleep(leaseMs * 1.5);
-  t.is(await books.ledger.openReservations(), 3, 'nothing of the living');
+  t.is(await stores.ledger.openReservations(), 3, 'nothing of the living');
   child.kill('SIGKILL');
   const killed = performance.now();
   // A second one that judges at the same time: given back once all the same.
-  const other = await testServer(t, books, { billing: noFreePreviews, leaseMs, clock });
-  await eventually(async () => (await books.ledger.openReservations()) === 1, 20_000);
+  const other = await testServer(t, stores, { billing: noFreePreviews, leaseMs, clock });
+  await eventually(async () => (await stores.ledger.openReservations()) === 1, 20_000);
   t.log(`given back ${((performance.now() - killed) / leaseMs).toFixed(1)} leases after the kill`);
-  t.is((await books.ledger.balance(account)).credits, credits(9));
+  t.is((await stores.ledger.balance(account)).credits, credits(9));
   await sleep(leaseMs);
-  const ends = (await books.ledger.statement(account)).filter(({ note }) => note === 'server stopped');
+  const ends = (await stores.ledger.statement(account)).filter(({ note }) => note === 'server stopped');
   t.deepEqual(ends.map(({ kind }) => kind).sort(), ['refund', 'release']);
   if (kept.outcome === 'reserved') t.is((await kept.reservation.settle()).charged, credits(1));
-  t.is((await books.ledger.balance(account)).credits, credits(9));
-  t.deepEqual(await books.ledger.verify(), []);
+  t.is((await stores.ledger.balance(account)).credits, credits(9));
+  t.deepEqual(await stores.ledger.verify(), []);
   await other.close();
 });
 
 shared('a node that was without the database gives the others time to say that they live', async (t) => {
   t.timeout(60_000);
-  const { books, account } = await start(t, 10);
-  const living = await testServer(t, books, { billing: noFreePreviews, leaseMs: 60_000 });
+  const { stores, account } = await start(t, 10);
+  const living = await testServer(t, stores, { billing: noFreePreviews, leaseMs: 60_000 });
   await living.ledger.reserve(account, { size: 'full', requestId: 'living' });
   // As after a night without the database: nobody's lease is good, and a node starts first.
-  await books.database.run('UPDATE node SET expires_at = 0');
-  const first = await testServer(t, books, { billing: noFreePreviews, leaseMs: 60_000 });
+  await stores.database.run('UPDATE node SET expires_at = 0');
+  const first = await testServer(t, stores, { billing: noFreePreviews, leaseMs: 60_000 });
   t.is(first.recovered, 0);
-  t.is(await books.ledger.openReservations(), 1);
+  t.is(await stores.ledger.openReservations(), 1);
 });
 
 shared('a revoked key and a changed balance count on every node at once', async (t) => {
-  const { books, account } = await start(t, 1);
-  const [one, other] = [await testServer(t, books), await testServer(t, books)];
+  const { stores, account } = await start(t, 1);
+  const [one, other] = [await testServer(t, stores), await testServer(t, stores)];
   const { id, key } = await one.accounts.createKey(account);
   t.is((await other.accounts.authenticate(key))?.id, account);
   await one.accounts.revokeKey(id);
@@ -111,23 +111,23 @@ shared('a revoked key and a changed balance count on every node at once', async 
 });
 
 shared('two nodes that meet a person for the first time make one account', async (t) => {
-  const { books } = await start(t, 0);
-  const nodes = [await testServer(t, books), await testServer(t, books)];
+  const { stores } = await start(t, 0);
+  const nodes = [await testServer(t, stores), await testServer(t, stores)];
   const person = { issuer: 'https://id.example', subject: '7', name: 'Zoë', email: null };
   const met = await Promise.all(
     Array.from({ length: 12 }, (_, i) =>
-      new SignIns(nodes[i % 2]?.database ?? books.database, Date.now).accountOf(person),
+      new SignIns(nodes[i % 2]?.database ?? stores.database, Date.now).accountOf(person),
     ),
   );
   t.is(new Set(met.map(({ account }) => account.id)).size, 1);
   t.is(met.filter(({ created }) => created).length, 1);
-  t.is((await books.accounts.list()).length, 2);
+  t.is((await stores.accounts.list()).length, 2);
 });
 
 shared('a one-time link opens once, whichever nodes it is brought to', async (t) => {
-  const { books, account } = await start(t, 0);
-  const nodes = [await testServer(t, books), await testServer(t, books)];
-  const token = await new SignIns(books.database, Date.now).createLink(account);
+  const { stores, account } = await start(t, 0);
+  const nodes = [await testServer(t, stores), await testServer(t, stores)];
+  const token = await new SignIns(stores.database, Date.now).createLink(account);
   const opened = await Promise.all(
     nodes.map(({ database }) => new SignIns(database, Date.now).takeLink(token)),
   );
@@ -138,8 +138,8 @@ shared('a one-time link opens once, whichever nodes it is brought to', async (t)
 });
 
 shared('the images of a day are counted over all nodes', async (t) => {
-  const { books, account } = await start(t, 0);
-  const nodes = [await testServer(t, books), await testServer(t, books)];
+  const { stores, account } = await start(t, 0);
+  const nodes = [await testServer(t, stores), await testServer(t, stores)];
   const folder = testFolder(t);
   const improves = nodes.map(({ database }) => openImprove({ database, perDay: 10, folder, s3: undefined }));
   const image = { accountId: account, bytes: Buffer.from('x'), type: 'jpg', width: 1, height: 1 };
@@ -151,12 +151,12 @@ shared('the images of a day are counted over all nodes', async (t) => {
 });
 
 shared('commands work on PostgreSQL as on SQLite', async (t) => {
-  const { books } = await start(t, 0);
-  const open = () => openBooks({ ...books, billing: noFreePreviews, now: books.clock.now });
+  const { stores } = await start(t, 0);
+  const open = () => openStores({ ...stores, billing: noFreePreviews, now: stores.clock.now });
   const run = async (...args: string[]) => {
     let printed = '';
     const program = new Command().exitOverride();
-    for (const command of booksCommands({ open, out: { write: (text: string) => (printed += text) } }))
+    for (const command of accountsCommands({ open, out: { write: (text: string) => (printed += text) } }))
       program.addCommand(command.exitOverride());
     await program.parseAsync(args, { from: 'user' });
     return printed;
@@ -165,9 +165,9 @@ shared('commands work on PostgreSQL as on SQLite', async (t) => {
     /^account (acc_\w+)\nkey {5}(cutout_\w+)\n$/.exec(
       await run('accounts', 'create', 'Ada', '--credits', '10'),
     ) ?? [];
-  t.is((await books.accounts.authenticate(key))?.id, id);
+  t.is((await stores.accounts.authenticate(key))?.id, id);
   t.is(await run('credits', 'grant', 'Ada', '0.75'), `Done: the balance of ${id} is 10.75.\n`);
-  const outcome = await books.ledger.reserve(id, { size: 'full', requestId: 'r' });
+  const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
   if (outcome.outcome !== 'reserved') return t.fail();
   await outcome.reservation.settle();
   t.is(
@@ -189,8 +189,8 @@ shared(
     const postgres = await startPostgres();
     t.teardown(() => postgres.remove());
     const place = { dataDir: testFolder(t), databaseUrl: await postgres.createDatabase() };
-    const books = await testServer(t, place, { billing: noFreePreviews, onError: () => {} });
-    const account = await accountWith(books, 1000);
+    const stores = await testServer(t, place, { billing: noFreePreviews, onError: () => {} });
+    const account = await accountWith(stores, 1000);
     let [charged, refused, working, released] = [0, 0, true, 0];
     const isUnavailable = (error: unknown) =>
       error instanceof StoreError && error.code === 'STORE_UNAVAILABLE';
@@ -198,7 +198,7 @@ shared(
     const lane = async (number: number) => {
       for (let i = 0; working; i++) {
         try {
-          const outcome = await books.ledger.reserve(account, {
+          const outcome = await stores.ledger.reserve(account, {
             size: 'preview',
             requestId: `${number}.${i}`,
           });
@@ -210,7 +210,7 @@ shared(
             charged += amount;
             await reservation.deliver();
           } catch (error) {
-            // As the gates do: whatever fails gives back.
+            // As admission does: whatever fails gives back.
             await reservation.release();
             released++;
             if (isUnavailable(error)) throw error;
@@ -235,12 +235,12 @@ shared(
     await goesOn();
     working = false;
     await lanes;
-    await books.ledger.sweep();
+    await stores.ledger.sweep();
 
     t.log(`${charged} charged, ${released} given back, ${refused} refused`);
     t.true(charged > 20 && released > 10 && refused > 0);
-    t.is(await books.ledger.openReservations(), 0, 'recovery needs nobody');
-    t.is((await books.ledger.balance(account)).credits as number, (credits(1000) as number) - charged);
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await stores.ledger.openReservations(), 0, 'recovery needs nobody');
+    t.is((await stores.ledger.balance(account)).credits as number, (credits(1000) as number) - charged);
+    t.deepEqual(await stores.ledger.verify(), []);
   },
 );

@@ -3,14 +3,14 @@ import { parsePacks } from '../../src/billing/packs.ts';
 import { credits } from '../../src/billing/price.ts';
 import { Purchases } from '../../src/billing/purchases.ts';
 import { bookPurchase } from '../../src/commands/bookPurchase.ts';
-import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
+import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 
 async function shop(t: Cleanup) {
-  const books = await testBooks(t);
-  const account = await accountWith(books, 0);
+  const stores = await testStores(t);
+  const account = await accountWith(stores, 0);
   const { options, asked } = await stripeLike(t);
-  const purchases = new Purchases(options, (purchase) => bookPurchase(books, purchase));
+  const purchases = new Purchases(options, (purchase) => bookPurchase(stores, purchase));
   const receive = (session: object, event: Parameters<typeof signedEvent>[1] = {}) => {
     const { body, signature } = signedEvent(
       { metadata: { account, quarter_credits: '200' }, ...session },
@@ -18,8 +18,8 @@ async function shop(t: Cleanup) {
     );
     return purchases.receive(body, signature);
   };
-  const balance = async () => (await books.ledger.balance(account)).credits;
-  return { books, account, purchases, asked, receive, balance };
+  const balance = async () => (await stores.ledger.balance(account)).credits;
+  return { stores, account, purchases, asked, receive, balance };
 }
 
 test('packs are read as they are written', async (t) => {
@@ -67,7 +67,7 @@ test('a checkout carries the pack, the price and whom it is for', async (t) => {
 });
 
 test('paid credits are posted once, however often and by whichever event Stripe says it', async (t) => {
-  const { receive, account, balance, books } = await shop(t);
+  const { receive, account, balance, stores } = await shop(t);
   t.deepEqual(await receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
   t.is((await receive({})).outcome, 'duplicate');
   t.is(
@@ -77,7 +77,7 @@ test('paid credits are posted once, however often and by whichever event Stripe 
   t.is(await balance(), credits(50));
   t.is((await receive({ id: 'cs_2' }, { id: 'evt_3' })).outcome, 'posted');
   t.is(await balance(), credits(100));
-  t.deepEqual(await books.ledger.verify(), []);
+  t.deepEqual(await stores.ledger.verify(), []);
 });
 
 test('nothing is posted before the money is there', async (t) => {
@@ -120,8 +120,8 @@ test('money that cannot be booked is an error, so that it is said again', async 
 });
 
 test('paid after its account was deleted: in the books once, and the operator is told what to refund', async (t) => {
-  const { books, account, receive, balance } = await shop(t);
-  const { accounts, audit, ledger } = books;
+  const { stores, account, receive, balance } = await shop(t);
+  const { accounts, audit, ledger } = stores;
   await accounts.erase(account);
   t.deepEqual(await receive({}), {
     outcome: 'unclaimed',
@@ -150,10 +150,10 @@ test('paid after its account was deleted: in the books once, and the operator is
 });
 
 test('deleting an account and writing down its purchase come one after the other', async (t) => {
-  const { books, account, receive } = await shop(t);
-  const { audit, ledger } = books;
+  const { stores, account, receive } = await shop(t);
+  const { audit, ledger } = stores;
   let received: ReturnType<typeof receive> | undefined;
-  await books.transaction(async ({ accounts }) => {
+  await stores.transaction(async ({ accounts }) => {
     received = receive({});
     await accounts.erase(account);
     // By now the purchase looks at the account, or waits for this transaction.

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
-import { serveBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { serveStores } from '../../src/billing/stores.ts';
 
 /**
  * A server that is going to be killed: reserves and settles without end, several at a time. It says on
@@ -13,7 +13,7 @@ const say = (...words: (string | number)[]) => writeSync(1, `${words.join(' ')}\
 const onError = (error: unknown) => {
   throw error;
 };
-const { ledger } = await serveBooks({ dataDir, billing: standardBilling, onError });
+const { ledger } = await serveStores({ dataDir, billing: standardBilling, onError });
 const pause = () => new Promise((done) => setTimeout(done, Math.random() * 3));
 
 async function oneAfterTheOther(lane: number): Promise<never> {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { doctor, type Report } from '../../src/cli/doctor.ts';
 import { type Environment, loadConfig } from '../../src/config.ts';
 import { loadAddon } from '../../src/engine/addon.ts';

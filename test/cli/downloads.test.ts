@@ -11,8 +11,8 @@ import {
   startServing,
   temporaryFolder,
 } from '../fixtures/cli.ts';
-import { listenHere } from '../fixtures/image_host.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { listenHere } from '../fixtures/imageHost.ts';
+import { scene } from '../fixtures/images.ts';
 import { processState } from '../fixtures/process.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 import { eventually } from '../fixtures/service.ts';
@@ -185,21 +185,21 @@ test.serial(
 test.serial('ports are those that are set, for a listed host and for redirects; off means off', async (t) => {
   t.timeout(120_000);
   const { data, env } = environment(t);
-  const picture = await scene();
+  const image = await scene();
   let inside = 0;
   const hidden = await listenHere(t, (_req, res) => {
     inside += 1;
-    res.end(picture);
+    res.end(image);
   });
   const host = await listenHere(t, (req, res) => {
-    if (req.url === '/picture') res.end(picture);
+    if (req.url === '/image') res.end(image);
     else res.writeHead(302, { Location: `http://127.0.0.1:${hidden.port}/` }).end();
   });
   const settings = { ...env, CUTOUT_FETCH_ALLOW: '127.0.0.1' };
   const server = await startServing(t, { ...settings, CUTOUT_FETCH_PORTS: String(host.port) });
   const key = keyOf(data);
   const base = `http://127.0.0.1:${host.port}`;
-  t.is((await postTo(server, key, { image_url: `${base}/picture` })).status, 200);
+  t.is((await postTo(server, key, { image_url: `${base}/image` })).status, 200);
   const details = new Set<string>();
   for (const image_url of [
     `${base}/redirect`,
@@ -221,7 +221,7 @@ test.serial('ports are those that are set, for a listed host and for redirects; 
   await server.ended;
 
   const closed = await startServing(t, { ...settings, CUTOUT_FETCH: 'off' });
-  const answer = await postTo(closed, key, { image_url: `${base}/picture` });
+  const answer = await postTo(closed, key, { image_url: `${base}/image` });
   t.is(answer.status, 400);
   t.regex(await answer.text(), /invalid_image_url.*fetches no addresses/);
 });
@@ -233,11 +233,11 @@ test.after.always(removeSharedRedis);
 withRedis('with Redis, downloads in vain are braked, and what was paid for outlives a node', async (t) => {
   t.timeout(120_000);
   const { data, env } = environment(t);
-  const picture = await scene();
+  const image = await scene();
   let asked = 0;
   const host = await listenHere(t, (req, res) => {
     asked += 1;
-    if (req.url === '/picture') res.end(picture);
+    if (req.url === '/image') res.end(image);
     else res.writeHead(404).end();
   });
   const { url } = await ownDatabase();
@@ -248,7 +248,7 @@ withRedis('with Redis, downloads in vain are braked, and what was paid for outli
     CUTOUT_FETCH_FAILURES: '2',
     CUTOUT_FREE_PREVIEWS_MONTH: '1',
   };
-  const [image_url, missing] = ['picture', 'missing'].map((name) => `http://127.0.0.1:${host.port}/${name}`);
+  const [image_url, missing] = ['image', 'missing'].map((name) => `http://127.0.0.1:${host.port}/${name}`);
   if (!image_url || !missing) throw new Error('no addresses');
   const first = await startServing(t, settings);
   const [mine, theirs] = [keyOf(data), await anotherKey(t, settings)];

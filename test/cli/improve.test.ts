@@ -2,18 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { cli, modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { form } from '../fixtures/service.ts';
 
 test('what is handed in to a running server is listed, exported and deleted by `cutout improve`', async (t) => {
   const data = temporaryFolder(t);
   const env = { CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) };
   const server = await startServing(t, env);
-  const picture = await scene({ width: 80, height: 60 });
+  const image = await scene({ width: 80, height: 60 });
   const answer = await fetch(`${server.url}/v1.0/improve`, {
     method: 'POST',
     headers: { 'X-Api-Key': readFileSync(path.join(data, 'local-key'), 'utf8').trim() },
-    body: form({ image_file: picture, tag: 'hair' }),
+    body: form({ image_file: image, tag: 'hair' }),
   });
   t.is(answer.status, 200);
   const { id } = (await answer.json()) as { id: string };
@@ -23,7 +23,7 @@ test('what is handed in to a running server is listed, exported and deleted by `
   t.like(JSON.parse(listed.stdout.toString()), [{ id, account: 'local', tag: 'hair', width: 80 }]);
   const folder = path.join(data, 'exported');
   t.is((await cli(t, ['improve', 'export', folder], env)).code, 0);
-  t.deepEqual(readFileSync(path.join(folder, `${id}.jpg`)), picture);
+  t.deepEqual(readFileSync(path.join(folder, `${id}.jpg`)), image);
 
   t.is((await cli(t, ['improve', 'delete', id], env)).code, 0);
   const kept = readdirSync(path.join(data, 'improve'), { recursive: true }).map(String);

@@ -3,11 +3,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { freePort } from '../../bench/lib/free_port.ts';
-import { openBooks } from '../../src/billing/books.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { standardBilling } from '../../src/billing/price.ts';
-import { checkBooks } from '../../src/cli/install/books.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import { compareClocks } from '../../src/cli/install/clock.ts';
+import { checkDatabase } from '../../src/cli/install/database.ts';
 import { checkDisk } from '../../src/cli/install/disk.ts';
 import type { Finding } from '../../src/cli/install/finding.ts';
 import { checkLimits } from '../../src/cli/install/limits.ts';
@@ -17,7 +17,7 @@ import { type Environment, loadConfig } from '../../src/config.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
-import { sayLeftOut, unless } from '../fixtures/left_out.ts';
+import { sayLeftOut, unless } from '../fixtures/leftOut.ts';
 import { postgresMissing, startPostgres } from '../fixtures/postgres.ts';
 import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 import { startService } from '../fixtures/service.ts';
@@ -29,23 +29,23 @@ const config = (t: ExecutionContext, env: Environment = {}) =>
 async function withBooks(t: ExecutionContext) {
   const settings = config(t);
   const { dataDir } = settings;
-  const books = await openBooks({ dataDir, billing: standardBilling });
-  for (let n = 0; n < 50; n++) await books.accounts.create(`Account ${n}`);
-  await books.close();
+  const stores = await openStores({ dataDir, billing: standardBilling });
+  for (let n = 0; n < 50; n++) await stores.accounts.create(`Account ${n}`);
+  await stores.close();
   return { settings, file: path.join(dataDir, 'books.db') };
 }
 
 test('books that are not there are no fault, and are not made', async (t) => {
   const settings = config(t);
-  t.deepEqual(states(await checkBooks(settings)), ['books ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['books ok']);
   t.throws(() => statSync(path.join(settings.dataDir, 'books.db')));
 });
 
 test('books of this program are well; others may not read them', async (t) => {
   const { settings, file } = await withBooks(t);
-  t.deepEqual(states(await checkBooks(settings)), ['books ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['books ok']);
   chmodSync(file, 0o644);
-  const [, readable] = await checkBooks(settings);
+  const [, readable] = await checkDatabase(settings);
   // Opening them may mend it.
   if (readable) t.like(readable, { state: 'note' });
 });
@@ -57,25 +57,25 @@ test('books of a newer program, damaged ones and no books at all are told apart'
     "INSERT INTO migration (version, name, checksum, applied_at) VALUES (99, 'later', 'x', 0)",
   );
   await database.close();
-  const [schema] = await checkBooks(newer.settings);
+  const [schema] = await checkDatabase(newer.settings);
   t.like(schema, { state: 'problem' });
   t.regex(schema?.todo ?? '', /newer program/);
 
   const damaged = await withBooks(t);
   const { size } = statSync(damaged.file);
   truncateSync(damaged.file, Math.floor(size / 2 / 4096) * 4096);
-  t.true((await checkBooks(damaged.settings)).some(({ state }) => state === 'problem'));
+  t.true((await checkDatabase(damaged.settings)).some(({ state }) => state === 'problem'));
 
   const none = await withBooks(t);
   writeFileSync(none.file, 'This is no database, and long enough to be read as one. '.repeat(100));
-  t.true((await checkBooks(none.settings)).some(({ state }) => state === 'problem'));
+  t.true((await checkDatabase(none.settings)).some(({ state }) => state === 'problem'));
 });
 
 test('a database that does not answer is a problem that names no password', async (t) => {
   const settings = config(t, {
     CUTOUT_DATABASE_URL: `postgres://cutout:very-secret@127.0.0.1:${await freePort()}/cutout`,
   });
-  const [found] = await checkBooks(settings);
+  const [found] = await checkDatabase(settings);
   t.like(found, { about: 'books', state: 'problem' });
   t.regex(found?.todo ?? '', /CUTOUT_DATABASE_URL/);
   t.false(JSON.stringify(found).includes('very-secret'));
@@ -85,7 +85,7 @@ unless(postgresMissing)('PostgreSQL: empty, and in step', async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.remove());
   const settings = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
-  t.deepEqual(states(await checkBooks(settings)), ['books ok', 'clock ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['books ok', 'clock ok']);
 });
 
 unless(redisIsHere ? undefined : noRedis)(

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import sharp from 'sharp';
 import { Agent, request } from 'undici';
-import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { eventually } from '../fixtures/service.ts';
 
@@ -13,7 +13,7 @@ const lanes = 6;
 const granted = 1000;
 
 /** No two are equal, so that no kept result answers. */
-const picture = (lane: number, job: number) =>
+const imageOf = (lane: number, job: number) =>
   sharp({ create: { width: 64 + lane, height: 64 + job, channels: 3, background: '#c82840' } })
     .png()
     .toBuffer();
@@ -32,7 +32,7 @@ async function work(
   answered: Answered[],
 ): Promise<void> {
   for (;;) {
-    const image = (await picture(lane.number, lane.job)).toString('base64');
+    const image = (await imageOf(lane.number, lane.job)).toString('base64');
     try {
       const answer = await request(`${server.url}/v1.0/cutout`, {
         dispatcher: agent,
@@ -67,7 +67,7 @@ test.serial(
       CUTOUT_RATE_LIMIT: '0',
       CUTOUT_LOG_LEVEL: 'error',
     };
-    const open = () => openBooks({ dataDir, billing: standardBilling });
+    const open = () => openStores({ dataDir, billing: standardBilling });
     const setUp = await open();
     const { id } = await setUp.accounts.create('Test');
     const { key } = await setUp.accounts.createKey(id);
@@ -79,10 +79,10 @@ test.serial(
     const state = Array.from({ length: lanes }, (_, number) => ({ number, job: 0 }));
     for (let kill = 0; kill < kills; kill++) {
       const server = await startServing(t, env);
-      const books = await open();
-      t.is(await books.ledger.openReservations(), 0);
-      t.deepEqual(await books.ledger.verify(), []);
-      await books.close();
+      const stores = await open();
+      t.is(await stores.ledger.openReservations(), 0);
+      t.deepEqual(await stores.ledger.verify(), []);
+      await stores.close();
       const agent = new Agent({ connections: lanes });
       const working = state.map((lane) => work(lane, server, key, agent, answered));
       // In the middle of the load, some of it answered; every fifth time while the first work is still under way.
@@ -99,11 +99,11 @@ test.serial(
     server.child.kill('SIGTERM');
     await server.ended;
 
-    const books = await open();
-    t.teardown(() => books.close());
-    t.is(await books.ledger.openReservations(), 0);
-    t.deepEqual(await books.ledger.verify(), []);
-    const entries = await books.ledger.statement(id);
+    const stores = await open();
+    t.teardown(() => stores.close());
+    t.is(await stores.ledger.openReservations(), 0);
+    t.deepEqual(await stores.ledger.verify(), []);
+    const entries = await stores.ledger.statement(id);
     const reserved = new Map(
       entries.filter(({ kind }) => kind === 'reserve').map((entry) => [entry.id, entry]),
     );
@@ -123,7 +123,7 @@ test.serial(
       'charged without an answer',
     );
     t.true(answered.every((one) => one.charged === '1'));
-    t.is((await books.ledger.balance(id)).credits as number, credits(granted - charged.length) as number);
+    t.is((await stores.ledger.balance(id)).credits as number, credits(granted - charged.length) as number);
     // Work that a kill interrupted, and answers whose client had them before the server knew.
     const interrupted = released.length + refunded.size;
     t.log(

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { eventually, form } from '../fixtures/service.ts';
 import { startCollector } from '../support/collector.ts';
 import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
@@ -36,7 +36,7 @@ test('a running server tells its metrics and, until its end, its traces', async 
   t.is(seen.get('cutout_ready'), 1);
   t.is(seen.get('cutout_network_loads_total'), 1);
   t.is(seen.get('cutout_charges_total{payment="full"}'), 1);
-  // What the local account was given at its first start, less the picture.
+  // What the local account was given at its first start, less the image.
   const granted = seen.get('cutout_booked_credits_total{kind="grant",direction="in"}') ?? 0;
   t.true(granted > 1);
   t.is(seen.get('cutout_balance_credits'), granted - 1);

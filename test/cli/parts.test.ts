@@ -1,7 +1,7 @@
 import test from 'ava';
 import { billingOf, improveOf, purchasesOf } from '../../src/cli/parts.ts';
 import { loadConfig } from '../../src/config.ts';
-import { testBooks } from '../support/books.ts';
+import { testStores } from '../support/stores.ts';
 
 test('prices and free previews are those configured; a reservation outlives every request', async (t) => {
   const billing = billingOf(
@@ -35,7 +35,7 @@ test('nothing is sold unless configured', async (t) => {
 });
 
 test('images handed in go into the data folder, another folder or a bucket', async (t) => {
-  const { database } = await testBooks(t);
+  const { database } = await testStores(t);
   t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }), database), {
     folder: '/srv/cutout/improve',
     perDay: 100,

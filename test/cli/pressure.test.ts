@@ -4,11 +4,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { openClient } from '../../bench/lib/client.ts';
+import { openImages } from '../../bench/lib/images.ts';
 import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
-import { openPictures } from '../../bench/lib/pictures.ts';
 import { type CliEnvironment, modelsFolder, root, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/images.ts';
 import { long, sayShort } from '../fixtures/long.ts';
-import { scene } from '../fixtures/pictures.ts';
 import { type ProcessState, processState } from '../fixtures/process.ts';
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
@@ -46,9 +46,9 @@ test.serial('uploads far beyond the memory limit end in 503s, and memory stays b
   const server = await startServing(t, { ...environment(data), ...limited }, throughGroup);
   const client = clientOf(server.url, data);
   const side = Math.round(Math.sqrt(megapixels * 1e6));
-  const picture = await scene({ width: side, height: side });
-  // As long as an upload may be: what follows the end of a picture is read by nobody.
-  const upload = Buffer.concat([picture, Buffer.alloc(21e6 - picture.length)]);
+  const image = await scene({ width: side, height: side });
+  // As long as an upload may be: what follows the end of an image is read by nobody.
+  const upload = Buffer.concat([image, Buffer.alloc(21e6 - image.length)]);
   let slowest = 0;
   let over = false;
   const health = (async () => {
@@ -79,8 +79,8 @@ test.serial('uploads far beyond the memory limit end in 503s, and memory stays b
 
 /**
  * libvips makes a thread whenever none of its own is free, and ends one that had no work for 15 seconds: their number is
- * the most that were busy at one moment lately, which a late coincidence of large pictures may raise. But no further
- * than this: of each picture that libuv's pool decodes or encodes there work at most one a core and the two that write.
+ * the most that were busy at one moment lately, which a late coincidence of large images may raise. But no further
+ * than this: of each image that libuv's pool decodes or encodes there work at most one a core and the two that write.
  */
 const libvips = 'libvips worker';
 const mostOfLibvips = Number(process.env['UV_THREADPOOL_SIZE']) * (availableParallelism() + 2);
@@ -108,7 +108,7 @@ test.serial('a soak of mixed requests leaves memory, threads and descriptors as 
   const server = await startServing(t, environment(data));
   const pid = server.child.pid ?? 0;
   const client = clientOf(server.url, data);
-  const send = mixedSender(client, await openPictures(undefined));
+  const send = mixedSender(client, await openImages(undefined));
   // In the short version without the large ones, which take seconds each.
   const day = mixed(20).filter(({ megapixels }) => long || soakMinutes >= 1 || megapixels <= 4);
   const until = async (end: number, lanes: number) => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { form } from '../fixtures/service.ts';
 
 const everythingIn = (folder: string) => readdirSync(folder, { recursive: true }).map(String).sort();

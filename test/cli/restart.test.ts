@@ -2,11 +2,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { openClient } from '../../bench/lib/client.ts';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { nginxMissing, startNginx } from '../../deploy/local/nginx.ts';
 import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { eventually } from '../fixtures/service.ts';
 
 const key = 'key-of-the-rolling-restart';
@@ -64,12 +64,12 @@ test.serial('nodes behind nginx are restarted one after another: not one request
   const balancer = await startNginx(await freePort(), ports);
   t.teardown(() => balancer.stop());
   const client = openClient({ url: balancer.url, key });
-  const picture = await scene();
+  const image = await scene();
   const codes: Record<string, number> = {};
   let over = false;
   const loop = async () => {
     while (!over) {
-      const { code } = await client.cutout(picture, { size: 'full' });
+      const { code } = await client.cutout(image, { size: 'full' });
       codes[code] = (codes[code] ?? 0) + 1;
     }
   };

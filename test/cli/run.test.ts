@@ -3,7 +3,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 
 async function setUp(t: ExecutionContext, files: Record<string, Buffer | string>) {
   const folder = temporaryFolder(t);
@@ -30,7 +30,7 @@ test.serial('a file: the result lies beside it, at full size, and the input stay
   t.deepEqual(tree(), ['photo-cutout.png', 'photo.jpg']);
   t.like(await image('photo-cutout.png'), { format: 'png', width: 900, height: 600, channels: 4 });
   t.true(readFileSync(path.join(folder, 'photo.jpg')).equals(photo));
-  t.regex(stderr, /^1 picture cut out in \d+\.\d s\.\n$/);
+  t.regex(stderr, /^1 image cut out in \d+\.\d s\.\n$/);
   t.is(stdout.length, 0);
 });
 
@@ -39,14 +39,14 @@ test.serial('folders and globs keep their structure below --out, each file once'
   const { run, tree } = await setUp(t, {
     'in/a.jpg': photo,
     'in/deep/b.PNG': await scene({ format: 'png' }),
-    'in/notes.txt': 'no picture',
+    'in/notes.txt': 'no image',
     'more/c.webp': await scene({ format: 'webp' }),
     'more/d.jpeg': photo,
     'more/e.txt': 'x',
   });
   const { code, stderr } = await run(['in', 'in/a.jpg', 'more/*.{webp,jpeg}', '--out', 'out', '--jobs', '3']);
   t.is(code, 0, stderr);
-  t.regex(stderr, /^4 pictures cut out/);
+  t.regex(stderr, /^4 images cut out/);
   t.deepEqual(
     tree().filter((file) => file.startsWith('out')),
     ['out/a.png', 'out/c.png', 'out/d.png', 'out/deep/b.png'],
@@ -80,8 +80,8 @@ test.serial('what fails is listed with its reason, the rest is done, the status 
     ['out/a.png', 'out/z.png'],
   );
   const lines = stderr.trim().split('\n');
-  t.regex(lines[0] ?? '', /^2 pictures cut out/);
-  t.is(lines[1], '4 pictures failed:');
+  t.regex(lines[0] ?? '', /^2 images cut out/);
+  t.is(lines[1], '4 images failed:');
   t.deepEqual(
     lines
       .slice(2)
@@ -118,7 +118,7 @@ test.serial('two inputs with one result: the second is told', async (t) => {
   t.regex(stderr, /a\.png: The result .*a\.png is already that of a\.jpg\./);
 });
 
-test.serial('- reads a picture from standard input and writes it to standard output', async (t) => {
+test.serial('- reads an image from standard input and writes it to standard output', async (t) => {
   const { run } = await setUp(t, {});
   const { code, stdout, stderr } = await run(
     ['-', '--size', 'preview'],
@@ -126,7 +126,7 @@ test.serial('- reads a picture from standard input and writes it to standard out
   );
   t.is(code, 0, stderr);
   t.like(await sharp(stdout).metadata(), { format: 'png', width: 612, height: 408 });
-  const bad = await run(['-'], Buffer.from('no picture'));
+  const bad = await run(['-'], Buffer.from('no image'));
   t.is(bad.code, 1);
   t.is(bad.stdout.length, 0);
   t.regex(bad.stderr, /^Invalid file type: /);
@@ -134,7 +134,7 @@ test.serial('- reads a picture from standard input and writes it to standard out
 
 for (const [args, said] of [
   [['nothing.jpg'], /^cutout: There is no file or folder "nothing\.jpg"\.\n$/],
-  [['*.jpg'], /^cutout: No pictures were found in "\*\.jpg"\.\n$/],
+  [['*.jpg'], /^cutout: No images were found in "\*\.jpg"\.\n$/],
   [['-', 'a.jpg'], /^cutout: "-" .*\.\n$/],
   [['-', '--out', 'x'], /^cutout: "-" .*\.\n$/],
   [['a.jpg', '--format', 'gif'], /gif/],

@@ -10,13 +10,13 @@ import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { Agent, request } from 'undici';
-import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import { cli, modelsFolder, type Serving, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { eventually, form } from '../fixtures/service.ts';
 
-const picture = () => scene({ width: 300, height: 200 });
+const image = () => scene({ width: 300, height: 200 });
 const slow = { convolutions: 40 };
 
 function setUp(t: ExecutionContext, tiny = {}) {
@@ -32,14 +32,14 @@ const post = async (server: Serving, key: string, body?: FormData) =>
   fetch(`${server.url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': key },
-    body: body ?? form({ image_file: await picture(), size: 'full' }),
+    body: body ?? form({ image_file: await image(), size: 'full' }),
   });
 
 /** Waits until a request has passed the books; only then is it worked on. */
 async function atWork(dataDir: string): Promise<void> {
-  const books = await openBooks({ dataDir, billing: standardBilling });
-  await eventually(async () => (await books.ledger.openReservations()) > 0);
-  await books.close();
+  const stores = await openStores({ dataDir, billing: standardBilling });
+  await eventually(async () => (await stores.ledger.openReservations()) > 0);
+  await stores.close();
 }
 
 const requests = (server: Serving) =>
@@ -51,7 +51,7 @@ const requests = (server: Serving) =>
 test.serial('the curl line that is printed works, on the first start and on the next', async (t) => {
   const { data, env, key } = setUp(t);
   const photo = path.join(data, 'photo.jpg');
-  writeFileSync(photo, await picture());
+  writeFileSync(photo, await image());
   for (const start of ['first', 'second']) {
     const server = await startServing(t, env);
     const text = server.stderr();
@@ -200,9 +200,9 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
     t.true((await finished.arrayBuffer()).byteLength > 100);
   }
   t.is((await server.ended).code, 0);
-  const books = await openBooks({ dataDir: data, billing: standardBilling });
-  t.is(await books.ledger.openReservations(), 0);
-  await books.close();
+  const stores = await openStores({ dataDir: data, billing: standardBilling });
+  t.is(await stores.ledger.openReservations(), 0);
+  await stores.close();
 });
 
 test.serial('when the time to stop is over, the rest is cut off and nothing of it is charged', async (t) => {
@@ -214,10 +214,10 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
   server.child.kill('SIGTERM');
   await t.throwsAsync(cut);
   t.is((await server.ended).code, 0);
-  const books = await openBooks({ dataDir: data, billing: standardBilling });
-  t.is(await books.ledger.openReservations(), 0);
-  t.is((await books.ledger.balance('local')).credits, credits(100_000));
-  await books.close();
+  const stores = await openStores({ dataDir: data, billing: standardBilling });
+  t.is(await stores.ledger.openReservations(), 0);
+  t.is((await stores.ledger.balance('local')).credits, credits(100_000));
+  await stores.close();
 });
 
 test.serial('a second signal ends it at once', async (t) => {
@@ -238,7 +238,7 @@ test.serial('a client that leaves ends its work', async (t) => {
   const gone = fetch(`${server.url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': key() },
-    body: form({ image_file: await picture() }),
+    body: form({ image_file: await image() }),
     signal: controller.signal,
   });
   gone.catch(() => {});

@@ -3,15 +3,15 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { cli, modelsFolder, type Serving, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { eventually, form } from '../fixtures/service.ts';
 
 async function cutOut(server: Serving, key: string): Promise<Buffer> {
-  const picture = await scene({ width: 300, height: 200 });
+  const image = await scene({ width: 300, height: 200 });
   const answer = await fetch(`${server.url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': key },
-    body: form({ image_file: picture, size: 'full' }),
+    body: form({ image_file: image, size: 'full' }),
   });
   if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
   return sharp(Buffer.from(await answer.arrayBuffer()))

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import sharp from 'sharp';
-import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import { modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import { eventually } from '../fixtures/service.ts';
 
 const clients = 2;
 
 /** Noise, so that the answer is larger than what the system's buffers take. No two are equal. */
-const picture = (number: number) =>
+const imageOf = (number: number) =>
   sharp({
     create: {
       width: 2000 + number,
@@ -24,9 +24,9 @@ const picture = (number: number) =>
     .jpeg({ quality: 95 })
     .toBuffer();
 
-/** Asks for a picture and takes the first bytes of the answer; `rest` takes the others and tells whether all came. */
+/** Asks for an image and takes the first bytes of the answer; `rest` takes the others and tells whether all came. */
 async function begun(port: number, key: string, number: number): Promise<{ rest: () => Promise<boolean> }> {
-  const image = (await picture(number)).toString('base64');
+  const image = (await imageOf(number)).toString('base64');
   const text = JSON.stringify({ image_file_b64: image, size: 'full', format: 'png' });
   const socket = await dial(port);
   const chunks: Buffer[] = [];
@@ -74,9 +74,9 @@ for (const [what, timeout, taken] of [
     t.is(code, 0);
     t.true(stdout.toString().includes(`"inTime":${taken},"msg":"stopped"`));
     t.false(stdout.toString().includes('"level":50'));
-    const books = await openBooks({ dataDir: data, billing: standardBilling });
-    t.teardown(() => books.close());
-    t.is(await books.ledger.openReservations(), 0);
-    t.is((await books.ledger.balance('local')).credits as number, credits(100_000 - clients) as number);
-    t.deepEqual(await books.ledger.verify(), []);
+    const stores = await openStores({ dataDir: data, billing: standardBilling });
+    t.teardown(() => stores.close());
+    t.is(await stores.ledger.openReservations(), 0);
+    t.is((await stores.ledger.balance('local')).credits as number, credits(100_000 - clients) as number);
+    t.deepEqual(await stores.ledger.verify(), []);
   });

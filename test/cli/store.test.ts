@@ -4,19 +4,19 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Command } from 'commander';
 import { SignIns } from '../../src/accounts/signIns.ts';
-import { openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import { storeCommands } from '../../src/cli/store.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { sharedSecret } from '../../src/store/secretTable.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
-import { type NewPlace, type Place, sqlitePlace, testFolder } from '../support/books.ts';
+import { type NewPlace, type Place, sqlitePlace, testFolder } from '../support/stores.ts';
 
 test.after.always(removePostgres);
 
-const open = (place: Place) => openBooks({ ...place, billing: standardBilling });
+const open = (place: Place) => openStores({ ...place, billing: standardBilling });
 
 async function run(place: Place, ...args: string[]): Promise<string> {
   let printed = '';
@@ -31,8 +31,8 @@ async function run(place: Place, ...args: string[]): Promise<string> {
 
 /** Books with something in every table: more entries than one page, and some of them open. */
 async function fill(place: Place): Promise<void> {
-  const books = await open(place);
-  const { accounts, ledger, database } = books;
+  const stores = await open(place);
+  const { accounts, ledger, database } = stores;
   const zoe = { issuer: 'https://id.example', subject: 'ö', name: 'Zoë "🐈"', email: 'zoe@example.com' };
   // Was there before, and came back.
   await accounts.erase((await new SignIns(database, Date.now).accountOf(zoe)).account.id);
@@ -56,7 +56,7 @@ async function fill(place: Place): Promise<void> {
       if (i === 11) await ledger.refund(id, reservation.id, 'by hand');
     }
     await new SignIns(database, Date.now).createLink(id);
-    await books.audit.write({ action: 'account.create', subject: id });
+    await stores.audit.write({ action: 'account.create', subject: id });
     await database.run(
       `INSERT INTO improve_image (id, account_id, at, object, stored, type, bytes, width, height, sha256)
        VALUES (@id, @id, 0, @id, 1, 'jpg', 1, 1, 1, '')`,
@@ -64,7 +64,7 @@ async function fill(place: Place): Promise<void> {
     );
   }
   await sharedSecret(database, 'test');
-  await books.close();
+  await stores.close();
 }
 
 const tables = [
@@ -85,28 +85,28 @@ const tables = [
 
 /** Every row there is, as text. */
 async function everything(place: Place): Promise<Record<string, string[]>> {
-  const books = await open(place);
+  const stores = await open(place);
   const all: Record<string, string[]> = {};
   for (const table of tables) {
-    const rows = await books.database.all<object>(`SELECT * FROM ${table}`);
+    const rows = await stores.database.all<object>(`SELECT * FROM ${table}`);
     if (rows.length === 0) throw new Error(`${table} is empty: the test proves nothing of it.`);
     all[table] = rows.map((row) => JSON.stringify(Object.fromEntries(Object.entries(row).sort()))).sort();
   }
-  const wrong = await books.ledger.verify();
-  await books.close();
+  const wrong = await stores.ledger.verify();
+  await stores.close();
   if (wrong.length > 0) throw new Error(wrong.join('\n'));
   return all;
 }
 
 /** New rows come after those that were restored. */
 async function goesOn(t: ExecutionContext, place: Place): Promise<void> {
-  const books = await open(place);
-  const [account] = await books.accounts.list();
+  const stores = await open(place);
+  const [account] = await stores.accounts.list();
   const id = account?.id ?? '';
-  t.is((await books.ledger.post(id, { kind: 'grant', amount: credits(1) })).outcome, 'posted');
-  await books.audit.write({ action: 'credits.grant', subject: id });
-  t.deepEqual(await books.ledger.verify(), []);
-  await books.close();
+  t.is((await stores.ledger.post(id, { kind: 'grant', amount: credits(1) })).outcome, 'posted');
+  await stores.audit.write({ action: 'credits.grant', subject: id });
+  t.deepEqual(await stores.ledger.verify(), []);
+  await stores.close();
 }
 
 const sums = /^4 accounts, \d{3} entries, [\d.]+ credits /;
@@ -177,12 +177,12 @@ test('what cannot be read leaves nothing behind', async (t) => {
 test('a backup taken while the books are in use is of one moment', async (t) => {
   for (const [, newPlace] of kinds) {
     const place = await newPlace(t);
-    const books = await open(place);
-    const accounts = await Promise.all(['a', 'b'].map((name) => books.accounts.create(name)));
+    const stores = await open(place);
+    const accounts = await Promise.all(['a', 'b'].map((name) => stores.accounts.create(name)));
     let stop = false;
     const busy = Promise.all(
       accounts.map(async ({ id }) => {
-        for (; !stop; await turn()) await books.ledger.post(id, { kind: 'grant', amount: credits(1) });
+        for (; !stop; await turn()) await stores.ledger.post(id, { kind: 'grant', amount: credits(1) });
       }),
     );
     const copy = path.join(testFolder(t), 'books.db');
@@ -194,7 +194,7 @@ test('a backup taken while the books are in use is of one moment', async (t) => 
     const kept = await open({ dataDir: folder });
     t.deepEqual(await kept.ledger.verify(), []);
     await kept.close();
-    await books.close();
+    await stores.close();
   }
 });
 
@@ -211,9 +211,9 @@ test('migrate says what it did', async (t) => {
 
 test('a backup holds no key', async (t) => {
   const place = await sqlitePlace(t);
-  const books = await open(place);
-  const { key } = await books.accounts.createKey((await books.accounts.create('Ada')).id);
-  await books.close();
+  const stores = await open(place);
+  const { key } = await stores.accounts.createKey((await stores.accounts.create('Ada')).id);
+  await stores.close();
   const file = path.join(testFolder(t), 'copy');
   await run(place, 'backup', file);
   t.false(readFileSync(file).includes(key.slice('cutout_'.length + 4)));

@@ -3,11 +3,11 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { modelsFolder, root, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { imageHost } from '../fixtures/image_host.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { imageHost } from '../fixtures/imageHost.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { startService } from '../fixtures/service.ts';
-import { zipEntries } from './support/zip_entries.ts';
+import { zipEntries } from './support/zipEntries.ts';
 
 /**
  * Calls that were recorded against the published API in 2020, made again here. Where the newer contract says
@@ -150,7 +150,7 @@ function checkPixels(t: ExecutionContext, { data }: Pixels, source: Pixels) {
   return { hidden, opaque, soft };
 }
 
-async function checkPicture(t: ExecutionContext, each: Exchange, { bytes }: Replayed): Promise<Pixels> {
+async function checkImage(t: ExecutionContext, each: Exchange, { bytes }: Replayed): Promise<Pixels> {
   const theirs = recorded(each.response.body_file ?? '');
   t.deepEqual(chunkNames(bytes), chunkNames(theirs));
   // Depth 8, RGBA, not interlaced.
@@ -196,13 +196,13 @@ async function checkZip(
     'the alpha of the PNG',
   );
   // The original background is still there.
-  const [picture, source] = await Promise.all([rgba(color.data), rgba(recorded('person-in-field.jpg'))]);
+  const [image, source] = await Promise.all([rgba(color.data), rgba(recorded('person-in-field.jpg'))]);
   let difference = 0;
   let count = 0;
   for (let i = 0; i < matte.length; i += 1) {
     if (matte[i] !== 0) continue;
     for (let c = i * 4; c < i * 4 + 3; c += 1) {
-      difference += Math.abs((picture.data[c] ?? 0) - (source.data[c] ?? 0));
+      difference += Math.abs((image.data[c] ?? 0) - (source.data[c] ?? 0));
       count += 1;
     }
   }
@@ -225,11 +225,11 @@ async function replayUploads(t: ExecutionContext, server: Serving, key: string):
   const png = exchange('from-file-person-in-field');
   const first = await replay(png, server.url, key);
   checkHead(t, png, { ...first });
-  const pixels = await checkPicture(t, png, first);
+  const pixels = await checkImage(t, png, first);
   for (const name of ['no-zip-upgrade', 'zip-upgrade-off']) {
     const again = await replay(exchange(name), server.url, key);
     checkHead(t, exchange(name), again);
-    t.deepEqual(again.bytes, first.bytes, 'the same picture every time');
+    t.deepEqual(again.bytes, first.bytes, 'the same image every time');
   }
   for (const name of ['zip-upgrade', 'zip-person-in-field']) {
     const zip = await replay(exchange(name), server.url, key);

@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { temporaryFolder } from '../fixtures/cli.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
-import { publishedHost, type TlsFront, tlsFront } from './support/tls_front.ts';
+import { publishedHost, type TlsFront, tlsFront } from './support/tlsFront.ts';
 
 /** The calls that the published documentation shows, made by the programs it shows them with. */
 

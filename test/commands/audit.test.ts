@@ -20,20 +20,20 @@ import {
   type NewPlace,
   noFreePreviews,
   sqlitePlace,
-  testBooks,
-} from '../support/books.ts';
+  testStores,
+} from '../support/stores.ts';
 
 async function world(t: Cleanup, place: NewPlace) {
-  const books = await testBooks(t, noFreePreviews, place);
-  const account = await accountWith(books, 5);
-  const key = await books.accounts.createKey(account, 'laptop');
-  const reserved = await books.ledger.reserve(account, { requestId: 'r1', size: 'full' });
+  const stores = await testStores(t, noFreePreviews, place);
+  const account = await accountWith(stores, 5);
+  const key = await stores.accounts.createKey(account, 'laptop');
+  const reserved = await stores.ledger.reserve(account, { requestId: 'r1', size: 'full' });
   if (reserved.outcome !== 'reserved') throw new Error('not reserved');
   await reserved.reservation.settle();
   await reserved.reservation.deliver();
   const objects = new Map<string, Uint8Array>();
   const improve = new Improve({
-    table: new ImproveTable(books.database),
+    table: new ImproveTable(stores.database),
     bucket: {
       put: async (name, bytes) => void objects.set(name, bytes),
       get: async (name) => {
@@ -43,7 +43,7 @@ async function world(t: Cleanup, place: NewPlace) {
       delete: async (name) => void objects.delete(name),
     },
     perDay: 0,
-    now: books.clock.now,
+    now: stores.clock.now,
   });
   const image = await improve.handIn({
     accountId: account,
@@ -53,9 +53,9 @@ async function world(t: Cleanup, place: NewPlace) {
     height: 3,
   });
   if (image.outcome !== 'kept') throw new Error('not kept');
-  const signIns = new SignIns(books.database, books.clock.now);
+  const signIns = new SignIns(stores.database, stores.clock.now);
   return {
-    books,
+    stores,
     account,
     key: key.id,
     reservation: reserved.reservation.id,
@@ -65,8 +65,8 @@ async function world(t: Cleanup, place: NewPlace) {
     signIns,
     link: await signIns.createLink(account),
     /** As a person in the console gives it. */
-    context: { books, improve, actor: { id: account, address: '192.0.2.7' } },
-    dataDir: books.dataDir,
+    context: { stores, improve, actor: { id: account, address: '192.0.2.7' } },
+    dataDir: stores.dataDir,
   };
 }
 
@@ -131,20 +131,20 @@ const commands: Record<string, Command> = {
     events: ['image.delete'],
   },
   purchase: {
-    run: ({ books, account }) =>
-      bookPurchase(books, { accountId: account, amount: credits(50), session: 'cs_1', event: 'evt_1' }),
+    run: ({ stores, account }) =>
+      bookPurchase(stores, { accountId: account, amount: credits(50), session: 'cs_1', event: 'evt_1' }),
     events: ['credits.purchase'],
     actor: null,
   },
   'local account': {
-    run: ({ books, dataDir }) => ensureLocalAccount({ books, dataDir, grant: credits(9) }),
+    run: ({ stores, dataDir }) => ensureLocalAccount({ stores, dataDir, grant: credits(9) }),
     events: ['account.create', 'key.create', 'credits.grant'],
     actor: null,
   },
   'first sign-in': {
-    run: ({ books, signIns }) =>
+    run: ({ stores, signIns }) =>
       signIn(
-        { books, signIns, address: '192.0.2.7' },
+        { stores, signIns, address: '192.0.2.7' },
         { person: ann, provider: 'Company', signUpCredits: credits(3) },
       ),
     events: ['account.create', 'credits.grant', 'sign-in'],
@@ -152,14 +152,14 @@ const commands: Record<string, Command> = {
     eventsAgain: ['sign-in'],
   },
   'sign-in by a link': {
-    run: ({ books, signIns, link }) => signInByLink({ books, signIns, address: '192.0.2.7' }, link),
+    run: ({ stores, signIns, link }) => signInByLink({ stores, signIns, address: '192.0.2.7' }, link),
     events: ['sign-in'],
   },
 };
 
 function testCommands(database: string, place: NewPlace): void {
   for (const [name, { run, events, actor, eventsAgain = [] }] of Object.entries(commands)) {
-    const written = async ({ books }: World) => (await books.audit.list({ limit: 99 })).toReversed();
+    const written = async ({ stores }: World) => (await stores.audit.list({ limit: 99 })).toReversed();
 
     test(`${database}: ${name}: its audit events are written once, with who did it`, async (t) => {
       const made = await world(t, place);
@@ -174,23 +174,23 @@ function testCommands(database: string, place: NewPlace): void {
       for (const event of found) {
         t.is(event.actor, by ?? null);
         t.is(event.address, actor === null ? null : '192.0.2.7');
-        t.is(event.at, made.books.clock.at);
+        t.is(event.at, made.stores.clock.at);
       }
       await run(made);
       t.deepEqual(
         (await written(made)).slice(events.length).map(({ action }) => action),
         eventsAgain,
       );
-      t.deepEqual(await made.books.ledger.verify(), []);
+      t.deepEqual(await made.stores.ledger.verify(), []);
     });
 
     if (events.length > 0)
       test(`${database}: ${name}: without its audit events nothing happens, and later all of it`, async (t) => {
         const made = await world(t, place);
-        const before = await contents(made.books.database);
-        const mend = await breakAudit(made.books);
+        const before = await contents(made.stores.database);
+        const mend = await breakAudit(made.stores);
         await t.throwsAsync(run(made), { code: 'STORE_UNAVAILABLE' });
-        t.deepEqual(await contents(made.books.database), before);
+        t.deepEqual(await contents(made.stores.database), before);
         t.is(made.objects.size, 1);
         await mend();
         await run(made);
@@ -198,32 +198,32 @@ function testCommands(database: string, place: NewPlace): void {
           (await written(made)).map(({ action }) => action),
           events,
         );
-        t.notDeepEqual(await contents(made.books.database), before);
-        t.deepEqual(await made.books.ledger.verify(), []);
+        t.notDeepEqual(await contents(made.stores.database), before);
+        t.deepEqual(await made.stores.ledger.verify(), []);
       });
   }
 
   test(`${database}: a last event that cannot be written takes the first ones back as well`, async (t) => {
     const made = await world(t, place);
-    const before = await contents(made.books.database);
+    const before = await contents(made.stores.database);
     await t.throwsAsync(
-      made.books.transaction(async (within) => {
+      made.stores.transaction(async (within) => {
         await createAccountWithKey(
-          { books: within, actor: { id: null } },
+          { stores: within, actor: { id: null } },
           { name: 'Ada', credits: credits(1) },
         );
         throw new Error('at the end');
       }),
       { message: 'at the end' },
     );
-    t.deepEqual(await contents(made.books.database), before);
+    t.deepEqual(await contents(made.stores.database), before);
   });
 
   test(`${database}: images of an erased account are gone, though the bucket failed at first`, async (t) => {
-    const { books, account, context, objects } = await world(t, place);
+    const { stores, account, context, objects } = await world(t, place);
     let broken = true;
     const improve = new Improve({
-      table: new ImproveTable(books.database),
+      table: new ImproveTable(stores.database),
       bucket: {
         put: async () => {},
         get: async () => undefined,
@@ -233,13 +233,13 @@ function testCommands(database: string, place: NewPlace): void {
         },
       },
       perDay: 0,
-      now: books.clock.now,
+      now: stores.clock.now,
     });
     await eraseAccount({ ...context, improve }, account);
     t.deepEqual(await improve.list(), []);
     t.is(objects.size, 1);
     broken = false;
-    books.clock.forward(600_001);
+    stores.clock.forward(600_001);
     t.is(await improve.sweep(), 1);
     t.is(objects.size, 0);
   });

@@ -12,7 +12,7 @@ import type {
   NetworkSpec,
 } from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
-import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engine_setup.ts';
+import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
 
 /** What every implementation of src/engine/types.ts must do. Registers its tests with `test`. */
 export function testEngineContract(test: TestFn, load: () => NativeModule): void {
@@ -61,7 +61,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const info = await engine.load(networks.spec('info', { secondOutput: true }));
     t.is(info.name, 'info');
-    t.deepEqual(info.inputs, ['picture']);
+    t.deepEqual(info.inputs, ['image']);
     t.deepEqual(info.outputs, ['alpha', 'features']);
     t.true(info.loadMs > 0 && info.warmUpMs > 0);
   });
@@ -115,10 +115,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const spec = networks.spec(name());
     await engine.load(spec);
     await engine.load({ ...networks.spec(name(), { gain: -40 }), name: spec.name });
-    const picture = halves(64, 64);
-    await engine.matte(1, picture, planFor(spec.name, picture));
-    t.is(alphaAt(picture.data, 64, 4, 4), 0);
-    t.is(alphaAt(picture.data, 64, 60, 60), 255);
+    const image = halves(64, 64);
+    await engine.matte(1, image, planFor(spec.name, image));
+    t.is(alphaAt(image.data, 64, 4, 4), 0);
+    t.is(alphaAt(image.data, 64, 60, 60), 255);
   });
 
   test('unload: running jobs finish, later ones are ENGINE_MODEL, and a load brings it back', async (t) => {
@@ -128,12 +128,12 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const first = halves(64, 32);
     const running = engine.matte(1, first, planFor(spec.name, first));
     const unloaded = engine.unload();
-    const picture = halves(64, 32);
-    await t.throwsAsync(engine.matte(2, picture, planFor(spec.name, picture)), { code: 'ENGINE_MODEL' });
+    const image = halves(64, 32);
+    await t.throwsAsync(engine.matte(2, image, planFor(spec.name, image)), { code: 'ENGINE_MODEL' });
     t.is((await running).width, 64);
     await unloaded;
     await engine.load(spec);
-    t.is((await engine.matte(3, picture, planFor(spec.name, picture))).width, 64);
+    t.is((await engine.matte(3, image, planFor(spec.name, image))).width, 64);
     t.true(engine.stats().keptBytes >= 0);
     // Twice is nothing, and a closed engine has nothing left.
     await engine.unload();
@@ -146,11 +146,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
-    const picture = halves(300, 200);
-    const result = await engine.matte(1, picture, planFor(spec.name, picture));
+    const image = halves(300, 200);
+    const result = await engine.matte(1, image, planFor(spec.name, image));
     t.deepEqual([result.width, result.height, result.opaque], [300, 200, false]);
-    t.deepEqual([...picture.data.subarray(0, 4)], [255, 255, 255, 255]);
-    t.deepEqual([...picture.data.subarray(-4)], [0, 0, 0, 0]);
+    t.deepEqual([...image.data.subarray(0, 4)], [255, 255, 255, 255]);
+    t.deepEqual([...image.data.subarray(-4)], [0, 0, 0, 0]);
     t.deepEqual([result.box.left, result.box.top, result.box.height], [0, 0, 200]);
     // The network sees 64 columns: its edge is known to about one of them.
     t.true(Math.abs(result.box.width - 150) <= 5, String(result.box.width));
@@ -169,9 +169,9 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const results: Uint8Array[] = [];
     for (const [id, spec] of variants.entries()) {
       await engine.load(spec);
-      const picture = halves(200, 100);
-      await engine.matte(id, picture, planFor(spec.name, picture));
-      results.push(picture.data);
+      const image = halves(200, 100);
+      await engine.matte(id, image, planFor(spec.name, image));
+      results.push(image.data);
     }
     const [first, ...others] = results;
     for (const other of others) {
@@ -183,18 +183,18 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     // A gray strip, 30 % of white over black, two of the network's columns wide: the network gives it 0.9.
     const strip = () => {
-      const picture = halves(64, 64);
+      const image = halves(64, 64);
       for (let i = 0; i < 64 * 64; i++) {
-        if (i % 64 === 32 || i % 64 === 33) picture.data.fill(77, i * 4, i * 4 + 3);
+        if (i % 64 === 32 || i % 64 === 33) image.data.fill(77, i * 4, i * 4 + 3);
       }
-      return picture;
+      return image;
     };
     const alphas = async (taughtOn: NetworkSpec['taughtOn'], id: number) => {
       const spec = networks.spec(name(), { gain: 12, bias: 6.95 }, taughtOn && { taughtOn });
       await engine.load(spec);
-      const picture = strip();
-      await engine.matte(id, picture, planFor(spec.name, picture));
-      return [32, 33].map((x) => picture.data[(30 * 64 + x) * 4 + 3] ?? -1);
+      const image = strip();
+      await engine.matte(id, image, planFor(spec.name, image));
+      return [32, 33].map((x) => image.data[(30 * 64 + x) * 4 + 3] ?? -1);
     };
     const masks = await alphas('masks', 1);
     const mattes = await alphas('mattes', 2);
@@ -213,10 +213,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [100, 50],
       [0, 0],
     ] as const) {
-      const picture = halves(50, 40, before);
-      await engine.matte(1, picture, planFor(spec.name, picture));
-      for (let i = 3; i < picture.data.length; i += 4) {
-        if (Math.abs((picture.data[i] ?? 0) - after) > 1) t.fail(`alpha ${picture.data[i]} for ${before}`);
+      const image = halves(50, 40, before);
+      await engine.matte(1, image, planFor(spec.name, image));
+      for (let i = 3; i < image.data.length; i += 4) {
+        if (Math.abs((image.data[i] ?? 0) - after) > 1) t.fail(`alpha ${image.data[i]} for ${before}`);
       }
     }
     t.pass();
@@ -226,33 +226,33 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.spec(name(), { gain: -40 });
     await engine.load(spec);
-    const picture = halves(64, 64);
-    await engine.matte(1, picture, planFor(spec.name, picture, { hiddenColour: 'keep' }));
-    t.deepEqual([...picture.data.subarray(0, 4)], [255, 255, 255, 0]);
+    const image = halves(64, 64);
+    await engine.matte(1, image, planFor(spec.name, image, { hiddenColour: 'keep' }));
+    t.deepEqual([...image.data.subarray(0, 4)], [255, 255, 255, 0]);
   });
 
   test('matte: alpha is 0 outside the region of interest', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name(), { gain: 0, bias: 40 });
     await engine.load(spec);
-    const picture = halves(80, 60);
+    const image = halves(80, 60);
     const roi = { left: 10, top: 20, width: 30, height: 15 };
-    const result = await engine.matte(1, picture, planFor(spec.name, picture, { roi }));
+    const result = await engine.matte(1, image, planFor(spec.name, image, { roi }));
     t.deepEqual(result.box, roi);
     t.is(result.foregroundPixels, 30 * 15);
   });
 
-  test('matte: doubt far from the subject is no subject, in the whole picture or in the region', async (t) => {
+  test('matte: doubt far from the subject is no subject, in the whole image or in the region', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
     const dirty = () => {
-      const picture = halves(64, 64);
+      const image = halves(64, 64);
       // One pixel in the corner of the background that the network gives an alpha of about 13.
-      picture.data.fill(118, (5 * 64 + 60) * 4, (5 * 64 + 60) * 4 + 3);
-      // And a small sure part, which is nothing beside the half picture and all there is in the region.
-      for (let y = 50; y < 53; y++) picture.data.fill(255, (y * 64 + 57) * 4, (y * 64 + 60) * 4);
-      return picture;
+      image.data.fill(118, (5 * 64 + 60) * 4, (5 * 64 + 60) * 4 + 3);
+      // And a small sure part, which is nothing beside the half image and all there is in the region.
+      for (let y = 50; y < 53; y++) image.data.fill(255, (y * 64 + 57) * 4, (y * 64 + 60) * 4);
+      return image;
     };
     const clean = halves(64, 64);
     const wanted = await engine.matte(1, clean, planFor(spec.name, clean));
@@ -277,26 +277,26 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const wanted = halves(64, 64);
     await engine.matte(2, wanted, planFor(half.name, wanted));
     const jobs = Array.from({ length: 6 }, (_, i) => {
-      const picture = halves(64, 64);
-      const plan = planFor(free.name, picture, i % 2 === 0 ? { input } : {});
-      return { picture, done: engine.matte(3 + i, picture, plan), small: i % 2 === 0 };
+      const image = halves(64, 64);
+      const plan = planFor(free.name, image, i % 2 === 0 ? { input } : {});
+      return { image, done: engine.matte(3 + i, image, plan), small: i % 2 === 0 };
     });
-    for (const { picture, done, small } of jobs) {
+    for (const { image, done, small } of jobs) {
       t.is((await done).runs, 1);
-      t.is(digest(picture.data), digest((small ? wanted : large).data));
+      t.is(digest(image.data), digest((small ? wanted : large).data));
     }
     t.not(digest(wanted.data), digest(large.data));
-    const picture = halves(64, 64);
+    const image = halves(64, 64);
     for (const [spec, size] of [
       [half, { width: 16, height: 16 }],
       [free, { width: 128, height: 64 }],
     ] as const) {
-      await t.throwsAsync(engine.matte(20, picture, planFor(spec.name, picture, { input: size })), {
+      await t.throwsAsync(engine.matte(20, image, planFor(spec.name, image, { input: size })), {
         code: 'ENGINE_MODEL',
         message: new RegExp(`cannot run at ${size.width} x ${size.height}`),
       });
     }
-    t.deepEqual(picture, halves(64, 64));
+    t.deepEqual(image, halves(64, 64));
   });
 
   test('matte: an answer at a smaller size that is not decided is asked for again at the usual one', async (t) => {
@@ -305,22 +305,22 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await engine.load(doubtful);
     const usual = halves(64, 64);
     t.is((await engine.matte(1, usual, planFor(doubtful.name, usual))).runs, 1);
-    const picture = halves(64, 64);
+    const image = halves(64, 64);
     const input = { width: 32, height: 32 };
-    t.is((await engine.matte(2, picture, planFor(doubtful.name, picture, { input }))).runs, 2);
-    t.is(digest(picture.data), digest(usual.data));
+    t.is((await engine.matte(2, image, planFor(doubtful.name, image, { input }))).runs, 2);
+    t.is(digest(image.data), digest(usual.data));
   });
 
   test('matte: a smaller plan leaves the reduced result at the front of the same memory', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
-    const picture = halves(400, 300);
-    const result = await engine.matte(1, picture, planFor(spec.name, { width: 100, height: 75 }));
+    const image = halves(400, 300);
+    const result = await engine.matte(1, image, planFor(spec.name, { width: 100, height: 75 }));
     t.deepEqual([result.width, result.height], [100, 75]);
     for (const y of [0, 37, 74]) {
-      t.is(alphaAt(picture.data, 100, 5, y), 255);
-      t.is(alphaAt(picture.data, 100, 95, y), 0);
+      t.is(alphaAt(image.data, 100, 5, y), 255);
+      t.is(alphaAt(image.data, 100, 95, y), 0);
     }
   });
 
@@ -330,9 +330,9 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       const engine = start(t, { workers: threads, pixelThreads: threads });
       const spec = networks.spec(name());
       await engine.load(spec);
-      const picture = halves(333, 257);
-      await engine.matte(1, picture, planFor(spec.name, { width: 200, height: 150 }));
-      digests.add(digest(picture.data.subarray(0, 200 * 150 * 4)));
+      const image = halves(333, 257);
+      await engine.matte(1, image, planFor(spec.name, { width: 200, height: 150 }));
+      digests.add(digest(image.data.subarray(0, 200 * 150 * 4)));
     }
     t.is(digests.size, 1);
   });
@@ -341,26 +341,26 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t, { workers: 3, intraOpThreads: 2, pixelThreads: 2, queueLimit: 100 });
     const spec = networks.spec(name());
     await engine.load(spec);
-    const pictures = Array.from({ length: 60 }, (_, i) => halves(20 + i, 30 + ((i * 7) % 40)));
-    const results = await Promise.all(pictures.map((p, id) => engine.matte(id, p, planFor(spec.name, p))));
+    const images = Array.from({ length: 60 }, (_, i) => halves(20 + i, 30 + ((i * 7) % 40)));
+    const results = await Promise.all(images.map((p, id) => engine.matte(id, p, planFor(spec.name, p))));
     for (const [i, result] of results.entries()) {
-      const picture = pictures[i];
-      if (picture === undefined) continue;
-      t.is(result.width, picture.width);
-      t.is(alphaAt(picture.data, picture.width, 0, 0), 255);
-      t.is(alphaAt(picture.data, picture.width, picture.width - 1, 0), 0);
+      const image = images[i];
+      if (image === undefined) continue;
+      t.is(result.width, image.width);
+      t.is(alphaAt(image.data, image.width, 0, 0), 255);
+      t.is(alphaAt(image.data, image.width, image.width - 1, 0), 0);
     }
     t.like(engine.stats(), { queued: 0, running: 0, done: 61, failed: 0, cancelled: 0 });
   });
 
   for (const bias of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
     for (const output of ['logit', 'probability'] as const) {
-      test(`matte: ${bias} as ${output} is ENGINE_MODEL, not an empty or a full picture`, async (t) => {
+      test(`matte: ${bias} as ${output} is ENGINE_MODEL, not an empty or a full image`, async (t) => {
         const engine = start(t);
         const spec = networks.spec(name(), { bias }, { output });
         await engine.load(spec);
-        const picture = halves(32, 32);
-        await t.throwsAsync(engine.matte(1, picture, planFor(spec.name, picture)), {
+        const image = halves(32, 32);
+        await t.throwsAsync(engine.matte(1, image, planFor(spec.name, image)), {
           code: 'ENGINE_MODEL',
           message: /not finite numbers/,
         });
@@ -372,7 +372,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.slow(name());
     await engine.load(spec);
-    const picture = halves(256, 256);
+    const image = halves(256, 256);
     let ticks = 0;
     let longest = 0;
     let last = performance.now();
@@ -382,7 +382,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       last = now;
       ticks++;
     }, 5);
-    const { inferMs } = await engine.matte(1, picture, planFor(spec.name, picture));
+    const { inferMs } = await engine.matte(1, image, planFor(spec.name, image));
     longest = Math.max(longest, performance.now() - last);
     clearInterval(timer);
     t.log(`${ticks} ticks of 5 ms in ${inferMs.toFixed(0)} ms, longest gap ${longest.toFixed(0)} ms`);
@@ -418,8 +418,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.slow(name(), 60);
     const { warmUpMs } = await engine.load(spec);
-    const picture = halves(256, 256);
-    const job = engine.matte(1, picture, planFor(spec.name, picture));
+    const image = halves(256, 256);
+    const job = engine.matte(1, image, planFor(spec.name, image));
     await until(engine, (stats) => stats.running === 1);
     await sleep(20);
     const asked = performance.now();
@@ -429,7 +429,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.log(`cancelled in ${took.toFixed(0)} ms of a ${warmUpMs.toFixed(0)} ms run`);
     t.true(took < warmUpMs / 2);
     // The worker is free again, and the next run is whole.
-    await engine.matte(2, picture, planFor(spec.name, picture));
+    await engine.matte(2, image, planFor(spec.name, image));
     t.like(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
   });
 
@@ -451,11 +451,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.slow(name());
     const { warmUpMs } = await engine.load(spec);
-    const picture = halves(256, 256);
-    const before = digest(picture.data);
-    const job = engine.matte(1, picture, planFor(spec.name, picture, { deadlineMs: warmUpMs / 4 }));
+    const image = halves(256, 256);
+    const before = digest(image.data);
+    const job = engine.matte(1, image, planFor(spec.name, image, { deadlineMs: warmUpMs / 4 }));
     await t.throwsAsync(job, { code: 'ENGINE_DEADLINE' });
-    t.is(digest(picture.data), before, 'the matte was not written after the deadline');
+    t.is(digest(image.data), before, 'the matte was not written after the deadline');
   });
 
   test('queue: one more than queueLimit waiting jobs is refused at once', async (t) => {
@@ -463,16 +463,16 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const spec = networks.slow(name(), 8);
     await engine.load(spec);
     const jobs = [1, 2, 3].map((id) => {
-      const picture = halves(256, 256);
-      return engine.matte(id, picture, planFor(spec.name, picture));
+      const image = halves(256, 256);
+      return engine.matte(id, image, planFor(spec.name, image));
     });
-    const picture = halves(256, 256);
-    await t.throwsAsync(engine.matte(4, picture, planFor(spec.name, picture)), {
+    const image = halves(256, 256);
+    await t.throwsAsync(engine.matte(4, image, planFor(spec.name, image)), {
       code: 'ENGINE_QUEUE_FULL',
       message: /2 jobs/,
     });
     await Promise.all(jobs);
-    await engine.matte(4, picture, planFor(spec.name, picture));
+    await engine.matte(4, image, planFor(spec.name, image));
     t.is(engine.stats().done, 5);
   });
 
@@ -498,10 +498,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
   });
   /** halves() with room behind it for that canvas. */
   const roomy = (side: number) => {
-    const picture = halves(side, side);
+    const image = halves(side, side);
     const data = new Uint8Array(side * 1.5 * side * 1.5 * 4).fill(7);
-    data.set(picture.data);
-    return { ...picture, data };
+    data.set(image.data);
+    return { ...image, data };
   };
 
   test('compose: crops, places, draws shadow and background in the pixels themselves', async (t) => {
@@ -518,7 +518,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.deepEqual(at(44, 30), [5, 100, 15, 255], 'shadow over background');
   });
 
-  test('compose: reduces the subject and lays it over a picture', async (t) => {
+  test('compose: reduces the subject and lays it over an image', async (t) => {
     const engine = start(t);
     const pixels = halves(60, 60);
     const background = halves(60, 60, 128);
@@ -570,11 +570,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const busy = halves(256, 256);
     const job = engine.matte(1, busy, planFor(spec.name, busy));
     await until(engine, (stats) => stats.running === 1);
-    const picture = halves(60, 40);
-    const before = digest(picture.data);
+    const image = halves(60, 40);
+    const before = digest(image.data);
     const [rgba, alpha] = await Promise.all([
-      engine.encodePng(2, picture, { channels: 'rgba', effort: 1 }),
-      engine.encodePng(3, picture, {
+      engine.encodePng(2, image, { channels: 'rgba', effort: 1 }),
+      engine.encodePng(3, image, {
         channels: 'alpha',
         effort: 9,
         icc: new Uint8Array(200),
@@ -582,7 +582,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       }),
     ]);
     t.is(engine.stats().running, 1, 'the network still runs');
-    t.is(digest(picture.data), before);
+    t.is(digest(image.data), before);
     for (const [png, colourType] of [
       [rgba, 6],
       [alpha, 0],
@@ -618,8 +618,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.slow(name(), 6);
     await engine.load(spec);
-    const pictures = [1, 2, 3].map(() => halves(256, 256));
-    const jobs = pictures.map((picture, id) => engine.matte(id, picture, planFor(spec.name, picture)));
+    const images = [1, 2, 3].map(() => halves(256, 256));
+    const jobs = images.map((image, id) => engine.matte(id, image, planFor(spec.name, image)));
     const closed = engine.close(60_000);
     const late = halves(8, 8);
     await t.throwsAsync(engine.encodePng(9, late, { channels: 'rgba', effort: 1 }), {
@@ -637,8 +637,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.slow(name(), 60);
     const { warmUpMs } = await engine.load(spec);
-    const pictures = [halves(256, 256), halves(256, 256)];
-    const jobs = pictures.map((picture, id) => engine.matte(id, picture, planFor(spec.name, picture)));
+    const images = [halves(256, 256), halves(256, 256)];
+    const jobs = images.map((image, id) => engine.matte(id, image, planFor(spec.name, image)));
     await until(engine, (stats) => stats.running === 1);
     const asked = performance.now();
     const patient = engine.close(600_000);
@@ -692,8 +692,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
-    const picture = halves(20, 10);
-    const plan = planFor(spec.name, picture);
+    const image = halves(20, 10);
+    const plan = planFor(spec.name, image);
     const box = { left: 0, top: 0, width: 20, height: 10 };
     const placed: ComposePlan = { width: 20, height: 10, source: box, target: box };
     const call =
@@ -708,75 +708,71 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [call('load', { ...spec, std: [1, 0, 1] }), RangeError, /above 0 for std/],
       [call('load', { ...spec, mean: [1, Number.NaN, 1] }), RangeError, /finite number for mean/],
       [call('load', { ...spec, output: 'alpha' }), RangeError, /output/],
-      [call('matte', '1', picture, plan), TypeError, /id/],
-      [call('matte', -1, picture, plan), RangeError, /id/],
-      [call('matte', 2 ** 53, picture, plan), RangeError, /id/],
+      [call('matte', '1', image, plan), TypeError, /id/],
+      [call('matte', -1, image, plan), RangeError, /id/],
+      [call('matte', 2 ** 53, image, plan), RangeError, /id/],
       [call('matte', 1, null, plan), TypeError, /pixels/],
-      [call('matte', 1, { ...picture, data: [...picture.data] }, plan), TypeError, /a Uint8Array for data/],
+      [call('matte', 1, { ...image, data: [...image.data] }, plan), TypeError, /a Uint8Array for data/],
+      [call('matte', 1, { ...image, data: new Uint16Array(800) }, plan), TypeError, /a Uint8Array for data/],
       [
-        call('matte', 1, { ...picture, data: new Uint16Array(800) }, plan),
-        TypeError,
-        /a Uint8Array for data/,
-      ],
-      [
-        call('matte', 1, { ...picture, data: new Uint8Array(799) }, plan),
+        call('matte', 1, { ...image, data: new Uint8Array(799) }, plan),
         RangeError,
         /800 \(width \* height \* 4\).* 799/,
       ],
-      [call('matte', 1, { ...picture, width: 65536 }, plan), RangeError, /width/],
-      [call('matte', 1, { ...picture, width: 65535, height: 65535 }, plan), RangeError, /width \* height/],
-      [call('matte', 1, picture, { ...plan, width: 21 }), RangeError, /from 1 to 20 for width/],
-      [call('matte', 1, picture, { ...plan, hiddenColour: 'gone' }), RangeError, /hiddenColour/],
-      [call('matte', 1, picture, { ...plan, refine: 'gone' }), RangeError, /refine/],
+      [call('matte', 1, { ...image, width: 65536 }, plan), RangeError, /width/],
+      [call('matte', 1, { ...image, width: 65535, height: 65535 }, plan), RangeError, /width \* height/],
+      [call('matte', 1, image, { ...plan, width: 21 }), RangeError, /from 1 to 20 for width/],
+      [call('matte', 1, image, { ...plan, hiddenColour: 'gone' }), RangeError, /hiddenColour/],
+      [call('matte', 1, image, { ...plan, refine: 'gone' }), RangeError, /refine/],
       [
-        call('matte', 1, picture, { ...plan, roi: { left: 15, top: 0, width: 6, height: 1 } }),
+        call('matte', 1, image, { ...plan, roi: { left: 15, top: 0, width: 6, height: 1 } }),
         RangeError,
         /from 1 to 5 for width/,
       ],
       [
-        call('matte', 1, picture, { ...plan, roi: { left: 0, top: 0, width: 0, height: 1 } }),
+        call('matte', 1, image, { ...plan, roi: { left: 0, top: 0, width: 0, height: 1 } }),
         RangeError,
         /width/,
       ],
-      [call('matte', 1, picture, { ...plan, deadlineMs: -1 }), RangeError, /deadlineMs/],
-      [call('compose', 1, picture, null), TypeError, /plan/],
-      [call('compose', 1, picture, squareOn(20)), RangeError, /at least 3600 \(the canvas\)/],
+      [call('matte', 1, image, { ...plan, deadlineMs: -1 }), RangeError, /deadlineMs/],
+      [call('compose', 1, image, null), TypeError, /plan/],
+      [call('compose', 1, image, squareOn(20)), RangeError, /at least 3600 \(the canvas\)/],
       [
-        call('compose', 1, { ...picture, data: new Uint8Array(799) }, squareOn(20)),
+        call('compose', 1, { ...image, data: new Uint8Array(799) }, squareOn(20)),
         RangeError,
         /800 \(width \* height \* 4\) or more .* 799/,
       ],
       [
-        call('compose', 1, picture, { ...placed, source: { ...box, width: 21 } }),
+        call('compose', 1, image, { ...placed, source: { ...box, width: 21 } }),
         RangeError,
         /from 1 to 20 for width/,
       ],
       [
-        call('compose', 1, picture, { ...placed, target: { ...box, top: 10 } }),
+        call('compose', 1, image, { ...placed, target: { ...box, top: 10 } }),
         RangeError,
         /from 0 to 9 for top/,
       ],
-      [call('compose', 1, picture, { ...placed, colour: [1, 2, 3] }), TypeError, /four numbers for colour/],
+      [call('compose', 1, image, { ...placed, colour: [1, 2, 3] }), TypeError, /four numbers for colour/],
       [
-        call('compose', 1, picture, { ...placed, colour: [1, 2, 3, 256] }),
+        call('compose', 1, image, { ...placed, colour: [1, 2, 3, 256] }),
         RangeError,
         /from 0 to 255 for colour/,
       ],
-      [call('compose', 1, picture, { ...placed, background: halves(19, 10) }), RangeError, /canvas's size/],
-      [call('compose', 1, picture, { ...placed, background: picture }), RangeError, /belong to the job 1/],
+      [call('compose', 1, image, { ...placed, background: halves(19, 10) }), RangeError, /canvas's size/],
+      [call('compose', 1, image, { ...placed, background: image }), RangeError, /belong to the job 1/],
       [
-        call('compose', 1, picture, {
+        call('compose', 1, image, {
           ...placed,
           shadow: { opacity: 0.5, sigma: 0, offsetX: 0, offsetY: 0, fade: 0 },
         }),
         RangeError,
         /from 0.1 to 4096 for sigma/,
       ],
-      [call('encodePng', 1, picture, { channels: 'rgb', effort: 1 }), RangeError, /channels/],
-      [call('encodePng', 1, picture, { channels: 'rgba', effort: 0 }), RangeError, /from 1 to 9 for effort/],
-      [call('encodePng', 1, picture, { channels: 'rgba', effort: 1, icc: 'x' }), TypeError, /icc/],
+      [call('encodePng', 1, image, { channels: 'rgb', effort: 1 }), RangeError, /channels/],
+      [call('encodePng', 1, image, { channels: 'rgba', effort: 0 }), RangeError, /from 1 to 9 for effort/],
+      [call('encodePng', 1, image, { channels: 'rgba', effort: 1, icc: 'x' }), TypeError, /icc/],
       [
-        call('encodePng', 1, picture, { channels: 'rgba', effort: 1, pixelsPerMetre: [1] }),
+        call('encodePng', 1, image, { channels: 'rgba', effort: 1, pixelsPerMetre: [1] }),
         TypeError,
         /pixelsPerMetre/,
       ],
@@ -786,22 +782,22 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     ];
     for (const [misuse, instanceOf, message] of wrong) t.throws(misuse, { instanceOf, message });
     t.is(engine.stats().done, 1, 'nothing was started');
-    await engine.matte(1, picture, plan);
+    await engine.matte(1, image, plan);
   });
 
   test('misuse throws at once: an id in use, pixels that belong to a job', async (t) => {
     const engine = start(t);
     const spec = networks.slow(name(), 6);
     await engine.load(spec);
-    const picture = halves(256, 256);
-    const job = engine.matte(1, picture, planFor(spec.name, picture));
+    const image = halves(256, 256);
+    const job = engine.matte(1, image, planFor(spec.name, image));
     const other = halves(16, 16);
     t.throws(() => engine.matte(1, other, planFor(spec.name, other)), {
       instanceOf: RangeError,
       message: /id 1 is in use/,
     });
-    const part = { data: picture.data.subarray(256 * 4, 256 * 8), width: 256, height: 1 };
-    for (const pixels of [picture, part]) {
+    const part = { data: image.data.subarray(256 * 4, 256 * 8), width: 256, height: 1 };
+    for (const pixels of [image, part]) {
       t.throws(() => engine.matte(2, pixels, planFor(spec.name, pixels)), {
         instanceOf: RangeError,
         message: /belong to the job 1/,
@@ -811,6 +807,6 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       });
     }
     await job;
-    await engine.encodePng(1, picture, { channels: 'rgba', effort: 1 });
+    await engine.encodePng(1, image, { channels: 'rgba', effort: 1 });
   });
 }

@@ -1,34 +1,35 @@
 import type { TestFn } from 'ava';
-import { openBooks } from '../../src/billing/books.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/reservation.ts';
-import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
-import { contentKey, keyName } from '../../src/results/keys.ts';
+import { openStores } from '../../src/billing/stores.ts';
+import { type CachedResult, cachedResultCodec } from '../../src/cutout/cachedResult.ts';
+import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
 import { isUnavailable, StoreError } from '../../src/store/error.ts';
+import { withStatements, withTransactions } from '../support/database.ts';
 import {
   accountWith,
   type NewPlace,
   noFreePreviews,
-  type TestBooks,
-  testBooks,
+  type TestStores,
   testServer,
-} from '../support/books.ts';
-import { withStatements, withTransactions } from '../support/database.ts';
+  testStores,
+} from '../support/stores.ts';
 
 const preview = { size: 'preview', requestId: 'r' } as const;
 const full = { size: 'full', requestId: 'r' } as const;
 const auto = (pixels: number) => ({ size: 'auto', pixels, requestId: 'r' }) as const;
 
-async function reserve(books: TestBooks, account: string, request: ReserveRequest): Promise<Reservation> {
-  const outcome = await books.ledger.reserve(account, request);
+async function reserve(stores: TestStores, account: string, request: ReserveRequest): Promise<Reservation> {
+  const outcome = await stores.ledger.reserve(account, request);
   if (outcome.outcome !== 'reserved') throw new Error('insufficient');
   return outcome.reservation;
 }
 
-const balanceOf = async (books: TestBooks, account: string) => (await books.ledger.balance(account)).credits;
+const balanceOf = async (stores: TestStores, account: string) =>
+  (await stores.ledger.balance(account)).credits;
 
-/** 200 movements wait for one row; on a slow machine the last of them are refused, as 503, and come again. */
+/** 200 ledger transactions wait for one row; on a slow machine the last of them are refused, as 503, and come again. */
 async function whenAvailable<T>(movement: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -42,21 +43,21 @@ async function whenAvailable<T>(movement: () => Promise<T>): Promise<T> {
 /** What the books must do wherever they lie. Registers its tests with `test`. */
 export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   test('a reservation takes its credits at once, settling keeps them, releasing gives them back', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    const one = await reserve(books, account, full);
-    const other = await reserve(books, account, preview);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
+    const one = await reserve(stores, account, full);
+    const other = await reserve(stores, account, preview);
     t.deepEqual([one.tier, one.payment], ['full', 'full']);
     t.deepEqual([other.tier, other.payment], ['preview', 'preview']);
-    t.is(await balanceOf(books, account), credits(8.75));
+    t.is(await balanceOf(stores, account), credits(8.75));
     t.is((await one.settle()).charged, credits(1));
     await other.release();
-    t.is(await balanceOf(books, account), credits(9));
-    t.is(await books.ledger.openReservations(), 1, 'until its answer is out');
+    t.is(await balanceOf(stores, account), credits(9));
+    t.is(await stores.ledger.openReservations(), 1, 'until its answer is out');
     await one.deliver();
-    t.is(await books.ledger.openReservations(), 0);
+    t.is(await stores.ledger.openReservations(), 0);
     t.deepEqual(
-      (await books.ledger.statement(account)).map(({ kind, amount, balance, reservationId }) => [
+      (await stores.ledger.statement(account)).map(({ kind, amount, balance, reservationId }) => [
         kind,
         amount,
         balance,
@@ -70,49 +71,49 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
         ['release', credits(0.25), credits(9), other.id],
       ],
     );
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('a reservation ends once, whatever is called how often', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    const settled = await reserve(books, account, full);
-    const released = await reserve(books, account, full);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
+    const settled = await reserve(stores, account, full);
+    const released = await reserve(stores, account, full);
     for (let i = 0; i < 3; i++) {
       t.is((await settled.settle()).charged, credits(1));
       await settled.deliver();
       await settled.release();
       await released.release();
     }
-    t.is(await balanceOf(books, account), credits(9));
-    t.is((await books.ledger.statement(account)).length, 5);
+    t.is(await balanceOf(stores, account), credits(9));
+    t.is((await stores.ledger.statement(account)).length, 5);
   });
 
   test('without enough credits nothing is taken and the caller learns what was needed', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 0.75);
-    t.deepEqual(await books.ledger.reserve(account, full), {
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 0.75);
+    t.deepEqual(await stores.ledger.reserve(account, full), {
       outcome: 'insufficient',
       needed: credits(1),
       balance: credits(0.75),
     });
-    t.is((await books.ledger.statement(account)).length, 1);
+    t.is((await stores.ledger.statement(account)).length, 1);
   });
 
   test('free previews come first: 10 a day and 50 a month in UTC, then credits', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 10);
-    books.clock.set('2026-11-25T23:59:59.999Z');
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 10);
+    stores.clock.set('2026-11-25T23:59:59.999Z');
     const payments: string[] = [];
     for (let day = 0; day < 7; day++) {
       let free = 0;
       for (let i = 0; i < 11; i++) {
-        const reservation = await reserve(books, account, preview);
+        const reservation = await reserve(stores, account, preview);
         if (reservation.payment === 'free') free++;
         else await reservation.release();
       }
-      payments.push(`${new Date(books.clock.at).toISOString().slice(0, 10)}: ${free}`);
-      books.clock.forward(86_400_000);
+      payments.push(`${new Date(stores.clock.at).toISOString().slice(0, 10)}: ${free}`);
+      stores.clock.forward(86_400_000);
     }
     t.deepEqual(payments, [
       '2026-11-25: 10',
@@ -123,85 +124,85 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       '2026-11-30: 0',
       '2026-12-01: 10',
     ]);
-    t.is(await balanceOf(books, account), credits(10));
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await balanceOf(stores, account), credits(10));
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('the account shows what is left of the month, whether or not the day is used up', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 0);
-    t.deepEqual(await books.ledger.balance(account), { credits: quarters(0), freeCalls: 50 });
-    for (let i = 0; i < 10; i++) await (await reserve(books, account, preview)).settle();
-    t.is((await books.ledger.reserve(account, preview)).outcome, 'insufficient');
-    t.is((await books.ledger.balance(account)).freeCalls, 40);
-    books.clock.set('2026-12-01T00:00:00Z');
-    t.is((await books.ledger.balance(account)).freeCalls, 50);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 0);
+    t.deepEqual(await stores.ledger.balance(account), { credits: quarters(0), freeCalls: 50 });
+    for (let i = 0; i < 10; i++) await (await reserve(stores, account, preview)).settle();
+    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
+    t.is((await stores.ledger.balance(account)).freeCalls, 40);
+    stores.clock.set('2026-12-01T00:00:00Z');
+    t.is((await stores.ledger.balance(account)).freeCalls, 50);
   });
 
   test('a released free call returns to the day and the month it was taken from', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 0);
-    books.clock.set('2026-11-30T23:59:59Z');
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 0);
+    stores.clock.set('2026-11-30T23:59:59Z');
     const open = [];
-    for (let i = 0; i < 10; i++) open.push(await reserve(books, account, preview));
-    books.clock.set('2026-12-01T00:00:01Z');
-    for (let i = 0; i < 10; i++) await (await reserve(books, account, preview)).settle();
+    for (let i = 0; i < 10; i++) open.push(await reserve(stores, account, preview));
+    stores.clock.set('2026-12-01T00:00:01Z');
+    for (let i = 0; i < 10; i++) await (await reserve(stores, account, preview)).settle();
     for (const reservation of open) await reservation.release();
-    t.is((await books.ledger.reserve(account, preview)).outcome, 'insufficient');
-    t.deepEqual(await books.ledger.verify(), []);
-    books.clock.set('2026-11-30T23:59:59Z');
-    t.is((await reserve(books, account, preview)).payment, 'free');
+    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
+    t.deepEqual(await stores.ledger.verify(), []);
+    stores.clock.set('2026-11-30T23:59:59Z');
+    t.is((await reserve(stores, account, preview)).payment, 'free');
   });
 
   test('free calls pay for previews only', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 0);
-    t.is((await books.ledger.reserve(account, full)).outcome, 'insufficient');
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 0);
+    t.is((await stores.ledger.reserve(account, full)).outcome, 'insufficient');
   });
 
   test('auto is a full result when it is larger than a preview and a whole credit is there', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const rich = await accountWith(books, 1.25);
-    t.deepEqual((await reserve(books, rich, auto(250_000))).tier, 'preview');
-    t.is((await reserve(books, rich, auto(250_001))).tier, 'full');
-    t.deepEqual(await books.ledger.reserve(rich, auto(250_001)), {
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const rich = await accountWith(stores, 1.25);
+    t.deepEqual((await reserve(stores, rich, auto(250_000))).tier, 'preview');
+    t.is((await reserve(stores, rich, auto(250_001))).tier, 'full');
+    t.deepEqual(await stores.ledger.reserve(rich, auto(250_001)), {
       outcome: 'insufficient',
       needed: credits(0.25),
       balance: quarters(0),
     });
-    const poor = await accountWith(books, 0.75);
-    t.is((await reserve(books, poor, auto(9e6))).tier, 'preview');
+    const poor = await accountWith(stores, 0.75);
+    t.is((await reserve(stores, poor, auto(9e6))).tier, 'preview');
   });
 
   test('auto handled as a preview uses a free call first', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 0.75);
-    t.is((await reserve(books, account, auto(9e6))).payment, 'free');
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 0.75);
+    t.is((await reserve(stores, account, auto(9e6))).payment, 'free');
   });
 
   test('with prices of 0 nothing is charged and nothing runs out', async (t) => {
     const prices = { preview: quarters(0), full: quarters(0) };
-    const books = await testBooks(t, { ...standardBilling, prices }, newPlace);
-    const account = await accountWith(books, 0);
+    const stores = await testStores(t, { ...standardBilling, prices }, newPlace);
+    const account = await accountWith(stores, 0);
     for (let i = 0; i < 60; i++) {
       for (const request of [preview, full, auto(9e6)]) {
-        const reservation = await reserve(books, account, request);
+        const reservation = await reserve(stores, account, request);
         t.is((await reservation.settle()).charged, quarters(0));
       }
     }
-    t.is((await reserve(books, account, auto(9e6))).tier, 'full');
-    t.is((await books.ledger.balance(account)).freeCalls, 50);
+    t.is((await reserve(stores, account, auto(9e6))).tier, 'full');
+    t.is((await stores.ledger.balance(account)).freeCalls, 50);
   });
 
   test('a limit of the day of 0 leaves that of the month', async (t) => {
-    const books = await testBooks(
+    const stores = await testStores(
       t,
       { ...standardBilling, freePreviews: { perMonth: 12, perDay: 0 } },
       newPlace,
     );
-    const account = await accountWith(books, 0);
-    for (let i = 0; i < 12; i++) await reserve(books, account, preview);
-    t.is((await books.ledger.reserve(account, preview)).outcome, 'insufficient');
+    const account = await accountWith(stores, 0);
+    for (let i = 0; i < 12; i++) await reserve(stores, account, preview);
+    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
   });
 
   test('200 parallel requests on 10 credits: exactly 40 previews or 10 full results', async (t) => {
@@ -209,11 +210,11 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       [preview, 40],
       [full, 10],
     ] as const) {
-      const books = await testBooks(t, noFreePreviews, newPlace);
-      const account = await accountWith(books, 10);
+      const stores = await testStores(t, noFreePreviews, newPlace);
+      const account = await accountWith(stores, 10);
       const charged = await Promise.all(
         Array.from({ length: 200 }, async () => {
-          const outcome = await whenAvailable(() => books.ledger.reserve(account, request));
+          const outcome = await whenAvailable(() => stores.ledger.reserve(account, request));
           if (outcome.outcome !== 'reserved') return false;
           await new Promise((done) => setTimeout(done, Math.random() * 5));
           await whenAvailable(() => outcome.reservation.settle());
@@ -221,27 +222,27 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
         }),
       );
       t.is(charged.filter(Boolean).length, expected);
-      t.is(await balanceOf(books, account), quarters(0));
-      t.deepEqual(await books.ledger.verify(), []);
+      t.is(await balanceOf(stores, account), quarters(0));
+      t.deepEqual(await stores.ledger.verify(), []);
     }
   });
 
   test('work whose reservation ran out is charged anew when it is done, or refused', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 2);
-    const [late, poor] = [await reserve(books, account, full), await reserve(books, account, full)];
-    books.clock.forward(standardBilling.reservationSeconds * 1000 - 1);
-    t.is(await books.ledger.sweep(), 0);
-    books.clock.forward(1);
-    t.is(await books.ledger.sweep(), 2);
-    t.is(await balanceOf(books, account), credits(2));
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 2);
+    const [late, poor] = [await reserve(stores, account, full), await reserve(stores, account, full)];
+    stores.clock.forward(standardBilling.reservationSeconds * 1000 - 1);
+    t.is(await stores.ledger.sweep(), 0);
+    stores.clock.forward(1);
+    t.is(await stores.ledger.sweep(), 2);
+    t.is(await balanceOf(stores, account), credits(2));
     const settlement = await late.settle();
     t.is(settlement.charged, credits(1));
     t.deepEqual(await late.settle(), settlement, 'once');
-    t.is(await balanceOf(books, account), credits(1));
-    t.is(await books.ledger.openReservations(), 1);
-    t.deepEqual(await books.ledger.verify(), []);
-    t.like((await books.ledger.statement(account)).at(-2), {
+    t.is(await balanceOf(stores, account), credits(1));
+    t.is(await stores.ledger.openReservations(), 1);
+    t.deepEqual(await stores.ledger.verify(), []);
+    t.like((await stores.ledger.statement(account)).at(-2), {
       id: settlement.charge,
       kind: 'reserve',
       amount: credits(-1),
@@ -249,92 +250,92 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       reservationId: null,
       note: `in place of ${late.id}`,
     });
-    await books.ledger.post(account, { kind: 'adjust', amount: credits(-0.5) });
+    await stores.ledger.post(account, { kind: 'adjust', amount: credits(-0.5) });
     const refused = await t.throwsAsync(poor.settle(), { instanceOf: ShortOfCredits });
     t.deepEqual(refused?.shortfall, { needed: credits(1), balance: credits(0.5) });
     await poor.release();
-    t.is(await balanceOf(books, account), credits(0.5));
+    t.is(await balanceOf(stores, account), credits(0.5));
     await late.deliver();
     await late.release();
-    t.is(await balanceOf(books, account), credits(0.5), 'final');
-    t.is(await books.ledger.openReservations(), 0);
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await balanceOf(stores, account), credits(0.5), 'final');
+    t.is(await stores.ledger.openReservations(), 0);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('work whose server counted as dead is charged anew, with a free preview where one is left', async (t) => {
     const billing = { ...standardBilling, freePreviews: { perMonth: 1, perDay: 0 } };
-    const books = await testBooks(t, billing, newPlace);
-    const account = await accountWith(books, 1);
+    const stores = await testStores(t, billing, newPlace);
+    const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
     // The books of this test have no lease: their answers are those of a dead server.
-    const frozen = await reserve(books, account, { ...preview, repeat });
-    t.is(await books.ledger.recover(), 1);
-    t.is((await books.ledger.balance(account)).freeCalls, 1);
+    const frozen = await reserve(stores, account, { ...preview, repeat });
+    t.is(await stores.ledger.recover(), 1);
+    t.is((await stores.ledger.balance(account)).freeCalls, 1);
     const settlement = await frozen.settle();
     t.is(settlement.charged, quarters(0));
-    t.deepEqual(await books.ledger.balance(account), { credits: credits(1), freeCalls: 0 });
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.balance(account), { credits: credits(1), freeCalls: 0 });
+    t.deepEqual(await stores.ledger.verify(), []);
     // It is known by its content, as any charge.
-    const again = await reserve(books, account, { ...preview, repeat });
+    const again = await reserve(stores, account, { ...preview, repeat });
     t.is((await again.settle()).charge, settlement.charge);
     for (const each of [frozen, again]) await each.release();
-    t.deepEqual(await books.ledger.balance(account), { credits: credits(1), freeCalls: 1 });
+    t.deepEqual(await stores.ledger.balance(account), { credits: credits(1), freeCalls: 1 });
 
-    const paid = await reserve(books, account, preview);
-    t.is(await books.ledger.recover(), 1);
-    await (await reserve(books, account, preview)).settle();
+    const paid = await reserve(stores, account, preview);
+    t.is(await stores.ledger.recover(), 1);
+    await (await reserve(stores, account, preview)).settle();
     t.is((await paid.settle()).charged, credits(0.25), 'the free one went to somebody else');
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('work whose reservation ran out carries what was charged for the same content meanwhile', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 1);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
-    const late = await reserve(books, account, { ...full, repeat });
-    books.clock.forward(standardBilling.reservationSeconds * 1000);
-    t.is(await books.ledger.sweep(), 1);
-    const other = await reserve(books, account, { ...full, repeat });
+    const late = await reserve(stores, account, { ...full, repeat });
+    stores.clock.forward(standardBilling.reservationSeconds * 1000);
+    t.is(await stores.ledger.sweep(), 1);
+    const other = await reserve(stores, account, { ...full, repeat });
     await other.settle();
     t.deepEqual(await late.settle(), { charged: quarters(0), charge: other.id });
     await other.release();
-    t.is(await balanceOf(books, account), credits(0), 'the late one may still be out');
+    t.is(await balanceOf(stores, account), credits(0), 'the late one may still be out');
     await late.release();
-    t.is(await balanceOf(books, account), credits(1));
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await balanceOf(stores, account), credits(1));
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('a repeat whose charge was given back while it was at work is charged itself', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 1);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
-    const first = await reserve(books, account, { ...full, repeat });
+    const first = await reserve(stores, account, { ...full, repeat });
     await first.settle();
     await first.deliver();
-    const again = await reserve(books, account, { ...full, repeat });
-    t.true(await books.ledger.refund(account, first.id));
+    const again = await reserve(stores, account, { ...full, repeat });
+    t.true(await stores.ledger.refund(account, first.id));
     t.is((await again.settle()).charged, credits(1));
     await again.deliver();
-    t.is(await balanceOf(books, account), credits(0));
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await balanceOf(stores, account), credits(0));
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('a server that died leaves nothing open: work is released, what was not delivered given back', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 10);
-    await reserve(books, account, full);
-    await reserve(books, account, preview);
-    t.is((await (await reserve(books, account, full)).settle()).charged, credits(1));
-    const out = await reserve(books, account, full);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 10);
+    await reserve(stores, account, full);
+    await reserve(stores, account, preview);
+    t.is((await (await reserve(stores, account, full)).settle()).charged, credits(1));
+    const out = await reserve(stores, account, full);
     await out.settle();
     await out.deliver();
-    const charged = await reserve(books, account, full);
+    const charged = await reserve(stores, account, full);
     await charged.settle();
     await charged.deliver();
-    t.is(await balanceOf(books, account), credits(6));
-    await books.close();
+    t.is(await balanceOf(stores, account), credits(6));
+    await stores.close();
 
-    const again = await testServer(t, books, { clock: books.clock });
+    const again = await testServer(t, stores, { clock: stores.clock });
     t.is(again.recovered, 3);
     t.is(await again.ledger.openReservations(), 0);
     t.deepEqual(await again.ledger.balance(account), { credits: credits(8), freeCalls: 50 });
@@ -342,48 +343,48 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   });
 
   test('delivery is reported as often as one likes, and never ends a reservation that is still held', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    const reservation = await reserve(books, account, full);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
+    const reservation = await reserve(stores, account, full);
     await reservation.deliver();
-    t.is(await books.ledger.openReservations(), 1);
+    t.is(await stores.ledger.openReservations(), 1);
     await reservation.settle();
     await reservation.deliver();
     await reservation.deliver();
     t.is((await reservation.settle()).charged, credits(1));
-    t.is(await books.ledger.openReservations(), 0);
-    t.is(await balanceOf(books, account), credits(9));
+    t.is(await stores.ledger.openReservations(), 0);
+    t.is(await balanceOf(stores, account), credits(9));
   });
 
   test('another process may answer with a charge, by its number, for as long as it stands', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    const { ledger } = books;
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
+    const { ledger } = stores;
     const of = (content: string) => ({ ...full, repeat: { content, forMs: 600_000 } });
     const isFor = () => true;
-    const first = await reserve(books, account, of('a'));
+    const first = await reserve(stores, account, of('a'));
     t.is(await ledger.answerWith(first.id, isFor), undefined, 'not charged yet');
     t.is(await ledger.openReservations(), 1);
     await first.settle();
     const other = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 2);
     await first.release();
-    t.is(await balanceOf(books, account), credits(9), 'the other one may still be out');
+    t.is(await balanceOf(stores, account), credits(9), 'the other one may still be out');
     await other?.deliver();
     t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
     const late = await ledger.answerWith(first.id, isFor);
     t.is(await ledger.openReservations(), 0, 'nothing is left to be decided');
     await late?.release();
-    t.is(await balanceOf(books, account), credits(9));
+    t.is(await balanceOf(stores, account), credits(9));
 
-    const vain = await reserve(books, account, of('b'));
+    const vain = await reserve(stores, account, of('b'));
     await vain.settle();
     const both = [vain, await ledger.answerWith(vain.id, isFor)];
     for (const answer of both) await answer?.release();
-    t.is(await balanceOf(books, account), credits(9), 'nobody got it');
+    t.is(await balanceOf(stores, account), credits(9), 'nobody got it');
     t.is(await ledger.answerWith(vain.id, isFor), undefined, 'given back');
 
-    const released = await reserve(books, account, of('c'));
+    const released = await reserve(stores, account, of('c'));
     await released.release();
     t.is(await ledger.answerWith(released.id, isFor), undefined);
     t.is(await ledger.answerWith(123_456, isFor), undefined, 'unknown');
@@ -392,102 +393,102 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   });
 
   test('a charge pays for the account and the content it was made for, whatever else has its number', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
-    const charged = await reserve(books, account, { ...full, repeat });
+    const charged = await reserve(stores, account, { ...full, repeat });
     await charged.settle();
     const asked: unknown[] = [];
     const refuse = (paid: unknown) => {
       asked.push(paid);
       return false;
     };
-    t.is(await books.ledger.answerWith(charged.id, refuse), undefined);
+    t.is(await stores.ledger.answerWith(charged.id, refuse), undefined);
     t.deepEqual(asked, [{ accountId: account, content: 'c' }]);
-    t.is(await books.ledger.openReservations(), 1);
+    t.is(await stores.ledger.openReservations(), 1);
     // A repeat is no charge, and work without a name is nothing that anybody could ask for again.
-    const again = await reserve(books, account, { ...full, repeat });
+    const again = await reserve(stores, account, { ...full, repeat });
     await again.settle();
-    t.is(await books.ledger.answerWith(again.id, () => true), undefined);
-    const unnamed = await reserve(books, account, full);
+    t.is(await stores.ledger.answerWith(again.id, () => true), undefined);
+    const unnamed = await reserve(stores, account, full);
     await unnamed.settle();
-    t.is(await books.ledger.answerWith(unnamed.id, () => true), undefined);
+    t.is(await stores.ledger.answerWith(unnamed.id, () => true), undefined);
 
-    const { pack, unpack } = keptTravel(books.ledger);
+    const { pack, unpack } = cachedResultCodec(stores.ledger);
     const bytes = Buffer.from('result');
-    const travelled = pack({ bytes, charge: charged.id } as Kept);
+    const travelled = pack({ bytes, charge: charged.id } as CachedResult);
     const nameOf = (owner: string, content: string) => keyName(contentKey(owner, content));
     t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
-    t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another picture');
+    t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another image');
     const paid = await unpack(travelled, nameOf(account, 'c'));
     t.true(await paid?.payment.stands());
-    t.true(await books.ledger.refund(account, charged.id));
+    t.true(await stores.ledger.refund(account, charged.id));
     t.false(await paid?.payment.stands());
     t.is(await unpack(travelled, nameOf(account, 'c')), undefined, 'given back');
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('what repeats a charge was not charged: a refund names the charge', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
-    const charged = await reserve(books, account, { ...full, repeat });
+    const charged = await reserve(stores, account, { ...full, repeat });
     await charged.settle();
-    const again = await reserve(books, account, { ...full, repeat });
+    const again = await reserve(stores, account, { ...full, repeat });
     await again.settle();
     for (let i = 0; i < 2; i++) {
-      await t.throwsAsync(books.ledger.refund(account, again.id), {
+      await t.throwsAsync(stores.ledger.refund(account, again.id), {
         code: 'STORE_NOT_CHARGED',
         message: new RegExp(`^Reservation ${again.id} repeats ${charged.id} .* refund that one`),
       });
-      t.is(await balanceOf(books, account), credits(i === 0 ? 9 : 10));
-      t.is(await books.ledger.refund(account, charged.id), i === 0);
+      t.is(await balanceOf(stores, account), credits(i === 0 ? 9 : 10));
+      t.is(await stores.ledger.refund(account, charged.id), i === 0);
     }
-    t.is((await books.ledger.statement(account)).filter(({ kind }) => kind === 'refund').length, 1);
+    t.is((await stores.ledger.statement(account)).filter(({ kind }) => kind === 'refund').length, 1);
   });
 
   test('an operator may give back a charge of which the answer is on its way, once', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
-    const first = await reserve(books, account, { ...full, repeat });
+    const first = await reserve(stores, account, { ...full, repeat });
     await first.settle();
-    const again = await reserve(books, account, { ...full, repeat });
-    t.true(await books.ledger.refund(account, first.id));
-    t.deepEqual(await books.ledger.verify(), []);
+    const again = await reserve(stores, account, { ...full, repeat });
+    t.true(await stores.ledger.refund(account, first.id));
+    t.deepEqual(await stores.ledger.verify(), []);
     await again.settle();
     await again.release();
     await first.release();
-    t.false(await books.ledger.refund(account, first.id));
-    t.is(await balanceOf(books, account), credits(10));
-    t.is(await books.ledger.openReservations(), 0);
-    await reserve(books, account, { ...full, repeat });
-    t.is(await balanceOf(books, account), credits(9), 'nothing stands for it');
-    t.deepEqual(await books.ledger.verify(), []);
+    t.false(await stores.ledger.refund(account, first.id));
+    t.is(await balanceOf(stores, account), credits(10));
+    t.is(await stores.ledger.openReservations(), 0);
+    await reserve(stores, account, { ...full, repeat });
+    t.is(await balanceOf(stores, account), credits(9), 'nothing stands for it');
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('a charge without an answer is given back, whenever its work learns of it', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 10);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 10);
     for (const request of [full, preview]) {
-      const reservation = await reserve(books, account, request);
+      const reservation = await reserve(stores, account, request);
       await reservation.settle();
       await reservation.release();
       await reservation.release();
       await reservation.deliver();
     }
-    t.deepEqual(await books.ledger.balance(account), { credits: credits(10), freeCalls: 50 });
-    t.is(await books.ledger.openReservations(), 0);
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.balance(account), { credits: credits(10), freeCalls: 50 });
+    t.is(await stores.ledger.openReservations(), 0);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('a reservation has one time, however the clock moves while it is written', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 10);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 10);
     // Every reading is on another day.
     let readings = 0;
     const days = Date.parse('2026-11-20T23:59:59Z');
-    const ledger = new Ledger(books.database, {
+    const ledger = new Ledger(stores.database, {
       billing: standardBilling,
       now: () => days + 86_400_000 * readings++,
     });
@@ -504,13 +505,13 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   });
 
   test('an end that fails for good is reported and dropped, and holds up no other', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const [one, other] = [await accountWith(books, 10), await accountWith(books, 10)];
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const [one, other] = [await accountWith(stores, 10), await accountWith(stores, 10)];
     let away = false;
     let broken: string | undefined;
-    const database = withTransactions(books.database, (work) => {
+    const database = withTransactions(stores.database, (work) => {
       if (away) return Promise.reject(new StoreError('STORE_UNAVAILABLE', 'The database is away.'));
-      return books.database.transaction((sql) =>
+      return stores.database.transaction((sql) =>
         work(
           withStatements(sql, (values) => {
             if ('accountId' in values && values.accountId === broken)
@@ -520,7 +521,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       );
     });
     const errors: unknown[] = [];
-    const { now } = books.clock;
+    const { now } = stores.clock;
     const ledger = new Ledger(database, {
       billing: noFreePreviews,
       now,
@@ -534,153 +535,153 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const both = [await open(one), await open(other)];
     away = true;
     for (const reservation of both) await reservation.release();
-    t.is(await books.ledger.openReservations(), 2);
+    t.is(await stores.ledger.openReservations(), 2);
     away = false;
     broken = one;
     await ledger.sweep();
-    t.is(await balanceOf(books, other), credits(10), 'the next one had its turn');
+    t.is(await balanceOf(stores, other), credits(10), 'the next one had its turn');
     t.like(errors, [{ message: 'This account is broken.' }]);
     await ledger.sweep();
     t.is(errors.length, 1, 'dropped');
     // What is left of it expires, or its server is missed; that holds up no other account either.
     await open(other);
-    books.clock.forward(standardBilling.reservationSeconds * 1000);
+    stores.clock.forward(standardBilling.reservationSeconds * 1000);
     t.is(await ledger.sweep(), 1);
-    t.is(await balanceOf(books, other), credits(10));
+    t.is(await balanceOf(stores, other), credits(10));
     t.is(errors.length, 2);
     broken = undefined;
     t.is(await ledger.sweep(), 1);
-    t.is(await balanceOf(books, one), credits(10));
-    t.is(await books.ledger.openReservations(), 0);
-    t.deepEqual(await books.ledger.verify(), []);
+    t.is(await balanceOf(stores, one), credits(10));
+    t.is(await stores.ledger.openReservations(), 0);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('the clock is the one of the books, not the one of a server', async (t) => {
     const place = await newPlace(t);
-    const books = await openBooks({ ...place, billing: noFreePreviews });
-    t.teardown(books.close);
-    const account = await accountWith(books, 10);
-    const outcome = await books.ledger.reserve(account, full);
+    const stores = await openStores({ ...place, billing: noFreePreviews });
+    t.teardown(stores.close);
+    const account = await accountWith(stores, 10);
+    const outcome = await stores.ledger.reserve(account, full);
     const real = Date.now;
     t.teardown(() => {
       Date.now = real;
     });
     const wrong = real() + 400 * 86_400_000;
     Date.now = () => wrong;
-    t.is(await books.ledger.sweep(), 0, 'expired by nobody with a wrong clock');
+    t.is(await stores.ledger.sweep(), 0, 'expired by nobody with a wrong clock');
     if (outcome.outcome !== 'reserved') return t.fail();
     await outcome.reservation.settle();
     Date.now = real;
-    const times = (await books.ledger.statement(account)).map(({ at }) => Math.abs(at - real()));
+    const times = (await stores.ledger.statement(account)).map(({ at }) => Math.abs(at - real()));
     t.true(
       times.every((off) => off < 3_600_000),
       String(times),
     );
-    t.is(await books.ledger.sweep(), 0);
+    t.is(await stores.ledger.sweep(), 0);
   });
 
   test('a pending answer that ran out counts as delivered', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    const account = await accountWith(books, 10);
-    await (await reserve(books, account, full)).settle();
-    books.clock.forward(standardBilling.reservationSeconds * 1000);
-    t.is(await books.ledger.sweep(), 1);
-    t.is(await balanceOf(books, account), credits(9));
-    t.deepEqual(await books.ledger.verify(), []);
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    const account = await accountWith(stores, 10);
+    await (await reserve(stores, account, full)).settle();
+    stores.clock.forward(standardBilling.reservationSeconds * 1000);
+    t.is(await stores.ledger.sweep(), 1);
+    t.is(await balanceOf(stores, account), credits(9));
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('an outside event counts once for an account', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 0);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 0);
     const bought = { kind: 'purchase', amount: credits(50), reference: 'evt_1' } as const;
-    t.deepEqual(await books.ledger.post(account, bought), { outcome: 'posted', balance: credits(50) });
-    t.deepEqual(await books.ledger.post(account, bought), { outcome: 'duplicate', balance: credits(50) });
-    await t.throwsAsync(books.ledger.post(account, { ...bought, amount: credits(60) }), {
+    t.deepEqual(await stores.ledger.post(account, bought), { outcome: 'posted', balance: credits(50) });
+    t.deepEqual(await stores.ledger.post(account, bought), { outcome: 'duplicate', balance: credits(50) });
+    await t.throwsAsync(stores.ledger.post(account, { ...bought, amount: credits(60) }), {
       code: 'STORE_REFERENCE_REUSED',
     });
-    t.is((await books.ledger.post(await accountWith(books, 0), bought)).outcome, 'posted');
+    t.is((await stores.ledger.post(await accountWith(stores, 0), bought)).outcome, 'posted');
   });
 
   test('an adjustment may take credits, but none that are not there', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 1);
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 1);
     t.deepEqual(
-      await books.ledger.post(account, { kind: 'adjust', amount: credits(-0.5), note: 'typing error' }),
+      await stores.ledger.post(account, { kind: 'adjust', amount: credits(-0.5), note: 'typing error' }),
       {
         outcome: 'posted',
         balance: credits(0.5),
       },
     );
-    t.deepEqual(await books.ledger.post(account, { kind: 'adjust', amount: credits(-1) }), {
+    t.deepEqual(await stores.ledger.post(account, { kind: 'adjust', amount: credits(-1) }), {
       outcome: 'insufficient',
       balance: credits(0.5),
     });
-    await t.throwsAsync(books.ledger.post(account, { kind: 'grant', amount: credits(-1) }), {
+    await t.throwsAsync(stores.ledger.post(account, { kind: 'grant', amount: credits(-1) }), {
       instanceOf: RangeError,
     });
-    await t.throwsAsync(books.ledger.post(account, { kind: 'adjust', amount: quarters(0) }), {
+    await t.throwsAsync(stores.ledger.post(account, { kind: 'adjust', amount: quarters(0) }), {
       instanceOf: RangeError,
     });
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 
   test('what was granted, bought, adjusted and given back is counted over all accounts', async (t) => {
-    const books = await testBooks(t, noFreePreviews, newPlace);
-    t.deepEqual(await books.ledger.booked(), []);
-    t.is(await books.ledger.balances(), quarters(0));
-    const [one, other] = [await accountWith(books, 10), await accountWith(books, 5)];
-    await books.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
-    await books.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
-    await books.ledger.post(other, { kind: 'adjust', amount: credits(-2) });
-    await books.ledger.post(one, { kind: 'adjust', amount: credits(0.5) });
+    const stores = await testStores(t, noFreePreviews, newPlace);
+    t.deepEqual(await stores.ledger.booked(), []);
+    t.is(await stores.ledger.balances(), quarters(0));
+    const [one, other] = [await accountWith(stores, 10), await accountWith(stores, 5)];
+    await stores.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
+    await stores.ledger.post(one, { kind: 'purchase', amount: credits(40), reference: 'sale' });
+    await stores.ledger.post(other, { kind: 'adjust', amount: credits(-2) });
+    await stores.ledger.post(one, { kind: 'adjust', amount: credits(0.5) });
     for (const account of [one, other]) {
-      const charged = await reserve(books, account, full);
+      const charged = await reserve(stores, account, full);
       await charged.settle();
-      if (account === one) await books.ledger.refund(account, charged.id);
+      if (account === one) await stores.ledger.refund(account, charged.id);
     }
-    t.deepEqual(await books.ledger.booked(), [
+    t.deepEqual(await stores.ledger.booked(), [
       { kind: 'adjust', direction: 'in', amount: credits(0.5) },
       { kind: 'adjust', direction: 'out', amount: credits(2) },
       { kind: 'grant', direction: 'in', amount: credits(15) },
       { kind: 'purchase', direction: 'in', amount: credits(40) },
       { kind: 'refund', direction: 'in', amount: credits(1) },
     ]);
-    t.is(await books.ledger.balances(), credits(15 + 40 - 2 + 0.5 - 1));
+    t.is(await stores.ledger.balances(), credits(15 + 40 - 2 + 0.5 - 1));
   });
 
   test('entries cannot be changed or deleted, not even by hand', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    await accountWith(books, 1);
-    await t.throwsAsync(books.database.run('UPDATE entry SET amount = 400'), {
+    const stores = await testStores(t, standardBilling, newPlace);
+    await accountWith(stores, 1);
+    await t.throwsAsync(stores.database.run('UPDATE entry SET amount = 400'), {
       any: true,
       message: /append-only/,
     });
-    await t.throwsAsync(books.database.run('DELETE FROM entry'), { any: true, message: /append-only/ });
+    await t.throwsAsync(stores.database.run('DELETE FROM entry'), { any: true, message: /append-only/ });
   });
 
   test('verify finds a balance, a free call and a reservation that do not fit the entries', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    const account = await accountWith(books, 1);
-    await reserve(books, account, preview);
-    t.deepEqual(await books.ledger.verify(), []);
-    await books.database.run('UPDATE account SET balance = balance + 1');
-    await books.database.run('UPDATE free_use SET used = used + 1');
-    await books.database.run('DELETE FROM answer');
-    const found = await books.ledger.verify();
+    const stores = await testStores(t, standardBilling, newPlace);
+    const account = await accountWith(stores, 1);
+    await reserve(stores, account, preview);
+    t.deepEqual(await stores.ledger.verify(), []);
+    await stores.database.run('UPDATE account SET balance = balance + 1');
+    await stores.database.run('UPDATE free_use SET used = used + 1');
+    await stores.database.run('DELETE FROM answer');
+    const found = await stores.ledger.verify();
     t.is(found.length, 4);
     t.regex(found.join('\n'), /balance of account acc_\w+ is 5, its entries give 4/);
     t.regex(found.join('\n'), /free previews of account acc_\w+ in 2026-11-21 is 2, its entries give 1/);
   });
 
   test('an account that does not exist cannot reserve', async (t) => {
-    const books = await testBooks(t, standardBilling, newPlace);
-    await t.throwsAsync(books.ledger.reserve('acc_none', preview), { code: 'STORE_UNKNOWN_ACCOUNT' });
+    const stores = await testStores(t, standardBilling, newPlace);
+    await t.throwsAsync(stores.ledger.reserve('acc_none', preview), { code: 'STORE_UNKNOWN_ACCOUNT' });
   });
 
   test('an operator may work on the books beside the server', async (t) => {
-    const server = await testBooks(t, noFreePreviews, newPlace);
+    const server = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(server, 1);
-    const operator = await openBooks({ ...server, billing: noFreePreviews });
+    const operator = await openStores({ ...server, billing: noFreePreviews });
     await operator.ledger.post(account, { kind: 'grant', amount: credits(2) });
     await operator.close();
     t.is(await balanceOf(server, account), credits(3));

@@ -123,7 +123,7 @@ export function testRateContract(
     t.is((await here.state('a')).remaining, 497);
   });
 
-  test(is('a picture beyond a small limit takes a fresh window whole'), async (t) => {
+  test(is('an image beyond a small limit takes a fresh window whole'), async (t) => {
     const { here, there } = await make(t, { megapixels: 10, windowSeconds: 60 });
     taken(await here.take('a', 25e6));
     t.is((await there.state('a')).remaining, 0);

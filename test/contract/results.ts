@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Paid } from '../../src/results/made.ts';
-import type { OnceRequest, Results } from '../../src/results/results.ts';
+import type { OnceRequest, Results } from '../../src/idempotency/results.ts';
+import type { Paid } from '../../src/idempotency/sharedResult.ts';
 
-export interface Picture {
+export interface Image {
   readonly bytes: Buffer;
 }
 
 export interface KeepOptions {
   /** 600 when not given. */
-  readonly keepSeconds?: number;
+  readonly ttlSeconds?: number;
   /** 1 MB when not given. */
   readonly maxBytes?: number;
 }
@@ -17,22 +17,22 @@ export interface KeepOptions {
 export type MakeResults = (
   t: ExecutionContext,
   options: KeepOptions,
-) => Promise<readonly [Results<Picture>, Results<Picture>]>;
+) => Promise<readonly [Results<Image>, Results<Image>]>;
 
-export type Call = Partial<Omit<OnceRequest<Picture>, 'work'>> & {
-  readonly work?: (signal: AbortSignal) => Promise<Picture>;
+export type Call = Partial<Omit<OnceRequest<Image>, 'work'>> & {
+  readonly work?: (signal: AbortSignal) => Promise<Image>;
   readonly image?: string;
   readonly node?: 0 | 1;
 };
 
 /** As the books would give it, for results that nothing is charged for. */
-export const paid = (value: Picture): Paid<Picture> => ({
+export const paid = (value: Image): Paid<Image> => ({
   value,
   payment: { stands: async () => true, deliver: async () => {}, release: async () => {} },
 });
 
 /** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and says which run it was. */
-export function callsOf(nodes: readonly [Results<Picture>, Results<Picture>]) {
+export function callsOf(nodes: readonly [Results<Image>, Results<Image>]) {
   let runs = 0;
   let running = 0;
   let most = 0;
@@ -220,7 +220,7 @@ export function testResultsContract(test: TestFn, name: string, make: MakeResult
       started = resolve;
     });
     const work = (signal: AbortSignal) =>
-      new Promise<Picture>((_, reject) => {
+      new Promise<Image>((_, reject) => {
         started();
         signal.addEventListener('abort', () => {
           stopped = true;
@@ -236,7 +236,7 @@ export function testResultsContract(test: TestFn, name: string, make: MakeResult
   });
 
   test(is('a result is gone when its time is up'), async (t) => {
-    const { call } = await start(t, { keepSeconds: 2 });
+    const { call } = await start(t, { ttlSeconds: 2 });
     await call({ idempotencyKey: 'k' });
     t.true((await call({ idempotencyKey: 'k', node: 1 })).replayed);
     await sleep(2050);

@@ -3,7 +3,7 @@ import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { NewPlace, Place } from '../support/books.ts';
+import type { NewPlace, Place } from '../support/stores.ts';
 
 /** What every database under the books must do. Registers its tests with `test`. */
 export function testStoreContract(test: TestFn, newPlace: NewPlace): void {

@@ -3,7 +3,7 @@ import { standardBilling } from '../../src/billing/price.ts';
 import type { ReserveRequest } from '../../src/billing/reservation.ts';
 import { contradictions } from '../../src/billing/verify.ts';
 import type { Sql } from '../../src/store/database.ts';
-import { accountWith, type NewPlace, testBooks } from '../support/books.ts';
+import { accountWith, type NewPlace, testStores } from '../support/stores.ts';
 
 /** Accounts, and reserve entries of good books. */
 interface Ids {
@@ -157,9 +157,9 @@ const corruptions: Readonly<Record<string, Corruption>> = {
 export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
   test('verify tells every broken link between entries in one sentence, and says nothing of good books', async (t) => {
     const billing = { ...standardBilling, freePreviews: { perMonth: 1, perDay: 0 } };
-    const books = await testBooks(t, billing, newPlace);
-    const { ledger, database } = books;
-    const [one, other] = [await accountWith(books, 10), await accountWith(books, 10)];
+    const stores = await testStores(t, billing, newPlace);
+    const { ledger, database } = stores;
+    const [one, other] = [await accountWith(stores, 10), await accountWith(stores, 10)];
     const work = async (account: string, size: 'full' | 'preview', content: string, how: string) => {
       const request: ReserveRequest = { size, requestId: 'r', repeat: { content, forMs: 600_000 } };
       const outcome = await ledger.reserve(account, request);
@@ -204,17 +204,17 @@ export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
 
   test('verify knows work done at a price of 0, whatever the price is now', async (t) => {
     const prices = { preview: standardBilling.prices.preview, full: 0 as never };
-    const books = await testBooks(t, { ...standardBilling, prices }, newPlace);
-    const account = await accountWith(books, 10);
-    const outcome = await books.ledger.reserve(account, { size: 'full', requestId: 'r' });
+    const stores = await testStores(t, { ...standardBilling, prices }, newPlace);
+    const account = await accountWith(stores, 10);
+    const outcome = await stores.ledger.reserve(account, { size: 'full', requestId: 'r' });
     if (outcome.outcome !== 'reserved') return t.fail();
     await outcome.reservation.settle();
-    t.deepEqual(await contradictions(books.database, standardBilling.prices), []);
-    const [, reserved] = await books.ledger.statement(account);
+    t.deepEqual(await contradictions(stores.database, standardBilling.prices), []);
+    const [, reserved] = await stores.ledger.statement(account);
     t.like(reserved, { kind: 'reserve', amount: 0 as never, note: 'price 0' });
     // Books of earlier versions do not say it: they are right for as long as the price is 0.
-    await books.database.transaction((sql) => settled(sql, account, 0, { payment: 'full' }));
-    t.deepEqual(await books.ledger.verify(), []);
-    t.is((await contradictions(books.database, standardBilling.prices)).length, 1);
+    await stores.database.transaction((sql) => settled(sql, account, 0, { payment: 'full' }));
+    t.deepEqual(await stores.ledger.verify(), []);
+    t.is((await contradictions(stores.database, standardBilling.prices)).length, 1);
   });
 }

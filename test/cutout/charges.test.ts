@@ -1,28 +1,28 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
-import type { ServedBooks } from '../../src/billing/books.ts';
 import { credits } from '../../src/billing/price.ts';
+import type { ServedStores } from '../../src/billing/stores.ts';
+import { createAdmission } from '../../src/cutout/admission.ts';
+import { type CachedResult, cachedResultBytes } from '../../src/cutout/cachedResult.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
 import { noFetch } from '../../src/cutout/fetchImage.ts';
-import { createGates } from '../../src/cutout/gates.ts';
-import { type Kept, keptBytes } from '../../src/cutout/kept.ts';
+import type { PipelineParts } from '../../src/cutout/pipeline.ts';
 import { PROFILES } from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
-import type { WorkParts } from '../../src/cutout/work.ts';
 import { fail } from '../../src/errors.ts';
+import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
+import { Results } from '../../src/idempotency/results.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
-import { Admission } from '../../src/limits/admission.ts';
-import { WorkEstimate } from '../../src/limits/estimate.ts';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+import { FairScheduler } from '../../src/limits/fairScheduler.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
 import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
-import { Notes } from '../../src/ops/notes.ts';
-import { MemoryResultStore } from '../../src/results/memoryStore.ts';
-import { Results } from '../../src/results/results.ts';
+import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
-import { TestClock, testFolder, testServer, withDisk } from '../support/books.ts';
+import { TestClock, testFolder, testServer, withDisk } from '../support/stores.ts';
 
 const steps = 10_000;
 /** Quarter credits of a full result. */
@@ -30,7 +30,7 @@ const price = 4;
 
 /** One run of the network, and what must be true of it. */
 interface Run {
-  readonly picture: number;
+  readonly image: number;
   state: 'running' | 'failed' | 'cancelled' | 'done';
   /** Its result is there for whoever asks again. */
   kept: boolean;
@@ -44,22 +44,22 @@ interface Run {
 }
 
 interface Caller {
-  readonly picture: number;
+  readonly image: number;
   readonly key: string | undefined;
   readonly leave: AbortController;
   answer?: { readonly result: CutoutResult; readonly run: Run };
 }
 
-/** A picture is known by the red of its first pixel; a result says in red which run made it. */
-function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
+/** An image is known by the red of its first pixel; a result says in red which run made it. */
+function scripted(runs: Run[], faults: string[]): PipelineParts['engine'] {
   return {
     matte: ({ data }, { width, height }, { signal } = {}) =>
       new Promise((resolve, reject) => {
-        const picture = data[0] ?? 0;
+        const image = data[0] ?? 0;
         for (const other of runs) {
-          if (other.picture !== picture) continue;
-          if (other.state === 'running') faults.push(`picture ${picture} is worked on twice at a time`);
-          if (other.kept) faults.push(`picture ${picture} is worked on though its result is kept`);
+          if (other.image !== image) continue;
+          if (other.state === 'running') faults.push(`image ${image} is worked on twice at a time`);
+          if (other.kept) faults.push(`image ${image} is worked on though its result is kept`);
         }
         const number = runs.length;
         const cancel = () => {
@@ -77,7 +77,7 @@ function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
           resolve({ width, height, box, foregroundPixels: width * height, opaque: true, ...times });
         };
         const state = signal?.aborted ? 'cancelled' : 'running';
-        const run: Run = { picture, state, kept: false, expired: false, final: false, told: false, finish };
+        const run: Run = { image, state, kept: false, expired: false, final: false, told: false, finish };
         runs.push(run);
         if (signal?.aborted) reject(signal.reason);
         else signal?.addEventListener('abort', cancel, { once: true });
@@ -89,8 +89,8 @@ function scripted(runs: Run[], faults: string[]): WorkParts['engine'] {
 
 /** The use case over real books, and what an outsider knows of it since its server started. */
 interface World {
-  readonly books: ServedBooks;
-  readonly results: Results<Kept>;
+  readonly stores: ServedStores;
+  readonly results: Results<CachedResult>;
   readonly cutout: Cutout;
   readonly runs: Run[];
   callers: Caller[];
@@ -102,12 +102,12 @@ async function startWorld(
   clock: TestClock,
   faults: string[],
 ): Promise<World> {
-  const books = await testServer(t, { dataDir }, { clock });
-  const results = new Results<Kept>(
+  const stores = await testServer(t, { dataDir }, { clock });
+  const results = new Results<CachedResult>(
     new MemoryResultStore({
-      keepSeconds: 600,
+      ttlSeconds: 600,
       maxBytes: 1e6,
-      bytesOf: keptBytes,
+      bytesOf: cachedResultBytes,
       onError: (error) => t.fail(String(error)),
     }),
   );
@@ -117,20 +117,20 @@ async function startWorld(
     engine: scripted(runs, faults),
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
-    gates: createGates({
+    admission: createAdmission({
       rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
       concurrency: new MemoryConcurrencyLimit(0),
-      reservations: books.ledger,
-      admission: new Admission({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
-      estimate: new WorkEstimate(),
+      reservations: stores.ledger,
+      scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
+      estimate: new DurationEstimate(),
     }),
     results,
     openFetch: noFetch,
-    permit: () => Promise.reject(new Error('nothing is downloaded')),
+    precheck: () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
   });
-  return { books, results, cutout, runs, callers: [] };
+  return { stores, results, cutout, runs, callers: [] };
 }
 
 test(`who gets a result pays once and is told so: ${steps} random steps agree with an oracle`, async (t) => {
@@ -145,14 +145,14 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   const seen = new Map<string, number>();
   const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
 
-  const pictures = await Promise.all(
+  const images = await Promise.all(
     [0, 1, 2].map((r) =>
       sharp({ create: { width: 16, height: 12, channels: 3, background: { r, g: 0, b: 0 } } })
         .png()
         .toBuffer(),
     ),
   );
-  const requests = pictures.map(
+  const requests = images.map(
     (bytes): CutoutRequest => ({
       ...plainRequest,
       source: { kind: 'bytes', bytes },
@@ -164,7 +164,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   const dataDir = testFolder(t);
   const clock = new TestClock();
   let world = await startWorld(t, dataDir, clock, faults);
-  const { id: accountId } = await world.books.accounts.create('Test');
+  const { id: accountId } = await world.stores.accounts.create('Test');
   /** Granted, less what runs of servers that are gone were paid. */
   let granted = 0;
 
@@ -175,10 +175,10 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
 
   function ask(step: number): void {
     const inWorld = world;
-    const picture = below(pictures.length);
-    const request = requests[picture];
-    if (!request) throw new RangeError(`no picture ${picture}`);
-    const caller: Caller = { picture, key: pick([undefined, 'k', 'l']), leave: new AbortController() };
+    const image = below(images.length);
+    const request = requests[image];
+    if (!request) throw new RangeError(`no image ${image}`);
+    const caller: Caller = { image, key: pick([undefined, 'k', 'l']), leave: new AbortController() };
     world.callers.push(caller);
     const gone = () => {
       inWorld.callers = inWorld.callers.filter((other) => other !== caller);
@@ -188,7 +188,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       requestId: `r${step}`,
       idempotencyKey: caller.key,
       signal: caller.leave.signal,
-      notes: new Notes(),
+      telemetry: new RequestTelemetry(),
     };
     inWorld.cutout(request, call).then(
       (result) => {
@@ -198,7 +198,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
         const wanted = run.told ? 0 : price;
         if (result.charged !== wanted) faults.push(`step ${step}: ${result.charged} told, not ${wanted}`);
         if (result.replayed !== run.told) faults.push(`step ${step}: replayed is ${result.replayed}`);
-        if (caller.key === undefined && run.picture !== picture) faults.push(`step ${step}: another picture`);
+        if (caller.key === undefined && run.image !== image) faults.push(`step ${step}: another image`);
         count(run.told ? 'answer again' : 'answer');
         run.told = true;
       },
@@ -222,8 +222,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
 
   /** Until nothing is on its way to the network or back. */
   async function settled(step: number): Promise<void> {
-    await eventually(async () => (await world.books.ledger.openReservations()) === open());
-    const { credits: stored } = await world.books.ledger.balance(accountId);
+    await eventually(async () => (await world.stores.ledger.openReservations()) === open());
+    const { credits: stored } = await world.stores.ledger.balance(accountId);
     if (stored !== balance()) faults.push(`step ${step}: the balance is ${stored}, not ${balance()}`);
   }
 
@@ -262,7 +262,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       if (caller) await end(caller, next() < 0.7);
     } else if (dice < 0.92) {
       const amount = credits(1);
-      await world.books.ledger.post(accountId, { kind: 'grant', amount });
+      await world.stores.ledger.post(accountId, { kind: 'grant', amount });
       granted += amount;
     } else if (dice < 0.98) {
       world.results.clear();
@@ -271,7 +271,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     } else if (dice < 0.99) {
       await settled(step);
       clock.forward(1_000_000);
-      await world.books.ledger.sweep();
+      await world.stores.ledger.sweep();
       for (const run of world.runs) {
         if (run.state === 'running') run.expired = true;
         if (run.state === 'done') run.final = true;
@@ -280,7 +280,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     } else {
       // What was charged and not delivered is given back, and so is what was under way.
       granted -= price * charged().filter(({ final }) => final).length;
-      await world.books.close();
+      await world.stores.close();
       world = await startWorld(t, dataDir, clock, faults);
       count('crash');
     }
@@ -294,8 +294,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   await eventually(() => world.callers.every(({ answer }) => answer));
   for (const caller of world.callers) await end(caller, true);
   await settled(steps);
-  t.is(await world.books.ledger.openReservations(), 0);
-  t.deepEqual(await world.books.ledger.verify(), []);
+  t.is(await world.stores.ledger.openReservations(), 0);
+  t.deepEqual(await world.stores.ledger.verify(), []);
   t.deepEqual(faults, [], `seed ${seed}`);
 
   t.log(Object.fromEntries(seen));

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { testChargesModel } from '../contract/charges_model.ts';
-import { sqlitePlace } from '../support/books.ts';
+import { testChargesModel } from '../contract/chargesModel.ts';
+import { sqlitePlace } from '../support/stores.ts';
 
 testChargesModel(test, sqlitePlace, 10_000);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { testChargesModel } from '../contract/charges_model.ts';
+import { testChargesModel } from '../contract/chargesModel.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 
 if (postgresMissing) {

@@ -9,18 +9,18 @@ import { Agent, request } from 'undici';
 import { Cluster, clusterMissing } from '../../deploy/local/cluster.ts';
 import { askRedis } from '../../deploy/local/redis.ts';
 import { SignIns } from '../../src/accounts/signIns.ts';
-import { type Books, openBooks } from '../../src/billing/books.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores, type Stores } from '../../src/billing/stores.ts';
 import { modelsFolder } from '../fixtures/cli.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { long } from '../fixtures/long.ts';
 
-/** Megapixels a minute and account; every picture here counts 1. */
+/** Megapixels a minute and account; every image here counts 1. */
 const rateLimit = 100;
 const granted = 1000;
 
 /** No two are equal, so that no kept result answers for another. */
-const picture = (serial: number) =>
+const imageOf = (serial: number) =>
   sharp({
     create: {
       width: 16 + (serial % 64),
@@ -46,7 +46,7 @@ interface Job {
 interface Answer {
   readonly charged: number;
   readonly replayed: boolean;
-  readonly picture: string;
+  readonly image: string;
 }
 
 /** What may happen on the way to an answer, and how often it did. */
@@ -66,7 +66,7 @@ interface Asking {
 const givenUp = 90_000;
 
 let cluster: Cluster;
-let books: Books;
+let stores: Stores;
 let folder: string;
 const agent = new Agent({ connections: 256, headersTimeout: 120_000 });
 let serial = 0;
@@ -97,11 +97,11 @@ async function ask(
   if (statusCode !== 200) throw new WrongAnswer(`${statusCode}: ${bytes}`);
   const { width, height } = await sharp(image).metadata();
   const made = await sharp(bytes).metadata();
-  if (made.width !== width || made.height !== height) throw new WrongAnswer('another picture');
+  if (made.width !== width || made.height !== height) throw new WrongAnswer('another image');
   return {
     charged: Number(headers['x-credits-charged']),
     replayed: headers['idempotent-replayed'] === 'true',
-    picture: createHash('sha256').update(bytes).digest('hex'),
+    image: createHash('sha256').update(bytes).digest('hex'),
   };
 }
 
@@ -124,31 +124,31 @@ async function untilAnswered(url: string, job: Job, { breaks = false, tally }: A
 }
 
 async function newAccount(): Promise<Account> {
-  const { id } = await books.accounts.create('Test');
-  const { key } = await books.accounts.createKey(id);
-  await books.ledger.post(id, { kind: 'grant', amount: credits(granted) });
+  const { id } = await stores.accounts.create('Test');
+  const { key } = await stores.accounts.createKey(id);
+  await stores.ledger.post(id, { kind: 'grant', amount: credits(granted) });
   return { id, key };
 }
 
 const newJob = async (account: Account, size: Job['size'] = 'full'): Promise<Job> => ({
   account,
-  image: await picture(serial++),
+  image: await imageOf(serial++),
   size,
 });
 
-const spent = async ({ id }: Account) => granted - (await books.ledger.balance(id)).credits / 4;
+const spent = async ({ id }: Account) => granted - (await stores.ledger.balance(id)).credits / 4;
 
 /** Nothing is open, and the books agree with themselves. `ms`: nodes that died are given so long to be missed. */
 async function settled(t: ExecutionContext, ms: number): Promise<void> {
   for (const until = performance.now() + ms; ; await sleep(100)) {
-    const open = await books.ledger.openReservations();
+    const open = await stores.ledger.openReservations();
     if (open === 0) break;
     if (performance.now() > until) return t.fail(`${open} reservations stay open`);
   }
-  t.deepEqual(await books.ledger.verify(), []);
+  t.deepEqual(await stores.ledger.verify(), []);
 }
 
-/** Lanes that post one picture after the other until `stop`, each for an account of its own. */
+/** Lanes that post one image after the other until `stop`, each for an account of its own. */
 function load(lanes: number, asking: Asking) {
   let stopped = false;
   const answered: { readonly account: Account; jobs: number; told: number }[] = [];
@@ -211,7 +211,7 @@ if (clusterMissing === undefined) {
       },
       say: () => {},
     });
-    books = await openBooks({
+    stores = await openStores({
       dataDir: folder,
       databaseUrl: cluster.databaseUrl,
       billing: standardBilling,
@@ -225,7 +225,7 @@ if (clusterMissing === undefined) {
   });
   test.after.always(async () => {
     await agent.destroy();
-    await books?.close();
+    await stores?.close();
     await cluster?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -250,7 +250,7 @@ inCluster('500 requests at once over all nodes, 100 of them repeats: 400 charges
   t.is(answers.filter(({ replayed }) => replayed).length, 100);
   for (const [index, job] of jobs.entries()) {
     const same = answers.filter((_, at) => asked[at] === job);
-    t.is(new Set(same.map((answer) => answer.picture)).size, 1, String(index));
+    t.is(new Set(same.map((answer) => answer.image)).size, 1, String(index));
   }
   await settled(t, 60_000);
 });
@@ -265,7 +265,7 @@ inCluster('the same request on all nodes at once is one run and one charge', asy
     const answers = await Promise.all(urls.map((url) => ask(url, job, key)));
     const told = answers.map((answer) => (typeof answer === 'number' ? answer : answer.charged));
     t.deepEqual(told.sort(), [0, 0, 0, 0, 0, 1]);
-    t.is(new Set(answers.map((answer) => typeof answer !== 'number' && answer.picture)).size, 1);
+    t.is(new Set(answers.map((answer) => typeof answer !== 'number' && answer.image)).size, 1);
     t.is(await spent(account), round + 1);
   }
   await settled(t, 60_000);
@@ -300,19 +300,19 @@ inCluster('free previews are given once, not once on every node', async (t) => {
   );
   t.is(answers.filter(({ charged }) => charged === 0).length, perDay);
   t.is(await spent(account), 5);
-  t.is((await books.ledger.freePreviews(account.id)).leftToday, 0);
+  t.is((await stores.ledger.freePreviews(account.id)).leftToday, 0);
 });
 
 inCluster('a revoked key opens nothing on any node from then on', async (t) => {
   const account = await newAccount();
-  const created = await books.accounts.createKey(account.id);
+  const created = await stores.accounts.createKey(account.id);
   const status = async (url: string) => {
     const answer = await fetch(`${url}/v1.0/account`, { headers: { 'X-Api-Key': created.key } });
     await answer.body?.cancel();
     return answer.status;
   };
   for (const { url } of cluster.nodes) t.is(await status(url), 200);
-  await books.accounts.revokeKey(created.id);
+  await stores.accounts.revokeKey(created.id);
   for (const { url } of cluster.nodes) t.is(await status(url), 403);
 });
 
@@ -325,7 +325,7 @@ inCluster('who signs out on one node is signed out on all, at once', async (t) =
       headers: { 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify(body),
     });
-  const token = await new SignIns(books.database, Date.now).createLink('local');
+  const token = await new SignIns(stores.database, Date.now).createLink('local');
   const opened = await post(first.url, 'link', { token });
   const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
   const { csrf } = (await opened.json()) as { csrf: string };
@@ -387,7 +387,7 @@ inCluster(
     let [jobs, charged, back] = [0, 0, 0];
     for (const lane of answered) {
       const paid = await spent(lane.account);
-      const entries = await books.ledger.statement(lane.account.id);
+      const entries = await stores.ledger.statement(lane.account.id);
       const refunds = entries.filter(({ kind }) => kind === 'refund').length;
       jobs += lane.jobs;
       charged += paid;
@@ -481,6 +481,6 @@ inCluster('what was paid for is not charged again although Redis lost its result
   t.is(first.charged, 1);
   await askRedis(cluster.redis.url, 'FLUSHALL');
   const again = await untilAnswered(cluster.url, job);
-  t.deepEqual([again.charged, again.picture], [0, first.picture]);
+  t.deepEqual([again.charged, again.image], [0, first.image]);
   t.is(await spent(account), 1);
 });

@@ -1,6 +1,6 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { drawScene } from '../fixtures/scene.ts';
 import { alphaOf, correlation, cutOut, networkMissing, startReal } from './real.ts';
 
@@ -62,7 +62,7 @@ run('the default network cuts out drawn objects over HTTP', async (t) => {
   }
 });
 
-run('a preview is a small picture of the same subject', async (t) => {
+run('a preview is a small image of the same subject', async (t) => {
   const server = await startReal(t);
   const { composite, alpha } = drawScene('hair', 2400, 1800, 3);
   const raw = { width: 2400, height: 1800 };

@@ -4,7 +4,7 @@ import path from 'node:path';
 import test from 'ava';
 import sharp from 'sharp';
 import { root } from '../fixtures/cli.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { alphaOf, correlation, cutOut, networkMissing, startReal } from './real.ts';
 
 const data = path.join(root, '..', 'shared', 'data');

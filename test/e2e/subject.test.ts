@@ -10,8 +10,8 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
 import { locateNetwork, sizeStepOf } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
-import { engineOptions, planFor } from '../fixtures/engine_setup.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { engineOptions, planFor } from '../fixtures/engineSetup.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 
 interface Context {
   readonly engine: Engine;
@@ -53,7 +53,7 @@ test.before(async (t) => {
 });
 test.after.always((t) => t.context.engine.close(0));
 
-test('the head was trained on the pictures that the detector is prepared for', (t) => {
+test('the head was trained on the images that the detector is prepared for', (t) => {
   const json = (...file: string[]): unknown =>
     JSON.parse(readFileSync(path.join(root, 'models', ...file), 'utf8'));
   const { detectorSide } = z.object({ detectorSide: z.number() }).parse(json('types', 'head.json'));

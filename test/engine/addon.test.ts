@@ -5,7 +5,7 @@ import test from 'ava';
 import { defaultAddonPath, defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import { EngineError } from '../../src/engine/types.ts';
-import { engineOptions } from '../fixtures/engine_setup.ts';
+import { engineOptions } from '../fixtures/engineSetup.ts';
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'cutout-addon-'));
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import type { Box, Pixels } from '../../src/engine/types.ts';
 import { composition, type Geometry, largestCanvas } from '../../src/geometry/compose.ts';
-import { engineOptions } from '../fixtures/engine_setup.ts';
+import { engineOptions } from '../fixtures/engineSetup.ts';
 import { boxIn, geometry } from '../geometry/arbitraries.ts';
 
 const engine = createEngine(loadAddon(), engineOptions());
@@ -15,7 +15,7 @@ const isIn = (box: Box, x: number, y: number) =>
   x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
 
 /** One colour in the subject's box, nothing around it; room for the largest canvas. */
-function pictureOf(width: number, height: number, subject: Box, wanted: Geometry): Pixels {
+function imageOf(width: number, height: number, subject: Box, wanted: Geometry): Pixels {
   const canvas = largestCanvas({ width, height }, wanted);
   const data = new Uint8Array(Math.max(width * height, canvas.width * canvas.height) * 4).fill(0xa5);
   for (let y = 0; y < height; y++) {
@@ -25,16 +25,16 @@ function pictureOf(width: number, height: number, subject: Box, wanted: Geometry
   return { data, width, height };
 }
 
-const pictureAndSubject = fc
+const imageAndSubject = fc
   .record({ width: fc.integer({ min: 1, max: 80 }), height: fc.integer({ min: 1, max: 80 }) })
-  .chain((picture) => boxIn(picture).map((subject) => ({ picture, subject })));
+  .chain((image) => boxIn(image).map((subject) => ({ image, subject })));
 
 test('the engine draws every plan of src/geometry: the subject fills its box, whatever its scale', async (t) => {
   let enlarged = 0;
   await fc.assert(
-    fc.asyncProperty(pictureAndSubject, geometry, async ({ picture, subject }, wanted) => {
-      const pixels = pictureOf(picture.width, picture.height, subject, wanted);
-      const plan = composition(picture, subject, wanted);
+    fc.asyncProperty(imageAndSubject, geometry, async ({ image, subject }, wanted) => {
+      const pixels = imageOf(image.width, image.height, subject, wanted);
+      const plan = composition(image, subject, wanted);
       if (plan.target.width > plan.source.width && plan.target.height > plan.source.height) enlarged++;
       const result = await engine.compose(pixels, plan);
       t.deepEqual(result.box, plan.subject);
@@ -53,9 +53,9 @@ test('the engine draws every plan of src/geometry: the subject fills its box, wh
   t.true(enlarged >= 10, `${enlarged} plans enlarged`);
 });
 
-test('a crop whose margins leave the picture: the subject is enlarged into a canvas larger than the picture', async (t) => {
+test('a crop whose margins leave the image: the subject is enlarged into a canvas larger than the image', async (t) => {
   const px = (value: number) => ({ value, unit: 'px' as const });
-  const picture = { width: 60, height: 50 };
+  const image = { width: 60, height: 50 };
   const subject = { left: 20, top: 15, width: 20, height: 20 };
   const wanted: Geometry = {
     crop: true,
@@ -64,13 +64,13 @@ test('a crop whose margins leave the picture: the subject is enlarged into a can
     position: undefined,
     shadowOpacity: 0,
   };
-  const plan = composition(picture, subject, wanted);
+  const plan = composition(image, subject, wanted);
   // 80 % of a canvas of 140 x 100, in its middle.
   const target = { left: 30, top: 10, width: 80, height: 80 };
   t.deepEqual(plan, { width: 140, height: 100, source: subject, target, subject: target });
 
   // A soft ramp to the right instead of one colour, over green that is hidden.
-  const pixels = pictureOf(60, 50, subject, wanted);
+  const pixels = imageOf(60, 50, subject, wanted);
   for (let y = 0; y < 50; y++) {
     for (let x = 0; x < 60; x++) {
       const value = [255, 255, 255, 10 + 12 * (x - 20)];

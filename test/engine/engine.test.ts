@@ -5,7 +5,7 @@ import test from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import { EngineError, isEngineCode } from '../../src/engine/types.ts';
-import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engine_setup.ts';
+import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
 
 const networks = new Networks();
 test.after.always(() => networks.remove());
@@ -16,9 +16,9 @@ test('loads, cuts out, encodes and closes', async (t) => {
   const engine = start();
   const spec = networks.spec('simple');
   t.is((await engine.load(spec)).name, 'simple');
-  const picture = halves(100, 50);
-  t.is((await engine.matte(picture, planFor('simple', picture))).height, 50);
-  t.true((await engine.encodePng(picture, { channels: 'rgba', effort: 1 })).length > 60);
+  const image = halves(100, 50);
+  t.is((await engine.matte(image, planFor('simple', image))).height, 50);
+  t.true((await engine.encodePng(image, { channels: 'rgba', effort: 1 })).length > 60);
   await engine.close(1000);
   t.like(engine.stats(), { queued: 0, running: 0, done: 3, failed: 0, cancelled: 0 });
 });
@@ -37,8 +37,8 @@ test('errors are EngineError with code, cause and the stack of the caller', asyn
 
 test('misuse stays a TypeError or RangeError', async (t) => {
   const engine = start();
-  const picture = halves(10, 10);
-  await t.throwsAsync(engine.matte(picture, planFor('x', picture, { width: 11 })), {
+  const image = halves(10, 10);
+  await t.throwsAsync(engine.matte(image, planFor('x', image, { width: 11 })), {
     instanceOf: RangeError,
   });
   t.throws(() => start({ workers: 0 }), { instanceOf: RangeError });
@@ -51,8 +51,8 @@ test('an aborted signal cancels waiting and running jobs, and keeps a job from s
   const { warmUpMs } = await engine.load(spec);
   const controllers = [new AbortController(), new AbortController(), new AbortController()] as const;
   const job = (controller: AbortController) => {
-    const picture = halves(256, 256);
-    return engine.matte(picture, planFor('abort', picture), { signal: controller.signal });
+    const image = halves(256, 256);
+    return engine.matte(image, planFor('abort', image), { signal: controller.signal });
   };
   const running = job(controllers[0]);
   const waiting = job(controllers[1]);
@@ -90,8 +90,8 @@ test('a signal that aborts after the end changes nothing, and nothing listens to
     listeners--;
     remove(...args);
   };
-  const picture = halves(30, 30);
-  await engine.matte(picture, planFor('after', picture), { signal });
+  const image = halves(30, 30);
+  await engine.matte(image, planFor('after', image), { signal });
   t.is(listeners, 0);
   controller.abort();
   await sleep(5);

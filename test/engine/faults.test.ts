@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import test, { type ExecutionContext } from 'ava';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
-import { engineOptions, halves, Networks, planFor } from '../fixtures/engine_setup.ts';
+import { engineOptions, halves, Networks, planFor } from '../fixtures/engineSetup.ts';
 
 /** The addon as it ships, whose allocations and threads fail on command (test/faults). */
 interface FaultyModule extends NativeModule {
@@ -34,17 +34,17 @@ async function start(t: ExecutionContext): Promise<Engine> {
   return engine;
 }
 
-const picture = () => halves(60, 40);
+const image = () => halves(60, 40);
 
 /** What a job of each kind gives, as text. */
 const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
   async matte(engine) {
-    const pixels = picture();
+    const pixels = image();
     const { box } = await engine.matte(pixels, planFor('white', pixels));
     return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
   },
   async compose(engine) {
-    const pixels = picture();
+    const pixels = image();
     const { box } = await engine.compose(pixels, {
       width: 60,
       height: 40,
@@ -56,12 +56,12 @@ const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
     return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
   },
   async encodePng(engine) {
-    const png = await engine.encodePng(picture(), { channels: 'rgba', effort: 1 });
+    const png = await engine.encodePng(image(), { channels: 'rgba', effort: 1 });
     return png.toString('base64');
   },
   async describe(engine) {
     const matte = { data: new Float32Array(64).fill(0.5), width: 8, height: 8 };
-    const { features } = await engine.describe(picture(), { matte });
+    const { features } = await engine.describe(image(), { matte });
     return JSON.stringify([...features]);
   },
   async load(engine) {
@@ -121,7 +121,7 @@ test.serial('an engine whose threads do not all start is not made, and the next 
 test.serial('an engine is closed without a thread to wait on: what runs is stopped', async (t) => {
   const engine = createEngine(native, engineOptions());
   await engine.load(networks.slow('slow'));
-  const pixels = picture();
+  const pixels = image();
   const job = engine.matte(pixels, planFor('slow', pixels));
   native.fault('thread', 0, 'rest');
   const closed = engine.close(60_000);

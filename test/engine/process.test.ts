@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import { Networks } from '../fixtures/engine_setup.ts';
+import { Networks } from '../fixtures/engineSetup.ts';
 
 const networks = new Networks();
 test.after.always(() => networks.remove());
-const child = fileURLToPath(new URL('../fixtures/engine_child.js', import.meta.url));
+const child = fileURLToPath(new URL('../fixtures/engineChild.js', import.meta.url));
 
 async function play(scene: string, spec: object, nodeArguments: string[] = []) {
   const run = spawn(process.execPath, [...nodeArguments, child, JSON.stringify({ scene, spec })], {

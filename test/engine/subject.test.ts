@@ -2,15 +2,15 @@ import test, { type ExecutionContext } from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type Pixels, SUBJECT_TYPES, type SubjectHead } from '../../src/engine/types.ts';
-import { engineOptions, halves, Networks, planFor } from '../fixtures/engine_setup.ts';
+import { engineOptions, halves, Networks, planFor } from '../fixtures/engineSetup.ts';
 
 const networks = new Networks();
 test.after.always(() => networks.remove());
 
-/** Of the picture, and of a region of it. */
+/** Of the image, and of a region of it. */
 const STATISTICS = 6;
 const REGION = 20;
-/** One kind of thing (the brighter, the likelier) and three feature maps (the picture itself). */
+/** One kind of thing (the brighter, the likelier) and three feature maps (the image itself). */
 const FEATURES = 1 + 3 + STATISTICS + 2 * REGION;
 /** Where they lie: the kind and three maps, both under the matte, then the statistics. */
 const UNDER = 0;
@@ -68,10 +68,10 @@ test('features are those of what lies under the matte, beside it, and of all', a
   const info = await engine.loadSubjectTypes({ detector });
   t.is(info.features, FEATURES);
   t.true(info.loadMs > 0);
-  const picture = halves(100, 80);
-  const before = Buffer.from(picture.data);
-  const left = await engine.describe(picture, { matte: matteOf('left') });
-  const right = await engine.describe(picture, { matte: matteOf('right') });
+  const image = halves(100, 80);
+  const before = Buffer.from(image.data);
+  const left = await engine.describe(image, { matte: matteOf('left') });
+  const right = await engine.describe(image, { matte: matteOf('right') });
   t.is(left.subject, undefined);
   t.true((left.features[UNDER] ?? 0) > 0.99);
   t.true((right.features[UNDER] ?? 1) < 0.1);
@@ -81,15 +81,15 @@ test('features are those of what lies under the matte, beside it, and of all', a
   t.deepEqual(left.features.slice(INSIDE, OUTSIDE), right.features.slice(OUTSIDE));
   t.deepEqual(left.features.slice(OUTSIDE), right.features.slice(INSIDE, OUTSIDE));
   t.notDeepEqual(left.features.slice(INSIDE, OUTSIDE), left.features.slice(OUTSIDE));
-  t.deepEqual(Buffer.from(picture.data), before);
+  t.deepEqual(Buffer.from(image.data), before);
 });
 
 test('the head tells the type, its probabilities sum to 1, and `other` stands for what is not sure enough', async (t) => {
   const engine = start(t);
-  const picture = halves(64, 64);
+  const image = halves(64, 64);
   const tell = async (changes: Partial<SubjectHead>, half: 'left' | 'right') => {
     await engine.loadSubjectTypes({ detector, head: head(changes) });
-    const { subject } = await engine.describe(picture, { matte: matteOf(half) });
+    const { subject } = await engine.describe(image, { matte: matteOf(half) });
     if (!subject) throw new Error('no subject');
     return subject;
   };
@@ -134,15 +134,15 @@ for (const pixelThreads of [1, 3]) {
     const engine = start(t, { workers: 2, pixelThreads });
     await engine.load(white);
     await engine.loadSubjectTypes({ detector, head: head() });
-    const ask = async (picture: Pixels, subject: boolean) => {
-      const data = Uint8Array.from(picture.data);
-      const result = await engine.matte({ ...picture, data }, { ...planFor('white', picture), subject });
+    const ask = async (image: Pixels, subject: boolean) => {
+      const data = Uint8Array.from(image.data);
+      const result = await engine.matte({ ...image, data }, { ...planFor('white', image), subject });
       return { ...result, data };
     };
-    const picture = halves(300, 200);
-    const without = await ask(picture, false);
+    const image = halves(300, 200);
+    const without = await ask(image, false);
     t.is(without.subject, undefined);
-    const together = await Promise.all([ask(picture, true), ask(picture, true), ask(picture, true)]);
+    const together = await Promise.all([ask(image, true), ask(image, true), ask(image, true)]);
     for (const each of together) {
       t.is(each.subject?.type, 'car');
       t.true(each.subjectMs >= 0);
@@ -157,10 +157,9 @@ test('the region of interest bounds what the type is told by', async (t) => {
   await engine.load(everything);
   await engine.loadSubjectTypes({ detector, head: head() });
   const typeIn = async (left: number) => {
-    const picture = halves(200, 100);
+    const image = halves(200, 100);
     const roi = { left, top: 0, width: 80, height: 100 };
-    return (await engine.matte(picture, { ...planFor('everything', picture), roi, subject: true })).subject
-      ?.type;
+    return (await engine.matte(image, { ...planFor('everything', image), roi, subject: true })).subject?.type;
   };
   t.is(await typeIn(10), 'car');
   t.is(await typeIn(115), 'other');
@@ -182,9 +181,9 @@ for (const [what, broken] of Object.entries({
     );
     await engine.loadSubjectTypes({ detector: sick, head: head() });
     const expected = { code: 'ENGINE_MODEL', message: /detector of subject types.*not finite numbers/ };
-    const picture = halves(64, 64);
-    await t.throwsAsync(engine.describe(picture, { matte: matteOf('left') }), expected);
-    await t.throwsAsync(engine.matte(picture, { ...planFor('white', picture), subject: true }), expected);
+    const image = halves(64, 64);
+    await t.throwsAsync(engine.describe(image, { matte: matteOf('left') }), expected);
+    await t.throwsAsync(engine.matte(image, { ...planFor('white', image), subject: true }), expected);
     await engine.loadSubjectTypes({ detector, head: head() });
     t.is((await engine.describe(halves(64, 64), { matte: matteOf('left') })).subject?.type, 'car');
   });
@@ -200,12 +199,12 @@ test('a matte of values that are not finite numbers is ENGINE_BAD_INPUT, not som
   }
 });
 
-test("a network input smaller than the detector's is not used: the picture is", async (t) => {
+test("a network input smaller than the detector's is not used: the image is", async (t) => {
   const engine = start(t);
   await engine.load(networks.spec('small', { width: 32, height: 32 }));
   await engine.loadSubjectTypes({ detector, head: head() });
-  const picture = halves(300, 200);
-  const { subject } = await engine.matte(picture, { ...planFor('small', picture), subject: true });
+  const image = halves(300, 200);
+  const { subject } = await engine.matte(image, { ...planFor('small', image), subject: true });
   t.is(subject?.type, 'car');
 });
 
@@ -229,12 +228,12 @@ test('a matte that a description looks at is lent: nothing else may write to it 
 test('what is not loaded or does not fit is ENGINE_MODEL, what is no head at all a TypeError', async (t) => {
   const engine = start(t);
   await engine.load(white);
-  const picture = halves(64, 64);
-  const plan = { ...planFor('white', picture), subject: true };
+  const image = halves(64, 64);
+  const plan = { ...planFor('white', image), subject: true };
   const matte = matteOf('left');
   const model = (message: RegExp) => ({ code: 'ENGINE_MODEL', message });
-  await t.throwsAsync(engine.matte(picture, plan), model(/loaded/));
-  await t.throwsAsync(engine.describe(picture, { matte }), model(/loaded/));
+  await t.throwsAsync(engine.matte(image, plan), model(/loaded/));
+  await t.throwsAsync(engine.describe(image, { matte }), model(/loaded/));
   const one = networks.spec('one output', { sigmoid: true }, plain);
   await t.throwsAsync(engine.loadSubjectTypes({ detector: one }), model(/2 outputs are needed/));
   const shifted = { ...detector, mean: [1, 0, 0] } as const;
@@ -245,12 +244,12 @@ test('what is not loaded or does not fit is ENGINE_MODEL, what is no head at all
   await t.throwsAsync(engine.loadSubjectTypes({ detector, head: uneven }), model(/do not fit/));
   // Features without a head: no types.
   await engine.loadSubjectTypes({ detector });
-  await t.throwsAsync(engine.matte(picture, plan), model(/loaded/));
+  await t.throwsAsync(engine.matte(image, plan), model(/loaded/));
   const wrong = { ...head(), first: new Uint8Array(4) } as unknown as SubjectHead;
   await t.throwsAsync(async () => engine.loadSubjectTypes({ detector, head: wrong }), {
     instanceOf: TypeError,
   });
-  await t.throwsAsync(engine.describe(picture, { matte: { ...matte, width: 9 } }), {
+  await t.throwsAsync(engine.describe(image, { matte: { ...matte, width: 9 } }), {
     instanceOf: RangeError,
   });
 });

@@ -5,7 +5,7 @@ import { isPublicAddress } from '../../src/fetch/address.ts';
 import { createDownloader, type DownloadOptions, downloadRules } from '../../src/fetch/download.ts';
 import { DownloadError } from '../../src/fetch/error.ts';
 import { createHostRule, portOf } from '../../src/fetch/hosts.ts';
-import { listenHere } from '../fixtures/image_host.ts';
+import { listenHere } from '../fixtures/imageHost.ts';
 import { eventually } from '../fixtures/service.ts';
 
 const never = new AbortController().signal;
@@ -63,7 +63,7 @@ test('gives the bytes, and sends nothing of the caller', async (t) => {
     res.setHeader('Set-Cookie', 'a=1');
     res.end(bytes);
   });
-  const got = await createDownload(loopback())(`http://pictures.test:${port}/a.jpg`, never);
+  const got = await createDownload(loopback())(`http://images.test:${port}/a.jpg`, never);
   t.true(bytes.equals(got));
   t.deepEqual(Object.keys(seen as object).sort(), [
     'accept',
@@ -72,7 +72,7 @@ test('gives the bytes, and sends nothing of the caller', async (t) => {
     'host',
     'user-agent',
   ]);
-  t.is((seen as { host: string }).host, `pictures.test:${port}`);
+  t.is((seen as { host: string }).host, `images.test:${port}`);
 });
 
 for (const url of [

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually, startService } from '../fixtures/service.ts';
 
@@ -43,26 +43,26 @@ interface Draft {
 
 const formType = 'multipart/form-data; boundary=b';
 
-const formOf = (picture: Buffer) =>
+const formOf = (image: Buffer) =>
   Buffer.concat([
     Buffer.from('--b\r\nContent-Disposition: form-data; name="image_file"; filename="a.png"\r\n\r\n'),
-    picture,
+    image,
     Buffer.from('\r\n--b\r\nContent-Disposition: form-data; name="size"\r\n\r\nauto\r\n--b--\r\n'),
   ]);
 
 /** A request that the service would answer with 200. */
-function whole(dice: Dice, key: string, picture: Buffer): Draft {
+function whole(dice: Dice, key: string, image: Buffer): Draft {
   const account = dice.chance(0.2);
   const bodies: readonly [Line, ...Line[]] = [
     [formType, ''],
-    ['application/json', JSON.stringify({ image_file_b64: picture.toString('base64') })],
+    ['application/json', JSON.stringify({ image_file_b64: image.toString('base64') })],
     [
       'application/x-www-form-urlencoded',
-      `size=auto&image_file_b64=${encodeURIComponent(picture.toString('base64'))}`,
+      `size=auto&image_file_b64=${encodeURIComponent(image.toString('base64'))}`,
     ],
   ];
   const [type, text] = dice.of(bodies);
-  const body = account ? Buffer.alloc(0) : type === formType ? formOf(picture) : Buffer.from(text);
+  const body = account ? Buffer.alloc(0) : type === formType ? formOf(image) : Buffer.from(text);
   return {
     method: account ? 'GET' : 'POST',
     target: account ? '/v1.0/account' : dice.of(['/v1.0/removebg', '/v1.0/cutout', '/v1.0/improve']),
@@ -237,10 +237,10 @@ function damaged(bytes: Buffer, dice: Dice): Buffer {
   return Buffer.concat([...dice.of(parts)]);
 }
 
-function requestOf(index: number, key: string, picture: Buffer): Buffer {
+function requestOf(index: number, key: string, image: Buffer): Buffer {
   const dice = diceOf(index);
   const requests = Array.from({ length: dice.chance(0.15) ? 2 + dice.below(3) : 1 }, () => {
-    const draft = whole(dice, key, picture);
+    const draft = whole(dice, key, image);
     for (let i = dice.below(3); i > 0; i -= 1) dice.of(damages)(draft, dice);
     const bytes = bytesOf(draft);
     return dice.chance(0.35) ? damaged(bytes, dice) : bytes;
@@ -331,12 +331,12 @@ const mayBeSilent = (bytes: Buffer): boolean => {
 test(`${count} requests that are broken below HTTP: each is answered, whole and in the envelope`, async (t) => {
   t.timeout(300_000);
   const service = await startService(t, { credits: 1_000_000, rate: 0, improvePerDay: 0 });
-  const picture = await scene({ width: 16, height: 12, format: 'png' });
+  const image = await scene({ width: 16, height: 12, format: 'png' });
   const counts = new Map<string, number>();
   const faults: string[] = [];
 
   const one = async (index: number): Promise<void> => {
-    const bytes = requestOf(index, service.key, picture);
+    const bytes = requestOf(index, service.key, image);
     const split = diceOf(-index).below(bytes.length + 1);
     let received: Buffer = Buffer.alloc(0);
     try {
@@ -375,8 +375,8 @@ test(`${count} requests that are broken below HTTP: each is answered, whole and 
   t.true((counts.get('200') ?? 0) > count / 20, 'some are whole');
   // The service still works, and nothing is left open.
   t.is((await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': service.key } })).status, 200);
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
+  t.deepEqual(await service.stores.ledger.verify(), []);
   t.deepEqual(
     service.lines().filter(({ level }) => Number(level) >= 50),
     [],

@@ -24,8 +24,8 @@ export const boxIn = ({ width, height }: Dimensions): fc.Arbitrary<Box> =>
     .record({ x: span(width), y: span(height) })
     .map(({ x, y }) => ({ left: x.start, top: y.start, width: x.size, height: y.size }));
 
-export const pictureAndSubject: fc.Arbitrary<{ picture: Dimensions; subject: Box }> = dimensions.chain(
-  (picture) => boxIn(picture).map((subject) => ({ picture, subject })),
+export const imageAndSubject: fc.Arbitrary<{ image: Dimensions; subject: Box }> = dimensions.chain((image) =>
+  boxIn(image).map((subject) => ({ image, subject })),
 );
 
 const length: fc.Arbitrary<Length> = fc.oneof(

@@ -5,7 +5,7 @@ import { isInside, sameBox } from '../../src/geometry/box.ts';
 import { composition, type Geometry, isIdentity, largestCanvas } from '../../src/geometry/compose.ts';
 import { NO_MARGIN } from '../../src/geometry/crop.ts';
 import { dropShadow, shadowExtent } from '../../src/geometry/shadow.ts';
-import { geometry, margin, opacity, pictureAndSubject, wholeOf } from './arbitraries.ts';
+import { geometry, imageAndSubject, margin, opacity, wholeOf } from './arbitraries.ts';
 
 const untouched: Geometry = {
   crop: false,
@@ -15,12 +15,12 @@ const untouched: Geometry = {
   shadowOpacity: 0,
 };
 
-const picture = { width: 1000, height: 800 };
+const image = { width: 1000, height: 800 };
 const subject = { left: 300, top: 200, width: 200, height: 400 };
 const px = (value: number) => ({ value, unit: 'px' as const });
 
 test('crop cuts to the subject', (t) => {
-  t.deepEqual(composition(picture, subject, { ...untouched, crop: true }), {
+  t.deepEqual(composition(image, subject, { ...untouched, crop: true }), {
     width: 200,
     height: 400,
     source: subject,
@@ -29,9 +29,9 @@ test('crop cuts to the subject', (t) => {
   });
 });
 
-test('a margin may leave the picture: what is not in it is not shown', (t) => {
+test('a margin may leave the image: what is not in it is not shown', (t) => {
   const cropMargin = { top: px(10), right: px(20), bottom: px(300), left: px(400) };
-  t.deepEqual(composition(picture, subject, { ...untouched, crop: true, cropMargin }), {
+  t.deepEqual(composition(image, subject, { ...untouched, crop: true, cropMargin }), {
     width: 620,
     height: 710,
     source: { left: 0, top: 190, width: 520, height: 610 },
@@ -42,12 +42,12 @@ test('a margin may leave the picture: what is not in it is not shown', (t) => {
 
 test('a margin without crop does nothing', (t) => {
   const cropMargin = { top: px(10), right: px(20), bottom: px(300), left: px(400) };
-  t.true(isIdentity(picture, composition(picture, subject, { ...untouched, cropMargin })));
+  t.true(isIdentity(image, composition(image, subject, { ...untouched, cropMargin })));
 });
 
 test('scale works on the cropped canvas, margins included', (t) => {
   const cropMargin = { top: px(100), right: px(100), bottom: px(100), left: px(100) };
-  t.deepEqual(composition(picture, subject, { ...untouched, crop: true, cropMargin, scale: 1 }), {
+  t.deepEqual(composition(image, subject, { ...untouched, crop: true, cropMargin, scale: 1 }), {
     width: 400,
     height: 600,
     source: subject,
@@ -58,9 +58,9 @@ test('scale works on the cropped canvas, margins included', (t) => {
 
 test('the shadow is that of the scaled subject, and fades where the canvas cuts it', (t) => {
   const geometry = { ...untouched, scale: 0.5, shadowOpacity: 0.7 };
-  const middle = composition(picture, subject, geometry);
+  const middle = composition(image, subject, geometry);
   t.deepEqual(middle.shadow, { opacity: 0.7, sigma: 8, offsetX: 0, offsetY: 8, fade: 0 });
-  const low = composition(picture, subject, { ...geometry, position: { x: 0.5, y: 1 } });
+  const low = composition(image, subject, { ...geometry, position: { x: 0.5, y: 1 } });
   t.deepEqual(low.shadow, { opacity: 0.7, sigma: 8, offsetX: 0, offsetY: 8, fade: 12 });
 });
 
@@ -70,7 +70,7 @@ test('a crop grows to hold the shadow', (t) => {
     height,
     subject: after,
     shadow,
-  } = composition(picture, subject, {
+  } = composition(image, subject, {
     ...untouched,
     crop: true,
     shadowOpacity: 0.5,
@@ -81,7 +81,7 @@ test('a crop grows to hold the shadow', (t) => {
   t.is(shadow?.fade, 0);
 });
 
-test('a subject that is empty or not in the picture is a mistake of the caller', (t) => {
+test('a subject that is empty or not in the image is a mistake of the caller', (t) => {
   for (const wrong of [
     { ...subject, width: 0 },
     { ...subject, height: 0 },
@@ -89,23 +89,23 @@ test('a subject that is empty or not in the picture is a mistake of the caller',
     { ...subject, left: 801 },
     { ...subject, top: 401 },
   ]) {
-    t.throws(() => composition(picture, wrong, untouched), { instanceOf: RangeError });
+    t.throws(() => composition(image, wrong, untouched), { instanceOf: RangeError });
   }
 });
 
 test('scale=original position=original without crop and shadow changes nothing', (t) => {
   fc.assert(
     fc.property(
-      pictureAndSubject,
+      imageAndSubject,
       margin,
       fc.constantFrom('original' as const, undefined),
-      ({ picture, subject }, cropMargin, position) => {
-        const plan = composition(picture, subject, { ...untouched, cropMargin, position });
-        t.true(isIdentity(picture, plan));
+      ({ image, subject }, cropMargin, position) => {
+        const plan = composition(image, subject, { ...untouched, cropMargin, position });
+        t.true(isIdentity(image, plan));
         t.deepEqual(plan, {
-          ...picture,
-          source: wholeOf(picture),
-          target: wholeOf(picture),
+          ...image,
+          source: wholeOf(image),
+          target: wholeOf(image),
           subject,
         });
       },
@@ -114,16 +114,16 @@ test('scale=original position=original without crop and shadow changes nothing',
 });
 
 test('a shadow, a scale, a move or another canvas is no identity', (t) => {
-  t.false(isIdentity(picture, composition(picture, wholeOf(picture), { ...untouched, scale: 0.5 })));
-  t.false(isIdentity(picture, composition(picture, subject, { ...untouched, shadowOpacity: 0.5 })));
-  t.false(isIdentity(picture, composition(picture, subject, { ...untouched, position: { x: 0, y: 0 } })));
-  t.false(isIdentity(picture, composition(picture, subject, { ...untouched, crop: true })));
+  t.false(isIdentity(image, composition(image, wholeOf(image), { ...untouched, scale: 0.5 })));
+  t.false(isIdentity(image, composition(image, subject, { ...untouched, shadowOpacity: 0.5 })));
+  t.false(isIdentity(image, composition(image, subject, { ...untouched, position: { x: 0, y: 0 } })));
+  t.false(isIdentity(image, composition(image, subject, { ...untouched, crop: true })));
 });
 
 test('crop without margin, shadow and scale: the subject is the result (X-Foreground-* 0, 0, width, height)', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, ({ picture, subject }) => {
-      const plan = composition(picture, subject, { ...untouched, crop: true });
+    fc.property(imageAndSubject, ({ image, subject }) => {
+      const plan = composition(image, subject, { ...untouched, crop: true });
       t.deepEqual(plan.subject, wholeOf(plan));
       t.deepEqual(
         { width: plan.width, height: plan.height },
@@ -133,11 +133,11 @@ test('crop without margin, shadow and scale: the subject is the result (X-Foregr
   );
 });
 
-test('without crop the canvas is the picture, whatever else is wanted', (t) => {
+test('without crop the canvas is the image, whatever else is wanted', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, geometry, ({ picture, subject }, wanted) => {
-      const { width, height } = composition(picture, subject, { ...wanted, crop: false });
-      t.deepEqual({ width, height }, picture);
+    fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
+      const { width, height } = composition(image, subject, { ...wanted, crop: false });
+      t.deepEqual({ width, height }, image);
     }),
   );
 });
@@ -150,10 +150,10 @@ const distances = (inner: Box, outer: Box) => [
   outer.top + outer.height - inner.top - inner.height,
 ];
 
-test('every box lies inside its picture or canvas, and the engine can be given the plan', (t) => {
+test('every box lies inside its image or canvas, and the engine can be given the plan', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, geometry, ({ picture, subject }, wanted) => {
-      const plan = composition(picture, subject, wanted);
+    fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
+      const plan = composition(image, subject, wanted);
       const { source, target } = plan;
       const canvas = wholeOf(plan);
       t.true(
@@ -161,9 +161,7 @@ test('every box lies inside its picture or canvas, and the engine can be given t
           Number.isSafeInteger,
         ),
       );
-      t.true(
-        isInside(source, wholeOf(picture)) && isInside(target, canvas) && isInside(plan.subject, canvas),
-      );
+      t.true(isInside(source, wholeOf(image)) && isInside(target, canvas) && isInside(plan.subject, canvas));
       t.true(isInside(subject, source) && isInside(plan.subject, target));
       const enlarged = target.width >= source.width && target.height >= source.height;
       const reduced = target.width <= source.width && target.height <= source.height;
@@ -175,14 +173,14 @@ test('every box lies inside its picture or canvas, and the engine can be given t
   );
 });
 
-test('nothing of the picture that fits on an unscaled, unmoved canvas is left out', (t) => {
+test('nothing of the image that fits on an unscaled, unmoved canvas is left out', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, margin, opacity, ({ picture, subject }, cropMargin, shadowOpacity) => {
-      const plan = composition(picture, subject, { ...untouched, crop: true, cropMargin, shadowOpacity });
+    fc.property(imageAndSubject, margin, opacity, ({ image, subject }, cropMargin, shadowOpacity) => {
+      const plan = composition(image, subject, { ...untouched, crop: true, cropMargin, shadowOpacity });
       t.is(plan.source.width, plan.target.width);
       t.is(plan.source.height, plan.target.height);
       // On every side, source or target has reached its border.
-      const open = distances(plan.source, wholeOf(picture)).map((room, side) =>
+      const open = distances(plan.source, wholeOf(image)).map((room, side) =>
         Math.min(room, distances(plan.target, wholeOf(plan))[side] ?? 0),
       );
       t.deepEqual(open, [0, 0, 0, 0]);
@@ -190,10 +188,10 @@ test('nothing of the picture that fits on an unscaled, unmoved canvas is left ou
   );
 });
 
-test('the shadow of a crop lies on the canvas, except where the picture cut the subject', (t) => {
+test('the shadow of a crop lies on the canvas, except where the image cut the subject', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, margin, ({ picture, subject }, cropMargin) => {
-      const plan = composition(picture, subject, {
+    fc.property(imageAndSubject, margin, ({ image, subject }, cropMargin) => {
+      const plan = composition(image, subject, {
         ...untouched,
         crop: true,
         cropMargin,
@@ -201,7 +199,7 @@ test('the shadow of a crop lies on the canvas, except where the picture cut the 
       });
       if (plan.shadow === undefined) return t.fail();
       const room = distances(shadowExtent(plan.subject, plan.shadow), wholeOf(plan));
-      const cut = distances(subject, wholeOf(picture)).map((distance) => distance === 0);
+      const cut = distances(subject, wholeOf(image)).map((distance) => distance === 0);
       t.true(room.every((pixels, side) => pixels >= 0 || cut[side]));
     }),
   );
@@ -209,8 +207,8 @@ test('the shadow of a crop lies on the canvas, except where the picture cut the 
 
 test('the shadow is that of the subject as it lies on the canvas; opacity 0 draws none', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, geometry, ({ picture, subject }, wanted) => {
-      const plan = composition(picture, subject, wanted);
+    fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
+      const plan = composition(image, subject, wanted);
       const { shadowOpacity } = wanted;
       const expected = shadowOpacity > 0 ? dropShadow(plan.subject, plan.height, shadowOpacity) : undefined;
       t.deepEqual(plan.shadow, expected);
@@ -218,14 +216,14 @@ test('the shadow is that of the subject as it lies on the canvas; opacity 0 draw
   );
 });
 
-test('no subject makes a canvas larger than the largest, and the whole picture as subject makes no smaller one', (t) => {
+test('no subject makes a canvas larger than the largest, and the whole image as subject makes no smaller one', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, geometry, ({ picture, subject }, wanted) => {
-      const plan = composition(picture, subject, wanted);
-      const most = largestCanvas(picture, wanted);
+    fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
+      const plan = composition(image, subject, wanted);
+      const most = largestCanvas(image, wanted);
       t.true(plan.width <= most.width && plan.height <= most.height);
-      const whole = composition(picture, wholeOf(picture), { ...wanted, shadowOpacity: 0 });
-      t.true(sameBox(wholeOf(whole), wholeOf(largestCanvas(picture, { ...wanted, shadowOpacity: 0 }))));
+      const whole = composition(image, wholeOf(image), { ...wanted, shadowOpacity: 0 });
+      t.true(sameBox(wholeOf(whole), wholeOf(largestCanvas(image, { ...wanted, shadowOpacity: 0 }))));
     }),
   );
 });

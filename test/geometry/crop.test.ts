@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { isInside } from '../../src/geometry/box.ts';
 import { cropBox, cropMarginGrammar, largestCrop, type Margin, NO_MARGIN } from '../../src/geometry/crop.ts';
 import { dropShadow, shadowExtent } from '../../src/geometry/shadow.ts';
-import { margin, opacity, pictureAndSubject } from './arbitraries.ts';
+import { imageAndSubject, margin, opacity } from './arbitraries.ts';
 
 const shown = (margin: Margin | undefined) =>
   margin &&
@@ -36,17 +36,17 @@ for (const text of ['1px 2px 3px', '1px 2px 3px 4px 5px', '10', '10px 5', '-1px'
 
 test('without margin and shadow the crop is the subject', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, ({ picture, subject }) => {
-      t.deepEqual(cropBox(picture, subject, NO_MARGIN, 0), subject);
+    fc.property(imageAndSubject, ({ image, subject }) => {
+      t.deepEqual(cropBox(image, subject, NO_MARGIN, 0), subject);
     }),
   );
 });
 
-test('margins are exact on every side, also outside the picture', (t) => {
+test('margins are exact on every side, also outside the image', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, margin, opacity, ({ picture, subject }, margin, opacity) => {
-      const bare = cropBox(picture, subject, NO_MARGIN, opacity);
-      const box = cropBox(picture, subject, margin, opacity);
+    fc.property(imageAndSubject, margin, opacity, ({ image, subject }, margin, opacity) => {
+      const bare = cropBox(image, subject, NO_MARGIN, opacity);
+      const box = cropBox(image, subject, margin, opacity);
       const pixels = (side: keyof Margin, whole: number) => {
         const { value, unit } = margin[side];
         return unit === 'px' ? value : Math.round((whole * value) / 100);
@@ -59,26 +59,26 @@ test('margins are exact on every side, also outside the picture', (t) => {
   );
 });
 
-test('the crop holds the whole shadow, except where the picture cuts the subject', (t) => {
+test('the crop holds the whole shadow, except where the image cuts the subject', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, ({ picture, subject }) => {
-      const box = cropBox(picture, subject, NO_MARGIN, 0.5);
-      const extent = shadowExtent(subject, dropShadow(subject, picture.height, 0.5));
+    fc.property(imageAndSubject, ({ image, subject }) => {
+      const box = cropBox(image, subject, NO_MARGIN, 0.5);
+      const extent = shadowExtent(subject, dropShadow(subject, image.height, 0.5));
       const right = subject.left + subject.width;
       const bottom = subject.top + subject.height;
       t.is(box.left, subject.left === 0 ? 0 : extent.left);
       t.is(box.top, subject.top === 0 ? 0 : extent.top);
-      t.is(box.left + box.width, right === picture.width ? right : extent.left + extent.width);
-      t.is(box.top + box.height, bottom === picture.height ? bottom : extent.top + extent.height);
+      t.is(box.left + box.width, right === image.width ? right : extent.left + extent.width);
+      t.is(box.top + box.height, bottom === image.height ? bottom : extent.top + extent.height);
     }),
   );
 });
 
 test('the crop holds the subject and is never larger than the largest', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, margin, opacity, ({ picture, subject }, margin, opacity) => {
-      const box = cropBox(picture, subject, margin, opacity);
-      const most = largestCrop(picture, margin, opacity);
+    fc.property(imageAndSubject, margin, opacity, ({ image, subject }, margin, opacity) => {
+      const box = cropBox(image, subject, margin, opacity);
+      const most = largestCrop(image, margin, opacity);
       return isInside(subject, box) && box.width <= most.width && box.height <= most.height;
     }),
   );

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { isInside } from '../../src/geometry/box.ts';
 import { placedBox, positionGrammar, scaleGrammar } from '../../src/geometry/place.ts';
-import { pictureAndSubject, position, scale, wholeOf } from './arbitraries.ts';
+import { imageAndSubject, position, scale, wholeOf } from './arbitraries.ts';
 
 for (const [text, value] of [
   ['original', 'original'],
@@ -74,10 +74,10 @@ test('a position moves a subject without scaling it', (t) => {
 test('scale=original position=original is where it was; so is leaving both out', (t) => {
   fc.assert(
     fc.property(
-      pictureAndSubject,
+      imageAndSubject,
       fc.constantFrom('original' as const, undefined),
-      ({ picture, subject }, position) => {
-        t.deepEqual(placedBox(picture, subject, 'original', position), subject);
+      ({ image, subject }, position) => {
+        t.deepEqual(placedBox(image, subject, 'original', position), subject);
       },
     ),
   );
@@ -85,8 +85,8 @@ test('scale=original position=original is where it was; so is leaving both out',
 
 test('a subject never leaves the canvas', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, scale, position, ({ picture, subject }, scale, position) =>
-      isInside(placedBox(picture, subject, scale, position), wholeOf(picture)),
+    fc.property(imageAndSubject, scale, position, ({ image, subject }, scale, position) =>
+      isInside(placedBox(image, subject, scale, position), wholeOf(image)),
     ),
     { numRuns: 1000 },
   );
@@ -96,14 +96,14 @@ test('a subject never leaves the canvas', (t) => {
 test('a scaled subject fills its share in one direction, fits in the other, and keeps its proportions', (t) => {
   fc.assert(
     fc.property(
-      pictureAndSubject,
+      imageAndSubject,
       fc.double({ min: 0.1, max: 1, noNaN: true }),
-      ({ picture, subject }, share) => {
-        const { width, height } = placedBox(picture, subject, share, undefined);
-        const [roomX, roomY] = [picture.width * share, picture.height * share];
+      ({ image, subject }, share) => {
+        const { width, height } = placedBox(image, subject, share, undefined);
+        const [roomX, roomY] = [image.width * share, image.height * share];
         const fits = width < roomX + 1 && height < roomY + 1;
         const fills = Math.abs(width - roomX) < 1 || Math.abs(height - roomY) < 1;
-        const factor = share * Math.min(picture.width / subject.width, picture.height / subject.height);
+        const factor = share * Math.min(image.width / subject.width, image.height / subject.height);
         const proportional =
           Math.abs(width - subject.width * factor) < 1 && Math.abs(height - subject.height * factor) < 1;
         const sameWay =
@@ -119,22 +119,22 @@ test('a scaled subject fills its share in one direction, fits in the other, and 
 
 test('0 % touches the left and top border, 100 % the right and bottom one', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, scale, ({ picture, subject }, scale) => {
-      const first = placedBox(picture, subject, scale, { x: 0, y: 0 });
-      const last = placedBox(picture, subject, scale, { x: 1, y: 1 });
+    fc.property(imageAndSubject, scale, ({ image, subject }, scale) => {
+      const first = placedBox(image, subject, scale, { x: 0, y: 0 });
+      const last = placedBox(image, subject, scale, { x: 1, y: 1 });
       t.deepEqual([first.left, first.top], [0, 0]);
-      t.deepEqual([last.left + last.width, last.top + last.height], [picture.width, picture.height]);
+      t.deepEqual([last.left + last.width, last.top + last.height], [image.width, image.height]);
     }),
   );
 });
 
 test('the middle leaves the same room on both sides, to a pixel', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, scale, ({ picture, subject }, scale) => {
-      const box = placedBox(picture, subject, scale, { x: 0.5, y: 0.5 });
+    fc.property(imageAndSubject, scale, ({ image, subject }, scale) => {
+      const box = placedBox(image, subject, scale, { x: 0.5, y: 0.5 });
       return (
-        Math.abs(picture.width - box.width - 2 * box.left) <= 1 &&
-        Math.abs(picture.height - box.height - 2 * box.top) <= 1
+        Math.abs(image.width - box.width - 2 * box.left) <= 1 &&
+        Math.abs(image.height - box.height - 2 * box.top) <= 1
       );
     }),
   );

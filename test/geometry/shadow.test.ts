@@ -14,8 +14,8 @@ import {
   shadowReach,
   shadowTypeGrammar,
 } from '../../src/geometry/shadow.ts';
-import { loadKernels } from '../native/kernels_addon.ts';
-import { pictureAndSubject } from './arbitraries.ts';
+import { loadKernels } from '../native/kernelsAddon.ts';
+import { imageAndSubject } from './arbitraries.ts';
 
 const kernels = loadKernels();
 
@@ -159,8 +159,8 @@ test('a shadow stays within the limits of the engine, whatever the subject', (t)
 
 test('the extent is the one of the engine, holds the subject and follows from its reach', (t) => {
   fc.assert(
-    fc.property(pictureAndSubject, ({ picture, subject }) => {
-      const shadow = dropShadow(subject, picture.height, 0.5);
+    fc.property(imageAndSubject, ({ image, subject }) => {
+      const shadow = dropShadow(subject, image.height, 0.5);
       const extent = shadowExtent(subject, shadow);
       t.deepEqual(extent, kernels.shadowExtent(subject, shadow));
       t.true(isInside(subject, extent));

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, startService } from '../fixtures/service.ts';
 
 test('the balance: exactly six values, fractions as they are, no rate headers', async (t) => {

@@ -1,22 +1,22 @@
 import test from 'ava';
-import { body } from '../../src/http/middleware/body.ts';
+import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
-import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
+import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 
 const token = 'operator-token-of-this-test';
 
 async function start(t: Cleanup) {
-  const books = await testBooks(t);
+  const stores = await testStores(t);
   const server = await serveRoutes(
     t,
     adminRoutes(
       [tokenGuard(token, 'operator', new MemoryAttempts({ failures: 0, windowSeconds: 60 }))],
-      body(new MemoryBudget()),
-      books,
+      receiveBody(new MemoryBudget()),
+      stores,
     ),
   );
   const call = async (method: string, path: string, fields?: object, authorization = `Bearer ${token}`) => {
@@ -32,7 +32,7 @@ async function start(t: Cleanup) {
   };
   const get = (path: string) => call('GET', path);
   const post = (path: string, fields: object) => call('POST', path, fields);
-  return { books, server, call, get, post };
+  return { stores, server, call, get, post };
 }
 
 test('only the operator token opens it', async (t) => {
@@ -53,24 +53,24 @@ test('only the operator token opens it', async (t) => {
 });
 
 test('an account from its making to its last key', async (t) => {
-  const { books, get, post } = await start(t);
+  const { stores, get, post } = await start(t);
   const made = await post('/accounts', { name: 'Ada' });
   const { id } = made.data as { id: string };
   t.like(made.data, { name: 'Ada', credits: '0', free_calls: 50 });
   const key = (await post(`/accounts/${id}/keys`, { label: 'shop' })).data as { id: string; key: string };
-  t.is((await books.accounts.authenticate(key.key))?.id, id);
+  t.is((await stores.accounts.authenticate(key.key))?.id, id);
   const listed = await get(`/accounts/${id}/keys`);
   t.like((listed.data as object[])[0], { id: key.id, label: 'shop', revoked: null });
   t.false(JSON.stringify(listed).includes(key.key));
   t.deepEqual((await post(`/keys/${key.id}/revoke`, {})).data, { id: key.id, revoked: true });
   t.is((await post(`/keys/${key.id}/revoke`, {})).status, 404);
-  t.is(await books.accounts.authenticate(key.key), undefined);
+  t.is(await stores.accounts.authenticate(key.key), undefined);
   t.deepEqual((await get('/accounts')).data, [(await get(`/accounts/${id}`)).data]);
 });
 
 test('credits are granted once a reference, adjusted not below 0, and shown in the statement', async (t) => {
-  const { books, get, post } = await start(t);
-  const id = await accountWith(books, 0);
+  const { stores, get, post } = await start(t);
+  const id = await accountWith(stores, 0);
   const credits = (fields: object) => post(`/accounts/${id}/credits`, fields);
   const grant = { kind: 'grant', credits: '10', reference: 'invoice 7' };
   t.deepEqual((await credits(grant)).data, { outcome: 'posted', balance: '10' });
@@ -88,9 +88,9 @@ test('credits are granted once a reference, adjusted not below 0, and shown in t
 });
 
 test('a charged call is counted, and given back once', async (t) => {
-  const { books, get, post } = await start(t);
-  const id = await accountWith(books, 3);
-  const outcome = await books.ledger.reserve(id, { size: 'full', requestId: 'r' });
+  const { stores, get, post } = await start(t);
+  const id = await accountWith(stores, 3);
+  const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
   if (outcome.outcome !== 'reserved') throw new Error('insufficient');
   await outcome.reservation.settle();
   const row = { day: '2026-11-21', account: id, payment: 'full', calls: 1, credits: '1' };
@@ -116,19 +116,19 @@ for (const [path, fields] of [
   ['/accounts/ID/refunds', { reservation: '1.5' }],
 ] as const) {
   test(`POST ${path} with ${JSON.stringify(fields).slice(0, 60)} is 400 and changes nothing`, async (t) => {
-    const { books, post } = await start(t);
-    const id = await accountWith(books, 1);
+    const { stores, post } = await start(t);
+    const id = await accountWith(stores, 1);
     const answer = await post(path.replace('ID', id), fields);
     t.is(answer.status, 400);
     t.truthy(answer.errors?.[0]?.detail);
-    t.is((await books.accounts.list()).length, 1);
-    t.is((await books.ledger.statement(id)).length, 1);
+    t.is((await stores.accounts.list()).length, 1);
+    t.is((await stores.ledger.statement(id)).length, 1);
   });
 }
 
 test('an account or query that does not exist is 404 or 400', async (t) => {
-  const { get, post, books } = await start(t);
-  const id = await accountWith(books, 0);
+  const { get, post, stores } = await start(t);
+  const id = await accountWith(stores, 0);
   t.is((await get('/accounts/acc_none')).status, 404);
   t.is((await get('/accounts/acc_none/statement')).status, 404);
   t.is((await post('/accounts/acc_none/keys', {})).status, 404);
@@ -139,10 +139,10 @@ test('an account or query that does not exist is 404 or 400', async (t) => {
 });
 
 test('what is done with the token is in the audit log, with the address it came from', async (t) => {
-  const { books, post } = await start(t);
+  const { stores, post } = await start(t);
   const { id } = (await post('/accounts', { name: 'Ada' })).data as { id: string };
   await post(`/accounts/${id}/credits`, { kind: 'grant', credits: '2', note: 'welcome' });
-  const [grant, created] = await books.audit.list({ limit: 9 });
+  const [grant, created] = await stores.audit.list({ limit: 9 });
   t.like(grant, {
     actor: null,
     action: 'credits.grant',

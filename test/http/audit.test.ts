@@ -1,11 +1,11 @@
 import test, { type ExecutionContext } from 'ava';
 import type { SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { form, startService } from '../fixtures/service.ts';
 import { breakAudit, contents } from '../support/audit.ts';
-import { type NewPlace, sqlitePlace } from '../support/books.ts';
+import { type NewPlace, sqlitePlace } from '../support/stores.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 
 /** A real server with an operator's token, an operator in the console, and one of everything that can be changed. */
@@ -18,7 +18,7 @@ async function open(t: ExecutionContext, place: NewPlace) {
     adminToken: 'token',
     freePreviews: 0,
   });
-  const { url, accountId, books, signIns } = service;
+  const { url, accountId, stores, signIns } = service;
   const json = { 'Content-Type': 'application/json' };
 
   const enter = async (browser = new Browser()) => {
@@ -48,19 +48,19 @@ async function open(t: ExecutionContext, place: NewPlace) {
     return fetch(`${url}/billing/stripe`, { method: 'POST', headers, body: new Uint8Array(body) });
   };
 
-  const picture = await scene({ width: 80, height: 60 });
-  t.is((await service.post(form({ image_file: picture, size: 'full' }))).status, 200);
-  const charge = (await books.ledger.statement(accountId)).find(({ kind }) => kind === 'reserve');
+  const photo = await scene({ width: 80, height: 60 });
+  t.is((await service.post(form({ image_file: photo, size: 'full' }))).status, 200);
+  const charge = (await stores.ledger.statement(accountId)).find(({ kind }) => kind === 'reserve');
   const handedIn = await fetch(`${url}/v1.0/improve`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
-    body: form({ image_file: picture }),
+    body: form({ image_file: photo }),
   });
   const image = ((await handedIn.json()) as { id: string }).id;
   const keys: string[] = [];
-  for (const label of ['a', 'b', 'c']) keys.push((await books.accounts.createKey(accountId, label)).id);
+  for (const label of ['a', 'b', 'c']) keys.push((await stores.accounts.createKey(accountId, label)).id);
   // What is used is written now, so that nothing changes by itself.
-  await books.accounts.flush();
+  await stores.accounts.flush();
 
   const link = await signIns.createLink(accountId);
   const openLink = () =>
@@ -98,9 +98,9 @@ async function open(t: ExecutionContext, place: NewPlace) {
 function testAudit(database: string, place: NewPlace): void {
   test(`${database}: nothing is done over HTTP that the audit log does not say`, async (t) => {
     const { service, requests } = await open(t, place);
-    const { books } = service;
-    const mend = await breakAudit(books);
-    const before = await contents(books.database);
+    const { stores } = service;
+    const mend = await breakAudit(stores);
+    const before = await contents(stores.database);
     for (const [ask, action, actor] of requests) {
       const answer = await ask();
       const text = await answer.text();
@@ -109,7 +109,7 @@ function testAudit(database: string, place: NewPlace): void {
       t.regex(text, /service_unavailable/, what);
       // Neither where the database is nor what it said.
       t.notRegex(text, /127\.0\.0\.1|books|lock timeout|no event/, what);
-      t.deepEqual(await contents(books.database), before, what);
+      t.deepEqual(await contents(stores.database), before, what);
     }
     await mend();
     const known = (await service.audit.list({ limit: 99 })).length;
@@ -119,7 +119,7 @@ function testAudit(database: string, place: NewPlace): void {
       events.map(({ action, actor }) => [action, actor]),
       requests.map(([, action, actor]) => [action, actor]),
     );
-    t.deepEqual(await books.ledger.verify(), []);
+    t.deepEqual(await stores.ledger.verify(), []);
   });
 }
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, startService } from '../fixtures/service.ts';
 
 const missing = {
@@ -41,8 +41,8 @@ test('unknown and revoked keys are 403, before anything of the body is read', as
   });
   t.is(answer.status, 403);
   t.deepEqual(await errorOf(t, answer), wrong);
-  const [key] = await service.books.accounts.keys(service.accountId);
-  await service.books.accounts.revokeKey(key?.id ?? '');
+  const [key] = await service.stores.accounts.keys(service.accountId);
+  await service.stores.accounts.revokeKey(key?.id ?? '');
   t.deepEqual(await errorOf(t, await service.post(form({ image_file: await scene() }))), wrong);
 });
 

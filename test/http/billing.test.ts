@@ -3,20 +3,20 @@ import test from 'ava';
 import { Purchases } from '../../src/billing/purchases.ts';
 import { bookPurchase } from '../../src/commands/bookPurchase.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
-import { body, rawBody } from '../../src/http/middleware/body.ts';
+import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
 import { MemoryBudget } from '../../src/limits/memory.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { eventually } from '../fixtures/eventually.ts';
-import { accountWith, type Cleanup, testBooks } from '../support/books.ts';
 import { serveRoutes } from '../support/routes.ts';
+import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
 
 async function start(t: Cleanup, { failures = 0 } = {}) {
-  const books = await testBooks(t);
-  const account = await accountWith(books, 0);
-  const { key } = await books.accounts.createKey(account);
+  const stores = await testStores(t);
+  const account = await accountWith(stores, 0);
+  const { key } = await stores.accounts.createKey(account);
   const { options } = await stripeLike(t);
   const memory = new MemoryBudget();
   memory.bound({ room: 200e6, largestWork: 100e6 });
@@ -24,21 +24,21 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
     attempts: new MemoryAttempts({ failures, windowSeconds: 60 }),
     key: [
       auth(
-        (sent) => books.accounts.authenticate(sent),
+        (sent) => stores.accounts.authenticate(sent),
         new MemoryAttempts({ failures: 0, windowSeconds: 60 }),
       ),
     ],
-    body: body(new MemoryBudget()),
-    raw: rawBody(memory),
+    body: receiveBody(new MemoryBudget()),
+    raw: receiveRawBody(memory),
   };
   const errors: string[] = [];
   const logger = createLogger('error', { write: (line: string) => void errors.push(line) });
   const server = await serveRoutes(
     t,
-    billingRoutes(before, new Purchases(options, (purchase) => bookPurchase(books, purchase)), logger),
+    billingRoutes(before, new Purchases(options, (purchase) => bookPurchase(stores, purchase)), logger),
   );
-  const balance = async () => (await books.ledger.balance(account)).credits as number;
-  return { ...server, books, account, key, balance, errors, memory };
+  const balance = async () => (await stores.ledger.balance(account)).credits as number;
+  return { ...server, stores, account, key, balance, errors, memory };
 }
 
 test('an account sees the packs and gets an address to pay at', async (t) => {
@@ -93,8 +93,8 @@ test('paid money for an account that is not there is a 500, so that Stripe says 
 });
 
 test('paid money for a deleted account is taken at once, and an error in the log', async (t) => {
-  const { url, account, books, errors, balance } = await start(t);
-  await books.accounts.erase(account);
+  const { url, account, stores, errors, balance } = await start(t);
+  await stores.accounts.erase(account);
   const { body, signature } = signedEvent({ metadata: { account, quarter_credits: '200' } });
   const send = () =>
     fetch(`${url}/billing/stripe`, { method: 'POST', headers: { 'stripe-signature': signature }, body });

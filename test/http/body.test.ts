@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { unless } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial, rawRequest } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { unless } from '../fixtures/leftOut.ts';
+import { dial, rawRequest } from '../fixtures/rawHttp.ts';
 import { type ErrorBody, errorOf, eventually, form, startService } from '../fixtures/service.ts';
 
 const limit = 22 * 1024 * 1024;
@@ -15,7 +15,7 @@ const post = (key: string, more: string) =>
   `POST /v1.0/removebg HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: ${key}\r\n${more}\r\n`;
 const part = (headers: string) => `--b\r\n${headers}\r\n\r\n`;
 
-/** A multipart request of one hand-made part before a real picture. */
+/** A multipart request of one hand-made part before a real image. */
 function multipart(key: string, parts: readonly (string | Buffer)[]): Buffer {
   const body = Buffer.concat(parts.map((one) => (typeof one === 'string' ? Buffer.from(one) : one)));
   const head = post(
@@ -29,7 +29,7 @@ const code = (body: string) => (JSON.parse(body) as ErrorBody).errors[0]?.code;
 
 test('parts are told by their name: without type, without file name, with text types, with encodings', async (t) => {
   const service = await startService(t);
-  const picture = await scene();
+  const image = await scene();
   const disposition = 'Content-Disposition: form-data; name="image_file"';
   const heads = [
     `${disposition}; filename="a.jpg"`,
@@ -37,7 +37,7 @@ test('parts are told by their name: without type, without file name, with text t
     disposition,
     `${disposition}\r\nContent-Type: image/jpeg`,
     `${disposition}; filename=""\r\nContent-Type: application/octet-stream`,
-    `${disposition}; filename="a.jpg"\r\nContent-Length: ${picture.length}\r\nContent-Transfer-Encoding: binary`,
+    `${disposition}; filename="a.jpg"\r\nContent-Length: ${image.length}\r\nContent-Transfer-Encoding: binary`,
     `${disposition}; filename="a.jpg"\r\nContent-Transfer-Encoding: 8bit`,
     `content-disposition: form-data; name=image_file; filename=a.jpg\r\ncontent-type: text/plain`,
   ];
@@ -45,7 +45,7 @@ test('parts are told by their name: without type, without file name, with text t
     'Content-Disposition: form-data; name="size"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit',
   );
   for (const head of heads) {
-    const request = multipart(service.key, [part(head), picture, `\r\n${size}full\r\n--b--\r\n`]);
+    const request = multipart(service.key, [part(head), image, `\r\n${size}full\r\n--b--\r\n`]);
     const answer = await rawRequest(service.address.port, (socket) => void socket.write(request));
     t.is(answer.status, 200, head);
     t.is(answer.headers['x-credits-charged'], '1', head);
@@ -116,8 +116,8 @@ test('other content types, and none at all with a body, are 415', async (t) => {
 
 test('a file of exactly 22 MB is read, one byte more is too large', async (t) => {
   const service = await startService(t);
-  const picture = await scene();
-  const padded = Buffer.concat([picture, Buffer.alloc(limit - picture.length)]);
+  const image = await scene();
+  const padded = Buffer.concat([image, Buffer.alloc(limit - image.length)]);
   t.is((await service.post(form({ image_file: padded }))).status, 200);
   const answer = await service.post(form({ image_file: Buffer.concat([padded, Buffer.alloc(1)]) }));
   t.is(answer.status, 400);
@@ -208,10 +208,10 @@ unless(curl ? undefined : 'curl is not installed')(
 
 test('Expect: 100-continue: the body is asked for once the key was right, and not before', async (t) => {
   const service = await startService(t);
-  const picture = await scene();
+  const image = await scene();
   const data = multipart(service.key, [
     part('Content-Disposition: form-data; name="image_file"; filename="a"'),
-    picture,
+    image,
     '\r\n--b--\r\n',
   ]).toString('latin1');
   const split = data.indexOf('\r\n\r\n') + 4;

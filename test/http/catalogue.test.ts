@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import test from 'ava';
 import { catalogue, type ErrorId } from '../../src/errors.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 /** Those of the console alone: console.test.ts provokes them. */
@@ -11,7 +11,7 @@ type Provoke = (service: Service) => Promise<Response>;
 
 const withField = (name: string, value: string) => async (service: Service) =>
   service.post(form({ image_file: await scene(), [name]: value }));
-const withPicture = (make: () => Promise<Buffer>) => async (service: Service) =>
+const withImage = (make: () => Promise<Buffer>) => async (service: Service) =>
   service.post(form({ image_file: await make() }));
 
 /** Bytes of a PNG header that promises a size, with nothing behind it. */
@@ -33,15 +33,15 @@ const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, P
   failed_image_download: (service) => service.post(form({ image_url: 'http://10.0.0.1/a.jpg' })),
   invalid_bg_image_url: withField('bg_image_url', 'nowhere'),
   failed_bg_download: withField('bg_image_url', 'http://10.0.0.1/a.jpg'),
-  failed_to_read_image: withPicture(async () => {
-    const picture = await scene();
-    return picture.subarray(0, picture.length - 200);
+  failed_to_read_image: withImage(async () => {
+    const image = await scene();
+    return image.subarray(0, image.length - 200);
   }),
-  invalid_dimensions: withPicture(() => lying(0, 10)),
-  invalid_file_type: withPicture(async () => Buffer.from('GIF89a......')),
-  file_too_large: withPicture(async () => Buffer.alloc(22 * 1024 * 1024 + 1)),
-  resolution_too_high: withPicture(() => lying(10_000, 5001)),
-  unknown_foreground: withPicture(() => scene({ subject: 'none' })),
+  invalid_dimensions: withImage(() => lying(0, 10)),
+  invalid_file_type: withImage(async () => Buffer.from('GIF89a......')),
+  file_too_large: withImage(async () => Buffer.alloc(22 * 1024 * 1024 + 1)),
+  resolution_too_high: withImage(() => lying(10_000, 5001)),
+  unknown_foreground: withImage(() => scene({ subject: 'none' })),
   invalid_size: withField('size', 'huge'),
   invalid_type: withField('type', 'house'),
   invalid_type_level: withField('type_level', '3'),
@@ -126,7 +126,7 @@ test('an invalid option says what is allowed and what was received, cut and made
   t.is(detail, `Expected auto, png, jpg, webp, zip or jpeg, received "\ufffd<b>${'x'.repeat(96)}…".`);
 });
 
-test('megapixels of a refused picture are rounded up', async (t) => {
+test('megapixels of a refused image are rounded up', async (t) => {
   const service = await startService(t);
   const { detail } = await errorOf(t, await service.post(form({ image_file: await lying(10_000, 5001) })));
   t.is(detail, 'Input image has 51 megapixels, maximum supported input resolution is 50 megapixels');

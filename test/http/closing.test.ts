@@ -4,8 +4,8 @@ import test from 'ava';
 import sharp from 'sharp';
 import { credits } from '../../src/billing/price.ts';
 import type { CutoutResult, Ending } from '../../src/cutout/cutout.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import { eventually, type Service, startService } from '../fixtures/service.ts';
 
 /** Noise, so that the answer is larger than what the system's buffers take. */
@@ -22,8 +22,8 @@ const large = () =>
     .jpeg({ quality: 95 })
     .toBuffer();
 
-function post(key: string, picture: Buffer, header = ''): string {
-  const text = JSON.stringify({ image_file_b64: picture.toString('base64'), size: 'full', format: 'png' });
+function post(key: string, image: Buffer, header = ''): string {
+  const text = JSON.stringify({ image_file_b64: image.toString('base64'), size: 'full', format: 'png' });
   return `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n${header}Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 }
 
@@ -83,7 +83,7 @@ for (const [what, header] of [
     t.true(await closed);
     t.true((body?.length ?? 0) > 5e6);
     t.is(body?.got, body?.length);
-    t.is(await service.books.ledger.openReservations(), 0);
+    t.is(await service.stores.ledger.openReservations(), 0);
     t.is((await service.balance()).credits, 0);
   });
 
@@ -102,10 +102,10 @@ test.serial(
   async (t) => {
     const service = await startService(t, { credits: 2, freePreviews: 0 });
     const socket = await beingSent(service, post(service.key, await large()));
-    t.is(await service.books.ledger.openReservations(), 1);
+    t.is(await service.stores.ledger.openReservations(), 1);
     t.false(await service.close(50));
     // At once: after this the books are closed.
-    t.is(await service.books.ledger.openReservations(), 0);
+    t.is(await service.stores.ledger.openReservations(), 0);
     t.is((await service.balance()).credits, 1);
     const [body] = bodies(await received(socket));
     t.true((body?.got ?? 0) < (body?.length ?? 0));
@@ -119,7 +119,7 @@ test.serial('closing waits for what the end of a request writes', async (t) => {
   });
   const endings: Ending[] = [];
   const result: CutoutResult = {
-    bytes: Buffer.from('picture'),
+    bytes: Buffer.from('image'),
     contentType: 'image/png',
     width: 1,
     height: 1,

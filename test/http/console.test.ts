@@ -9,7 +9,7 @@ import type {
   Statement,
 } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 
@@ -112,7 +112,7 @@ test('a change needs the token of the session and comes from the own pages', asy
   await forged({ Origin: 'https://evil.test' });
   await forged({ 'Sec-Fetch-Site': 'cross-site' });
   await forged({ 'Sec-Fetch-Site': 'same-site' });
-  t.is((await service.books.accounts.keys(service.accountId)).length, 1);
+  t.is((await service.stores.accounts.keys(service.accountId)).length, 1);
   t.is((await post('keys', { name: 'x' }, { Origin: service.url })).status, 200);
 });
 
@@ -137,11 +137,11 @@ test('a key is made, shown once, used, and revoked at once', async (t) => {
 
 test('keys of other accounts cannot be seen or revoked', async (t) => {
   const { post, get, service } = await open(t);
-  const other = (await service.books.accounts.create('Other')).id;
-  const { id, key } = await service.books.accounts.createKey(other);
+  const other = (await service.stores.accounts.create('Other')).id;
+  const { id, key } = await service.stores.accounts.createKey(other);
   t.is((await post(`keys/${id}/revoke`)).status, 404);
   t.false((await (await get('keys')).text()).includes(id));
-  t.truthy(await service.books.accounts.authenticate(key));
+  t.truthy(await service.stores.accounts.authenticate(key));
 });
 
 test('overview and statement are the books', async (t) => {
@@ -191,13 +191,13 @@ test('images handed in are listed and deleted, only those of the account', async
     fetch(`${service.url}/v1.0/improve`, {
       method: 'POST',
       headers: { 'X-Api-Key': key },
-      body: picture(),
+      body: image(),
     });
   const bytes = await scene();
-  const picture = () => form({ image_file: bytes, image_filename: 'a<i>.jpg' });
+  const image = () => form({ image_file: bytes, image_filename: 'a<i>.jpg' });
   const { id } = (await (await hand(service.key)).json()) as { id: string };
-  const other = (await service.books.accounts.create('Other')).id;
-  const foreign = (await (await hand((await service.books.accounts.createKey(other)).key)).json()) as {
+  const other = (await service.stores.accounts.create('Other')).id;
+  const foreign = (await (await hand((await service.stores.accounts.createKey(other)).key)).json()) as {
     id: string;
   };
   const images = await read<{ id: string; name: string }[]>('images');
@@ -213,18 +213,18 @@ test('images handed in are listed and deleted, only those of the account', async
 
 test('the data of an account can be taken along, whole', async (t) => {
   const { get, service } = await open(t);
-  const picture = await scene();
+  const image = await scene();
   await fetch(`${service.url}/v1.0/improve`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
-    body: form({ image_file: picture }),
+    body: form({ image_file: image }),
   });
   const answer = await get('export');
   t.is(answer.headers.get('content-type'), 'application/zip');
   const files = unzipSync(new Uint8Array(await answer.arrayBuffer()));
   const names = Object.keys(files).sort();
   t.is(names.length, 3);
-  t.deepEqual(Buffer.from(files[names[1] ?? ''] ?? []), picture);
+  t.deepEqual(Buffer.from(files[names[1] ?? ''] ?? []), image);
   const facts = JSON.parse(Buffer.from(files['account.json'] ?? []).toString());
   t.is(facts.account.name, 'Test');
   t.is(facts.keys.length, 1);
@@ -257,18 +257,18 @@ test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
     'a session of another browser',
   );
   t.is((await service.improve.list()).length, 0);
-  const account = await service.books.accounts.get(service.accountId);
+  const account = await service.stores.accounts.get(service.accountId);
   t.is(account.name, 'deleted account');
   t.is(account.email, null);
   t.not(account.deletedAt, null);
-  t.is((await service.books.ledger.statement(service.accountId)).length, 1);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.is((await service.stores.ledger.statement(service.accountId)).length, 1);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('operators see accounts, grant once however often it is sent, and revoke', async (t) => {
   const { post, read, service } = await open(t);
-  const other = (await service.books.accounts.create('Other')).id;
-  const { id, key } = await service.books.accounts.createKey(other);
+  const other = (await service.stores.accounts.create('Other')).id;
+  const { id, key } = await service.stores.accounts.createKey(other);
   t.is((await read<AccountInfo[]>('operator/accounts?search=OTHER')).length, 1);
   const grant = { credits: 2.5, note: 'sorry', reference: 'page-1' };
   for (let i = 0; i < 2; i++) {
@@ -280,7 +280,7 @@ test('operators see accounts, grant once however often it is sent, and revoke', 
   t.is((await post(`operator/accounts/${other}/grant`, { ...grant, credits: 1 })).status, 400);
   t.is((await post('operator/accounts/nobody/grant', grant)).status, 404);
   t.is((await post(`operator/keys/${id}/revoke`)).status, 200);
-  t.is(await service.books.accounts.authenticate(key), undefined);
+  t.is(await service.stores.accounts.authenticate(key), undefined);
   const { entries } = await read<Audit>('operator/audit?limit=2');
   t.like(entries[0], { action: 'key.revoke', subject: id, actor: service.accountId, address: '127.0.0.1' });
   t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
@@ -290,7 +290,7 @@ test('unknown keys of one address have to wait; a key that was good passes', asy
   let now = Date.now();
   const service = await startService(t, { attempts: 5, now: () => now });
   const account = (key: string) => fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
-  const fresh = (await service.books.accounts.createKey(service.accountId)).key;
+  const fresh = (await service.stores.accounts.createKey(service.accountId)).key;
   t.is((await account(service.key)).status, 200);
   for (let i = 0; i < 5; i++) t.is((await account(`guess-${i}`)).status, 403);
   const slowed = await account('guess-6');

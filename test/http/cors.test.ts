@@ -1,6 +1,6 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
-import { rawRequest } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { rawRequest } from '../fixtures/rawHttp.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
 /** Word for word docs/contract.md section 2. */

@@ -1,14 +1,14 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, eventually, form, startService } from '../fixtures/service.ts';
 
 const box = { left: 60, top: 40, width: 150, height: 90 };
 
-test('a multipart upload gives the picture with every header of success', async (t) => {
+test('a multipart upload gives the image with every header of success', async (t) => {
   const service = await startService(t);
-  const picture = await scene({ width: 300, height: 200, subject: box, format: 'png' });
-  const answer = await service.post(form({ image_file: picture, size: 'full' }));
+  const photo = await scene({ width: 300, height: 200, subject: box, format: 'png' });
+  const answer = await service.post(form({ image_file: photo, size: 'full' }));
   t.is(answer.status, 200);
   t.is(answer.headers.get('content-type'), 'image/png');
   const bytes = Buffer.from(await answer.arrayBuffer());
@@ -58,7 +58,7 @@ const accepts = [
 ] as const;
 
 for (const [accept, json] of accepts) {
-  test(`Accept: ${accept} gives ${json ? 'JSON' : 'the picture'}`, async (t) => {
+  test(`Accept: ${accept} gives ${json ? 'JSON' : 'the image'}`, async (t) => {
     const service = await startService(t);
     const answer = await service.post(form({ image_file: await scene({ subject: box, format: 'png' }) }), {
       Accept: accept,
@@ -106,8 +106,8 @@ const sizes = [
 for (const [size, width, height] of sizes) {
   test(`size=${size || '(absent)'} of 2400x1600 is ${width}x${height}`, async (t) => {
     const service = await startService(t);
-    const picture = await scene({ width: 2400, height: 1600 });
-    const answer = await service.post(form({ image_file: picture, size }));
+    const photo = await scene({ width: 2400, height: 1600 });
+    const answer = await service.post(form({ image_file: photo, size }));
     t.is(answer.status, 200);
     const got = await sharp(Buffer.from(await answer.arrayBuffer())).metadata();
     t.deepEqual([got.width, got.height], [width, height]);
@@ -132,8 +132,8 @@ for (const [asked, type, format] of formats) {
   for (const channels of ['rgba', 'alpha']) {
     test(`format=${asked} channels=${channels}`, async (t) => {
       const service = await startService(t);
-      const picture = await scene({ subject: box });
-      const answer = await service.post(form({ image_file: picture, format: asked, channels }));
+      const photo = await scene({ subject: box });
+      const answer = await service.post(form({ image_file: photo, format: asked, channels }));
       t.is(answer.headers.get('content-type'), type);
       const image = sharp(Buffer.from(await answer.arrayBuffer()));
       t.is((await image.metadata()).format, format);
@@ -251,15 +251,15 @@ test('errors are never charged and leave no reservation', async (t) => {
   service.engine.failure = new Error('broken');
   await service.post(form({ image_file: await scene(), size: 'full' }));
   t.deepEqual(await service.balance(), before);
-  t.is(await service.books.ledger.openReservations(), 0);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.is(await service.stores.ledger.openReservations(), 0);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('the charge of a delivered answer stays when the server is restarted', async (t) => {
   const service = await startService(t, { credits: 2 });
   const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
   await answer.arrayBuffer();
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
-  t.is(await service.books.ledger.recover(), 0);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
+  t.is(await service.stores.ledger.recover(), 0);
   t.is((await service.balance()).credits, 1);
 });

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import { Metrics } from '../../src/ops/metrics.ts';
-import { imageHost } from '../fixtures/image_host.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { imageHost } from '../fixtures/imageHost.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import {
   errorOf,
   eventually,
@@ -64,9 +64,9 @@ async function nothingLeft(t: ExecutionContext, service: Service): Promise<void>
   t.is(service.memory.stats.working, 0);
 }
 
-async function otherAccount({ books, url }: Service) {
-  const { id } = await books.accounts.create('Other');
-  const { key } = await books.accounts.createKey(id);
+async function otherAccount({ stores, url }: Service) {
+  const { id } = await stores.accounts.create('Other');
+  const { key } = await stores.accounts.createKey(id);
   return (body: FormData) =>
     fetch(`${url}/v1.0/cutout`, { method: 'POST', headers: { 'X-Api-Key': key }, body });
 }
@@ -125,49 +125,49 @@ test('so many downloads of an account and of all at a time; one more is refused 
 
 test('nothing is fetched for who can pay for nothing', async (t) => {
   const service = await start(t, { credits: 0.75, freePreviews: 0 });
-  const picture = await host(t, await scene());
-  const refused = await service.post(form({ image_url: picture.url, size: 'full' }));
+  const image = await host(t, await scene());
+  const refused = await service.post(form({ image_url: image.url, size: 'full' }));
   t.is(refused.status, 402);
   t.is((await errorOf(t, refused)).detail, 'This request needs 1 credit, the balance is 0.75.');
-  const background = { image_file: await scene(), bg_image_url: picture.url, size: '4k' };
+  const background = { image_file: await scene(), bg_image_url: image.url, size: '4k' };
   t.is((await service.post(form(background))).status, 402);
-  t.is(picture.asked(), 0);
+  t.is(image.asked(), 0);
   for (const size of ['preview', 'auto', 'preview'])
-    t.is((await service.post(form({ image_url: picture.url, size }))).status, 200);
+    t.is((await service.post(form({ image_url: image.url, size }))).status, 200);
   for (const size of ['preview', 'auto']) {
-    const empty = await service.post(form({ image_url: picture.url, size }));
+    const empty = await service.post(form({ image_url: image.url, size }));
     t.is(empty.status, 402);
     t.is((await errorOf(t, empty)).detail, 'This request needs 0.25 credits, the balance is 0.');
   }
-  t.is(picture.asked(), 3);
+  t.is(image.asked(), 3);
   await nothingLeft(t, service);
 });
 
 test('a free preview pays for a download too', async (t) => {
   const service = await start(t, { credits: 0, freePreviews: 1 });
-  const picture = await host(t, await scene());
-  t.is((await service.post(form({ image_url: picture.url, size: 'full' }))).status, 402);
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
-  t.is((await service.post(form({ image_url: picture.url }))).status, 402);
-  t.is(picture.asked(), 1);
+  const image = await host(t, await scene());
+  t.is((await service.post(form({ image_url: image.url, size: 'full' }))).status, 402);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 402);
+  t.is(image.asked(), 1);
 });
 
 test('who paid for an address with the last credit gets the kept result of it again', async (t) => {
-  const service = await start(t, { credits: 0.25, freePreviews: 0, keepSeconds: 600 });
-  const picture = await host(t, await scene());
-  const first = await service.post(form({ image_url: picture.url }));
+  const service = await start(t, { credits: 0.25, freePreviews: 0, ttlSeconds: 600 });
+  const image = await host(t, await scene());
+  const first = await service.post(form({ image_url: image.url }));
   t.is(first.headers.get('x-credits-charged'), '0.25');
-  const again = await service.post(form({ image_url: picture.url }));
+  const again = await service.post(form({ image_url: image.url }));
   t.is(again.status, 200);
   t.is(again.headers.get('idempotent-replayed'), 'true');
-  t.is((await service.post(form({ image_url: `${picture.url}/other` }))).status, 402);
-  t.is(picture.asked(), 2);
+  t.is((await service.post(form({ image_url: `${image.url}/other` }))).status, 402);
+  t.is(image.asked(), 2);
 });
 
 test('a rate window that was used up while the body came keeps the service from fetching', async (t) => {
   const service = await start(t, { rate: 1 });
-  const picture = await host(t, await scene());
-  const body = JSON.stringify({ image_url: picture.url });
+  const image = await host(t, await scene());
+  const body = JSON.stringify({ image_url: image.url });
   const socket = await dial(service.address.port);
   let answer = '';
   socket.on('data', (chunk) => {
@@ -187,7 +187,7 @@ test('a rate window that was used up while the body came keeps the service from 
   await eventually(() => answer.includes('\r\n\r\n'));
   socket.destroy();
   t.regex(answer, /^HTTP\/1\.1 429 /);
-  t.is(picture.asked(), 0);
+  t.is(image.asked(), 0);
 });
 
 test('what arrives is counted; a download that finds no room ends in 503, and others are served', async (t) => {
@@ -225,13 +225,13 @@ test('what arrives is counted; a download that finds no room ends in 503, and ot
 
 test('without room for a connection nobody is asked', async (t) => {
   const service = await start(t, { memory: { room: 200e6, largestWork: 100e6 } });
-  const picture = await host(t, await scene());
+  const image = await host(t, await scene());
   const taken = service.memory.hold('somebody else', 99.9e6);
-  const refused = await service.post(form({ image_url: picture.url }));
+  const refused = await service.post(form({ image_url: image.url }));
   t.is(refused.status, 503);
-  t.is(picture.asked(), 0);
+  t.is(image.asked(), 0);
   taken?.release();
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
   await nothingLeft(t, service);
 });
 
@@ -243,9 +243,9 @@ test('an image that was downloaded counts until its request is done with it', as
   const release = holdEngine(service);
   const bytes = Buffer.concat([await scene(), Buffer.alloc(5e6)]);
   const behind = Buffer.concat([await scene(), Buffer.alloc(3e6)]);
-  const [picture, background] = [await host(t, bytes), await stallingHost(t)];
+  const [image, background] = [await host(t, bytes), await stallingHost(t)];
   const answer = service.post(
-    form({ image_url: picture.url, bg_image_url: background.url, channels: 'alpha' }),
+    form({ image_url: image.url, bg_image_url: background.url, channels: 'alpha' }),
   );
   await eventually(() => background.open.size === 1);
   t.is(await value('downloads_running'), 1);
@@ -265,12 +265,12 @@ test('an image that was downloaded counts until its request is done with it', as
 test('whatever a download ends in, nothing stays counted', async (t) => {
   const service = await start(t, {
     memory: { room: 400e6, largestWork: 200e6 },
-    keepSeconds: 600,
+    ttlSeconds: 600,
   });
-  const picture = await host(t, await scene());
+  const image = await host(t, await scene());
   const wanted: readonly [Host, number][] = [
-    [picture, 200],
-    [picture, 200],
+    [image, 200],
+    [image, 200],
     [await host(t, 404), 400],
     [await host(t, Buffer.from('<html></html>')), 400],
     [await host(t, Buffer.alloc(22 * mebibyte + 1)), 400],
@@ -280,7 +280,7 @@ test('whatever a download ends in, nothing stays counted', async (t) => {
     await nothingLeft(t, service);
   }
   service.engine.failure = new Error('bug');
-  t.is((await service.post(form({ image_url: `${picture.url}/2`, size: 'full' }))).status, 500);
+  t.is((await service.post(form({ image_url: `${image.url}/2`, size: 'full' }))).status, 500);
   await nothingLeft(t, service);
 });
 
@@ -299,7 +299,7 @@ test('who asked for a download may leave while somebody shares it: it stays coun
   const service = await start(t, {
     memory: { room: 400e6, largestWork: 200e6 },
     concurrency: 1,
-    keepSeconds: 600,
+    ttlSeconds: 600,
   });
   const release = holdEngine(service);
   const slow = await stallingHost(t);
@@ -337,13 +337,13 @@ test('an account whose downloads come to nothing waits for the rest of the minut
   let now = 1e12;
   const service = await start(t, { fetchFailures: 4, now: () => now });
   const [missing, page] = [await host(t, 404), await host(t, Buffer.from('<html></html>'))];
-  const [picture, slow] = [await host(t, await scene()), await stallingHost(t)];
+  const [image, slow] = [await host(t, await scene()), await stallingHost(t)];
   const failed = [missing.url, page.url, 'http://inside.example/'];
   for (const image_url of failed) t.is((await service.post(form({ image_url }))).status, 400);
   // Good ones, and what is refused before anybody is asked, do not count.
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
   t.is((await service.post(form({ image_url: 'ftp://a.public.test/' }))).status, 400);
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
   const leave = new AbortController();
   const left = fetch(`${service.url}/v1.0/cutout`, {
     method: 'POST',
@@ -356,17 +356,17 @@ test('an account whose downloads come to nothing waits for the rest of the minut
   await t.throwsAsync(left, { any: true });
   await nothingLeft(t, service);
 
-  const refused = await service.post(form({ image_url: picture.url }));
+  const refused = await service.post(form({ image_url: image.url }));
   t.is(refused.status, 429);
   t.is(refused.headers.get('retry-after'), '60');
   t.is(refused.headers.get('x-ratelimit-remaining'), '498');
   t.regex((await errorOf(t, refused)).detail, /Too many downloads of this account came to nothing/);
-  t.is(picture.asked(), 2);
+  t.is(image.asked(), 2);
   const other = await otherAccount(service);
-  t.is((await other(form({ image_url: picture.url }))).status, 200);
+  t.is((await other(form({ image_url: image.url }))).status, 200);
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
   now += 60_000;
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
 });
 
 test('our own refusals are no failures of the account', async (t) => {
@@ -375,45 +375,45 @@ test('our own refusals are no failures of the account', async (t) => {
     downloads: { perAccount: 1, total: 0 },
     memory: { room: 200e6, largestWork: 100e6 },
   });
-  const [slow, picture] = [await stallingHost(t), await host(t, await scene())];
+  const [slow, image] = [await stallingHost(t), await host(t, await scene())];
   const first = service.post(form({ image_url: slow.url }));
   await eventually(() => slow.open.size === 1);
-  t.is((await service.post(form({ image_url: picture.url }))).status, 429);
+  t.is((await service.post(form({ image_url: image.url }))).status, 429);
   slow.finish(await scene());
   t.is((await first).status, 200);
   const taken = service.memory.hold('somebody else', 99.9e6);
-  t.is((await service.post(form({ image_url: picture.url }))).status, 503);
+  t.is((await service.post(form({ image_url: image.url }))).status, 503);
   taken?.release();
-  t.is((await service.post(form({ image_url: picture.url }))).status, 200);
+  t.is((await service.post(form({ image_url: image.url }))).status, 200);
 });
 
 test('a service that fetches nothing says so, and what to do; nothing is charged', async (t) => {
   const service = await start(t, { credits: 1, freePreviews: 0, download: { mode: 'off' } });
-  const picture = await host(t, await scene());
-  const detail = 'This service fetches no addresses. Send the picture itself.';
-  const image = await service.post(form({ image_url: picture.url, size: 'full' }));
-  t.is(image.status, 400);
-  t.like(await errorOf(t, image), { code: 'invalid_image_url', detail });
-  const background = await service.post(form({ image_file: await scene(), bg_image_url: picture.url }));
+  const image = await host(t, await scene());
+  const detail = 'This service fetches no addresses. Send the image itself.';
+  const refused = await service.post(form({ image_url: image.url, size: 'full' }));
+  t.is(refused.status, 400);
+  t.like(await errorOf(t, refused), { code: 'invalid_image_url', detail });
+  const background = await service.post(form({ image_file: await scene(), bg_image_url: image.url }));
   t.is(background.status, 400);
   t.like(await errorOf(t, background), { code: 'invalid_bg_image_url', detail });
-  t.is(picture.asked(), 0);
+  t.is(image.asked(), 0);
   t.is((await service.balance()).credits, 1);
 });
 
 test('from listed hosts only: the list is the rule for backgrounds too', async (t) => {
-  const picture = await host(t, await scene());
-  const { host: listed, port } = new URL(picture.url.replace('images.public.test', '127.0.0.1'));
+  const image = await host(t, await scene());
+  const { host: listed, port } = new URL(image.url.replace('images.public.test', '127.0.0.1'));
   const service = await start(t, { download: { mode: 'listed', allowHosts: [listed] } });
   t.is((await service.post(form({ image_url: `http://127.0.0.1:${port}/` }))).status, 200);
-  const other = await service.post(form({ image_url: picture.url }));
+  const other = await service.post(form({ image_url: image.url }));
   t.like(await errorOf(t, other), {
     code: 'invalid_image_url',
-    detail: 'This service fetches from listed hosts only, and this is none of them. Send the picture itself.',
+    detail: 'This service fetches from listed hosts only, and this is none of them. Send the image itself.',
   });
-  const both = form({ image_url: `http://127.0.0.1:${port}/`, bg_image_url: picture.url });
+  const both = form({ image_url: `http://127.0.0.1:${port}/`, bg_image_url: image.url });
   t.is((await errorOf(t, await service.post(both))).code, 'invalid_bg_image_url');
-  t.is(picture.asked(), 1);
+  t.is(image.asked(), 1);
 });
 
 test('/improve: the same limits; nothing is fetched once the images of the day are used up', async (t) => {
@@ -429,7 +429,7 @@ test('/improve: the same limits; nothing is fetched once the images of the day a
       headers: { 'X-Api-Key': service.key },
       body: form({ image_url }),
     });
-  const [slow, missing, picture] = [await stallingHost(t), await host(t, 404), await host(t, await scene())];
+  const [slow, missing, image] = [await stallingHost(t), await host(t, 404), await host(t, await scene())];
   const first = handIn(slow.url);
   await eventually(() => slow.open.size === 1);
   const second = await handIn(slow.url);
@@ -440,10 +440,10 @@ test('/improve: the same limits; nothing is fetched once the images of the day a
   t.is((await first).status, 200);
   await nothingLeft(t, service);
 
-  const usedUp = await handIn(picture.url);
+  const usedUp = await handIn(image.url);
   t.is(usedUp.status, 429);
   t.regex((await errorOf(t, usedUp)).detail, /today are used up/);
-  t.is(picture.asked(), 0);
+  t.is(image.asked(), 0);
   t.is(missing.asked(), 0);
 });
 

@@ -4,8 +4,8 @@ import test from 'ava';
 import { Agent, request } from 'undici';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
+import { scene } from '../fixtures/images.ts';
 import { Published } from '../fixtures/openapi.ts';
-import { scene } from '../fixtures/pictures.ts';
 import { random } from '../fixtures/random.ts';
 import { startService } from '../fixtures/service.ts';
 
@@ -146,8 +146,8 @@ interface Files {
   readonly whole: readonly Buffer[];
 }
 
-/** A picture, most often a broken one. */
-function picture(dice: Dice, { whole }: Files): Buffer {
+/** An image, most often a broken one. */
+function image(dice: Dice, { whole }: Files): Buffer {
   const file = Buffer.from(dice.of(whole));
   switch (dice.below(6)) {
     case 0:
@@ -210,7 +210,7 @@ function multipart(dice: Dice, files: Files): Body {
       ...(dice.chance(0.15) ? [partHeader(dice)] : []),
     ];
     if (dice.chance(0.05)) head.unshift(partHeader(dice));
-    const content = isFile ? picture(dice, files) : Buffer.from(scalar(value(dice)));
+    const content = isFile ? image(dice, files) : Buffer.from(scalar(value(dice)));
     return Buffer.concat([
       Buffer.from(`--${boundary}\r\n${head.join('\r\n')}\r\n\r\n`),
       content,
@@ -224,7 +224,7 @@ function multipart(dice: Dice, files: Files): Body {
 function urlencoded(dice: Dice, files: Files): Body {
   const pairs = Array.from({ length: dice.below(6) }, () => {
     const name = dice.of(names);
-    const text = name.endsWith('_b64') ? picture(dice, files).toString('base64') : scalar(value(dice));
+    const text = name.endsWith('_b64') ? image(dice, files).toString('base64') : scalar(value(dice));
     return dice.chance(0.8) ? `${encodeURIComponent(name)}=${encodeURIComponent(text)}` : `${name}=${text}`;
   });
   if (dice.chance(0.1))
@@ -235,7 +235,7 @@ function urlencoded(dice: Dice, files: Files): Body {
 function json(dice: Dice, files: Files): Body {
   const pairs = Array.from({ length: dice.below(6) }, () => {
     const name = dice.of(names);
-    return [name, name.endsWith('_b64') ? picture(dice, files).toString('base64') : value(dice)] as const;
+    return [name, name.endsWith('_b64') ? image(dice, files).toString('base64') : value(dice)] as const;
   });
   const text = dice.chance(0.1) ? JSON.stringify(value(dice)) : JSON.stringify(Object.fromEntries(pairs));
   if (dice.chance(0.05)) {
@@ -368,7 +368,7 @@ test('20,000 malformed requests: no 5xx, no crash, no growth, every answer as do
   );
   t.log(`in use: ${before.toFixed(0)} MB after a quarter, ${after.toFixed(0)} MB at the end`);
   t.true(after < before + 15);
-  t.is(await service.books.ledger.openReservations(), 0);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.is(await service.stores.ledger.openReservations(), 0);
+  t.deepEqual(await service.stores.ledger.verify(), []);
   t.true((counts.get('200') ?? 0) > 100, 'some are whole');
 });

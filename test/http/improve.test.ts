@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
 const handIn = (service: Service, body: FormData | string, headers: Record<string, string> = {}) =>
@@ -11,9 +11,9 @@ const handIn = (service: Service, body: FormData | string, headers: Record<strin
 
 test('an image is kept with label and tag; the answer is its id and nothing else', async (t) => {
   const service = await startService(t, { credits: 0, freePreviews: 0 });
-  const picture = await scene({ width: 90, height: 60 });
+  const photo = await scene({ width: 90, height: 60 });
   const data = form({ tag: 'hair', image_filename: '../../etc/cat.jpg' });
-  data.append('image_file', new Blob([new Uint8Array(picture)]), 'other.jpg');
+  data.append('image_file', new Blob([new Uint8Array(photo)]), 'other.jpg');
   const answer = await handIn(service, data);
   t.is(answer.status, 200);
   t.is(answer.headers.get('content-type'), 'application/json; charset=utf-8');
@@ -32,16 +32,16 @@ test('an image is kept with label and tag; the answer is its id and nothing else
     filename: 'cat.jpg',
     tag: 'hair',
   });
-  t.deepEqual(await service.improve.bytes(image), picture);
+  t.deepEqual(await service.improve.bytes(image), photo);
 });
 
 test('without a label it is the name of the upload or the end of its address', async (t) => {
   const service = await startService(t);
-  const picture = await scene();
+  const photo = await scene();
   const upload = new FormData();
-  upload.append('image_file', new Blob([new Uint8Array(picture)]), 'holiday/dog.png');
+  upload.append('image_file', new Blob([new Uint8Array(photo)]), 'holiday/dog.png');
   t.is((await handIn(service, upload)).status, 200);
-  const json = JSON.stringify({ image_file_b64: picture.toString('base64'), image_filename: '' });
+  const json = JSON.stringify({ image_file_b64: photo.toString('base64'), image_filename: '' });
   t.is((await handIn(service, json, { 'Content-Type': 'application/json' })).status, 200);
   const labels = (await service.improve.list()).map(({ filename }) => filename);
   t.deepEqual(labels.sort(), ['dog.png', null].sort());

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, eventually, form, startService } from '../fixtures/service.ts';
-import { TestClock } from '../support/books.ts';
+import { TestClock } from '../support/stores.ts';
 
 const rateOf = (answer: Response) =>
   ['limit', 'remaining', 'reset'].map((name) => answer.headers.get(`x-ratelimit-${name}`));
@@ -69,8 +69,8 @@ test('calls that fail count nothing and carry no rate headers', async (t) => {
     unknown_foreground: await scene({ subject: 'none' }),
     failed_to_read_image: (await scene()).subarray(0, 900),
   };
-  for (const [code, picture] of Object.entries(failures)) {
-    const answer = await service.post(form({ image_file: picture }));
+  for (const [code, image] of Object.entries(failures)) {
+    const answer = await service.post(form({ image_file: image }));
     t.is((await errorOf(t, answer)).code, code);
     t.deepEqual(rateOf(answer), [null, null, null]);
   }

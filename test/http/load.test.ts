@@ -3,8 +3,8 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { modelsFolder, root, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type ErrorBody, form } from '../fixtures/service.ts';
 
 interface Kind {

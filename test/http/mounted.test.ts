@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { form, startService } from '../fixtures/service.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 

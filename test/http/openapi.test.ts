@@ -10,9 +10,9 @@ import sharp from 'sharp';
 import { apiErrors } from '../../src/errors.ts';
 import type { OpenApi } from '../../src/http/openapi/document.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Published } from '../fixtures/openapi.ts';
-import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
 const documentOf = async ({ url }: Service) => (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
@@ -56,10 +56,10 @@ test('defaults of the document are the defaults of the service', async (t) => {
     value === undefined ? [] : [[name, String(value)] as const],
   );
   t.true(all.length > 8);
-  const picture = await scene({ format: 'png' });
+  const image = await scene({ format: 'png' });
   const [plain, spelled] = await Promise.all([
-    service.post(form({ image_file: picture })),
-    service.post(form({ image_file: picture, ...Object.fromEntries(all) })),
+    service.post(form({ image_file: image })),
+    service.post(form({ image_file: image, ...Object.fromEntries(all) })),
   ]);
   t.is(spelled.status, 200);
   t.deepEqual(await spelled.arrayBuffer(), await plain.arrayBuffer());
@@ -70,10 +70,10 @@ test('examples and words of the document are accepted by the service', async (t)
   const document = await documentOf(service);
   const { properties = {} } =
     document.paths['/v1.0/cutout']?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};
-  const picture = await scene({ width: 1000, height: 800, subject: 'none' });
+  const image = await scene({ width: 1000, height: 800, subject: 'none' });
   for (const [name, { enum: words = [], examples = [] }] of Object.entries(properties)) {
     for (const value of [...words, ...examples]) {
-      const answer = await service.post(form({ image_file: picture, [name]: String(value) }));
+      const answer = await service.post(form({ image_file: image, [name]: String(value) }));
       // There is no subject in it: everything before that was right.
       t.regex(await answer.text(), /unknown_foreground/, `${name}=${value}`);
     }
@@ -88,19 +88,18 @@ test('answers are as the document says', async (t) => {
       published.faults(where, method, answer, Buffer.from(await answer.arrayBuffer()).toString()),
       [],
     );
-  const picture = await scene();
+  const image = await scene();
   const post = async (data: FormData, headers = {}) =>
     check('/v1.0/cutout', 'post', await service.post(data, headers));
-  for (const format of ['auto', 'png', 'jpg', 'webp', 'zip'])
-    await post(form({ image_file: picture, format }));
-  await post(form({ image_file: picture }), { Accept: 'application/json' });
-  await post(form({ image_file: picture, size: 'full' }));
-  await post(form({ image_file: picture, format: 'gif' }));
+  for (const format of ['auto', 'png', 'jpg', 'webp', 'zip']) await post(form({ image_file: image, format }));
+  await post(form({ image_file: image }), { Accept: 'application/json' });
+  await post(form({ image_file: image, size: 'full' }));
+  await post(form({ image_file: image, format: 'gif' }));
   await post(form({}), { 'X-Api-Key': 'wrong' });
-  for (let i = 0; i < 20; i++) await post(form({ image_file: picture }));
+  for (let i = 0; i < 20; i++) await post(form({ image_file: image }));
   await check('/v1.0/cutout', 'post', await service.post('x', { 'Content-Type': 'text/plain' }));
   service.engine.failure = new Error('bug');
-  await post(form({ image_file: picture }));
+  await post(form({ image_file: image }));
   const get = (name: string) => fetch(service.url + name, { headers: { 'X-Api-Key': service.key } });
   for (const name of ['/v1.0/account', '/health/live', '/health/ready'])
     await check(name, 'get', await get(name));
@@ -111,10 +110,10 @@ test('answers are as the document says', async (t) => {
       headers: { 'X-Api-Key': service.key },
       body: data,
     });
-  await check('/v1.0/improve', 'post', await improve(form({ image_file: picture, tag: 'a' })));
+  await check('/v1.0/improve', 'post', await improve(form({ image_file: image, tag: 'a' })));
   await check('/v1.0/improve', 'post', await improve(form({})));
   service.health.stopping();
-  await post(form({ image_file: picture }));
+  await post(form({ image_file: image }));
   await check('/health/ready', 'get', await get('/health/ready'));
 });
 

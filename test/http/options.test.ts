@@ -4,10 +4,10 @@ import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { tagWebp } from '../../src/image/profile.ts';
-import { engineOptions } from '../fixtures/engine_setup.ts';
+import { engineOptions } from '../fixtures/engineSetup.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
-import { imageHost } from '../fixtures/image_host.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { imageHost } from '../fixtures/imageHost.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
 /** The matte is exact (what is not white is subject); all that is composed is the real engine's. */
@@ -54,8 +54,8 @@ async function read(answer: Response): Promise<Got> {
 }
 
 type Fields = Record<string, string | Buffer>;
-const cut = async (service: Service, fields: Fields, picture?: Buffer) =>
-  read(await service.post(form({ image_file: picture ?? (await photo()), format: 'png', ...fields })));
+const cut = async (service: Service, fields: Fields, image?: Buffer) =>
+  read(await service.post(form({ image_file: image ?? (await photo()), format: 'png', ...fields })));
 
 const clear = [0, 0, 0, 0];
 const solid = [...colour, 255];
@@ -207,10 +207,10 @@ test('bg_image_file: of the size of the canvas as it is, else it covers it, cent
 
 test.serial('bg_image_url is downloaded as image_url is', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
-  const picture = await stripes(300, 200);
+  const image = await stripes(300, 200);
   const base = await imageHost(
     t,
-    (req, res) => void (req.url === '/ok.png' ? res.end(picture) : res.writeHead(404).end()),
+    (req, res) => void (req.url === '/ok.png' ? res.end(image) : res.writeHead(404).end()),
   );
   t.deepEqual((await cut(service, { bg_image_url: `${base}/ok.png` })).at(5, 5), [255, 0, 0, 255]);
   const answer = await service.post(form({ image_file: await photo(), bg_image_url: `${base}/no.png` }));
@@ -225,13 +225,13 @@ for (const [name, profile] of [
   ['Display P3', displayP3],
   ['Adobe RGB', async () => rgbProfile(PRIMARIES.adobe, { gamma: 2.19921875 })],
 ] as const) {
-  test(`a picture in ${name} keeps its colours and profile, and backgrounds keep theirs as they are seen`, async (t) => {
+  test(`an image in ${name} keeps its colours and profile, and backgrounds keep theirs as they are seen`, async (t) => {
     const service = await startService(t, { engine: t.context.engine });
     const icc = await profile();
     const webp = await sharp(await photo())
       .webp({ lossless: true })
       .toBuffer();
-    const picture = tagWebp(webp, { icc }, { width: 300, height: 200 });
+    const image = tagWebp(webp, { icc }, { width: 300, height: 200 });
     const seen = async (bytes: Buffer, x: number, y: number) => {
       const data = await sharp(bytes).toColourspace('srgb').removeAlpha().raw().toBuffer();
       return [...data.subarray((y * 300 + x) * 3, (y * 300 + x) * 3 + 3)];
@@ -242,16 +242,16 @@ for (const [name, profile] of [
         `${got}, wanted ${wanted}`,
       );
 
-    const striped = await cut(service, { bg_image_file: await stripes(300, 200) }, picture);
+    const striped = await cut(service, { bg_image_file: await stripes(300, 200) }, image);
     t.deepEqual(Buffer.from((await sharp(striped.bytes).metadata()).icc ?? []), icc);
     t.deepEqual(striped.at(100, 100), solid, 'the subject as it was stored');
     t.notDeepEqual(striped.at(5, 5), [255, 0, 0, 255]);
     near(await seen(striped.bytes, 5, 5), [255, 0, 0]);
-    const coloured = await cut(service, { bg_color: '2080c0' }, picture);
+    const coloured = await cut(service, { bg_color: '2080c0' }, image);
     t.deepEqual(coloured.at(100, 100), solid);
     near(await seen(coloured.bytes, 5, 5), [0x20, 0x80, 0xc0]);
     // A background in the same space is not converted at all.
-    const same = await cut(service, { bg_image_file: picture }, picture);
+    const same = await cut(service, { bg_image_file: image }, image);
     t.deepEqual(same.at(100, 100), solid);
     t.deepEqual(same.at(5, 5), [255, 255, 255, 255]);
     const other = tagWebp(
@@ -261,12 +261,12 @@ for (const [name, profile] of [
       { icc },
       { width: 300, height: 200 },
     );
-    t.deepEqual((await cut(service, { bg_image_file: other }, picture)).at(5, 5), [255, 0, 0, 255]);
+    t.deepEqual((await cut(service, { bg_image_file: other }, image)).at(5, 5), [255, 0, 0, 255]);
   });
 }
 
-test.serial('what is wrong with the picture or its roi is told before bg_image_url is fetched', async (t) => {
-  const service = await startService(t, { engine: t.context.engine, keepSeconds: 600 });
+test.serial('what is wrong with the image or its roi is told before bg_image_url is fetched', async (t) => {
+  const service = await startService(t, { engine: t.context.engine, ttlSeconds: 600 });
   let asked = 0;
   const base = await imageHost(t, (_req, res) => {
     asked += 1;
@@ -310,7 +310,7 @@ test('a result that its format cannot hold is refused and free; before the work 
   );
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 1);
-  t.is(await service.books.ledger.openReservations(), 0);
+  t.is(await service.stores.ledger.openReservations(), 0);
   // Without the margin it fits, and the two refused calls took nothing of the rate limit either.
   const cropped = await post({ format: 'webp', crop: 'true' });
   t.is(cropped.headers.get('x-width'), '16250');
@@ -318,7 +318,7 @@ test('a result that its format cannot hold is refused and free; before the work 
   t.is(cropped.headers.get('x-ratelimit-remaining'), '499');
 });
 
-test('a background that is no picture, or too large, is refused as a picture is', async (t) => {
+test('a background that is no image, or too large, is refused as an image is', async (t) => {
   const service = await startService(t, { engine: t.context.engine, credits: 1 });
   const code = async (bg_image_file: Buffer) =>
     (await errorOf(t, await service.post(form({ image_file: await photo(), bg_image_file, size: 'full' }))))
@@ -430,14 +430,14 @@ const near = (colour: readonly number[], expected: readonly number[]) =>
 test('zip: the original background stays in color.jpg, also when it is cropped', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   // A background that is not white shows that it is kept: nearly white counts as background too.
-  const picture = await sharp({ create: { width: 300, height: 200, channels: 3, background: '#f0fff0' } })
+  const image = await sharp({ create: { width: 300, height: 200, channels: 3, background: '#f0fff0' } })
     .composite([
       { input: { create: { ...box, channels: 3, background: { r: 200, g: 40, b: 60 } } }, left: 60, top: 40 },
     ])
     .png()
     .toBuffer();
   const { color, alpha } = await unzipped(
-    (await cut(service, { format: 'zip', crop: 'true', crop_margin: '20px' }, picture)).bytes,
+    (await cut(service, { format: 'zip', crop: 'true', crop_margin: '20px' }, image)).bytes,
   );
   t.deepEqual([color.channels, color.size], [3, [160, 120]]);
   t.deepEqual([alpha.channels, alpha.size], [1, [160, 120]]);
@@ -476,7 +476,7 @@ const invalid: readonly (readonly [Fields, string])[] = [
   [{ semitransparency: 'maybe' }, 'invalid_semitransparency'],
   [{ bg_color: '#12345' }, 'invalid_bg_color'],
   [{ bg_color: 'nocolour' }, 'invalid_bg_color'],
-  [{ bg_image_url: 'picture.png' }, 'invalid_bg_image_url'],
+  [{ bg_image_url: 'image.png' }, 'invalid_bg_image_url'],
   [{ bg_color: 'red', bg_image_url: 'http://a.public.test/' }, 'multiple_bg_sources'],
   [{ bg_color: 'transparent', bg_image_file: Buffer.from('x') }, 'multiple_bg_sources'],
 ];

@@ -1,11 +1,11 @@
 import test from 'ava';
 import sharp from 'sharp';
 import { request } from 'undici';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, startService } from '../fixtures/service.ts';
 
-/** Pictures that differ, all smaller than a preview. */
-const picture = (serial: number) =>
+/** Images that differ, all smaller than a preview. */
+const imageOf = (serial: number) =>
   sharp({ create: { width: 20 + serial, height: 16, channels: 3, background: '#c82840' } })
     .png()
     .toBuffer();
@@ -22,10 +22,10 @@ for (const { size, freePreviews, results, charged } of cases) {
       credits: 10,
       freePreviews,
       rate: 0,
-      keepSeconds: 600,
+      ttlSeconds: 600,
     });
     const bodies = await Promise.all(
-      Array.from({ length: 200 }, async (_, serial) => form({ image_file: await picture(serial), size })),
+      Array.from({ length: 200 }, async (_, serial) => form({ image_file: await imageOf(serial), size })),
     );
     const answers = await Promise.all(bodies.map((body) => service.post(body)));
     const amounts: Record<string, number> = {};
@@ -41,12 +41,12 @@ for (const { size, freePreviews, results, charged } of cases) {
     t.deepEqual(amounts, charged);
     t.is(service.engine.started, results);
     t.deepEqual(await service.balance(), { credits: 0, freeCalls: 0 });
-    t.deepEqual(await service.books.ledger.verify(), []);
+    t.deepEqual(await service.stores.ledger.verify(), []);
   });
 }
 
 test('a repeat costs at most six times what the least request costs, HTTP and the client of this process included', async (t) => {
-  const service = await startService(t, { credits: 1, freePreviews: 0, rate: 0, keepSeconds: 600 });
+  const service = await startService(t, { credits: 1, freePreviews: 0, rate: 0, ttlSeconds: 600 });
   const image = (await scene({ width: 120, height: 80 })).toString('base64');
   const repeat = async () => {
     const answer = await request(`${service.url}/v1.0/cutout`, {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
-import { dial, rawRequest } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial, rawRequest } from '../fixtures/rawHttp.ts';
 import { eventually, startService } from '../fixtures/service.ts';
 
 const post = (key: string, text: string) =>
@@ -18,19 +18,19 @@ test('requests that were sent ahead on a connection that ends leave no reservati
   const socket = await dial(service.address.port);
   socket.write(post(service.key, text).repeat(3));
   await eventually(() => service.engine.running === 3);
-  t.is(await service.books.ledger.openReservations(), 3);
+  t.is(await service.stores.ledger.openReservations(), 3);
   socket.destroy();
   // Nobody waits for any of them.
   await eventually(() => service.engine.cancelled === 3);
   go();
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.is((await service.balance()).credits, 100);
   t.is((await service.balance()).freeCalls, 50);
 });
 
-for (const keepSeconds of [0, 600])
-  test(`an answer whose turn never came is not charged, results kept for ${keepSeconds} s`, async (t) => {
-    const service = await startService(t, { freePreviews: 0, credits: 10, keepSeconds });
+for (const ttlSeconds of [0, 600])
+  test(`an answer whose turn never came is not charged, results kept for ${ttlSeconds} s`, async (t) => {
+    const service = await startService(t, { freePreviews: 0, credits: 10, ttlSeconds });
     const answers: ServerResponse[] = [];
     service.server.on('request', (_: IncomingMessage, res: ServerResponse) => void answers.push(res));
     let go = () => {};
@@ -54,10 +54,10 @@ for (const keepSeconds of [0, 600])
     socket.destroy();
     await eventually(() => service.engine.cancelled === 1);
     go();
-    await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+    await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
     t.is(got, 0);
     t.is((await service.balance()).credits, 10);
-    t.deepEqual(await service.books.ledger.verify(), []);
+    t.deepEqual(await service.stores.ledger.verify(), []);
   });
 
 test('answers to requests that were sent ahead come in their order', async (t) => {
@@ -122,7 +122,7 @@ test('few are worked on at a time; those that wait when the connection ends are 
   await eventually(() => service.engine.cancelled === 4);
   go();
   await eventually(() => service.lines().filter(({ method }) => method === 'POST').length === 4);
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.deepEqual(
     service.lines().filter(({ method }) => method === 'GET'),
     [],

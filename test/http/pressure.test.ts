@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 function hold(service: Service): () => void {
@@ -25,18 +25,18 @@ const unfinished = (
 test('past saturation a request is refused before its body is read', async (t) => {
   const service = await startService(t, { running: 1, workMs: 1000, waitMs: 500 });
   const release = hold(service);
-  const picture = form({ image_file: await scene() });
-  const accepted = [service.post(picture)];
+  const image = form({ image_file: await scene() });
+  const accepted = [service.post(image)];
   await eventually(() => service.engine.running === 1);
-  accepted.push(service.post(picture));
-  await eventually(() => service.admission.stats.waiting === 1);
+  accepted.push(service.post(image));
+  await eventually(() => service.scheduler.stats.waiting === 1);
 
   const refused = await unfinished(service);
   t.is(refused.status, 503);
   t.is(refused.headers.get('retry-after'), '2');
   t.is((await errorOf(t, refused)).code, 'service_unavailable');
   t.is(service.calls(), 2);
-  t.is(service.admission.stats.refused.early, 1);
+  t.is(service.scheduler.stats.refused.early, 1);
   release();
   for (const one of accepted) t.is((await one).status, 200);
 });
@@ -44,18 +44,18 @@ test('past saturation a request is refused before its body is read', async (t) =
 test('bodies, work and answers are counted, and nothing stays counted', async (t) => {
   const service = await startService(t, { memory: { room: 400e6, largestWork: 200e6 } });
   const release = hold(service);
-  const picture = await scene({ width: 1000, height: 800 });
-  const answers = [0, 1, 2].map(() => service.post(form({ image_file: picture, size: 'full' })));
+  const image = await scene({ width: 1000, height: 800 });
+  const answers = [0, 1, 2].map(() => service.post(form({ image_file: image, size: 'full' })));
   await eventually(() => service.engine.running === 3);
   const { held, working } = service.memory.stats;
-  t.is(held, 3 * picture.length + 3 * 1.75 * 'full'.length);
+  t.is(held, 3 * image.length + 3 * 1.75 * 'full'.length);
   t.true(working > 3 * 4 * 1000 * 800);
   release();
   for (const answer of answers) await (await answer).arrayBuffer();
   await eventually(() => service.memory.stats.held === 0);
   t.is(service.memory.stats.working, 0);
 
-  t.is((await service.post(form({ image_file: Buffer.from('no picture') }))).status, 400);
+  t.is((await service.post(form({ image_file: Buffer.from('no image') }))).status, 400);
   t.is((await service.post('{"', { 'Content-Type': 'application/json' })).status, 400);
   await eventually(() => service.memory.stats.held === 0);
 });
@@ -84,8 +84,8 @@ test('an upload that memory has no room for is refused while it comes; a small o
 
 test('work that there is never memory for is 503 and free', async (t) => {
   const service = await startService(t, { credits: 1, memory: { room: 150e6, largestWork: 600e6 } });
-  const picture = await scene({ width: 4000, height: 3000 });
-  const refused = await service.post(form({ image_file: picture, size: 'full' }));
+  const image = await scene({ width: 4000, height: 3000 });
+  const refused = await service.post(form({ image_file: image, size: 'full' }));
   t.is(refused.status, 503);
   t.regex((await errorOf(t, refused)).detail, /smaller/);
   t.is((await service.balance()).credits, 1);
@@ -95,10 +95,10 @@ test('work that there is never memory for is 503 and free', async (t) => {
 test('health answers at once while everything is taken', async (t) => {
   const service = await startService(t, { running: 1, workMs: 1000, waitMs: 100 });
   const release = hold(service);
-  const picture = form({ image_file: await scene() });
-  const first = service.post(picture);
+  const image = form({ image_file: await scene() });
+  const first = service.post(image);
   await eventually(() => service.engine.running === 1);
-  const flood = Array.from({ length: 100 }, () => service.post(picture));
+  const flood = Array.from({ length: 100 }, () => service.post(image));
   const answer = await fetch(`${service.url}/health/ready`);
   t.is(answer.status, 200);
   for (const one of flood) t.is((await one).status, 503);

@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import test from 'ava';
 import sharp from 'sharp';
 import { credits } from '../../src/billing/price.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
-const keep = { keepSeconds: 600, credits: 10 };
+const keep = { ttlSeconds: 600, credits: 10 };
 
-/** Another picture each time, all with the same subject. */
-const picture = (serial: number) => scene({ width: 300 + serial, height: 200, format: 'png' });
+/** Another image each time, all with the same subject. */
+const imageOf = (serial: number) => scene({ width: 300 + serial, height: 200, format: 'png' });
 
 const post = async (service: Service, serial: number, key?: string, fields: Record<string, string> = {}) =>
   service.post(
-    form({ image_file: await picture(serial), size: 'full', ...fields }),
+    form({ image_file: await imageOf(serial), size: 'full', ...fields }),
     key === undefined ? {} : { 'Idempotency-Key': key },
   );
 
@@ -29,7 +29,7 @@ function hold(service: Service): () => void {
   };
 }
 
-/** So many calls wait for work that is held up: they have come, and had time to hash their picture. */
+/** So many calls wait for work that is held up: they have come, and had time to hash their image. */
 async function arrived(service: Service, calls: number): Promise<void> {
   await eventually(() => service.calls() === calls);
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -77,7 +77,7 @@ test('the same image with the same settings: same bytes and headers, no charge, 
 test('JSON or bytes is what the repeat asks for', async (t) => {
   const service = await startService(t, keep);
   const first = await post(service, 1);
-  const body = form({ image_file: await picture(1), size: 'full' });
+  const body = form({ image_file: await imageOf(1), size: 'full' });
   const second = await service.post(body, { Accept: 'application/json' });
   t.is(second.headers.get('idempotent-replayed'), 'true');
   const { data } = (await second.json()) as { data: { result_b64: string } };
@@ -102,9 +102,9 @@ test('the same key with another image gives the kept result, before base64 is lo
 test('keys and images belong to the account', async (t) => {
   const service = await startService(t, keep);
   await post(service, 1, 'order-1');
-  const other = await service.books.accounts.create('Other');
-  const { key } = await service.books.accounts.createKey(other.id);
-  const answer = await service.post(form({ image_file: await picture(1), size: 'full' }), {
+  const other = await service.stores.accounts.create('Other');
+  const { key } = await service.stores.accounts.createKey(other.id);
+  const answer = await service.post(form({ image_file: await imageOf(1), size: 'full' }), {
     'X-Api-Key': key,
     'Idempotency-Key': 'order-1',
   });
@@ -141,7 +141,7 @@ test('when the first one fails the second is worked on', async (t) => {
   t.is((await second).status, 200);
   t.is((await second).headers.get('x-credits-charged'), '1');
   t.is((await service.balance()).credits, 9);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('when the first one leaves, its work goes on for the one who waits, and who pays and is told so', async (t) => {
@@ -151,7 +151,7 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   const first = fetch(`${service.url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
-    body: form({ image_file: await picture(1), size: 'full' }),
+    body: form({ image_file: await imageOf(1), size: 'full' }),
     signal: controller.signal,
   });
   await eventually(() => service.engine.running === 1);
@@ -167,11 +167,11 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   t.is(service.engine.started, 1);
   t.is(service.engine.cancelled, 0);
   t.is((await service.balance()).credits, 9);
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
 });
 
-/** A picture whose result is larger than what two sockets hold for a client that does not read. */
+/** An image whose result is larger than what two sockets hold for a client that does not read. */
 const noise = () =>
   sharp(randomBytes(2000 * 1700 * 3), { raw: { width: 2000, height: 1700, channels: 3 } })
     .png({ compressionLevel: 0 })
@@ -222,19 +222,19 @@ test.serial(
   'the charge of an answer that is being read cannot be given back by other requests',
   async (t) => {
     const service = await startService(t, keep);
-    const { ledger } = service.books;
+    const { ledger } = service.stores;
     const large = await noise();
     const { socket, first } = await slowReader(service, large, 'order');
     t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /);
     t.is((await service.balance()).credits, 9);
 
-    // Another picture under its key, of which nothing comes.
+    // Another image under its key, of which nothing comes.
     service.loseResults();
     service.engine.failure = new Error('no subject');
     t.is((await post(service, 1, 'order')).status, 500);
     service.engine.failure = undefined;
     t.is((await service.balance()).credits, 9);
-    // The same picture, for a client that leaves.
+    // The same image, for a client that leaves.
     service.loseResults();
     const release = hold(service);
     const leaving = new AbortController();
@@ -267,7 +267,7 @@ test.serial(
 
 test.serial('an error costs nothing although the books took their time to charge', async (t) => {
   const service = await startService(t, { ...keep, timeout: 5 });
-  const { database, ledger } = service.books;
+  const { database, ledger } = service.stores;
   const release = hold(service);
   const answer = post(service, 1, 'k');
   await eventually(() => service.engine.running === 1);
@@ -291,9 +291,9 @@ test.serial('an error costs nothing although the books took their time to charge
 });
 
 /** The time of all that is at work is up: as when the machine was suspended, or its clock set. */
-async function expire({ books }: Service): Promise<void> {
-  await books.database.run('UPDATE answer SET expires_at = 0');
-  await books.ledger.sweep();
+async function expire({ stores }: Service): Promise<void> {
+  await stores.database.run('UPDATE answer SET expires_at = 0');
+  await stores.ledger.sweep();
 }
 
 test('work that outlived its reservation is charged all the same, and its repeat is free', async (t) => {
@@ -310,9 +310,9 @@ test('work that outlived its reservation is charged all the same, and its repeat
   const repeat = await post(service, 1);
   t.deepEqual([repeat.status, repeat.headers.get('x-credits-charged')], [200, '0']);
   await repeat.arrayBuffer();
-  await eventually(async () => (await service.books.ledger.openReservations()) === 0);
+  await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.is((await service.balance()).credits, 9);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('work that outlived its reservation and cannot be paid any more is not handed out', async (t) => {
@@ -322,20 +322,20 @@ test('work that outlived its reservation and cannot be paid any more is not hand
   await eventually(() => service.engine.running === 1);
   await expire(service);
   const spent = { kind: 'adjust', amount: credits(-0.5) } as const;
-  await service.books.ledger.post(service.accountId, spent);
+  await service.stores.ledger.post(service.accountId, spent);
   release();
   const answer = await call;
   t.is(answer.status, 402);
   t.is((await errorOf(t, answer)).detail, 'This request needs 1 credit, the balance is 0.5.');
   t.is((await service.balance()).credits, 0.5);
-  t.is(await service.books.ledger.openReservations(), 0);
+  t.is(await service.stores.ledger.openReservations(), 0);
   t.is((await post(service, 1)).status, 402, 'and not kept');
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('what an operator gave back pays for no repeat any more', async (t) => {
   const service = await startService(t, { ...keep, freePreviews: 0 });
-  const { ledger } = service.books;
+  const { ledger } = service.stores;
   const charged = async (key?: string) => {
     const answer = await post(service, 1, key);
     await answer.arrayBuffer();
@@ -362,7 +362,7 @@ test('errors are not kept', async (t) => {
 });
 
 test('a result is forgotten after its time', async (t) => {
-  const service = await startService(t, { ...keep, keepSeconds: 3 });
+  const service = await startService(t, { ...keep, ttlSeconds: 3 });
   await post(service, 1, 'k');
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '0');
   await new Promise((resolve) => setTimeout(resolve, 3100));
@@ -378,15 +378,15 @@ test('a repeat is not charged although its kept result is lost: worked on again,
   };
   t.is(await charged(1, 'k'), '1');
   service.loseResults();
-  t.is(await charged(1), '0', 'the same picture and settings');
+  t.is(await charged(1), '0', 'the same image and settings');
   t.is(service.engine.started, 2);
   service.loseResults();
   t.is(await charged(1, undefined, { size: 'preview' }), '0.25', 'other settings');
   service.loseResults();
-  t.is(await charged(2, 'k'), '1', 'another picture under the same key');
+  t.is(await charged(2, 'k'), '1', 'another image under the same key');
   t.is(await charged(3, 'k'), '0', 'whose result is kept now');
   service.loseResults();
-  t.is(await charged(1, 'k'), '0', 'the first picture again');
+  t.is(await charged(1, 'k'), '0', 'the first image again');
   t.is((await service.balance()).credits, 10 - 2.25);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });

@@ -1,14 +1,14 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { eventually, form, startService } from '../fixtures/service.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
 
-test('no key, token, signature, address with a password or byte of a picture reaches the log', async (t) => {
+test('no key, token, signature, address with a password or byte of an image reaches the log', async (t) => {
   const { options } = await stripeLike(t);
   const token = 'operator-token-of-this-test';
-  const service = await startService(t, { adminToken: token, purchases: options, keepSeconds: 600 });
-  const picture = await scene({ format: 'png' });
-  const base64 = picture.toString('base64');
+  const service = await startService(t, { adminToken: token, purchases: options, ttlSeconds: 600 });
+  const image = await scene({ format: 'png' });
+  const base64 = image.toString('base64');
   const secrets = [
     service.key,
     token,
@@ -24,7 +24,7 @@ test('no key, token, signature, address with a password or byte of a picture rea
   const post = (body: object, headers: Record<string, string> = {}) =>
     service.post(JSON.stringify(body), { ...json, ...headers });
 
-  await service.post(form({ image_file: picture }), { 'Idempotency-Key': 'order-number-4711' });
+  await service.post(form({ image_file: image }), { 'Idempotency-Key': 'order-number-4711' });
   await post({ image_file_b64: base64 });
   await post({ image_file_b64: base64, size: `${base64.slice(0, 40)}` });
   await post({ image_file_b64: `${base64}!` });
@@ -44,7 +44,7 @@ test('no key, token, signature, address with a password or byte of a picture rea
   await fetch(`${service.url}/v1.0/improve`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
-    body: form({ image_file: picture, tag: 'x' }),
+    body: form({ image_file: image, tag: 'x' }),
   });
   await fetch(`${service.url}/admin/v1/accounts`, { headers: { Authorization: `Bearer ${token}` } });
   await fetch(`${service.url}/admin/v1/accounts`, {
@@ -63,7 +63,7 @@ test('no key, token, signature, address with a password or byte of a picture rea
   const statuses = new Set(service.lines().map(({ status }) => status));
   for (const status of [200, 400, 403, 500]) t.true(statuses.has(status), String(status));
   for (const secret of [...secrets, signature]) t.false(log.includes(secret), secret);
-  // A value that was refused is told, cut; nothing of a picture is.
+  // A value that was refused is told, cut; nothing of an image is.
   for (let at = 40; at + 24 < base64.length; at += 24) t.false(log.includes(base64.slice(at, at + 24)));
   t.false(log.includes('IHDR'));
 });

@@ -1,12 +1,12 @@
 import test, { type ExecutionContext } from 'ava';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
 import { providersOf } from '../../src/cli/console.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
+import { scene } from '../fixtures/images.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
-import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
 interface Setting {
@@ -74,13 +74,13 @@ for (const inToken of [true, false]) {
       account: { name: 'Person ann', email: 'ann@people.test' },
     });
     const id = first.signedIn ? first.account.id : '';
-    t.is((await service.books.ledger.balance(id)).credits, 20 as never);
+    t.is((await service.stores.ledger.balance(id)).credits, 20 as never);
 
     const elsewhere = new Browser();
     await elsewhere.fetch(await comeBack('ann', elsewhere));
     const second = await session(elsewhere);
     t.is(second.signedIn && second.account.id, id);
-    t.is((await service.books.ledger.balance(id)).credits, 20 as never);
+    t.is((await service.stores.ledger.balance(id)).credits, 20 as never);
     t.deepEqual(
       (await service.audit.list({ limit: 9 })).map(({ action }) => action),
       ['sign-in', 'sign-in', 'credits.grant', 'account.create'],
@@ -106,9 +106,9 @@ test('who deletes the account and signs in again gets no second gift and no new 
     };
     return [data.attributes.credits.total, data.attributes.api.free_calls];
   };
-  const picture = await scene();
+  const image = await scene();
   const preview = async (key: string) =>
-    (await service.post(form({ image_file: picture }), { 'X-Api-Key': key })).status;
+    (await service.post(form({ image_file: image }), { 'X-Api-Key': key })).status;
 
   const first = await enter('ann');
   t.deepEqual(await left(first.key), [5, 2]);
@@ -124,7 +124,7 @@ test('who deletes the account and signs in again gets no second gift and no new 
   t.is(await preview(second.key), 200);
   t.is(await preview(second.key), 402);
   t.deepEqual(await left((await enter('bob', new Browser())).key), [5, 2]);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
 test('cookies are out of reach of scripts and other sites; behind TLS they are Secure and of this host', async (t) => {

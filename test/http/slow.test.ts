@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import sharp from 'sharp';
-import { scene } from '../fixtures/pictures.ts';
-import { dial, rawRequest } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial, rawRequest } from '../fixtures/rawHttp.ts';
 import { eventually, form, startService } from '../fixtures/service.ts';
 
 const grain = { type: 'gaussian', mean: 100, sigma: 40 } as const;
@@ -80,12 +80,12 @@ test.serial('a client that does not take its answer is left, and the memory of i
   const service = await startService(t, { stallMs: 400 });
   // Noise, so that each answer is larger than what the system's buffers take.
   const noise = { width: 1600, height: 1600, channels: 3 as const, background: '#000', noise: grain };
-  const picture = await sharp({ create: noise }).jpeg({ quality: 95 }).toBuffer();
+  const image = await sharp({ create: noise }).jpeg({ quality: 95 }).toBuffer();
   const socket = await dial(service.address.port);
   socket.on('error', () => {});
   socket.pause();
   const body = Buffer.from(
-    await new Response(form({ image_file: picture, size: 'full', format: 'png' })).arrayBuffer(),
+    await new Response(form({ image_file: image, size: 'full', format: 'png' })).arrayBuffer(),
   );
   const boundary = body.subarray(2, body.indexOf('\r\n')).toString();
   const head = `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nContent-Type: multipart/form-data; boundary=${boundary}\r\nContent-Length: ${body.length}\r\n\r\n`;
@@ -151,7 +151,7 @@ test.serial(
     t.timeout(60_000);
     const service = await startService(t, { stallMs: 8000, headMs: 8000 });
     const count = 10_000;
-    const script = fileURLToPath(new URL('../fixtures/idle_connections.js', import.meta.url));
+    const script = fileURLToPath(new URL('../fixtures/idleConnections.js', import.meta.url));
     const before = process.memoryUsage.rss();
     const child = spawn(process.execPath, [script, String(service.address.port), String(count)], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
-import { imageHost } from '../fixtures/image_host.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { imageHost } from '../fixtures/imageHost.ts';
+import { scene } from '../fixtures/images.ts';
 import { errorOf, form, startService } from '../fixtures/service.ts';
 
 const json = { 'Content-Type': 'application/json' };
@@ -16,12 +16,12 @@ async function host(t: ExecutionContext, answer: Buffer | number): Promise<strin
 
 test('base64: in all three content types, in every legal form', async (t) => {
   const service = await startService(t);
-  const picture = await scene({ width: 120, height: 80 });
-  const standard = picture.toString('base64');
+  const image = await scene({ width: 120, height: 80 });
+  const standard = image.toString('base64');
   const forms = [
     standard,
     standard.replace(/=+$/, ''),
-    picture.toString('base64url'),
+    image.toString('base64url'),
     `data:image/png;base64,${standard}`,
     standard.replace(/(.{76})/g, '$1\r\n'),
     ` ${standard}\n`,
@@ -136,16 +136,16 @@ test('none and more than one source', async (t) => {
 
 test('empty means absent: text, JSON null and a file part without bytes', async (t) => {
   const service = await startService(t);
-  const picture = (await scene()).toString('base64');
+  const image = (await scene()).toString('base64');
   const multipart = form({
     image_file: Buffer.alloc(0),
-    image_file_b64: picture,
+    image_file_b64: image,
     image_url: '',
     size: '',
     format: '',
   });
   t.is((await service.post(multipart)).status, 200);
-  const body = { image_file_b64: picture, image_url: null, size: '', channels: null, format: '  ' };
+  const body = { image_file_b64: image, image_url: null, size: '', channels: null, format: '  ' };
   t.is((await service.post(JSON.stringify(body), json)).status, 200);
   const demo = form({ image_file: Buffer.alloc(0) });
   t.is((await errorOf(t, await service.post(demo))).code, 'missing_source');
@@ -153,24 +153,24 @@ test('empty means absent: text, JSON null and a file part without bytes', async 
 
 test('unknown fields are ignored, JSON scalars are read as text, the last of repeated values counts', async (t) => {
   const service = await startService(t);
-  const picture = await scene({ width: 200, height: 100 });
+  const image = await scene({ width: 200, height: 100 });
   const data = form({
-    image_file: picture,
+    image_file: image,
     api_key: 'x',
     size: 'nonsense',
     'shadow[x]': '1',
-    nothing: picture,
+    nothing: image,
   });
   data.append('size', ' FULL ');
   t.is((await service.post(data)).headers.get('x-credits-charged'), '1');
 
-  const encoded = new URLSearchParams({ image_file_b64: picture.toString('base64'), size: 'nonsense' });
+  const encoded = new URLSearchParams({ image_file_b64: image.toString('base64'), size: 'nonsense' });
   encoded.append('size', 'full');
   encoded.append('constructor', '1');
   t.is((await service.post(encoded, {})).headers.get('x-credits-charged'), '1');
 
   const body = {
-    image_file_b64: picture.toString('base64'),
+    image_file_b64: image.toString('base64'),
     type_level: 2,
     size: ['bad', 'full'],
     other: { a: [1] },
@@ -192,16 +192,16 @@ test('files exist in multipart only', async (t) => {
 
 test('names that mean something to JavaScript change nothing', async (t) => {
   const service = await startService(t);
-  const picture = await scene();
+  const image = await scene();
   const names = ['__proto__', 'constructor', 'prototype', 'toString', '__proto__[size]', 'hasOwnProperty'];
-  const data = form({ image_file: picture });
+  const data = form({ image_file: image });
   for (const name of names) data.append(name, 'full');
   data.append('__proto__', new Blob(['x']), 'x.png');
   const answer = await service.post(data);
   t.is(answer.status, 200);
   t.is(answer.headers.get('x-credits-charged'), '0');
   t.is(({} as { size?: string }).size, undefined);
-  const body = `{"image_file_b64":"${picture.toString('base64')}","constructor":{"prototype":{"size":"full"}}}`;
+  const body = `{"image_file_b64":"${image.toString('base64')}","constructor":{"prototype":{"size":"full"}}}`;
   const second = await service.post(body, json);
   t.is(second.headers.get('x-credits-charged'), '0');
   const poisoned = await service.post('{"__proto__":{"size":"full"},"image_file_b64":"AAAA"}', json);

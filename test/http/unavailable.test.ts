@@ -1,5 +1,5 @@
-import { unless } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { postgresMissing, startPostgres } from '../fixtures/postgres.ts';
 import { errorOf, eventually, form, startService } from '../fixtures/service.ts';
 
@@ -9,8 +9,8 @@ unless(postgresMissing)('while PostgreSQL is away: 503 with Retry-After, and not
   t.teardown(() => postgres.remove());
   const databaseUrl = await postgres.createDatabase();
   const service = await startService(t, { databaseUrl, credits: 10, freePreviews: 0 });
-  const picture = await scene();
-  const post = (size: string) => service.post(form({ image_file: picture, size }));
+  const image = await scene();
+  const post = (size: string) => service.post(form({ image_file: image, size }));
   t.is((await post('full')).status, 200);
 
   // In the middle of the work: it was reserved, and cannot be settled.
@@ -33,8 +33,8 @@ unless(postgresMissing)('while PostgreSQL is away: 503 with Retry-After, and not
 
   await postgres.start();
   t.is((await post('preview')).status, 200);
-  await service.books.ledger.sweep();
-  t.is(await service.books.ledger.openReservations(), 0);
+  await service.stores.ledger.sweep();
+  t.is(await service.stores.ledger.openReservations(), 0);
   t.is((await service.balance()).credits, 10 - 1 - 0.25);
-  t.deepEqual(await service.books.ledger.verify(), []);
+  t.deepEqual(await service.stores.ledger.verify(), []);
 });

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { EngineError } from '../../src/engine/types.ts';
-import { scene } from '../fixtures/pictures.ts';
-import { dial } from '../fixtures/raw_http.ts';
+import { scene } from '../fixtures/images.ts';
+import { dial } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 /** Makes every job wait until `release` is called. */
@@ -34,23 +34,23 @@ test('a client that leaves cancels its work, is not charged and is a 499 in the 
   t.is(service.engine.cancelled, 1);
   t.like(requestLines(service)[0], { status: 499, error: 'client_closed' });
   t.is((await service.balance()).credits, 1);
-  t.is(await service.books.ledger.openReservations(), 0);
+  t.is(await service.stores.ledger.openReservations(), 0);
 });
 
 test('a client that leaves while it waits for its turn is never worked for', async (t) => {
   const service = await startService(t, { running: 1 });
   const release = hold(service);
-  const picture = await scene();
-  const first = service.post(form({ image_file: picture }));
+  const image = await scene();
+  const first = service.post(form({ image_file: image }));
   await eventually(() => service.engine.running === 1);
   const controller = new AbortController();
   const second = fetch(`${service.url}/v1.0/cutout`, {
     method: 'POST',
     headers: { 'X-Api-Key': service.key },
-    body: form({ image_file: picture }),
+    body: form({ image_file: image }),
     signal: controller.signal,
   });
-  await eventually(() => service.admission.stats.waiting === 1);
+  await eventually(() => service.scheduler.stats.waiting === 1);
   controller.abort();
   await t.throwsAsync(second, { any: true });
   await eventually(() => requestLines(service).length === 1);
@@ -82,10 +82,10 @@ test('when too many wait, the next is refused at once with Retry-After', async (
     freePreviews: 0,
   });
   const release = hold(service);
-  const picture = await scene();
-  const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: picture })));
-  await eventually(() => service.engine.running === 2 && service.admission.stats.waiting === 3);
-  const refused = await service.post(form({ image_file: picture }));
+  const image = await scene();
+  const accepted = Array.from({ length: 5 }, () => service.post(form({ image_file: image })));
+  await eventually(() => service.engine.running === 2 && service.scheduler.stats.waiting === 3);
+  const refused = await service.post(form({ image_file: image }));
   t.is(refused.status, 503);
   t.true(Number(refused.headers.get('retry-after')) >= 1);
   t.is((await errorOf(t, refused)).code, 'service_unavailable');
@@ -125,7 +125,7 @@ for (const [code, status, publicCode, reported] of engineErrors) {
 
 test('a bug is 500: the client learns the number of its request, the log the rest', async (t) => {
   const service = await startService(t);
-  service.engine.failure = new TypeError('undefined is not a picture');
+  service.engine.failure = new TypeError('undefined is not an image');
   const answer = await service.post(form({ image_file: await scene() }));
   t.is(answer.status, 500);
   t.deepEqual(await errorOf(t, answer), {
@@ -133,7 +133,7 @@ test('a bug is 500: the client learns the number of its request, the log the res
     code: 'internal_error',
     detail: `Request id: ${answer.headers.get('x-request-id')}`,
   });
-  t.regex(service.text(), /undefined is not a picture[\s\S]*work\.test/);
+  t.regex(service.text(), /undefined is not an image[\s\S]*work\.test/);
 });
 
 test('starting up: 503 after the key was checked; a wrong key is still 403', async (t) => {
@@ -176,7 +176,7 @@ test('closing cuts off what takes too long, and waits until its books are closed
   running.catch(() => {});
   await eventually(() => service.engine.running === 1);
   t.false(await service.close(50));
-  t.is(await service.books.ledger.openReservations(), 0);
+  t.is(await service.stores.ledger.openReservations(), 0);
   t.is((await service.balance()).credits, 1);
   await t.throwsAsync(running);
 });

@@ -7,8 +7,8 @@ import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
 import { CONTRACT_LIMITS, type Dimensions } from '../../src/image/types.ts';
 import { insertJpegSegment, withHeaderSize, withStrayBytes } from '../fixtures/bytes.ts';
-import { type Container, MODES, type Mode, pictureFile } from '../fixtures/files.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { type Container, imageFile, MODES, type Mode } from '../fixtures/files.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { difference, type Rgba } from '../fixtures/raster.ts';
 import { drawScene } from '../fixtures/scene.ts';
 
@@ -17,7 +17,7 @@ test.before(() => {
 });
 
 const { foreground, width, height } = drawScene('glass', 91, 64);
-const picture: Rgba = { width, height, data: foreground };
+const image: Rgba = { width, height, data: foreground };
 
 // libvips keeps one error text for all threads: tests that look at a sentence run alone (test.serial).
 const read = async (bytes: Uint8Array, target?: Dimensions) => {
@@ -49,7 +49,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
     test(`${container} ${mode} in all eight orientations becomes the upright RGBA`, async (t) => {
       const allowed = tolerance(container, mode);
       for (let orientation = 1; orientation <= 8; orientation += 1) {
-        const { bytes, expected } = await pictureFile(picture, container, mode, orientation);
+        const { bytes, expected } = await imageFile(image, container, mode, orientation);
         const raster = await read(bytes);
         t.is(raster.width, width);
         t.is(raster.height, height);
@@ -64,7 +64,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
 }
 
 test('the raster has an ArrayBuffer of its own', async (t) => {
-  const { data } = await read((await pictureFile(picture, 'png', 'rgba')).bytes);
+  const { data } = await read((await imageFile(image, 'png', 'rgba')).bytes);
   t.is(data.byteOffset, 0);
   t.is(data.buffer.byteLength, width * height * 4);
 });
@@ -82,7 +82,7 @@ test('full size is bit-exact with a plain decode, 4:2:0 and progressive included
   }
 });
 
-test('a smaller target resamples the upright picture', async (t) => {
+test('a smaller target resamples the upright image', async (t) => {
   const scene = drawScene('polygon', 600, 400, 5);
   const big: Rgba = { width: 600, height: 400, data: scene.composite };
   const target = { width: 150, height: 100 };
@@ -97,7 +97,7 @@ test('a smaller target resamples the upright picture', async (t) => {
   }
   for (const container of ['jpeg', 'png', 'webp'] as const) {
     for (const orientation of [1, 6]) {
-      const { bytes } = await pictureFile(big, container, 'rgb', orientation);
+      const { bytes } = await imageFile(big, container, 'rgb', orientation);
       const raster = await read(bytes, target);
       t.is(raster.width, 150);
       t.is(raster.height, 100);
@@ -124,7 +124,7 @@ for (const share of [0.5, 0.9, 0.99]) {
     const scene = drawScene('mesh', 240, 160);
     const photo = { width: 240, height: 160, data: scene.composite };
     for (const container of ['jpeg', 'png', 'webp'] as const) {
-      const { bytes } = await pictureFile(photo, container, 'rgb');
+      const { bytes } = await imageFile(photo, container, 'rgb');
       const short = bytes.subarray(0, Math.floor(bytes.length * share));
       t.regex(String(await refusal(short)), /^failed_to_read_image: The file (ends|is damaged)/, container);
     }
@@ -133,7 +133,7 @@ for (const share of [0.5, 0.9, 0.99]) {
 
 test('headers that promise more than the data holds are refused', async (t) => {
   for (const container of ['jpeg', 'png', 'webp'] as const) {
-    const { bytes } = await pictureFile(picture, container, 'rgb');
+    const { bytes } = await imageFile(image, container, 'rgb');
     t.regex(String(await refusal(withHeaderSize(bytes, 2000, 1500))), /^failed_to_read_image: /, container);
   }
 });
@@ -141,9 +141,9 @@ test('headers that promise more than the data holds are refused', async (t) => {
 test.serial(
   'a JPEG without the end of its scan is refused, one with stray or trailing bytes is not',
   async (t) => {
-    const { bytes, expected } = await pictureFile(picture, 'jpeg', 'rgb');
+    const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
     const gap = Buffer.concat([bytes.subarray(0, bytes.length - 2000), bytes.subarray(-2)]);
-    t.is(await refusal(gap), 'failed_to_read_image: The file ends before the picture does.');
+    t.is(await refusal(gap), 'failed_to_read_image: The file ends before the image does.');
     t.true(difference((await read(withStrayBytes(bytes))).data, expected.data).mean < 0.5);
     const trailing = Buffer.concat([bytes, Buffer.from('more')]);
     t.true(difference((await read(trailing)).data, expected.data).mean < 0.5);
@@ -151,15 +151,15 @@ test.serial(
 );
 
 test('a truncated JPEG is refused even where its header has harmless faults', async (t) => {
-  const { bytes } = await pictureFile(picture, 'jpeg', 'rgb');
+  const { bytes } = await imageFile(image, 'jpeg', 'rgb');
   t.regex(
     String(await refusal(withStrayBytes(bytes.subarray(0, bytes.length / 2)))),
     /^failed_to_read_image: /,
   );
 });
 
-test('harmless faults of headers do not stop a picture, nor does bad company', async (t) => {
-  const { bytes, expected } = await pictureFile(picture, 'jpeg', 'rgb');
+test('harmless faults of headers do not stop an image, nor does bad company', async (t) => {
+  const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
   const version2 = insertJpegSegment(bytes, 0xe0, Buffer.from('JFIF\0\x02\x01\0\0\x01\0\x01\0\0', 'latin1'));
   const sos = Buffer.from(bytes);
   sos.writeUInt8(0, sos.indexOf(Buffer.from('ffda', 'hex')) + 12);
@@ -175,8 +175,8 @@ test('harmless faults of headers do not stop a picture, nor does bad company', a
   }
 });
 
-test('broken EXIF and broken profiles do not stop a picture', async (t) => {
-  const { bytes, expected } = await pictureFile(picture, 'jpeg', 'rgb');
+test('broken EXIF and broken profiles do not stop an image', async (t) => {
+  const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
   const exif = insertJpegSegment(bytes, 0xe1, Buffer.from('Exif\0\0II*\0\xff\xff\xff\xff', 'latin1'));
   t.true(difference((await read(exif)).data, expected.data).mean < 0.5);
   const profile = insertJpegSegment(bytes, 0xe2, Buffer.from('ICC_PROFILE\0\x01\x01junk', 'latin1'));
@@ -184,13 +184,13 @@ test('broken EXIF and broken profiles do not stop a picture', async (t) => {
 });
 
 test('enlarging is a mistake of the caller', async (t) => {
-  const { bytes } = await pictureFile(picture, 'png', 'rgb');
+  const { bytes } = await imageFile(image, 'png', 'rgb');
   const header = await probe(bytes, CONTRACT_LIMITS);
   await t.throwsAsync(decode(bytes, header, { width: width + 1, height }), { instanceOf: RangeError });
 });
 
 test('an abort before or during the work rejects with its reason', async (t) => {
-  const { bytes } = await pictureFile(picture, 'png', 'rgb');
+  const { bytes } = await imageFile(image, 'png', 'rgb');
   const header = await probe(bytes, CONTRACT_LIMITS);
   const before = AbortSignal.abort(new Error('client gone'));
   await t.throwsAsync(decode(bytes, header, header, { signal: before }), { message: 'client gone' });
@@ -201,7 +201,7 @@ test('an abort before or during the work rejects with its reason', async (t) => 
 });
 
 test('one refused file does not disturb the next', async (t) => {
-  const { bytes, expected } = await pictureFile(picture, 'png', 'rgb');
+  const { bytes, expected } = await imageFile(image, 'png', 'rgb');
   const bad = bytes.subarray(0, bytes.length / 2);
   const mixed = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => read(i % 2 ? bad : bytes)));
   mixed.forEach((outcome, i) => {

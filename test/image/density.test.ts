@@ -9,7 +9,7 @@ import {
   withoutPngChunk,
 } from '../fixtures/bytes.ts';
 
-const picture = () => sharp({ create: { width: 4, height: 4, channels: 3, background: '#abc' } });
+const image = () => sharp({ create: { width: 4, height: 4, channels: 3, background: '#abc' } });
 
 const jfif = (unit: number, x: number, y: number) => {
   const body = Buffer.from('JFIF\0\x01\x02\0\0\0\0\0\0\0', 'latin1');
@@ -30,20 +30,20 @@ const pHYs = (x: number, y: number, unit: number) => {
 const resolution = { x: 240, y: 120, unit: 2 };
 
 test('JFIF in dots per inch and per centimetre', async (t) => {
-  const jpeg = await picture().jpeg().toBuffer();
+  const jpeg = await image().jpeg().toBuffer();
   t.deepEqual(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(1, 300, 150)), 'jpeg'), { x: 11811, y: 5906 });
   t.deepEqual(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(2, 118, 118)), 'jpeg'), { x: 11800, y: 11800 });
 });
 
 test('a JFIF aspect ratio is no resolution, and none is none', async (t) => {
-  const jpeg = await picture().jpeg().toBuffer();
+  const jpeg = await image().jpeg().toBuffer();
   t.is(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(0, 1, 1)), 'jpeg'), undefined);
   t.is(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(1, 0, 0)), 'jpeg'), undefined);
   t.is(readDensity(jpeg, 'jpeg', exifBlock({ orientation: 6 })), undefined);
 });
 
 test('PNG pHYs in metres, with different x and y; an aspect ratio is none', async (t) => {
-  const png = withoutPngChunk(await picture().png().toBuffer(), 'pHYs');
+  const png = withoutPngChunk(await image().png().toBuffer(), 'pHYs');
   t.is(readDensity(png, 'png'), undefined);
   t.deepEqual(readDensity(insertPngChunk(png, pHYs(2835, 3000, 1)), 'png'), { x: 2835, y: 3000 });
   t.is(readDensity(insertPngChunk(png, pHYs(2, 1, 0)), 'png'), undefined);
@@ -51,7 +51,7 @@ test('PNG pHYs in metres, with different x and y; an aspect ratio is none', asyn
 });
 
 test('EXIF in inches and centimetres, either byte order, where the container says nothing', async (t) => {
-  const jpeg = await picture().jpeg().toBuffer();
+  const jpeg = await image().jpeg().toBuffer();
   for (const little of [true, false]) {
     t.deepEqual(readDensity(jpeg, 'jpeg', exifBlock({ orientation: 6, resolution }, little)), {
       x: 9449,
@@ -66,13 +66,13 @@ test('EXIF in inches and centimetres, either byte order, where the container say
 });
 
 test('JFIF wins over EXIF', async (t) => {
-  const file = insertJpegSegment(await picture().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
+  const file = insertJpegSegment(await image().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
   t.deepEqual(readDensity(file, 'jpeg', exifBlock({ resolution })), { x: 2835, y: 2835 });
 });
 
 test('no prefix of a file and no damage to EXIF makes it throw', async (t) => {
-  const file = insertJpegSegment(await picture().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
-  const png = insertPngChunk(await picture().png().toBuffer(), pHYs(2835, 2835, 1));
+  const file = insertJpegSegment(await image().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
+  const png = insertPngChunk(await image().png().toBuffer(), pHYs(2835, 2835, 1));
   const exif = exifBlock({ orientation: 3, resolution });
   for (let length = 0; length < 120; length += 1) {
     t.notThrows(() => readDensity(file.subarray(0, length), 'jpeg', exif.subarray(0, length)));

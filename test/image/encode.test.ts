@@ -7,7 +7,7 @@ import { ImageError } from '../../src/image/errors.ts';
 import type { OutputFormat, Raster } from '../../src/image/types.ts';
 import { jpegSegments } from '../fixtures/bytes.ts';
 import { p3Profile } from '../fixtures/files.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { sharpPng } from '../fixtures/png.ts';
 import { difference, mapPixels } from '../fixtures/raster.ts';
 import { drawScene } from '../fixtures/scene.ts';
@@ -81,7 +81,7 @@ test('webp keeps alpha exactly, and RGB 0 away from the edges where alpha is 0',
   t.deepEqual([...seen.subarray(0, 4)], [0, 0, 0, 0]);
 });
 
-test('webp of an opaque picture has no alpha', async (t) => {
+test('webp of an opaque image has no alpha', async (t) => {
   const { bytes } = await run(photo, { format: 'webp', opaque: true });
   const { hasAlpha } = await sharp(bytes).metadata();
   t.false(hasAlpha);
@@ -156,7 +156,7 @@ test('encoding leaves the raster as it is', async (t) => {
   }
 });
 
-test('auto is jpg for opaque pictures and png for all others', (t) => {
+test('auto is jpg for opaque images and png for all others', (t) => {
   const size = { width: 10, height: 10 };
   t.is(resolveFormat('auto', { ...size, opaque: true, channels: 'rgba' }), 'jpg');
   t.is(resolveFormat('auto', { ...size, opaque: false, channels: 'rgba' }), 'png');

@@ -27,7 +27,7 @@ const noise = () =>
 /** Bytes that make libvips say what the row of the table is there for. */
 const PROVOKED: readonly (readonly [string, (jpeg: Buffer, png: Buffer) => Buffer, Probe])[] = [
   ['Input Buffer is empty', () => Buffer.alloc(0), header],
-  ['unsupported image format', () => Buffer.from('no picture'), header],
+  ['unsupported image format', () => Buffer.from('no image'), header],
   ['exceeds pixel limit', (jpeg) => jpeg, { ...header, width: 10, height: 10 }],
   ['corrupt header', (jpeg) => jpeg.subarray(0, 30), header],
   ['premature end', (jpeg) => jpeg.subarray(0, jpeg.length / 2), header],
@@ -53,7 +53,7 @@ test('an unknown text, and what is no Error at all, is an image that cannot be r
   for (const thrown of [new Error('libvips says something new'), 'a string', undefined]) {
     const error = imageErrorFrom(thrown);
     t.is(error.code, 'failed_to_read_image');
-    t.is(error.detail, 'The picture data could not be decoded.');
+    t.is(error.detail, 'The image data could not be decoded.');
     t.is(error.cause, thrown);
   }
 });

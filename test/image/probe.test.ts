@@ -5,7 +5,7 @@ import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import { insertPngChunk, pngChunk, withHeaderSize } from '../fixtures/bytes.ts';
-import { MODES, p3Profile, pictureFile } from '../fixtures/files.ts';
+import { imageFile, MODES, p3Profile } from '../fixtures/files.ts';
 import { drawScene } from '../fixtures/scene.ts';
 
 test.before(() => {
@@ -13,9 +13,9 @@ test.before(() => {
 });
 
 const { foreground, width, height } = drawScene('leaf', 53, 38);
-const picture = { width, height, data: foreground };
+const image = { width, height, data: foreground };
 const file = async (container: 'jpeg' | 'png' | 'webp', mode: 'rgb' | 'rgba' = 'rgb') =>
-  (await pictureFile(picture, container, mode)).bytes;
+  (await imageFile(image, container, mode)).bytes;
 
 const refusal = async (bytes: Uint8Array, limits = CONTRACT_LIMITS) => {
   try {
@@ -31,7 +31,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
   for (const mode of MODES[container]) {
     test(`${container} ${mode} in all eight orientations: upright size, colour, depth, alpha, profile`, async (t) => {
       for (let orientation = 1; orientation <= 8; orientation += 1) {
-        const { bytes } = await pictureFile(picture, container, mode, orientation);
+        const { bytes } = await imageFile(image, container, mode, orientation);
         const { icc, ...seen } = await probe(bytes, CONTRACT_LIMITS);
         const kind = /gray|cmyk|palette/.exec(mode)?.[0] ?? 'rgb';
         t.deepEqual<unknown, unknown>(seen, {
@@ -70,7 +70,7 @@ test('a profile that is not one, or not for RGB, is not kept', async (t) => {
 });
 
 for (const [name, bytes] of [
-  ['text', Buffer.from('no picture at all')],
+  ['text', Buffer.from('no image at all')],
   ['svg', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')],
   ['pdf', Buffer.from('%PDF-1.7')],
   ['empty file', Buffer.alloc(0)],
@@ -141,7 +141,7 @@ test('a WebP that is cut short is said to be so', async (t) => {
   const bytes = await file('webp');
   t.is(
     await refusal(bytes.subarray(0, bytes.length / 2)),
-    'failed_to_read_image: The file ends before the picture does.',
+    'failed_to_read_image: The file ends before the image does.',
   );
 });
 

@@ -7,7 +7,7 @@ for (const name of SCENES) {
 
   test(`${name}: the composite is the foreground over a background, by exactly this alpha`, (t) => {
     const clear = drawScene(name, 160, 120, 2);
-    t.is(difference(scene.composite, clear.composite).max, 0, 'the same arguments draw the same picture');
+    t.is(difference(scene.composite, clear.composite).max, 0, 'the same arguments draw the same image');
     scene.alpha.forEach((a, pixel) => {
       for (let c = pixel * 4; c < pixel * 4 + 3; c += 1) {
         const [f, seen] = [scene.foreground[c] ?? 0, scene.composite[c] ?? 0];
@@ -24,7 +24,7 @@ for (const name of SCENES) {
     t.pass();
   });
 
-  test(`${name}: has background, object and soft pixels, and lies within the picture`, (t) => {
+  test(`${name}: has background, object and soft pixels, and lies within the image`, (t) => {
     const count = (wanted: (a: number) => boolean) => scene.alpha.filter(wanted).length;
     t.true(count((a) => a === 0) > 2000);
     t.true(count((a) => a > 127) > (name === 'glass' ? 100 : 1000));
@@ -33,7 +33,7 @@ for (const name of SCENES) {
     t.is(Math.max(...edge), 0);
   });
 
-  test(`${name}: another seed draws another picture`, (t) => {
+  test(`${name}: another seed draws another image`, (t) => {
     t.true(difference(scene.composite, drawScene(name, 160, 120, 3).composite).max > 0);
   });
 }

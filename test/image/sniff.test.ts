@@ -23,7 +23,7 @@ const HEADS: readonly (readonly [string, Buffer])[] = [
   ['svg', Buffer.from('<?xml version="1.0"?>\n<!-- drawn -->\n<!DOCTYPE svg PUBLIC "x">\n<svg/>')],
   ['html', Buffer.from('<!DOCTYPE html><html><body><svg/></body></html>')],
   ['json', Buffer.from('{"errors":[]}')],
-  ['text', Buffer.from('no picture at all')],
+  ['text', Buffer.from('no image at all')],
   ['unknown', Buffer.from([0, 1, 2, 3, 4, 5])],
   ['unknown', Buffer.from('RIFF\x10\0\0\0AVI LIST', 'latin1')],
   ['unknown', Buffer.from('ffd8', 'hex')],

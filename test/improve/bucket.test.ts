@@ -4,8 +4,8 @@ import test from 'ava';
 import type { Bucket } from '../../src/improve/bucket.ts';
 import { folderBucket } from '../../src/improve/folder.ts';
 import { s3Bucket } from '../../src/improve/s3.ts';
-import { type Cleanup, testFolder } from '../support/books.ts';
 import { s3Like } from '../support/s3.ts';
+import { type Cleanup, testFolder } from '../support/stores.ts';
 
 const buckets: Record<string, (t: Cleanup) => Promise<Bucket>> = {
   folder: async (t) => folderBucket(path.join(testFolder(t), 'new')),

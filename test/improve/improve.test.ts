@@ -8,26 +8,26 @@ import type { Bucket } from '../../src/improve/bucket.ts';
 import { Improve } from '../../src/improve/improve.ts';
 import { s3Bucket } from '../../src/improve/s3.ts';
 import { ImproveTable } from '../../src/store/improveTable.ts';
-import { accountWith, type Cleanup, testBooks, testFolder } from '../support/books.ts';
 import { s3Like } from '../support/s3.ts';
+import { accountWith, type Cleanup, testFolder, testStores } from '../support/stores.ts';
 
 async function make(t: Cleanup, perDay = 100) {
-  const books = await testBooks(t);
+  const stores = await testStores(t);
   const server = await s3Like(t);
-  const parts = { table: new ImproveTable(books.database), perDay, now: books.clock.now };
+  const parts = { table: new ImproveTable(stores.database), perDay, now: stores.clock.now };
   const withBucket = (bucket: Bucket) => new Improve({ ...parts, bucket });
   const improve = withBucket(s3Bucket(server.options));
-  const account = await accountWith(books, 0);
+  const account = await accountWith(stores, 0);
   const image = { accountId: account, bytes: Buffer.from('picture'), type: 'jpg', width: 4, height: 3 };
   const keep = async (more: object = {}) => {
     const outcome = await improve.handIn({ ...image, ...more });
     if (outcome.outcome !== 'kept') throw new Error('refused');
     return outcome.id;
   };
-  const remove = (id: string) => deleteImage({ books, improve, actor: { id: null } }, id);
+  const remove = (id: string) => deleteImage({ stores, improve, actor: { id: null } }, id);
   const deletions = async () =>
-    (await books.audit.list({ limit: 99 })).filter(({ action }) => action === 'image.delete');
-  return { ...books, books, server, improve, withBucket, account, image, keep, remove, deletions };
+    (await stores.audit.list({ limit: 99 })).filter(({ action }) => action === 'image.delete');
+  return { ...stores, stores, server, improve, withBucket, account, image, keep, remove, deletions };
 }
 
 test('an image is kept with what is known of it', async (t) => {
@@ -167,7 +167,7 @@ test('what the bucket did not delete is deleted by the sweep', async (t) => {
 });
 
 test('operators list, export and delete', async (t) => {
-  const { books, improve, keep, server, clock } = await make(t);
+  const { stores, improve, keep, server, clock } = await make(t);
   const cat = await keep({ tag: 'cats' });
   clock.set('2026-11-22T08:00:00Z');
   const dog = await keep({ tag: 'dogs', type: 'png', bytes: Buffer.from('dog') });
@@ -176,7 +176,7 @@ test('operators list, export and delete', async (t) => {
     printed = '';
     const out = { write: (text: string) => (printed += text) };
     const program = new Command().addCommand(
-      improveCommand({ open: async () => ({ improve, books, close: async () => {} }), out }),
+      improveCommand({ open: async () => ({ improve, stores, close: async () => {} }), out }),
     );
     await program.parseAsync(['improve', ...args], { from: 'user' });
     return printed;

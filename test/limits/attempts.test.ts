@@ -6,7 +6,7 @@ import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { type AttemptRules, type Attempts, sourceOf } from '../../src/limits/attempts.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { RedisAttempts } from '../../src/limits/redisAttempts.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 interface Setting {

@@ -4,7 +4,7 @@ import type { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
 import { RedisConcurrencyLimit } from '../../src/limits/redisConcurrency.ts';
 import { eventually } from '../fixtures/eventually.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
 /** A limit as two nodes see it. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { largestBody } from '../../src/http/middleware/body.ts';
+import { largestBody } from '../../src/http/middleware/receiveBody.ts';
 import { type Hold, MemoryBudget, roomFor } from '../../src/limits/memory.ts';
 
 const upload = 20e6;

@@ -4,9 +4,9 @@ import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
 import { standardRate } from '../../src/limits/rate.ts';
 import { RedisRateLimit } from '../../src/limits/redisRate.ts';
 import { testRateContract } from '../contract/rate.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
-import { TestClock } from '../support/books.ts';
+import { TestClock } from '../support/stores.ts';
 
 testRateContract(test, 'memory', async (_, options) => {
   const clock = new TestClock();

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { published, READY, readPrepared, sha256, type Workplace, workplace } from '../fixtures/networks.ts';
 
-const child = fileURLToPath(new URL('./cli_child.js', import.meta.url));
+const child = fileURLToPath(new URL('./cliChild.js', import.meta.url));
 
 interface Run {
   readonly status: number;

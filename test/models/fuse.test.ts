@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { fuse } from '../../src/models/fuse/fuse.ts';
 import { type GraphProto, GraphProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { onnxFile, tfjsToGraph } from '../../src/models/tfjs/convert.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type GraphNode, tfModel, type Weights } from '../fixtures/tfjs.ts';
 import { largestDifference, runNetwork } from './run.ts';
 
@@ -148,13 +148,13 @@ function fused(graph: GraphProto): GraphProto {
 }
 
 /** Values of output 0 of both, and the largest difference between them. */
-async function compared(t: ExecutionContext, before: GraphProto, after: GraphProto, picture: Float32Array) {
+async function compared(t: ExecutionContext, before: GraphProto, after: GraphProto, image: Float32Array) {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-fuse-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const run = async (name: string, graph: GraphProto) => {
     const file = path.join(folder, name);
     await writeFile(file, onnxFile(graph));
-    return runNetwork(file, picture, 1);
+    return runNetwork(file, image, 1);
   };
   const values = await run('before.onnx', before);
   const most = values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
@@ -162,7 +162,7 @@ async function compared(t: ExecutionContext, before: GraphProto, after: GraphPro
 }
 
 const operators = ({ node }: GraphProto) => node.map(({ opType }) => opType);
-const picture = Float32Array.from({ length: 3 * HEIGHT * WIDTH }, () => random() * 4);
+const image = Float32Array.from({ length: 3 * HEIGHT * WIDTH }, () => random() * 4);
 
 const rewritten: Readonly<Record<string, [Network, (names: readonly string[]) => unknown, unknown]>> = {
   'a block of MobileNetV3 loses its factors and becomes hard activations': [
@@ -224,7 +224,7 @@ for (const [title, [network, look, expected]] of Object.entries(rewritten)) {
     const after = fused(before);
     t.deepEqual(look(operators(after)), expected);
     t.deepEqual(after.output, before.output);
-    const { most, difference } = await compared(t, before, after, picture);
+    const { most, difference } = await compared(t, before, after, image);
     t.true(difference <= most * 2e-6, `off by ${difference} of ${most}`);
   });
 }

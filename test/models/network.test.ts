@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
-import { matteDifference } from '../../bench/lib/matte_difference.ts';
+import { matteDifference } from '../../bench/lib/matteDifference.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { networkFiles, type Precision } from '../../src/models/layout.ts';
 import { dotProductOf } from '../../src/models/precision.ts';
 import { verifyPrepared, verifySource } from '../../src/models/verify.ts';
-import { sayLeftOut } from '../fixtures/left_out.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Recorder } from '../fixtures/networks.ts';
 import { largestDifference, runNetwork } from './run.ts';
 
@@ -19,8 +19,8 @@ const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', '
 const SIDE = 1024;
 const PLANE = SIDE * SIDE;
 
-/** Values (v - 128) / 256 of [3,H,W] for a picture given by its colours at each point. */
-function picture(colour: (x: number, y: number) => readonly [number, number, number]): Float32Array {
+/** Values (v - 128) / 256 of [3,H,W] for an image given by its colours at each point. */
+function image(colour: (x: number, y: number) => readonly [number, number, number]): Float32Array {
   const values = new Float32Array(3 * PLANE);
   for (let at = 0; at < PLANE; at++) {
     const rgb = colour((at % SIDE) / SIDE, Math.floor(at / SIDE) / SIDE);
@@ -32,8 +32,8 @@ function picture(colour: (x: number, y: number) => readonly [number, number, num
 }
 
 /** A shaded ball with a soft rim before bricks; an arrow-like figure on a slope; stripes without a subject. */
-const pictures = [
-  picture((x, y) => {
+const images = [
+  image((x, y) => {
     const distance = Math.hypot(x - 0.48, y - 0.55);
     const cover = Math.min(1, Math.max(0, (0.27 - distance) * 200));
     const light = 230 - 700 * Math.hypot(x - 0.4, y - 0.45) ** 2;
@@ -41,21 +41,21 @@ const pictures = [
     const mix = (a: number, b: number) => a * cover + b * (1 - cover);
     return [mix(light, brick), mix(light * 0.35, brick * 0.8), mix(40, brick * 0.7)];
   }),
-  picture((x, y) => {
+  image((x, y) => {
     const inside = Math.abs(x - 0.5) < (0.85 - y) * 0.4 && y > 0.15;
     return inside
       ? [40 + 60 * y, 70, 160 - 50 * x]
       : [150 + 60 * y, 170 + 40 * y, 120 + 20 * Math.sin(x * 40)];
   }),
-  picture((x, y) => {
+  image((x, y) => {
     const wave = 128 + 90 * Math.sin(40 * (x + y));
     return [wave, 255 - wave, 100 + 50 * Math.sin(25 * y)];
   }),
 ];
 
 const joined = () => {
-  const all = new Float32Array(3 * PLANE * pictures.length);
-  for (const [at, each] of pictures.entries()) all.set(each, at * 3 * PLANE);
+  const all = new Float32Array(3 * PLANE * images.length);
+  for (const [at, each] of images.entries()) all.set(each, at * 3 * PLANE);
   return all;
 };
 
@@ -97,7 +97,7 @@ test.serial(
     t.true(worst <= 2);
     // Blocking may differ with the batch; a rounded alpha must not.
     t.true(apart <= 0.01);
-    // The comparison means something: the first picture has both subject and background.
+    // The comparison means something: the first image has both subject and background.
     const first = single.subarray(0, PLANE);
     t.true(first.some((value) => value > 0.9));
     t.true(first.some((value) => value < 0.1));

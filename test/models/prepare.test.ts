@@ -116,7 +116,7 @@ test('16-bit floats in int32_data and in Constant nodes are widened too', (t) =>
 test('casts from integers stay, to 32-bit floats', (t) => {
   const file = fileOf((graph) => {
     graph.node.push(
-      node('Shape', ['picture'], ['dims']),
+      node('Shape', ['image'], ['dims']),
       node('Cast', ['dims'], ['half_dims'], [int('to', FLOAT16)]),
       node('Cast', ['half_dims'], ['float_dims'], [int('to', FLOAT)]),
     );
@@ -147,11 +147,11 @@ test('for a GPU 16-bit weights stay, and input and outputs are of 32-bit floats'
     graph.node = graph.node.filter((each) => each.opType !== 'Cast');
     for (const each of graph.node) {
       each.input = each.input.map(
-        (name) => ({ picture_in: 'picture', small: 'small_in', large: 'large_in' })[name] ?? name,
+        (name) => ({ image_in: 'image', small: 'small_in', large: 'large_in' })[name] ?? name,
       );
       each.output = each.output.map((name) => ({ alpha_in: 'alpha', deep_in: 'deep_in' })[name] ?? name);
     }
-    graph.input = [value('picture', FLOAT16, [1, 3, SIDE, SIDE])];
+    graph.input = [value('image', FLOAT16, [1, 3, SIDE, SIDE])];
     graph.output = [value('alpha', FLOAT16, [1, 1, SIDE, SIDE])];
   }, tinyNetwork('fp16'));
   for (const file of [tinyNetwork('fp16'), borders]) {
@@ -170,7 +170,7 @@ test('the batch dimension is freed, and Reshape and Resize no longer bake in 1',
   const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.true(rewritten.freeBatch);
-  t.deepEqual(shapeOf(graph, 'picture'), ['batch', 3n, BigInt(SIDE), BigInt(SIDE)]);
+  t.deepEqual(shapeOf(graph, 'image'), ['batch', 3n, BigInt(SIDE), BigInt(SIDE)]);
   t.deepEqual(shapeOf(graph, 'alpha'), ['batch', 1n, BigInt(SIDE), BigInt(SIDE)]);
   for (const each of graph.node.filter(({ opType }) => opType === 'Reshape')) {
     const shape = graph.initializer.find((tensor) => tensor.name === each.input[1]);
@@ -183,12 +183,12 @@ test('the batch dimension is freed, and Reshape and Resize no longer bake in 1',
 test('the batch stays what it is where that is asked for', (t) => {
   const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32', undefined, 'kept');
   t.false(rewritten.freeBatch);
-  const picture = shapeOf(graphOf(bytesOf(rewritten.pieces)), 'picture');
-  t.deepEqual(picture, [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
+  const image = shapeOf(graphOf(bytesOf(rewritten.pieces)), 'image');
+  t.deepEqual(image, [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
 });
 
 const entangling: Record<string, (graph: GraphProto) => void> = {
-  'an operator that may mix pictures': (graph) => {
+  'an operator that may mix images': (graph) => {
     for (const each of graph.node) if (each.opType === 'LeakyRelu') each.opType = 'CumSum';
   },
   'a join along the batch': (graph) => {
@@ -199,7 +199,7 @@ const entangling: Record<string, (graph: GraphProto) => void> = {
       }
     }
   },
-  'a constant joined to the picture': (graph) => {
+  'a constant joined to the image': (graph) => {
     graph.initializer.push(weights('extra', [1, 4, SIDE, SIDE], FLOAT, 9));
     for (const each of graph.node) {
       if (each.opType === 'LeakyRelu') {
@@ -230,7 +230,7 @@ for (const [title, change] of Object.entries(entangling)) {
     const rewritten = rewrite(fileOf(change), undefined, 'fp32');
     const graph = graphOf(bytesOf(rewritten.pieces));
     t.false(rewritten.freeBatch);
-    t.deepEqual(shapeOf(graph, 'picture'), [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
+    t.deepEqual(shapeOf(graph, 'image'), [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
     const flat = graph.initializer.find((tensor) => tensor.name === 'flat');
     t.truthy(flat, 'nothing was rewritten on the way');
   });

@@ -33,18 +33,18 @@ async function run(t: ExecutionContext, file: Uint8Array, inputs: Float32Array):
   return runNetwork(network, inputs, 1, { height: SIDE, width: SIDE });
 }
 
-const PICTURES = 4;
-const inputs = Float32Array.from({ length: PICTURES * 3 * SIDE * SIDE }, (_, i) => {
-  // 8-bit values, as a picture's.
+const IMAGES = 4;
+const inputs = Float32Array.from({ length: IMAGES * 3 * SIDE * SIDE }, (_, i) => {
+  // 8-bit values, as an image's.
   const value = (Math.imul(i + 1, 2654435761) >>> 24) & 255;
   return (value - 128) / 256;
 });
 
 /** Largest magnitude of each channel of a tensor of the network in floats. */
 async function ranges(t: ExecutionContext, tensor: string): Promise<number[]> {
-  const values = tensor === 'picture' ? inputs : await run(t, unetFile(tensor), inputs);
-  const channels = tensor === 'picture' ? 3 : tensor === 'logit' ? 1 : 4;
-  const plane = values.length / PICTURES / channels;
+  const values = tensor === 'image' ? inputs : await run(t, unetFile(tensor), inputs);
+  const channels = tensor === 'image' ? 3 : tensor === 'logit' ? 1 : 4;
+  const plane = values.length / IMAGES / channels;
   return Array.from({ length: channels }, (_, c) =>
     values.reduce(
       (most, v, at) => (Math.floor(at / plane) % channels === c ? Math.max(most, Math.abs(v)) : most),
@@ -73,7 +73,7 @@ async function tableFor(t: ExecutionContext): Promise<QuantisationTable> {
     sourceSha256: '0'.repeat(64),
     float: [],
     tensors: {
-      picture: { scale: 1 / 256, zeroPoint: 128 },
+      image: { scale: 1 / 256, zeroPoint: 128 },
       stem: {
         scale: most('stem') / 127,
         zeroPoint: 128,
@@ -156,14 +156,13 @@ test('an 8-bit network gives what the float one gives, within its steps', async 
   );
   const [a, b] = [await run(t, unetFile('sum'), inputs), await run(t, sum, inputs)];
   t.true(largestDifference(a, b) < 0.03 * Math.max(...a));
-  // A batch is run as its pictures are.
+  // A batch is run as its images are.
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-quantise-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const network = path.join(folder, 'network.onnx');
   await writeFile(network, file);
   t.true(
-    largestDifference(await runNetwork(network, inputs, PICTURES, { height: SIDE, width: SIDE }), found) <
-      1e-6,
+    largestDifference(await runNetwork(network, inputs, IMAGES, { height: SIDE, width: SIDE }), found) < 1e-6,
   );
 });
 
@@ -176,7 +175,7 @@ test('weights are stored as int8, each convolution between quantised values, not
   const kinds = graph.node.map((node) => node.opType);
   t.false(kinds.includes('Relu'));
   t.is(kinds.filter((kind) => kind === 'Conv').length, 5);
-  // The picture's three channels are four.
+  // The image's three channels are four.
   t.is(kinds.filter((kind) => kind === 'Pad').length, 1);
   // Five of weights, five of bias, five inputs, two of the addition, one of the steps; none around pooling,
   // enlarging and joining.

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 
-const script = fileURLToPath(new URL('./run_onnx.js', import.meta.url));
+const script = fileURLToPath(new URL('./runOnnx.js', import.meta.url));
 
 const reportSchema = z.object({
   outputs: z.array(z.string()),
@@ -15,9 +15,9 @@ const reportSchema = z.object({
 });
 
 /**
- * Runs a network in another process, `batch` pictures at a time.
+ * Runs a network in another process, `batch` images at a time.
  * @param inputs float32 values of [n,3,H,W]
- * @param size of the pictures, for a network whose file leaves it free
+ * @param size of the images, for a network whose file leaves it free
  * @returns the values of output 0 for all of them
  */
 export async function runNetwork(

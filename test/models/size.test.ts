@@ -22,7 +22,7 @@ const conv = (input: string, weight: string, output: string, strides = [1, 1], d
     ],
   );
 
-/** A small U of convolutions as published for pictures of height x width: its two Resize nodes bake that in. */
+/** A small U of convolutions as published for images of height x width: its two Resize nodes bake that in. */
 function published(
   height: number,
   width: number,
@@ -30,7 +30,7 @@ function published(
 ): Uint8Array {
   const graph = create(GraphProtoSchema, {
     name: 'u',
-    input: [value('picture', FLOAT, [1, 3, height, width])],
+    input: [value('image', FLOAT, [1, 3, height, width])],
     output: [
       value('alpha', FLOAT, [1, 1, height, width]),
       value('deep', FLOAT, [1, 4, height / 4, width / 4]),
@@ -46,7 +46,7 @@ function published(
       int64s('whole', [height, width]),
     ],
     node: [
-      conv('picture', 'w1', 'c1', [2, 2]),
+      conv('image', 'w1', 'c1', [2, 2]),
       node('Relu', ['c1'], ['r1']),
       node(
         'MaxPool',
@@ -84,7 +84,7 @@ const dimsOf = (graph: GraphProto, name: string) => {
   return type?.case === 'tensorType' ? type.value.shape?.dim.map((dim) => dim.value.value) : undefined;
 };
 
-const picture = (height: number, width: number) =>
+const image = (height: number, width: number) =>
   Float32Array.from({ length: 3 * height * width }, (_, i) => Math.sin(i * 0.7) + Math.cos(i * 0.013));
 
 test('the sizes of a convolutional network are freed, its baked-in ones become factors', (t) => {
@@ -92,7 +92,7 @@ test('the sizes of a convolutional network are freed, its baked-in ones become f
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.is(rewritten.sizeStep, 4);
   t.true(rewritten.freeBatch);
-  t.deepEqual(dimsOf(graph, 'picture'), ['batch', 3n, 'height', 'width']);
+  t.deepEqual(dimsOf(graph, 'image'), ['batch', 3n, 'height', 'width']);
   t.deepEqual(dimsOf(graph, 'alpha'), ['batch', 1n, 'height', 'width']);
   t.deepEqual(dimsOf(graph, 'deep'), ['batch', 4n, 'deep height', 'deep width']);
   const operators = graph.node.map(({ opType }) => opType);
@@ -117,8 +117,8 @@ test('a freed network gives at every size what one published for that size gives
     const fixed = path.join(folder, 'fixed.onnx');
     await writeFile(fixed, published(height, width));
     const [wanted, found] = [
-      await runNetwork(fixed, picture(height, width), 1),
-      await runNetwork(free, picture(height, width), 1, { height, width }),
+      await runNetwork(fixed, image(height, width), 1),
+      await runNetwork(free, image(height, width), 1, { height, width }),
     ];
     t.true(largestDifference(wanted, found) < 1e-6, `${height} x ${width}`);
     t.true(Math.max(...wanted) - Math.min(...wanted) > 0.01);

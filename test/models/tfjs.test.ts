@@ -8,9 +8,9 @@ import {
   type Corners,
   convolved,
   type GraphNode,
+  type Image,
+  imageOf,
   largest,
-  type Picture,
-  pictureOf,
   resized,
   tfModel,
   type Weights,
@@ -30,7 +30,7 @@ function steps(seed: number): () => number {
 }
 
 const next = steps(7);
-const image = pictureOf(HEIGHT, WIDTH, 3, () => next() * 4);
+const image = imageOf(HEIGHT, WIDTH, 3, () => next() * 4);
 
 const weights = (shape: readonly number[], seed: number, half = false): Weights => {
   const value = steps(seed);
@@ -39,14 +39,14 @@ const weights = (shape: readonly number[], seed: number, half = false): Weights 
 };
 
 /** [H,W,C] as the values of [1,C,H,W]. */
-function planes(picture: Picture): number[] {
-  const { height, width, channels } = picture;
-  return pictureOf(channels, height, width, (c, y, x) => at(picture, y, x, c) ?? Number.NaN).values.slice();
+function planes(image: Image): number[] {
+  const { height, width, channels } = image;
+  return imageOf(channels, height, width, (c, y, x) => at(image, y, x, c) ?? Number.NaN).values.slice();
 }
 
-const map = (picture: Picture, change: (value: number, c: number) => number): Picture => ({
-  ...picture,
-  values: picture.values.map((value, index) => change(value, index % picture.channels)),
+const map = (image: Image, change: (value: number, c: number) => number): Image => ({
+  ...image,
+  values: image.values.map((value, index) => change(value, index % image.channels)),
 });
 
 const relu = (value: number) => Math.max(value, 0);
@@ -55,15 +55,15 @@ const relu6 = (value: number) => Math.min(relu(value), 6);
 interface Case {
   readonly nodes: readonly GraphNode[];
   readonly weights?: Readonly<Record<string, Weights>>;
-  readonly expected: Picture;
+  readonly expected: Image;
 }
 
-/** One operator whose node is named `result` and reads the picture first. */
+/** One operator whose node is named `result` and reads the image first. */
 const one = (
   op: string,
   attr: GraphNode['attr'],
   constants: Readonly<Record<string, Weights>>,
-  expected: Picture,
+  expected: Image,
 ): Case => ({
   nodes: [{ name: 'result', op, input: ['image', ...Object.keys(constants)], ...(attr && { attr }) }],
   weights: constants,
@@ -79,7 +79,7 @@ const half: Weights = { shape: [], values: [0.5] };
 const whole = (...values: number[]): Weights => ({ shape: [values.length], values, dtype: 'int32' });
 const number = (value: number): Weights => ({ shape: [], values: [value], dtype: 'int32' });
 
-const biased = (picture: Picture, { values }: Weights) => map(picture, (v, c) => v + (values[c] ?? 0));
+const biased = (image: Image, { values }: Weights) => map(image, (v, c) => v + (values[c] ?? 0));
 
 const resize = (corners: Corners, height: number, width: number) =>
   one(
@@ -90,7 +90,7 @@ const resize = (corners: Corners, height: number, width: number) =>
   );
 
 const mean = map(
-  pictureOf(1, 1, 3, () => 0),
+  imageOf(1, 1, 3, () => 0),
   (_, c) => {
     const values = image.values.filter((__, index) => index % 3 === c);
     return values.reduce((a, b) => a + b, 0) / values.length;
@@ -163,7 +163,7 @@ const cases: Readonly<Record<string, Case>> = {
       { name: 'result', op: 'ConcatV2', input: ['image', 'positive', 'axis'] },
     ],
     weights: { axis: number(-1) },
-    expected: pictureOf(HEIGHT, WIDTH, 6, (y, x, c) =>
+    expected: imageOf(HEIGHT, WIDTH, 6, (y, x, c) =>
       c < 3 ? (at(image, y, x, c) ?? Number.NaN) : relu(at(image, y, x, c - 3) ?? Number.NaN),
     ),
   },
@@ -208,8 +208,8 @@ test('only what the outputs need is converted, in the order asked for', (t) => {
   t.false(text.includes('sorted'));
 });
 
-test('a picture of another size than the model was published for enlarges its maps in that measure', async (t) => {
-  const small = pictureOf(6, 8, 3, () => next() * 4);
+test('an image of another size than the model was published for enlarges its maps in that measure', async (t) => {
+  const small = imageOf(6, 8, 3, () => next() * 4);
   const nodes: readonly GraphNode[] = [
     {
       name: 'half',

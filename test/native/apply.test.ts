@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type Image, loadKernels, type MatteSummary, SCALAR } from './kernels_addon.ts';
-import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernels_pictures.ts';
+import { type Image, loadKernels, type MatteSummary, SCALAR } from './kernelsAddon.ts';
+import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { Guide } from './kernels_addon.ts';
-import { random } from './kernels_pictures.ts';
+import type { Guide } from './kernelsAddon.ts';
+import { random } from './kernelsImages.ts';
 
 /** Guides of any colours and alphas from wholly sure to nothing but noise, values out of range and NaN among them. */
 export const anyCells = fc

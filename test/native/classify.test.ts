@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Image } from './kernels_addon.ts';
+import type { Image } from './kernelsAddon.ts';
 import { onEveryLevel } from './levels.ts';
 import { borderOf, regionsOf, thumbOf } from './looks.ts';
 
@@ -66,7 +66,7 @@ test('more threads pool to the same bits', (t) => {
   t.deepEqual(addon.poolMaps(maps, weights, 3), addon.poolMaps(maps, weights, 0));
 });
 
-const PICTURE = ['transparent', 'soft', 'borderUniform', 'borderLight', 'borderDark', 'background'] as const;
+const IMAGE = ['transparent', 'soft', 'borderUniform', 'borderLight', 'borderDark', 'background'] as const;
 const REGION = [
   ...['flat', 'smooth', 'texture', 'edge', 'sharp', 'colour1', 'colour4', 'colour16', 'entropy'],
   ...['saturation', 'saturated', 'gray', 'lightness', 'contrast'],
@@ -94,7 +94,7 @@ const planesOf = (side: number, colour: Colour) => {
 function statistics(side: number, colour: Colour, alpha = 255) {
   const data = new Uint8Array(side * side * 4).fill(alpha);
   const image = { data, width: side, height: side, stride: side * 4 };
-  return named(PICTURE, addon.statistics(image, planesOf(side, colour), side));
+  return named(IMAGE, addon.statistics(image, planesOf(side, colour), side));
 }
 
 const weightsOf = (side: number, inside: (x: number, y: number) => number) => {
@@ -102,7 +102,7 @@ const weightsOf = (side: number, inside: (x: number, y: number) => number) => {
   return floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
 };
 
-/** The picture's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
+/** The image's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
 function regions(side: number, colour: Colour, inside: (x: number, y: number) => number) {
   const found = addon.regions(planesOf(side, colour), side, weightsOf(side, inside), 0);
   return {
@@ -122,7 +122,7 @@ function frozen(colour: Colour): Colour {
   };
 }
 
-function pictures(random: () => number): Record<string, Colour> {
+function images(random: () => number): Record<string, Colour> {
   return {
     noise: () => [random() * 270 - 5, random() * 255, random() * 255],
     slope: (x, y) => [x * 3.7, y * 2.1, 255 - x],
@@ -135,7 +135,7 @@ function pictures(random: () => number): Record<string, Colour> {
 const SIDES = [8, 33, 64, 120] as const;
 
 test('statistics are those of their definition, pixel by pixel', (t) => {
-  for (const [title, colour] of Object.entries(pictures(randoms(3)))) {
+  for (const [title, colour] of Object.entries(images(randoms(3)))) {
     for (const side of SIDES) {
       const same = frozen(colour);
       const fast = statistics(side, same);
@@ -160,7 +160,7 @@ test('what lies inside and outside is that of its definition, whatever the weigh
     nowhere: () => 0,
     corner: (x, y) => (x + y === 0 ? 1 : 0),
   };
-  for (const [title, colour] of Object.entries(pictures(random))) {
+  for (const [title, colour] of Object.entries(images(random))) {
     for (const side of SIDES) {
       for (const [part, inside] of Object.entries(parts)) {
         const same = frozen(colour);
@@ -218,7 +218,7 @@ test('each region is described by its own pixels', (t) => {
   t.true(found.inside.edge > 0 && found.outside.edge === 0);
 });
 
-test('a region that is hardly there is not looked at: the whole picture stands for it', (t) => {
+test('a region that is hardly there is not looked at: the whole image stands for it', (t) => {
   const colour: Colour = (x) => (x < 64 ? [250, 250, 250] : [10, 10, 10]);
   const none = regions(128, colour, () => 0);
   t.deepEqual(none.inside, none.outside);

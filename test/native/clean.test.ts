@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { Box } from '../../src/engine/types.ts';
-import { loadKernels, SCALAR } from './kernels_addon.ts';
-import { random, whole } from './kernels_pictures.ts';
+import { loadKernels, SCALAR } from './kernelsAddon.ts';
+import { random, whole } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 

@@ -1,27 +1,27 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { Dimensions } from '../../src/image/types.ts';
-import { type ComposePlan, type Image, loadKernels } from './kernels_addon.ts';
-import { copy, type Pixel, paint, pixel, random, whole } from './kernels_pictures.ts';
+import { type ComposePlan, type Image, loadKernels } from './kernelsAddon.ts';
+import { copy, type Pixel, paint, pixel, random, whole } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 
 /** Composes in a buffer that is just large enough. */
-function compose(picture: Image, plan: ComposePlan, threads = 1) {
-  const buffer = new Uint8Array(Math.max(picture.data.length, plan.width * plan.height * 4)).fill(0xa5);
-  buffer.set(picture.data);
-  const { error, box, opaque } = kernels.composeCanvas(buffer, picture.width, picture.height, plan, threads);
+function compose(image: Image, plan: ComposePlan, threads = 1) {
+  const buffer = new Uint8Array(Math.max(image.data.length, plan.width * plan.height * 4)).fill(0xa5);
+  buffer.set(image.data);
+  const { error, box, opaque } = kernels.composeCanvas(buffer, image.width, image.height, plan, threads);
   if (error !== '') throw new Error(error);
   const data = buffer.subarray(0, plan.width * plan.height * 4);
   const canvas: Image = { data, width: plan.width, height: plan.height, stride: plan.width * 4 };
   return { canvas, box, opaque };
 }
 
-const identity = (picture: Image): ComposePlan => ({
-  width: picture.width,
-  height: picture.height,
-  source: whole(picture),
-  target: whole(picture),
+const identity = (image: Image): ComposePlan => ({
+  width: image.width,
+  height: image.height,
+  source: whole(image),
+  target: whole(image),
 });
 
 /** A soft disc in noise colours: alpha 0 and RGB 0 outside, 255 inside, a rim between. */
@@ -83,7 +83,7 @@ const anyGeometry = fc
     const plan: ComposePlan = { width: canvasWidth, height: canvasHeight, source, target };
     const next = random(seed);
     const byte = () => Math.floor(next() * 256);
-    return { plan, picture: paint(width, height, () => [byte(), byte(), byte(), byte()]) };
+    return { plan, image: paint(width, height, () => [byte(), byte(), byte(), byte()]) };
   });
 
 function reduced(part: Image, target: Dimensions): Image {
@@ -99,12 +99,12 @@ function enlarged(part: Image, { width, height }: Dimensions): Image {
 }
 
 /** What the geometry alone gives, made pixel by pixel with the scalar reduction and enlargement. */
-function placed(picture: Image, { width, height, source, target }: ComposePlan): Image {
+function placed(image: Image, { width, height, source, target }: ComposePlan): Image {
   const part: Image = {
-    data: picture.data.subarray(source.top * picture.stride + source.left * 4),
+    data: image.data.subarray(source.top * image.stride + source.left * 4),
     width: source.width,
     height: source.height,
-    stride: picture.stride,
+    stride: image.stride,
   };
   const same = source.width === target.width && source.height === target.height;
   const scaled = same ? undefined : enlarged(reduced(part, target), target);
@@ -120,9 +120,9 @@ function placed(picture: Image, { width, height, source, target }: ComposePlan):
 test('crop, margin and position in one buffer copy every byte of the part that is shown', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyGeometry, ({ plan, picture }) => {
+      fc.property(anyGeometry, ({ plan, image }) => {
         fc.pre(plan.source.width === plan.target.width && plan.source.height === plan.target.height);
-        return Buffer.from(compose(picture, plan).canvas.data).equals(placed(picture, plan).data);
+        return Buffer.from(compose(image, plan).canvas.data).equals(placed(image, plan).data);
       }),
       { numRuns: 300 },
     ),
@@ -132,12 +132,12 @@ test('crop, margin and position in one buffer copy every byte of the part that i
 test('any geometry is within 1 of its definition and clears what the target leaves free', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyGeometry, ({ plan, picture }) => {
+      fc.property(anyGeometry, ({ plan, image }) => {
         const across = Math.sign(plan.target.width - plan.source.width);
         const down = Math.sign(plan.target.height - plan.source.height);
         // Reduced one way and enlarged the other: both round, and the cubic adds to the first error.
         const bound = across * down < 0 ? 2 : 1;
-        return difference(compose(picture, plan).canvas, placed(picture, plan)) <= bound;
+        return difference(compose(image, plan).canvas, placed(image, plan)) <= bound;
       }),
       { numRuns: 200 },
     ),
@@ -147,7 +147,7 @@ test('any geometry is within 1 of its definition and clears what the target leav
 const anyByte = fc.integer({ min: 0, max: 255 });
 const anyLayers = fc.record({
   colour: fc.option(fc.tuple(anyByte, anyByte, anyByte, fc.constantFrom(0, 60, 255)), { nil: undefined }),
-  picture: fc.boolean(),
+  image: fc.boolean(),
   shadow: fc.option(
     fc.record({
       opacity: fc.constantFrom(0.3, 1),
@@ -164,7 +164,7 @@ const anyLayers = fc.record({
 test('layers are within 1 of their definition, 4 with a shadow, after any geometry', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyGeometry, anyLayers, ({ plan, picture }, layers) => {
+      fc.property(anyGeometry, anyLayers, ({ plan, image }, layers) => {
         const next = random(layers.seed);
         const byte = () => Math.floor(next() * 256);
         const background = paint(
@@ -176,11 +176,11 @@ test('layers are within 1 of their definition, 4 with a shadow, after any geomet
         const full: ComposePlan = {
           ...plan,
           ...(layers.colour ? { colour: layers.colour } : {}),
-          ...(layers.picture ? { background } : {}),
+          ...(layers.image ? { background } : {}),
           ...(layers.shadow ? { shadow: layers.shadow } : {}),
         };
-        const { canvas, box } = compose(picture, full);
-        const scalar = compose(picture, plan);
+        const { canvas, box } = compose(image, full);
+        const scalar = compose(image, plan);
         kernels.composeScalar(scalar.canvas, scalar.box, full);
         const same = JSON.stringify(box) === JSON.stringify(scalar.box);
         return same && difference(canvas, scalar.canvas) <= (layers.shadow ? 4 : 1);
@@ -191,7 +191,7 @@ test('layers are within 1 of their definition, 4 with a shadow, after any geomet
 });
 
 test('a composition has the same bytes for any number of threads', (t) => {
-  const picture = disc(301, 215);
+  const image = disc(301, 215);
   const plan: ComposePlan = {
     width: 333,
     height: 260,
@@ -202,22 +202,22 @@ test('a composition has the same bytes for any number of threads', (t) => {
   };
   const larger = { ...plan, target: { left: 5, top: 1, width: 320, height: 250 } };
   for (const each of [plan, larger]) {
-    const alone = compose(picture, each, 0);
-    for (const threads of [1, 3]) t.deepEqual(compose(picture, each, threads), alone);
+    const alone = compose(image, each, 0);
+    for (const threads of [1, 3]) t.deepEqual(compose(image, each, threads), alone);
   }
 });
 
 test('opaque pixels of the subject keep their values under every layer', (t) => {
-  const picture = disc(120, 90);
-  const { canvas, opaque } = compose(picture, {
-    ...identity(picture),
+  const image = disc(120, 90);
+  const { canvas, opaque } = compose(image, {
+    ...identity(image),
     background: paint(120, 90, (x, y) => [x, y, 77, 255]),
     shadow: { opacity: 1, sigma: 5, offsetX: 0, offsetY: 4, fade: 0 },
   });
   t.true(opaque);
   for (let y = 0; y < 90; y++) {
     for (let x = 0; x < 120; x++) {
-      if (pixel(picture, x, y)[3] === 255) t.deepEqual(pixel(canvas, x, y), pixel(picture, x, y));
+      if (pixel(image, x, y)[3] === 255) t.deepEqual(pixel(canvas, x, y), pixel(image, x, y));
     }
   }
 });
@@ -225,24 +225,24 @@ test('opaque pixels of the subject keep their values under every layer', (t) => 
 test('without layers every pixel keeps its value, hidden colours included', (t) => {
   const next = random(4);
   const byte = () => Math.floor(next() * 256);
-  const picture = paint(600, 20, (x) => [byte(), byte(), byte(), x % 256]);
-  const { canvas, box, opaque } = compose(copy(picture), identity(picture));
-  t.deepEqual(canvas.data, picture.data);
+  const image = paint(600, 20, (x) => [byte(), byte(), byte(), x % 256]);
+  const { canvas, box, opaque } = compose(copy(image), identity(image));
+  t.deepEqual(canvas.data, image.data);
   t.deepEqual([box, opaque], [{ left: 1, top: 0, width: 599, height: 20 }, false]);
 });
 
 test('every alpha over no background keeps its value beside a shadow that does not reach it', (t) => {
-  const picture = paint(600, 40, (x, y) => (y < 20 ? [200, 100, 50, x % 256] : [0, 0, 0, 0]));
-  const { canvas } = compose(picture, {
-    ...identity(picture),
+  const image = paint(600, 40, (x, y) => (y < 20 ? [200, 100, 50, x % 256] : [0, 0, 0, 0]));
+  const { canvas } = compose(image, {
+    ...identity(image),
     shadow: { opacity: 0, sigma: 2, offsetX: 0, offsetY: 0, fade: 0 },
   });
-  t.deepEqual(canvas.data, picture.data);
+  t.deepEqual(canvas.data, image.data);
 });
 
 test('a half transparent pixel mixes with the background in sRGB values', (t) => {
-  const picture = paint(1, 1, () => [200, 100, 0, 51]);
-  const over = (colour: Pixel) => pixel(compose(picture, { ...identity(picture), colour }).canvas, 0, 0);
+  const image = paint(1, 1, () => [200, 100, 0, 51]);
+  const over = (colour: Pixel) => pixel(compose(image, { ...identity(image), colour }).canvas, 0, 0);
   t.deepEqual(over([100, 200, 255, 255]), [120, 180, 204, 255]);
   // alpha = 0.2 + 0.6 * 0.8 = 0.68; colour = (200 * 0.2 + 100 * 0.48) / 0.68
   t.deepEqual(over([100, 200, 255, 153]), [129, 171, 180, 173]);
@@ -250,11 +250,11 @@ test('a half transparent pixel mixes with the background in sRGB values', (t) =>
 });
 
 test('a shadow alone is black, its alpha is its strength, and RGB is 0 where nothing is', (t) => {
-  const picture = paint(200, 200, (x, y) =>
+  const image = paint(200, 200, (x, y) =>
     x >= 50 && x < 150 && y >= 50 && y < 150 ? [255, 255, 255, 255] : [0, 0, 0, 0],
   );
-  const { canvas, box, opaque } = compose(picture, {
-    ...identity(picture),
+  const { canvas, box, opaque } = compose(image, {
+    ...identity(image),
     shadow: { opacity: 0.6, sigma: 6, offsetX: 20, offsetY: 20, fade: 0 },
   });
   t.deepEqual(box, { left: 50, top: 50, width: 100, height: 100 });
@@ -268,9 +268,9 @@ test('a shadow alone is black, its alpha is its strength, and RGB is 0 where not
 });
 
 test('the result is opaque exactly when every pixel is', (t) => {
-  const picture = disc(40, 30);
-  t.false(compose(picture, { ...identity(picture), colour: [1, 2, 3, 254] }).opaque);
-  t.true(compose(picture, { ...identity(picture), colour: [1, 2, 3, 255] }).opaque);
+  const image = disc(40, 30);
+  t.false(compose(image, { ...identity(image), colour: [1, 2, 3, 254] }).opaque);
+  t.true(compose(image, { ...identity(image), colour: [1, 2, 3, 255] }).opaque);
   const full = paint(9, 9, () => [1, 1, 1, 255]);
   t.true(compose(full, identity(full)).opaque);
   t.false(
@@ -278,10 +278,10 @@ test('the result is opaque exactly when every pixel is', (t) => {
   );
 });
 
-test('a picture without subject composes to its background', (t) => {
-  const picture = paint(10, 10, () => [0, 0, 0, 0]);
-  const { canvas, box, opaque } = compose(picture, {
-    ...identity(picture),
+test('an image without subject composes to its background', (t) => {
+  const image = paint(10, 10, () => [0, 0, 0, 0]);
+  const { canvas, box, opaque } = compose(image, {
+    ...identity(image),
     colour: [9, 8, 7, 255],
     shadow: { opacity: 1, sigma: 2, offsetX: 0, offsetY: 0, fade: 0 },
   });
@@ -290,8 +290,8 @@ test('a picture without subject composes to its background', (t) => {
 });
 
 test('a plan outside its limits is refused and changes nothing', (t) => {
-  const picture = disc(20, 20);
-  const good = identity(picture);
+  const image = disc(20, 20);
+  const good = identity(image);
   const shadow = { opacity: 0.5, sigma: 2, offsetX: 0, offsetY: 0, fade: 0 };
   const bad: ComposePlan[] = [
     { ...good, source: { left: 1, top: 0, width: 20, height: 20 } },
@@ -309,8 +309,8 @@ test('a plan outside its limits is refused and changes nothing', (t) => {
     { ...good, shadow: { ...shadow, fade: -1 } },
   ];
   for (const plan of bad) {
-    const work = copy(picture);
+    const work = copy(image);
     t.not(kernels.composeCanvas(work.data, 20, 20, plan, 1).error, '', JSON.stringify(plan));
-    t.deepEqual(work.data, picture.data);
+    t.deepEqual(work.data, image.data);
   }
 });

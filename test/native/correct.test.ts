@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { anyCells } from './cells.ts';
-import { type Guide, loadKernels, SCALAR } from './kernels_addon.ts';
-import { paint, pixel, random } from './kernels_pictures.ts';
+import { type Guide, loadKernels, SCALAR } from './kernelsAddon.ts';
+import { paint, pixel, random } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 
@@ -163,13 +163,13 @@ test('a request gets thin hairs, light ones, and without refinement the network 
   const colour = mixed(hairs, PALE, GREEN);
   const { guide, p } = cells(solid, colour);
   const byte = (value: number) => Math.round(value * 255);
-  const picture = () =>
+  const painted = () =>
     paint(width, height, (x, y) => {
       const [r, g, b] = colour(x, y);
       return [byte(r), byte(g), byte(b), 255];
     });
   const [on, off] = (['on', 'off'] as const).map((refine) => {
-    const image = picture();
+    const image = painted();
     kernels.writeEdges(image, guide, p, refine, 2);
     let [alpha, light, n] = [0, 0, 0];
     for (let y = 10; y < height - 8; y += 7) {

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type Image, loadKernels } from './kernels_addon.ts';
-import { anyImage, difference, packed, paint, random } from './kernels_pictures.ts';
+import { type Image, loadKernels } from './kernelsAddon.ts';
+import { anyImage, difference, packed, paint, random } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 
@@ -15,7 +15,7 @@ function enlarge(image: Image, width: number, height: number, threads = 1): Uint
   return buffer;
 }
 
-/** Enlarges a picture that lies in a larger one, from column `left` and row `top` on. */
+/** Enlarges an image that lies in a larger one, from column `left` and row `top` on. */
 function enlargePart(image: Image, width: number, height: number, left: number, top: number, right: number) {
   const row = image.width * 4;
   const stride = (left + right) * 4 + row;
@@ -55,7 +55,7 @@ test('enlargement is within 1 of its definition for any sizes and alpha', (t) =>
   }
 });
 
-test('enlargement never reads what it has overwritten: tall pictures, hardly larger', (t) => {
+test('enlargement never reads what it has overwritten: tall images, hardly larger', (t) => {
   const next = random(3);
   const byte = () => next() * 256;
   const image = paint(37, 900, () => [byte(), byte(), byte(), 255]);
@@ -71,7 +71,7 @@ test('enlargement never reads what it has overwritten: tall pictures, hardly lar
   }
 });
 
-test('enlargement makes the same of a part of a picture, wherever it lies and however it is cut', (t) => {
+test('enlargement makes the same of a part of an image, wherever it lies and however it is cut', (t) => {
   const place = fc.record({
     left: fc.integer({ min: 0, max: 40 }),
     top: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 400 })),
@@ -159,7 +159,7 @@ test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and fil
       } else if (r !== 40 || g !== 200 || b !== 90) {
         return t.fail(`${r} ${g} ${b} under alpha ${a} at ${x}, ${y}`);
       }
-      // In pixels of the picture; 8 is the middle of the square, 4 its half side.
+      // In pixels of the image; 8 is the middle of the square, 4 its half side.
       const distance = Math.max(Math.abs((x + 0.5) / by - 8), Math.abs((y + 0.5) / by - 8)) - 4;
       if (distance > 0.5 && a !== 0) return t.fail(`alpha ${a} outside at ${x}, ${y}`);
       if (distance < -0.5 && a !== 255) return t.fail(`alpha ${a} inside at ${x}, ${y}`);
@@ -169,7 +169,7 @@ test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and fil
   t.true(soft > 4 * 8 * by, `${soft} pixels of the edge are soft`);
 });
 
-test('enlargement refuses to reduce and a buffer that is too small, and leaves the picture alone', (t) => {
+test('enlargement refuses to reduce and a buffer that is too small, and leaves the image alone', (t) => {
   const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
   for (const [width, height] of [
     [9, 10],

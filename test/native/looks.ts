@@ -1,4 +1,4 @@
-/** Statistics of a picture as native/classify/statistics.h defines them, pixel by pixel in double precision. */
+/** Statistics of an image as native/classify/statistics.h defines them, pixel by pixel in double precision. */
 
 type Pixel = readonly [number, number, number];
 
@@ -108,7 +108,7 @@ function describe({ side, pixels }: Thumb, weight: (at: number) => number) {
   };
 }
 
-/** The subject and the rest; a region of less than 1 / 2048 of the picture is described by the whole of it. */
+/** The subject and the rest; a region of less than 1 / 2048 of the image is described by the whole of it. */
 export function regionsOf(thumb: Thumb, weights: Float32Array) {
   const inside = (at: number) => Math.floor(clamp(weights[at] ?? 0, 1) * 255 + 0.5) / 255;
   const outside = (at: number) => 1 - inside(at);

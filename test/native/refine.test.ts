@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { anyCells } from './cells.ts';
-import { type Guide, type Image, loadKernels, SCALAR } from './kernels_addon.ts';
-import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernels_pictures.ts';
+import { type Guide, type Image, loadKernels, SCALAR } from './kernelsAddon.ts';
+import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 
@@ -158,7 +158,7 @@ test('where the network is sure a refined matte changes nothing or clears everyt
   });
 });
 
-test('alpha of a picture is multiplied, and its own colours stay where it was not opaque', (t) => {
+test('alpha of an image is multiplied, and its own colours stay where it was not opaque', (t) => {
   const image = paint(80, 40, (x) => [200, 100, 50, x % 2 === 0 ? 255 : 128]);
   const p = Float32Array.from({ length: 200 }, (_, i) => ((i % 20) + 0.5) / 20);
   const { out } = refine({ image, ...sureCells(0), p, roi: whole(image), hidden: 'clear' });
@@ -182,7 +182,7 @@ interface Scene {
   readonly back: (x: number, y: number) => readonly [number, number, number];
 }
 
-/** The scene as a picture and as a network `by` times smaller answers, with its blur of `sigma` of its own cells. */
+/** The scene as an image and as a network `by` times smaller answers, with its blur of `sigma` of its own cells. */
 function photograph(scene: Scene, by: number, sigma: number) {
   const { width, height } = scene;
   const mix = (x: number, y: number, c: number) => {
@@ -387,7 +387,7 @@ test("at the network's own size a cell's alpha goes beyond neither the colours n
   t.true(sharper > 100, `${sharper}`);
 });
 
-test('waves that a network leaves in a soft edge grow only as the picture is larger than its answer', (t) => {
+test('waves that a network leaves in a soft edge grow only as the image is larger than its answer', (t) => {
   // Alike in colour, so nothing but the network tells; it wavers by a tenth every seven cells.
   const [width, height] = [96, 64];
   const planes = Float32Array.from({ length: 3 * width * height }, (_, i) => 0.4 + 0.002 * (i % 3));
@@ -420,7 +420,7 @@ test('waves that a network leaves in a soft edge grow only as the picture is lar
   t.is(plain, enlarged);
   t.true(plain < rise(p) / 2);
 
-  // The same through the picture: pixels between sure ones and nothing else.
+  // The same through the image: pixels between sure ones and nothing else.
   const by = (times: number) => {
     const image = paint(width * times, height * times, () => [102, 102, 103, 255]);
     const { out } = refine({ image, guide, p, roi: whole(image), hidden: 'keep' });
@@ -461,7 +461,7 @@ test('an edge that is wider than a network blurs stays soft', (t) => {
   }
 });
 
-test("a picture's grain is not taken for detail of an edge that is wide in truth", (t) => {
+test("an image's grain is not taken for detail of an edge that is wide in truth", (t) => {
   const grain = (colour: Scene['fore']) => (x: number, y: number, seed: number) => {
     const noise = (((Math.imul(x * 7919 + y * 104729 + seed, 2654435761) >>> 8) & 255) / 255 - 0.5) * 36;
     const [r, g, b] = colour(x, y);

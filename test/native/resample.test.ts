@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type Image, loadKernels } from './kernels_addon.ts';
-import { anyImage, copy, difference, packed, paint, random } from './kernels_pictures.ts';
+import { type Image, loadKernels } from './kernelsAddon.ts';
+import { anyImage, copy, difference, packed, paint, random } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 
@@ -35,7 +35,7 @@ test('reduction in place is within 1 of its definition for any size, stride and 
   );
 });
 
-test('reduction never reads what it has overwritten: tall pictures, hardly smaller', (t) => {
+test('reduction never reads what it has overwritten: tall images, hardly smaller', (t) => {
   const next = random(3);
   const byte = () => next() * 256;
   const image = paint(37, 900, () => [byte(), byte(), byte(), 255]);
@@ -120,7 +120,7 @@ test('reduction does not let hidden colours bleed into visible ones', (t) => {
   }
 });
 
-test('reduction refuses to enlarge and leaves the picture alone', (t) => {
+test('reduction refuses to enlarge and leaves the image alone', (t) => {
   const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
   for (const [width, height] of [
     [11, 10],

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type DropShadow, type Image, loadKernels, SCALAR } from './kernels_addon.ts';
-import { paint, whole } from './kernels_pictures.ts';
+import { type DropShadow, type Image, loadKernels, SCALAR } from './kernelsAddon.ts';
+import { paint, whole } from './kernelsImages.ts';
 
 const kernels = loadKernels();
 const plain: DropShadow = { opacity: 1, sigma: 8, offsetX: 0, offsetY: 0, fade: 0 };

@@ -3,7 +3,7 @@ import path from 'node:path';
 import test from 'ava';
 import { describeConfig, loadConfig } from '../../src/config.ts';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { everyMetric } from '../support/metrics.ts';
 import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 

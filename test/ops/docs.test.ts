@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 
 /** Proxies of docs/operations.md as their own programs read them; certificates apart, which are the reader's. */
 for (const { language, name, program, whole, args } of [

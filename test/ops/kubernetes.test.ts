@@ -4,7 +4,7 @@ import { BlockList, isIP } from 'node:net';
 import path from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { root } from '../fixtures/cli.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { unless } from '../fixtures/leftOut.ts';
 
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 const when = unless(hasKubectl ? undefined : 'kubectl is not installed');

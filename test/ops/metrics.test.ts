@@ -6,8 +6,8 @@ import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
-import { unless } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually, form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 import { everyMetric } from '../support/metrics.ts';
@@ -23,10 +23,10 @@ async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) 
 const worked = (service: Service, requests: number) =>
   eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length >= requests);
 
-test('requests are counted by route, status and size, their stages and pictures measured', async (t) => {
-  const { service, samples } = await startMeasured(t, { keepSeconds: 60, credits: 1, freePreviews: 1 });
-  const picture = await scene({ width: 600, height: 500, format: 'png' });
-  const image = { image_file: picture };
+test('requests are counted by route, status and size, their stages and images measured', async (t) => {
+  const { service, samples } = await startMeasured(t, { ttlSeconds: 60, credits: 1, freePreviews: 1 });
+  const photo = await scene({ width: 600, height: 500, format: 'png' });
+  const image = { image_file: photo };
   for (const [fields, status] of [
     [{ ...image }, 200],
     [{ ...image, size: 'full' }, 200],
@@ -59,7 +59,7 @@ test('requests are counted by route, status and size, their stages and pictures 
   // The one that was refused for want of credits had been looked at.
   t.is(seen.get('cutout_input_pixels_count'), 3);
   t.is(seen.get('cutout_input_pixels_sum'), 3 * 600 * 500);
-  t.is(seen.get('cutout_input_bytes_total'), 3 * picture.length);
+  t.is(seen.get('cutout_input_bytes_total'), 3 * photo.length);
   t.is(seen.get('cutout_result_pixels_count'), 2);
   t.is(seen.get('cutout_network_runs_total'), 2);
   for (const stage of [
@@ -91,8 +91,8 @@ test('who is refused is counted by why', async (t) => {
     attempts: 1,
     health,
   });
-  const picture = await scene({ format: 'png' });
-  const send = (headers = {}) => service.post(form({ image_file: picture }), headers);
+  const photo = await scene({ format: 'png' });
+  const send = (headers = {}) => service.post(form({ image_file: photo }), headers);
   let release = () => {};
   service.engine.hold = new Promise((resolve) => {
     release = resolve;

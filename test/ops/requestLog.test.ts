@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 const lineOf = async (service: Service, index: number): Promise<Record<string, unknown>> => {
@@ -9,9 +9,9 @@ const lineOf = async (service: Service, index: number): Promise<Record<string, u
 };
 
 test('one line a request: who, what, how large, each stage, what came of it and what it cost', async (t) => {
-  const service = await startService(t, { keepSeconds: 60 });
-  const picture = await scene({ width: 300, height: 200, format: 'png' });
-  const answer = await service.post(form({ image_file: picture, size: 'full' }));
+  const service = await startService(t, { ttlSeconds: 60 });
+  const image = await scene({ width: 300, height: 200, format: 'png' });
+  const answer = await service.post(form({ image_file: image, size: 'full' }));
   const bytes = (await answer.arrayBuffer()).byteLength;
   const { time, ms, stages, ...line } = await lineOf(service, 0);
   t.deepEqual(line, {
@@ -25,7 +25,7 @@ test('one line a request: who, what, how large, each stage, what came of it and 
     size: 'full',
     input: '300x200 png',
     inputPixels: 60_000,
-    inputBytes: picture.length,
+    inputBytes: image.length,
     result: '300x200 png',
     resultPixels: 60_000,
     resultBytes: bytes,
@@ -50,7 +50,7 @@ test('one line a request: who, what, how large, each stage, what came of it and 
   const sum = Object.values(took).reduce((all, one) => all + one, 0);
   t.true(sum > 0 && sum <= Number(ms) + 1, `${sum} of ${ms} ms`);
 
-  await service.post(form({ image_file: picture, size: 'full' }));
+  await service.post(form({ image_file: image, size: 'full' }));
   const replay = await lineOf(service, 1);
   t.like(replay, { outcome: 'ok', replayed: true, charged: '0' });
   t.is(replay['payment'], undefined);
@@ -58,10 +58,10 @@ test('one line a request: who, what, how large, each stage, what came of it and 
 
 test('what came to nothing says why', async (t) => {
   const service = await startService(t, { credits: 0, freePreviews: 0 });
-  const picture = await scene({ format: 'png' });
-  await service.post(form({ image_file: picture }));
+  const image = await scene({ format: 'png' });
+  await service.post(form({ image_file: image }));
   t.like(await lineOf(service, 0), { status: 402, outcome: 'refused', reason: 'credits' });
-  await service.post(form({ image_file: picture, size: 'huge' }));
+  await service.post(form({ image_file: image, size: 'huge' }));
   t.like(await lineOf(service, 1), { status: 400, outcome: 'invalid', error: 'invalid_size' });
   await fetch(`${service.url}/${'x'.repeat(5000)}`);
   const { path, ...line } = await lineOf(service, 2);

@@ -1,10 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { loadConfig } from '../../src/config.ts';
 import { UserError } from '../../src/errors.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { openTracing } from '../../src/ops/tracing.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { eventually, form, type Service, startService } from '../fixtures/service.ts';
 import { type Collector, type OtlpSpan, startCollector } from '../support/collector.ts';
 
@@ -19,7 +19,7 @@ async function startTraced(t: ExecutionContext, options: { headers?: Record<stri
   const { logger, written } = log();
   const { headers = {} } = options;
   const tracing = openTracing({ url: collector.url, headers, version: '1.2.3', logger });
-  const service = await startService(t, { recorders: [tracing.record], keepSeconds: 60 });
+  const service = await startService(t, { recorders: [tracing.record], ttlSeconds: 60 });
   const flush = async (requests: number) => {
     await eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length >= requests);
     await tracing.close();
@@ -109,12 +109,12 @@ test('a caller that does not sample is not sampled; probes never are; our own fa
   );
 });
 
-test('no key, no picture and no address is in a trace', async (t) => {
+test('no key, no image and no address is in a trace', async (t) => {
   const { collector, service, flush } = await startTraced(t);
-  const picture = await scene({ format: 'png' });
+  const image = await scene({ format: 'png' });
   const json = { 'Content-Type': 'application/json' };
-  await service.post(form({ image_file: picture }), { 'Idempotency-Key': 'order-number-4711' });
-  await service.post(JSON.stringify({ image_file_b64: picture.toString('base64') }), json);
+  await service.post(form({ image_file: image }), { 'Idempotency-Key': 'order-number-4711' });
+  await service.post(JSON.stringify({ image_file_b64: image.toString('base64') }), json);
   for (const image_url of [
     'http://user:pass-word@a.public.test/',
     'http://nowhere.public.test/?signature=very-secret',
@@ -132,7 +132,7 @@ test('no key, no picture and no address is in a trace', async (t) => {
     'very-secret',
     'public.test',
     'wrong-key-of-somebody',
-    picture.toString('base64').slice(40, 64),
+    image.toString('base64').slice(40, 64),
   ])
     t.false(sent.includes(secret), secret);
 });

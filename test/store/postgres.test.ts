@@ -1,6 +1,6 @@
 import test from 'ava';
 import { testStoreContract } from '../contract/store.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 
 if (postgresMissing) {

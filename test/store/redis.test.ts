@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { UserError } from '../../src/errors.ts';
 import { isFull, Redis, script } from '../../src/store/redis.ts';
-import { leaveOut } from '../fixtures/left_out.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 
 const nothing = () => {};

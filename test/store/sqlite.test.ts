@@ -7,7 +7,7 @@ import { InDoubt } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { testStoreContract } from '../contract/store.ts';
-import { type Cleanup, sqlitePlace, testFolder, withDisk } from '../support/books.ts';
+import { type Cleanup, sqlitePlace, testFolder, withDisk } from '../support/stores.ts';
 
 testStoreContract(test, sqlitePlace);
 

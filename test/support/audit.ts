@@ -1,8 +1,8 @@
-import type { Books } from '../../src/billing/books.ts';
+import type { Stores } from '../../src/billing/stores.ts';
 import type { Database } from '../../src/store/database.ts';
 
 /** From now on no audit event can be written; gives what ends that. */
-export async function breakAudit({ database }: Pick<Books, 'database'>): Promise<() => Promise<void>> {
+export async function breakAudit({ database }: Pick<Stores, 'database'>): Promise<() => Promise<void>> {
   const isPostgres = database.dialect.forUpdate !== '';
   if (isPostgres) {
     // As when somebody has locked the table for longer than anybody waits.

@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Cleanup } from './books.ts';
+import type { Cleanup } from './stores.ts';
 
 export interface OtlpSpan {
   readonly traceId: string;

@@ -1,5 +1,5 @@
 import { Metrics } from '../../src/ops/metrics.ts';
-import { Notes, STAGES } from '../../src/ops/notes.ts';
+import { RequestTelemetry, STAGES } from '../../src/ops/telemetry.ts';
 
 /** Metrics of which each has a value. */
 export function everyMetric(): Metrics {
@@ -26,10 +26,16 @@ export function everyMetric(): Metrics {
   metrics.networkLoaded(1500);
   metrics.networkUnloaded();
   metrics.networkUnloaded();
-  const notes = new Notes();
-  notes.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
-  notes.add({ size: 'full', error: 'rate_limit_exceeded', reason: 'rate', payment: 'full', charged: '1' });
-  notes.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
+  const telemetry = new RequestTelemetry();
+  telemetry.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
+  telemetry.add({
+    size: 'full',
+    error: 'rate_limit_exceeded',
+    reason: 'rate',
+    payment: 'full',
+    charged: '1',
+  });
+  telemetry.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
   metrics.record({
     requestId: '',
     method: 'POST',
@@ -40,8 +46,8 @@ export function everyMetric(): Metrics {
     start: 0,
     ms: 12,
     account: 'local',
-    facts: notes.facts,
-    spans: notes.spans,
+    attributes: telemetry.attributes,
+    spans: telemetry.spans,
     traceparent: '',
   });
   return metrics;

@@ -9,7 +9,7 @@ import { requestId } from '../../src/http/middleware/requestId.ts';
 import { createRouter, type Route } from '../../src/http/router.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { requestLog } from '../../src/ops/requestLog.ts';
-import type { Cleanup } from './books.ts';
+import type { Cleanup } from './stores.ts';
 
 export interface Served {
   readonly url: string;

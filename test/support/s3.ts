@@ -2,7 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { S3Options } from '../../src/improve/s3.ts';
-import type { Cleanup } from './books.ts';
+import type { Cleanup } from './stores.ts';
 
 const secretAccessKey = 'secret-of-this-test';
 

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/reservation.ts';
-import { type Kept, keptTravel } from '../../src/cutout/kept.ts';
-import { createContentName } from '../../src/results/hash.ts';
-import { keyName } from '../../src/results/keys.ts';
-import { Made, type Share, type Teller } from '../../src/results/made.ts';
-import type { Found, ResultStore } from '../../src/results/resultStore.ts';
+import { type CachedResult, cachedResultCodec } from '../../src/cutout/cachedResult.ts';
+import { createContentName } from '../../src/idempotency/hash.ts';
+import { keyName } from '../../src/idempotency/resultKeys.ts';
+import type { Found, ResultStore } from '../../src/idempotency/resultStore.ts';
+import { type ChargeReport, type ResultHandle, SharedResult } from '../../src/idempotency/sharedResult.ts';
 
 /** Counts what is under way of itself: when it is 0, all waits for the test. */
 export class Activity {
@@ -78,10 +78,10 @@ export class SharedPlace {
   }
 }
 
-const teller = (): Teller => ({ first: async () => true, takeBack: async () => {} });
+const chargeReport = (): ChargeReport => ({ first: async () => true, takeBack: async () => {} });
 
 /** One node's view of it: results travel as through Redis, between nodes and on one. */
-export class SharedStore implements ResultStore<Kept> {
+export class SharedStore implements ResultStore<CachedResult> {
   readonly name = createContentName(Buffer.alloc(32, 1));
   readonly rememberMs = 600_000;
   readonly stats = { results: 0, bytes: 0 };
@@ -89,30 +89,30 @@ export class SharedStore implements ResultStore<Kept> {
   readonly #place: SharedPlace;
   readonly #activity: Activity;
   readonly #now: () => number;
-  readonly #travel: ReturnType<typeof keptTravel>;
+  readonly #codec: ReturnType<typeof cachedResultCodec>;
 
   constructor(place: SharedPlace, activity: Activity, now: () => number, reservations: Reservations) {
     this.#place = place;
     this.#activity = activity;
     this.#now = now;
-    this.#travel = keptTravel(reservations);
+    this.#codec = cachedResultCodec(reservations);
   }
 
-  wrap(paid: ConstructorParameters<typeof Made<Kept>>[0]): Made<Kept> {
-    return new Made(paid, teller());
+  wrap(paid: ConstructorParameters<typeof SharedResult<CachedResult>>[0]): SharedResult<CachedResult> {
+    return new SharedResult(paid, chargeReport());
   }
 
   async once(
     key: string,
-    make: (signal: AbortSignal) => Promise<Found<Kept>>,
+    make: (signal: AbortSignal) => Promise<Found<CachedResult>>,
     signal: AbortSignal,
-  ): Promise<Share<Kept>> {
+  ): Promise<ResultHandle<CachedResult>> {
     const { locks } = this.#place;
     for (;;) {
       if (this.dead) return new Promise(() => {});
       signal.throwIfAborted();
-      const share = await this.#read(key);
-      if (share) return share;
+      const handle = await this.#read(key);
+      if (handle) return handle;
       if (!locks.has(key)) {
         locks.set(key, this);
         try {
@@ -122,7 +122,7 @@ export class SharedStore implements ResultStore<Kept> {
             ? this.#activity.work.run(true, work)
             : make(signal));
           this.#keep(key, found);
-          return found.share;
+          return found.handle;
         } finally {
           if (locks.get(key) === this) locks.delete(key);
           this.#place.wake();
@@ -134,7 +134,7 @@ export class SharedStore implements ResultStore<Kept> {
 
   clear(): void {}
 
-  async #read(key: string): Promise<Share<Kept> | undefined> {
+  async #read(key: string): Promise<ResultHandle<CachedResult> | undefined> {
     const entry = this.#place.kept.get(key);
     if (!entry) return undefined;
     if ('sameAs' in entry) return this.#read(entry.sameAs);
@@ -142,15 +142,15 @@ export class SharedStore implements ResultStore<Kept> {
     const copy = Buffer.from(bytes);
     this.#place.copies.add(copy);
     const paid =
-      until > this.#now() ? await this.#travel.unpack({ facts, bytes: copy }, keyName(key)) : undefined;
+      until > this.#now() ? await this.#codec.unpack({ facts, bytes: copy }, keyName(key)) : undefined;
     if (!paid && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
-    return paid && this.wrap(paid).share();
+    return paid && this.wrap(paid).handle();
   }
 
-  #keep(key: string, { share, contentKey }: Found<Kept>): void {
+  #keep(key: string, { handle, contentKey }: Found<CachedResult>): void {
     if (this.dead) return;
     const until = this.#now() + this.rememberMs;
     if (contentKey !== key) this.#place.kept.set(key, { sameAs: contentKey });
-    else this.#place.kept.set(key, { ...this.#travel.pack(share.value), until });
+    else this.#place.kept.set(key, { ...this.#codec.pack(handle.value), until });
   }
 }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { curl, javascript, python, type Request } from '../../web/src/lib/code.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 
 const run = promisify(execFile);
@@ -61,7 +61,7 @@ test('the program for Python is one', async (t) => {
   await t.notThrowsAsync(run('python3', ['-m', 'py_compile', 'program.py'], options));
 });
 
-test('an address of a picture and an own background stand in the programs', (t) => {
+test('an address of an image and an own background stand in the programs', (t) => {
   const request: Request = {
     address: 'https://cutout.example.test',
     path: '/v1.0/cutout',

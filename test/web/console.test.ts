@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
-import { freePort } from '../../bench/lib/free_port.ts';
+import { freePort } from '../../bench/lib/freePort.ts';
 import { Provider } from '../../src/accounts/oidc.ts';
 import {
   accessibility,
@@ -10,9 +10,9 @@ import {
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
-import { unless } from '../fixtures/left_out.ts';
+import { scene } from '../fixtures/images.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { startOidc } from '../fixtures/oidc.ts';
-import { scene } from '../fixtures/pictures.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
 const web = unless(chromiumMissing);
@@ -132,18 +132,18 @@ web('whoever is signed in has a key made for the playground', async (t) => {
   const { page, service } = await open(t);
   await page.goto(service.url);
   await page.getByText('You are signed in').waitFor({ state: 'attached' });
-  t.is((await service.books.accounts.keys(service.accountId)).length, 1, 'not before it is needed');
+  t.is((await service.stores.accounts.keys(service.accountId)).length, 1, 'not before it is needed');
   const photo = { name: 'photo.jpg', mimeType: 'image/jpeg', buffer: await scene() };
   await page.getByLabel('Choose a photo').setInputFiles(photo);
   await page.getByTestId('charged').waitFor();
   await page.getByLabel('Choose a photo').setInputFiles({ ...photo, name: 'next.jpg' });
   await page.locator('[data-testid=download][download^="next-"]').waitFor();
-  t.is((await service.books.accounts.keys(service.accountId)).length, 2, 'one for the tab');
+  t.is((await service.stores.accounts.keys(service.accountId)).length, 2, 'one for the tab');
 });
 
 web('operators grant, and find it in the audit log', async (t) => {
   const { page, service } = await open(t);
-  await service.books.accounts.create('Somebody <i>else</i>');
+  await service.stores.accounts.create('Somebody <i>else</i>');
   await go(page, 'All accounts');
   await page.getByLabel('Search by name, e-mail or id').fill('somebody');
   await page.getByText('Somebody <i>else</i>').click();

@@ -9,8 +9,8 @@ import {
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
-import { unless } from '../fixtures/left_out.ts';
-import { scene } from '../fixtures/pictures.ts';
+import { scene } from '../fixtures/images.ts';
+import { unless } from '../fixtures/leftOut.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
 const web = unless(chromiumMissing);
@@ -23,7 +23,7 @@ const photo = async (name = 'my photo.jpg') => ({
 });
 
 async function open(t: ExecutionContext, options: Parameters<typeof openWindow>[1] = {}) {
-  const service = await startService(t, { pages: true, keepSeconds: 600 });
+  const service = await startService(t, { pages: true, ttlSeconds: 600 });
   const window = await openWindow(t, options);
   await window.page.goto(service.url);
   await window.page.getByText('Drop a photo here').waitFor();
@@ -45,7 +45,8 @@ async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
 }
 
 /** Quarter credits. */
-const spent = async ({ books, accountId }: Service) => 400 - (await books.ledger.balance(accountId)).credits;
+const spent = async ({ stores, accountId }: Service) =>
+  400 - (await stores.ledger.balance(accountId)).credits;
 web('the downloaded file is the answer of the API, byte for byte', async (t) => {
   const { page, service, complaints } = await open(t);
   await cutOut(page, service);

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
+import { inputOf, SIDE } from './image.ts';
 import { readNetwork } from './network.ts';
-import { inputOf, SIDE } from './picture.ts';
 import { BINS, statisticsOf, type TensorStatistics } from './statistics.ts';
 
 interface Place {

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
 import { openCalibration } from './calibration.ts';
+import { inputOf } from './image.ts';
 import { readNetwork } from './network.ts';
 import { SEARCH_PHOTOS } from './photos.ts';
-import { inputOf } from './picture.ts';
 import { CHOICE, type Quantiles, STAGES, USUAL_QUANTILE } from './ranges.ts';
 
 const SEARCH_SIDE = 512;

@@ -316,13 +316,13 @@ class Solver {
     }
     const shifts = new Map<Convolution, Float64Array>();
     for (const convolution of this.#layers.convolutions) {
-      // The picture's own values are exact, and the logit has no one step.
+      // The image's own values are exact, and the logit has no one step.
       if (convolution.makes === logit || floats.includes(convolution.name)) continue;
       const own = convolution.reads.length === 0;
       shifts.set(convolution, own ? new Float64Array(convolution.outputs) : this.#roundingShift(convolution));
     }
     this.#againstCutting(shifts);
-    // One 8-bit value is one step of the picture.
+    // One 8-bit value is one step of the image.
     this.#tensors[input.name] = { scale: 1 / input.std, zeroPoint: input.mean };
     const { low, high, parts } = LOGIT;
     this.#tensors[logit] = {

@@ -1,4 +1,4 @@
-// What the server has of a picture: the built addon with the network, the detector and no head.
+// What the server has of an image: the built addon with the network, the detector and no head.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -32,14 +32,14 @@ export async function describer(threads = 1) {
   const detector = await ensureNetwork(SUBJECT_DETECTOR, { ...place, role: 'detector' });
   await engine.loadSubjectTypes({ detector });
   return {
-    /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `picture` has that size too, and loses its colours. */
-    matte: async (picture) => {
-      const { width, height } = picture;
-      await engine.matte(picture, { network: 'isnet', width, height, hiddenColour: 'clear', refine: 'off' });
-      return Uint8Array.from({ length: width * height }, (_, at) => picture.data[at * 4 + 3]);
+    /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `image` has that size too, and loses its colours. */
+    matte: async (image) => {
+      const { width, height } = image;
+      await engine.matte(image, { network: 'isnet', width, height, hiddenColour: 'clear', refine: 'off' });
+      return Uint8Array.from({ length: width * height }, (_, at) => image.data[at * 4 + 3]);
     },
     /** The head's features (native/classify/features.h). */
-    describe: async (picture, matte) => (await engine.describe(picture, { matte })).features,
+    describe: async (image, matte) => (await engine.describe(image, { matte })).features,
     close: () => engine.close(0),
   };
 }

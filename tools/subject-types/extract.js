@@ -6,8 +6,6 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
 import { cutOut, laidOver } from './grounds.js';
-import { mattes } from './mattes.js';
-import { groundPhotos, packagePhotos } from './packages.js';
 import {
   cropBox,
   cropped,
@@ -21,7 +19,9 @@ import {
   seeded,
   tinted,
   trainingPhotos,
-} from './pictures.js';
+} from './images.js';
+import { mattes } from './mattes.js';
+import { groundPhotos, packagePhotos } from './packages.js';
 
 const [data, packages, cache, seconds = '1e9'] = process.argv.slice(2);
 const until = Date.now() + Number(seconds) * 1000;
@@ -32,53 +32,53 @@ const matteOf = mattes(path.join(cache, 'mattes'), matte);
 const places = groundPhotos(packagePhotos(packages));
 
 /** The cut-out over a ground of each of these kinds, each with the network's own matte of that. */
-async function overGrounds(picture, name, kinds, random) {
+async function overGrounds(image, name, kinds, random) {
   const made = [];
   for (const kind of kinds) {
-    const laid = await laidOver(kind, picture, places, random);
-    made.push([laid.picture, await matteOf(laid.picture, `${name}.over.${kind}`)]);
+    const laid = await laidOver(kind, image, places, random);
+    made.push([laid.image, await matteOf(laid.image, `${name}.over.${kind}`)]);
   }
   return made;
 }
 
 /** The subject of a photo, as the network's matte has it, over a ground of each kind, under that very matte. */
-async function elsewhere(picture, { name, type }, under) {
+async function elsewhere(image, { name, type }, under) {
   // Drawings are not cut out of the page they fill, and plants and buildings in a photo of a place are told by either.
   if (type.startsWith('graphic')) return [];
-  const subject = await cutOut(picture, under);
+  const subject = await cutOut(image, under);
   if (!subject) return [];
   const made = [];
   for (const kind of ['white', 'plain', 'blurred', ...(type === 'other' ? [] : ['sharp'])]) {
     const laid = await laidOver(kind, subject, places, seeded(`${name} ${kind}`));
-    made.push([laid.picture, laid.matte]);
+    made.push([laid.image, laid.matte]);
   }
   return made;
 }
 
-/** What is made of a photo: [picture, matte] each, first the photo as it is. */
-async function variants(picture, photo) {
+/** What is made of a photo: [image, matte] each, first the photo as it is. */
+async function variants(image, photo) {
   const { name, augment, grounds: kinds } = photo;
   const random = seeded(name);
-  const under = await matteOf(picture, `${name}.plain`);
-  const asItIs = [[picture, under]];
+  const under = await matteOf(image, `${name}.plain`);
+  const asItIs = [[image, under]];
   if (!augment) return asItIs;
   const changed = (from, its) => {
     const box = cropBox(random);
     return [mirrored(cropped(tinted(from, random), box)), mirrored(cropped(its, box))];
   };
-  if (!isCutOut(picture)) {
-    const moved = await elsewhere(picture, photo, under);
-    return [...asItIs, [gray(picture), under], changed(picture, under), ...moved];
+  if (!isCutOut(image)) {
+    const moved = await elsewhere(image, photo, under);
+    return [...asItIs, [gray(image), under], changed(image, under), ...moved];
   }
-  const white = over(picture, [255, 255, 255]);
+  const white = over(image, [255, 255, 255]);
   const onWhite = await matteOf(white, `${name}.white`);
   if (kinds) {
-    const laid = await overGrounds(picture, name, kinds, random);
+    const laid = await overGrounds(image, name, kinds, random);
     const [first] = laid;
     return [...asItIs, [white, onWhite], ...laid, [gray(first[0]), first[1]]];
   }
   const ground = [random(), random(), random()].map((value) => Math.floor(value * 256));
-  return [...asItIs, [white, onWhite], [gray(white), onWhite], changed(over(picture, ground), onWhite)];
+  return [...asItIs, [white, onWhite], [gray(white), onWhite], changed(over(image, ground), onWhite)];
 }
 
 let done = 0;
@@ -91,8 +91,8 @@ for (const photo of all) {
   if (existsSync(to)) continue;
   if (Date.now() > until) break;
   const rows = [];
-  for (const [picture, under] of await variants(await load(photo.open()), photo)) {
-    rows.push(Buffer.from((await describe(picture, under)).buffer));
+  for (const [image, under] of await variants(await load(photo.open()), photo)) {
+    rows.push(Buffer.from((await describe(image, under)).buffer));
   }
   writeFileSync(`${to}.part`, Buffer.concat(rows));
   renameSync(`${to}.part`, to);

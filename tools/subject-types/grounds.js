@@ -1,6 +1,6 @@
 // What a subject is laid over, so that neither its alpha nor a white ground tells what it is.
 import sharp from 'sharp';
-import { cropped, load, over, rgba } from './pictures.js';
+import { cropped, load, over, rgba } from './images.js';
 
 /** Sides of what is made, at most. */
 const LARGEST_SIDE = 512;
@@ -10,11 +10,11 @@ const between = (random, from, to) => from + (to - from) * random();
 const oneOf = (random, list) => list[Math.floor(random() * list.length)];
 const raw = ({ data, width, height }) => sharp(data, { raw: { width, height, channels: 4 } });
 
-/** Less of a picture, or of its sides in pixels, is not told as a subject. */
+/** Less of an image, or of its sides in pixels, is not told as a subject. */
 const LEAST_SHARE = 0.02;
 const LEAST_SIDE = 16;
 
-/** What of a `picture` lies under a `matte` of any size, cut to where that is; undefined where there is next to nothing. */
+/** What of an `image` lies under a `matte` of any size, cut to where that is; undefined where there is next to nothing. */
 export async function cutOut({ data, width, height }, matte) {
   const bytes = new Uint8Array(matte.data.length);
   for (let at = 0; at < bytes.length; at++) bytes[at] = Math.round(matte.data[at] * 255);
@@ -39,7 +39,7 @@ export async function cutOut({ data, width, height }, matte) {
   return cropped({ data: subject, width, height }, box);
 }
 
-/** One colour, or from one to another across the picture. */
+/** One colour, or from one to another across the image. */
 function plainGround({ width, height }, random) {
   const colour = () => [0, 0, 0].map(() => between(random, 20, 255));
   const from = colour();
@@ -85,19 +85,19 @@ async function groundOf(kind, size, photos, random) {
 }
 
 /**
- * The cut-out `picture` somewhere in a larger one, opaque: over a `white` or `plain` ground, or a `sharp` or `blurred` one
+ * The cut-out `image` somewhere in a larger one, opaque: over a `white` or `plain` ground, or a `sharp` or `blurred` one
  * of `photos` (packagePhotos). `matte` is where it lies, values 0..1.
  */
-export async function laidOver(kind, picture, photos, random) {
+export async function laidOver(kind, image, photos, random) {
   const aspect = oneOf(random, ASPECTS);
   const share = between(random, 0.5, 0.95);
   // The subject takes `share` of the side that it fills first.
-  const wanted = Math.max(picture.width, picture.height * aspect) / share;
+  const wanted = Math.max(image.width, image.height * aspect) / share;
   const width = Math.round(Math.min(wanted, LARGEST_SIDE * Math.min(1, aspect)));
   const size = { width, height: Math.round(width / aspect) };
-  const scale = share * Math.min(size.width / picture.width, size.height / picture.height);
-  const [w, h] = [picture.width, picture.height].map((side) => Math.max(1, Math.floor(side * scale)));
-  const subject = await rgba(raw(picture).resize(w, h, { fit: 'fill' }));
+  const scale = share * Math.min(size.width / image.width, size.height / image.height);
+  const [w, h] = [image.width, image.height].map((side) => Math.max(1, Math.floor(side * scale)));
+  const subject = await rgba(raw(image).resize(w, h, { fit: 'fill' }));
   const ground = await groundOf(kind, size, photos, random);
   const left = Math.floor(between(random, 0.1, 0.9) * (size.width - w));
   const top = Math.floor(between(random, 0.3, 1) * (size.height - h));
@@ -113,5 +113,5 @@ export async function laidOver(kind, picture, photos, random) {
         data[to + channel] += alpha * (subject.data[from + channel] - data[to + channel]);
     }
   }
-  return { picture: ground, matte: { data: matte, ...size } };
+  return { image: ground, matte: { data: matte, ...size } };
 }

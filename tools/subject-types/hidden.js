@@ -1,8 +1,8 @@
 // What one hidden layer knows better than a linear head: trained by Adam on mixed pairs of photos with some of the
 // inputs left out, so that it does not learn sources by heart. The same seed gives the same layer.
 import { Parameters } from './adam.js';
+import { seeded } from './images.js';
 import { probabilities } from './logistic.js';
-import { seeded } from './pictures.js';
 import { addProducts, products } from './products.js';
 
 const UNITS = 24;

@@ -1,5 +1,5 @@
 // The 80 kinds of things the detector knows (COCO), in its order, and what each is as a subject. Undecided ones say
-// nothing: things that stand about in every picture, and food, which is a product on white and other on a plate.
+// nothing: things that stand about in every image, and food, which is a product on white and other on a plate.
 const TYPES = {
   person: ['person'],
   animal: ['bird', 'cat', 'dog', 'horse', 'sheep', 'cow', 'elephant', 'bear', 'zebra', 'giraffe'],

@@ -2,18 +2,18 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { MATTE_SIDE } from './describe.js';
-import { over, stretched } from './pictures.js';
+import { over, stretched } from './images.js';
 
 /** What lies under transparent pixels for the network (native/image/network_input.h). */
 const GRAY = [128, 128, 128];
 
-/** Gives the matte of a picture, known as `name`, as values 0..1 in a square. */
+/** Gives the matte of an image, known as `name`, as values 0..1 in a square. */
 export function mattes(folder, make) {
   mkdirSync(folder, { recursive: true });
-  return async (picture, name) => {
+  return async (image, name) => {
     const file = path.join(folder, `${name.replaceAll('/', '__')}.u8`);
     if (!existsSync(file)) {
-      const alpha = await make(await stretched(over(picture, GRAY), MATTE_SIDE));
+      const alpha = await make(await stretched(over(image, GRAY), MATTE_SIDE));
       writeFileSync(`${file}.part`, alpha);
       renameSync(`${file}.part`, file);
     }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileInCollection } from './rcc.js';
 
-/** Where a package keeps its pictures. */
+/** Where a package keeps its images. */
 const FOLDERS = {
   'freedombox-doc-en': 'usr/share/freedombox/manual/en/images',
   'gcompris-qt-data': 'usr/share/gcompris-qt/rcc',
@@ -39,7 +39,7 @@ const GROUNDS = {
 };
 
 /**
- * The pictures of packages.csv in the folder PACKAGES. Two of a package are of one source when they are of one type and lie
+ * The images of packages.csv in the folder PACKAGES. Two of a package are of one source when they are of one type and lie
  * in one folder of it, two levels deep at most.
  */
 export function packagePhotos(packages) {

@@ -1,4 +1,4 @@
-// Files inside a Qt resource collection (`rcc`), in which some packages keep their pictures.
+// Files inside a Qt resource collection (`rcc`), in which some packages keep their images.
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
 

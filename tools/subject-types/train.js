@@ -4,10 +4,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { joined, learnHidden } from './hidden.js';
+import { featuresFile, heldOutPhotos, seeded, trainingPhotos } from './images.js';
 import { typeOfKind } from './kinds.js';
 import { learnWeights, logitsOf, probabilities, standardise } from './logistic.js';
 import { isPackage } from './packages.js';
-import { featuresFile, heldOutPhotos, seeded, trainingPhotos } from './pictures.js';
 import { confusion, report } from './report.js';
 
 const { SUBJECT_TYPES } = await import(new URL('../../build/ts/src/engine/types.js', import.meta.url));
@@ -102,7 +102,7 @@ function logits({ first, firstBias, second, secondBias, scaling }, values) {
   );
 }
 
-// Photos of DATA whose sources were never trained on, fold by fold: as they are, no augmentation. Pictures of
+// Photos of DATA whose sources were never trained on, fold by fold: as they are, no augmentation. Images of
 // packages are trained on in every fold.
 const judged = photos.filter(({ set }) => !isPackage(set));
 const unseen = [...new Set(judged.map((photo) => photo.fold))].sort().flatMap((fold) => {
@@ -158,7 +158,7 @@ function quantised(rows) {
   };
 }
 
-/** What filled the cache read pictures of this side: a head is of no use to a detector of another. */
+/** What filled the cache read images of this side: a head is of no use to a detector of another. */
 const detector = JSON.parse(
   readFileSync(new URL('../../models/centernet/model.json', import.meta.url), 'utf8'),
 );

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 
-/** How alike two mattes of the same picture are. */
+/** How alike two mattes of the same image are. */
 export interface Agreement {
   /** Mean absolute difference of alpha, 0..255. */
   readonly meanDifference: number;
@@ -51,7 +51,7 @@ export function agreement(a: Matte, b: Matte): Agreement {
   };
 }
 
-/** Absolute differences as a gray picture, 0 black. */
+/** Absolute differences as a gray image, 0 black. */
 export function differenceMap(a: Matte, b: Matte): Buffer {
   const map = Buffer.alloc(a.alpha.length);
   for (let i = 0; i < map.length; i++) map[i] = Math.abs((a.alpha[i] ?? 0) - (b.alpha[i] ?? 0));

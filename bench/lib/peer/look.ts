@@ -5,7 +5,7 @@ import { differenceMap, type Matte } from './agreement.ts';
 type Images = Strips['rows'][number]['images'];
 
 const WIDTH = 340;
-/** Side of the window that is shown enlarged, in pixels of the picture. */
+/** Side of the window that is shown enlarged, in pixels of the image. */
 const WINDOW = 200;
 
 export interface Region {
@@ -55,7 +55,7 @@ export function worstWindow(a: Matte, b: Matte, side = WINDOW): Region {
   };
 }
 
-/** Source, both cut-outs, their difference, and the place where they differ most at the picture's own scale. */
+/** Source, both cut-outs, their difference, and the place where they differ most at the image's own scale. */
 export async function lookAt(
   source: Buffer,
   ours: { readonly png: Buffer; readonly matte: Matte },
@@ -84,7 +84,7 @@ export async function lookAt(
   const place = `${window.width} x ${window.height} at ${window.left}, ${window.top}`;
   return [
     {
-      caption: 'picture',
+      caption: 'image',
       src: address(
         'jpeg',
         await sharp(source, unlimited).rotate().resize(WIDTH).jpeg({ quality: 82 }).toBuffer(),

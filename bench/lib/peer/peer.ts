@@ -22,7 +22,7 @@ export interface Adapter {
 
 export interface Peer {
   readonly about: About;
-  /** Until the first picture was cut. */
+  /** Until the first image was cut. */
   readonly prepareMs: number;
   /** Cuts a JPEG file into a PNG file; resolves to milliseconds. */
   run(file: string, out: string): Promise<number>;

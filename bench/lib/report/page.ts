@@ -24,12 +24,12 @@ function tableHtml(table: Table): string {
   return `<table><thead><tr>${head}</tr></thead><tbody>${body.join('')}</tbody></table>`;
 }
 
-/** Pictures come as data: addresses only: the page loads nothing. */
+/** Images come as data: addresses only: the page loads nothing. */
 function strips({ rows }: Strips): string {
   return rows
     .map(({ label, note, images }) => {
       const shown = images.map(({ caption, src, checker }) => {
-        if (!src.startsWith('data:image/')) throw new Error(`not a picture within the page: ${caption}`);
+        if (!src.startsWith('data:image/')) throw new Error(`not an image within the page: ${caption}`);
         return `<figure><img src="${escaped(src)}" alt="${escaped(caption)}"${checker ? ' class="checker"' : ''} loading="lazy"><figcaption>${escaped(caption)}</figcaption></figure>`;
       });
       return `<div class="strip"><h3>${escaped(label)}</h3>${note ? `<p>${escaped(note)}</p>` : ''}<div>${shown.join('')}</div></div>`;

@@ -6,7 +6,7 @@ const dark = `--page:#101318;--card:#191d24;--ink:#e9ecf1;--soft:#9aa3b2;--line:
 --good:#63d3a8;--goodground:#12352a;--bad:#ff9a8f;--badground:#43201c;--check:#3a414c;
 --c1:#7aa0ff;--c2:#f2a65a;--c3:#4fc9a2;--c4:#ec7fb1;--c5:#b695f5;--c6:#d6b84c;--c7:#63c6e6;--c8:#98a2b0;`;
 
-/** Follows the system, and the switch at the top turns it round. No script, no font, no picture from elsewhere. */
+/** Follows the system, and the switch at the top turns it round. No script, no font, no image from elsewhere. */
 export const style = `
 :root{color-scheme:light;${light}}
 :root:has(#turn:checked){color-scheme:dark;${dark}}

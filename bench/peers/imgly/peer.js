@@ -21,7 +21,7 @@ async function cut(bytes) {
   return Buffer.from(await blob.arrayBuffer());
 }
 
-/** The network is opened by the first picture and kept, so one is cut before anything is measured. */
+/** The network is opened by the first image and kept, so one is cut before anything is measured. */
 export async function prepare({ warmUp }) {
   await cut(await readFile(warmUp));
 }

@@ -1,5 +1,5 @@
-// Adapter (bench/peers/README.md) for the program rembg: its own HTTP server, with the network kept between pictures.
-// `rembg` must be on the path (or named by REMBG) and may load its network on the first picture.
+// Adapter (bench/peers/README.md) for the program rembg: its own HTTP server, with the network kept between images.
+// `rembg` must be on the path (or named by REMBG) and may load its network on the first image.
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';

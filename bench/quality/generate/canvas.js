@@ -1,6 +1,6 @@
 /**
- * Some rows of a picture, premultiplied colour and opacity 0..1: layers are put over each other exactly, and what is
- * read out afterwards, opacity and colour = premultiplied / opacity, is the truth of the picture.
+ * Some rows of an image, premultiplied colour and opacity 0..1: layers are put over each other exactly, and what is
+ * read out afterwards, opacity and colour = premultiplied / opacity, is the truth of the image.
  */
 const BLOCK = 16;
 const [OUTSIDE, EDGE, INSIDE] = [0, 1, 2];
@@ -16,7 +16,7 @@ export function defocused(distance, radius) {
 }
 
 export class Band {
-  /** @param {number} width of the picture @param {number} top first row @param {number} rows */
+  /** @param {number} width of the image @param {number} top first row @param {number} rows */
   constructor(width, top, rows) {
     this.width = width;
     this.top = top;
@@ -41,7 +41,7 @@ export class Band {
   #touched;
   #count = 0;
 
-  /** Whether anything between two rows of the picture lies in this band. */
+  /** Whether anything between two rows of the image lies in this band. */
   meets(top, bottom) {
     return bottom >= this.top && top < this.top + this.rows;
   }

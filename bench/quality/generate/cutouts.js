@@ -4,24 +4,24 @@ import sharp from 'sharp';
 import { blend } from './index.js';
 import { dice, seedOf } from './random.js';
 
-const PICTURE = /\.(png|jpe?g|webp|tiff?)$/i;
+const IMAGE = /\.(png|jpe?g|webp|tiff?)$/i;
 
-/** Picture files in a folder and the folders in it, sorted. */
-export async function picturesIn(folder) {
+/** Image files in a folder and the folders in it, sorted. */
+export async function imagesIn(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
-    .filter((entry) => entry.isFile() && PICTURE.test(entry.name))
+    .filter((entry) => entry.isFile() && IMAGE.test(entry.name))
     .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
     .sort();
 }
 
 /**
- * Cut-outs (RGBA files whose alpha is their truth) among the pictures of a folder: those with at least 2 % of their
+ * Cut-outs (RGBA files whose alpha is their truth) among the images of a folder: those with at least 2 % of their
  * pixels opaque and 2 % clear.
  */
 export async function cutoutsIn(folder) {
   const found = [];
-  for (const file of await picturesIn(folder)) {
+  for (const file of await imagesIn(folder)) {
     const image = sharp(file);
     const { hasAlpha } = await image.metadata();
     if (!hasAlpha) continue;
@@ -41,9 +41,9 @@ export async function cutoutsIn(folder) {
  * A cut-out laid over a photo: scaled (in premultiplied colours) into 55 to 90 % of the frame and placed by the seed.
  * Its alpha and colours after scaling are the truth.
  * @param {{cutout: string, photo: string, width: number, height: number, seed: number}} what
- * @returns {Promise<import('./index.js').Picture>}
+ * @returns {Promise<import('./index.js').Image>}
  */
-export async function composePicture({ cutout, photo, width, height, seed }) {
+export async function composeImage({ cutout, photo, width, height, seed }) {
   const d = dice(seedOf(path.basename(cutout), seed));
   const share = d.between(0.55, 0.9);
   const image = sharp(await sharp(cutout).ensureAlpha().toColourspace('srgb').toBuffer());

@@ -6,9 +6,9 @@ import { SUBJECTS } from './subjects.js';
 import { GROUNDS, texture } from './textures.js';
 
 /**
- * A picture whose truth is known: the subject's alpha and colours are drawn first, rounded to 8 bits, and only then
+ * An image whose truth is known: the subject's alpha and colours are drawn first, rounded to 8 bits, and only then
  * laid over the background: composite = round((alpha · foreground + (255 − alpha) · background) / 255), exactly.
- * @typedef {object} Picture
+ * @typedef {object} Image
  * @property {string} name kind and number
  * @property {string} kind
  * @property {number} width
@@ -38,13 +38,13 @@ export function sizeOf(megapixels) {
 }
 
 /**
- * Draws one picture. Deterministic in its arguments.
+ * Draws one image. Deterministic in its arguments.
  * @param {{kind: string, width: number, height: number, seed?: number, ground?: string,
  *   behind?: import('./textures.js').Texture}} what
  *   `ground`: one of GROUNDS, else the seed picks; `behind`: a surface to use as background instead
- * @returns {Picture}
+ * @returns {Image}
  */
-export function drawPicture({ kind, width, height, seed = 1, ground, behind }) {
+export function drawImage({ kind, width, height, seed = 1, ground, behind }) {
   if (!KINDS.includes(kind)) throw new RangeError(`no kind ${kind}: ${KINDS.join(', ')}`);
   const d = dice(seedOf(kind, seed));
   const colours = palette(d.seed(), kind === 'like');
@@ -53,7 +53,7 @@ export function drawPicture({ kind, width, height, seed = 1, ground, behind }) {
   const draw = (SUBJECTS[kind] ?? SUBJECTS.fur)(order);
   const back = behind ?? texture(name, { width, height, seed: d.seed(), colours: colours.ground });
   const pixels = width * height;
-  const picture = {
+  const image = {
     name: `${kind}-${seed}`,
     kind,
     width,
@@ -70,10 +70,10 @@ export function drawPicture({ kind, width, height, seed = 1, ground, behind }) {
     draw(band);
     for (let y = top; y < top + band.rows; y++) {
       back.row(y, 0, width, line);
-      readRow(picture, band.data, y, (y - top) * width * 4, line);
+      readRow(image, band.data, y, (y - top) * width * 4, line);
     }
   }
-  return picture;
+  return image;
 }
 
 /** Rounds one row of truth and composes it. */
@@ -97,17 +97,17 @@ function readRow({ width, alpha, foreground, background, composite }, layer, y, 
 }
 
 /**
- * What a set of `count` pictures holds: kinds in turn, seeds counting up.
+ * What a set of `count` images holds: kinds in turn, seeds counting up.
  * @returns {{kind: string, seed: number}[]}
  */
-export function pictureList(count, { kinds = KINDS, seed = 1 } = {}) {
+export function imageList(count, { kinds = KINDS, seed = 1 } = {}) {
   return Array.from({ length: count }, (_, i) => ({
     kind: kinds[i % kinds.length],
     seed: seed + Math.floor(i / kinds.length),
   }));
 }
 
-/** One hash of everything that is known of a picture. */
+/** One hash of everything that is known of an image. */
 export function hashOf({ composite, alpha, foreground }) {
   const hash = createHash('sha256');
   for (const part of [composite, alpha, foreground]) hash.update(part);

@@ -11,7 +11,7 @@ export function hsl(hue, saturation, lightness) {
 }
 
 /**
- * Colours of a picture: two for the subject, two for what is behind it. `like` gives both nearly the same ones, so
+ * Colours of an image: two for the subject, two for what is behind it. `like` gives both nearly the same ones, so
  * that colour says little about where the subject ends.
  * @returns {{subject: [number[], number[]], ground: [number[], number[]], accent: number[]}}
  */

@@ -5,8 +5,8 @@ import { Strands, strandOf } from './strands.js';
 import { skin } from './textures.js';
 
 /**
- * What stands in front. A subject gets the picture's size, a seed and its colours, decides everything at once and
- * returns a function that draws any band of rows. Lengths follow the shorter side (`unit`), so that a picture of
+ * What stands in front. A subject gets the image's size, a seed and its colours, decides everything at once and
+ * returns a function that draws any band of rows. Lengths follow the shorter side (`unit`), so that an image of
  * 12 megapixels shows the same thing as one of 1, with finer detail.
  * @typedef {{width: number, height: number, seed: number, colours: number[][], accent: number[]}} Order
  * @typedef {(order: Order) => (band: import('./canvas.js').Band) => void} Subject
@@ -198,7 +198,7 @@ export const SUBJECTS = {
     };
     const rim = outline(ellipse(cx, cy - unit * 0.12, unit * 0.395, unit * 0.05), unit * 0.012);
     const foot = roundBox(cx, cy + unit * 0.375, unit * 0.16, unit * 0.016, unit * 0.012);
-    // Wires are about as thin as a pixel in small pictures: the share of a stripe, not of an edge.
+    // Wires are about as thin as a pixel in small images: the share of a stripe, not of an edge.
     const thin = (away) => Math.max(0, Math.min(wire / 2, away + 0.5) - Math.max(-wire / 2, away - 0.5));
     return (band) => {
       band.fill(bowl, surface, {

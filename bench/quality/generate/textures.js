@@ -104,7 +104,7 @@ const TEXTURES = {
       for (const [noise, weight] of octaves) noise.add(y, x0, x1, weight, t);
     });
   },
-  /** A slope across the picture. */
+  /** A slope across the image. */
   gradient(ground) {
     const angle = dice(ground.seed).between(0, 2 * Math.PI);
     const [dx, dy] = [Math.cos(angle) / ground.width, Math.sin(angle) / ground.height];
@@ -159,8 +159,8 @@ export function texture(name, ground) {
   return TEXTURES[name](ground);
 }
 
-/** A picture as texture: 8-bit RGB, rows without padding. */
-export function pictureTexture({ width, data }) {
+/** An image as texture: 8-bit RGB, rows without padding. */
+export function imageTexture({ width, data }) {
   return {
     row(y, x0, x1, out) {
       const from = (y * width + x0) * 3;

@@ -5,7 +5,7 @@ const ROUNDS = 2000;
 export const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * 95 % interval of a statistic of a set of pictures, by drawing pictures with replacement.
+ * 95 % interval of a statistic of a set of images, by drawing images with replacement.
  * @template T @param {T[]} items @param {(items: T[]) => number} statistic
  * @returns {[number, number]} 2.5 and 97.5 percentile; the same for the same items
  */

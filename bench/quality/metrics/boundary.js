@@ -1,4 +1,4 @@
-/** What is left of {matte ≥ 128} after eroding it `radius` times by 3 × 3; outside the picture there is nothing. */
+/** What is left of {matte ≥ 128} after eroding it `radius` times by 3 × 3; outside the image there is nothing. */
 function eroded(matte, { width, height }, radius) {
   const out = new Uint8Array(matte.length);
   const run = new Int32Array(width); // set rows in a row, after erosion along the rows

@@ -26,7 +26,7 @@ class Parts {
     return run;
   }
 
-  /** Calls `each(begin, end)`, positions in the picture, for every run of the largest part; the first of equals. */
+  /** Calls `each(begin, end)`, positions in the image, for every run of the largest part; the first of equals. */
   largest(least, threshold, each) {
     let count = 0;
     let [before, beforeEnd] = [0, 0];

@@ -1,5 +1,5 @@
 /**
- * Exact Euclidean distances: for every pixel of the picture, row by row, the nearest pixel with mask ≠ 0.
+ * Exact Euclidean distances: for every pixel of the image, row by row, the nearest pixel with mask ≠ 0.
  * @param {Uint8Array} mask @param {import('./band.js').Size} size
  * @param {(y: number, squared: Float64Array, nearest: Int32Array) => void} each called for every row: squared distances
  *   and the places of the nearest pixels; both are written over afterwards. Not called for an empty mask.

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts';
-import { checkBooks } from './books.ts';
+import { checkDatabase } from './database.ts';
 import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
 import { checkLimits } from './limits.ts';
@@ -8,14 +8,14 @@ import { checkExposure, checkServer } from './server.ts';
 
 /** Looks at what a server of these settings stands on, beside a running one or without one. Changes nothing. */
 export async function checkInstall(config: Config): Promise<Finding[]> {
-  const [books, redis, server] = await Promise.all([
-    checkBooks(config),
+  const [database, redis, server] = await Promise.all([
+    checkDatabase(config),
     checkRedis(config.redisUrl),
     checkServer(config),
   ]);
   return [
     ...server,
-    ...books,
+    ...database,
     ...redis,
     ...checkDisk(config),
     ...checkLimits(config),

@@ -7,7 +7,7 @@ import { type Finding, note, ok } from './finding.ts';
 
 /** File descriptors: one a connection, and a hundred or so of its own. */
 const fewFiles = 4096;
-/** Bytes in which pictures of every size are worked on (docs/operations.md). */
+/** Bytes in which images of every size are worked on (docs/operations.md). */
 const enoughMemory = 2e9;
 
 const read = (file: string): string => {
@@ -51,13 +51,13 @@ function checkMemory(config: Config, libraryFolders: readonly string[]): Finding
   const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));
   return [
     bytes < enoughMemory
-      ? note('memory', said, 'Large pictures will be refused with 503; 2 GB serve all.')
+      ? note('memory', said, 'Large images will be refused with 503; 2 GB serve all.')
       : ok('memory', said),
     allocator !== undefined || installed
       ? ok('memory', `Freed memory goes back to the system: ${allocator ?? 'jemalloc is installed'}.`)
       : note(
           'memory',
-          'jemalloc is not installed: freed pictures stay longer.',
+          'jemalloc is not installed: freed images stay longer.',
           "Install your system's jemalloc (libjemalloc2 in Debian, Ubuntu and openSUSE, jemalloc in Fedora and Arch Linux).",
         ),
   ];

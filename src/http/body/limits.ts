@@ -19,7 +19,7 @@ export interface BodyLimits {
 const everyType: readonly BodyType[] = ['multipart/form-data', 'urlencoded', 'json'];
 
 /** docs/contract.md section 3. A legal file in base64 and percent-encoding fits. */
-export const PICTURES: BodyLimits = {
+export const IMAGES: BodyLimits = {
   types: everyType,
   multipart: 66 * mebibyte,
   json: 32 * mebibyte,
@@ -42,7 +42,7 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
   };
 };
 
-/** For routes that take no picture. */
+/** For routes that take no image. */
 export const SETTINGS: BodyLimits = upTo(everyType, 256);
 
 /** For the pages of the console. One of its routes is open to anybody. */

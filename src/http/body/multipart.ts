@@ -1,8 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
-import { Collected } from '../../collected.ts';
 import { type AppError, fail } from '../../errors.ts';
+import { UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, fileFields, type UploadedFile } from '../form.ts';
 import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
@@ -69,7 +69,7 @@ const label = (filename: string | undefined): string | undefined =>
 interface Part {
   readonly name: string;
   readonly filename: string | undefined;
-  readonly bytes: Collected;
+  readonly bytes: UploadBuffer;
 }
 
 type Write = (piece: Buffer) => void;
@@ -143,7 +143,7 @@ class Parts {
     const before = this.#files.get(head.name);
     if (before) this.#fileBytes -= before.bytes.size;
     const left = Math.max(0, this.#length - this.#fileBytes - this.#textBytes);
-    const bytes = new Collected(left, file);
+    const bytes = new UploadBuffer(left, file);
     this.#files.set(head.name, { ...head, bytes });
     return (piece) => {
       if (bytes.size + piece.length > file) throw tooLarge();
@@ -167,7 +167,7 @@ class Parts {
   #openText(head: Omit<Part, 'bytes'>): Write {
     const { text, tooLarge } = this.#limits;
     if (this.#texts.length === mostFields) throw malformed(`The form has more than ${mostFields} fields.`);
-    const bytes = new Collected(64, text);
+    const bytes = new UploadBuffer(64, text);
     this.#texts.push({ ...head, bytes });
     return (piece) => {
       this.#textBytes += piece.length;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Collected } from '../../collected.ts';
 import { type AppError, fail } from '../../errors.ts';
+import { UploadBuffer } from '../../uploadBuffer.ts';
 
 export interface ReceiveBounds {
   /** Most bytes, however they are sent. */
@@ -98,7 +98,7 @@ export async function receiveBytes(
   req: IncomingMessage,
   { arrived, ...bounds }: ReceiveBounds & { readonly arrived: (bytes: number) => void },
 ): Promise<Buffer> {
-  const bytes = new Collected(Number(req.headers['content-length'] ?? 0), bounds.most);
+  const bytes = new UploadBuffer(Number(req.headers['content-length'] ?? 0), bounds.most);
   await receive(req, bounds, () => (piece) => {
     arrived(bytes.size + piece.length);
     bytes.add(piece);

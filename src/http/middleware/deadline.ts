@@ -1,6 +1,6 @@
 import { fail } from '../../errors.ts';
 import type { Middleware } from '../context.ts';
-import { onceEnded } from '../ended.ts';
+import { onResponseEnd } from '../onResponseEnd.ts';
 
 /** One signal for the whole request: the client closed the connection, or time is up. */
 export const deadline =
@@ -12,7 +12,7 @@ export const deadline =
       () => controller.abort(fail('timeout', { detail: `The request took longer than ${seconds} s.` })),
       ms,
     );
-    onceEnded(ctx, (delivered) => {
+    onResponseEnd(ctx, (delivered) => {
       clearTimeout(timer);
       if (!delivered) controller.abort(fail('client_closed'));
     });

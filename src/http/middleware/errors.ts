@@ -1,8 +1,8 @@
 import { AppError, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
-import type { Facts } from '../../ops/notes.ts';
+import type { RequestAttributes } from '../../ops/telemetry.ts';
 import type { Context, Middleware } from '../context.ts';
-import { answerAndLinger, isUploading } from '../linger.ts';
+import { isUploading, lingeringClose } from '../lingeringClose.ts';
 
 export function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;
@@ -17,7 +17,7 @@ function detailOf({ reason, reported, detail, cause }: AppError): string | undef
   return reported ? undefined : detail;
 }
 
-function factsOf(error: AppError): Facts {
+function attributesOf(error: AppError): RequestAttributes {
   const detail = detailOf(error);
   return {
     error: error.code,
@@ -37,8 +37,8 @@ export const errors =
       await next();
     } catch (thrown) {
       const error = toAppError(thrown);
-      const { requestId, notes } = ctx.state;
-      notes.add(factsOf(error));
+      const { requestId, telemetry } = ctx.state;
+      telemetry.add(attributesOf(error));
       if (error.reported) logger.error({ request: requestId, err: error.cause ?? error }, error.code);
       // Internal errors expose only the request id.
       const shown =
@@ -46,6 +46,6 @@ export const errors =
           ? new AppError('internal_error', { detail: `Request id: ${requestId}` })
           : error;
       answerError(ctx, shown);
-      if (isUploading(ctx)) answerAndLinger(ctx);
+      if (isUploading(ctx)) lingeringClose(ctx);
     }
   };

@@ -1,12 +1,12 @@
-import type { Admission } from '../../limits/admission.ts';
+import type { FairScheduler } from '../../limits/fairScheduler.ts';
 import { overloaded } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
 /** 503 before the body is read while so much waits that nothing could be worked on in time. */
 export const overload =
-  (admission: Pick<Admission, 'refusal'>): Middleware =>
+  (scheduler: Pick<FairScheduler, 'refusal'>): Middleware =>
   async (ctx, next) => {
-    const busy = admission.refusal(accountOf(ctx).id, ctx.state.deadline);
+    const busy = scheduler.refusal(accountOf(ctx).id, ctx.state.deadline);
     if (busy) throw overloaded(busy);
     await next();
   };

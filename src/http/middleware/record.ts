@@ -1,7 +1,7 @@
 import type { Logger } from '../../ops/log.ts';
 import { outcomeOf, type Recorder, type RequestRecord } from '../../ops/record.ts';
 import type { Context, Middleware } from '../context.ts';
-import { onceEnded } from '../ended.ts';
+import { onResponseEnd } from '../onResponseEnd.ts';
 
 /** Of a request that `head` refused Koa may find none: it throws then. */
 function pathOf(ctx: Context): string {
@@ -21,7 +21,7 @@ export const record =
   async (ctx, next) => {
     const start = performance.now();
     const tell = (delivered: boolean) => {
-      const { requestId, account, notes, route = 'none' } = ctx.state;
+      const { requestId, account, telemetry, route = 'none' } = ctx.state;
       // One that lingers has its answer already.
       const status = delivered || ctx.respond === false ? ctx.res.statusCode : 499;
       const told: RequestRecord = {
@@ -34,8 +34,8 @@ export const record =
         start,
         ms: performance.now() - start,
         account: account?.id,
-        facts: notes.facts,
-        spans: notes.spans,
+        attributes: telemetry.attributes,
+        spans: telemetry.spans,
         traceparent: ctx.get('traceparent'),
       };
       for (const recorder of recorders) {
@@ -46,7 +46,7 @@ export const record =
         }
       }
     };
-    const ended = new Promise<boolean>((resolve) => onceEnded(ctx, resolve));
+    const ended = new Promise<boolean>((resolve) => onResponseEnd(ctx, resolve));
     await next();
     // Not awaited: the answer goes out once all middlewares are through.
     ended.then(tell).catch((error: unknown) => logger.error({ err: error }, 'record'));

@@ -90,7 +90,7 @@ export const json = (description: string, name: string): Answer => ({
 const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
 
 export const cutoutAnswer: Answer = {
-  description: 'The subject: a picture, or JSON around it when Accept names application/json.',
+  description: 'The subject: an image, or JSON around it when Accept names application/json.',
   headers: {
     ...everyAnswer,
     'X-Type': header('Kind of the subject; absent with type_level=none.', {

@@ -48,7 +48,7 @@ const cutout = (operationId: string, summary: string): Operation => ({
   operationId,
   summary,
   description:
-    'Exactly one of image_file, image_file_b64 and image_url, and at most one of bg_color, bg_image_url and bg_image_file. A field that is empty counts as absent, one that is unknown is ignored. A repeated request (the same Idempotency-Key, or the same picture and options) gets the kept result of the first one for 10 minutes and costs nothing.',
+    'Exactly one of image_file, image_file_b64 and image_url, and at most one of bg_color, bg_image_url and bg_image_file. A field that is empty counts as absent, one that is unknown is ignored. A repeated request (the same Idempotency-Key, or the same image and options) gets the kept result of the first one for 10 minutes and costs nothing.',
   security: anyKey,
   parameters: [
     {
@@ -76,11 +76,11 @@ export const openApiDocument = (version: string): OpenApi => ({
   info: {
     title: 'Cutout',
     version,
-    description: 'Removes the background of pictures. Request-compatible with the remove.bg API v1.0.',
+    description: 'Removes the background of images. Request-compatible with the remove.bg API v1.0.',
   },
   servers: [{ url: '/' }],
   paths: {
-    '/v1.0/cutout': { post: cutout('cutout', 'Cut out the subject of a picture') },
+    '/v1.0/cutout': { post: cutout('cutout', 'Cut out the subject of an image') },
     '/v1.0/removebg': { post: cutout('removebg', 'The same as /v1.0/cutout, under its established name') },
     '/v1.0/account': {
       get: {
@@ -93,11 +93,11 @@ export const openApiDocument = (version: string): OpenApi => ({
     '/v1.0/improve': {
       post: {
         operationId: 'improve',
-        summary: 'Hand in a picture, which is kept to improve the networks',
+        summary: 'Hand in an image, which is kept to improve the networks',
         description: 'Exactly one of image_file, image_file_b64 and image_url.',
         security: anyKey,
         requestBody: body(improveBodies),
-        responses: answers(json('The picture is kept.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
+        responses: answers(json('The image is kept.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
       },
     },
     '/health/live': { get: health('live', 'The process answers') },

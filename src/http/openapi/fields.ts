@@ -42,8 +42,8 @@ const errors = (...ids: readonly ErrorId[]): Schema => ({
   'x-error-codes': [...new Set(ids.map((id) => catalogue[id].code))],
 });
 
-/** Of a picture, whichever way it comes. */
-const pictureErrors = [
+/** Of an image, whichever way it comes. */
+const imageErrors = [
   'file_too_large',
   'invalid_file_type',
   'invalid_dimensions',
@@ -51,8 +51,8 @@ const pictureErrors = [
   'failed_to_read_image',
 ] as const;
 
-const picture = (description: string) =>
-  text(description, { contentMediaType: 'application/octet-stream', ...errors(...pictureErrors) });
+const image = (description: string) =>
+  text(description, { contentMediaType: 'application/octet-stream', ...errors(...imageErrors) });
 
 const subjects = 'person|product|car|animal|graphic|transportation|other';
 
@@ -104,32 +104,32 @@ const perSubjectTexts: Properties = Object.fromEntries(
 
 const sourceTexts: Properties = {
   image_file_b64: text(
-    'The picture in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
-    { contentEncoding: 'base64', ...errors(...pictureErrors) },
+    'The image in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
+    { contentEncoding: 'base64', ...errors(...imageErrors) },
   ),
   image_url: text(
-    'Address of the picture; http or https, on a public host, port 80 or 443 unless the operator set others. Some services fetch from listed hosts only, or not at all.',
+    'Address of the image; http or https, on a public host, port 80 or 443 unless the operator set others. Some services fetch from listed hosts only, or not at all.',
     {
       format: 'uri',
-      ...errors('invalid_image_url', 'failed_image_download', ...pictureErrors),
+      ...errors('invalid_image_url', 'failed_image_download', ...imageErrors),
     },
   ),
 };
 const backgroundTexts: Properties = {
-  bg_image_url: text('Address of a picture to lay behind the subject, as image_url.', {
+  bg_image_url: text('Address of an image to lay behind the subject, as image_url.', {
     format: 'uri',
-    ...errors('invalid_bg_image_url', 'failed_bg_download', ...pictureErrors),
+    ...errors('invalid_bg_image_url', 'failed_bg_download', ...imageErrors),
   }),
 };
 const sourceFile = {
-  image_file: picture('The picture: JPEG, PNG or WebP, at most 22 MB and 50 megapixels.'),
+  image_file: image('The image: JPEG, PNG or WebP, at most 22 MB and 50 megapixels.'),
 };
 const backgroundFile = {
-  bg_image_file: picture('A picture to lay behind the subject; it is scaled to cover the canvas.'),
+  bg_image_file: image('An image to lay behind the subject; it is scaled to cover the canvas.'),
 };
 const labels: Properties = {
-  image_filename: text('Name of the picture; only its last part is kept.', { maxLength: 255 }),
-  tag: text('Groups pictures.', { maxLength: 255 }),
+  image_filename: text('Name of the image; only its last part is kept.', { maxLength: 255 }),
+  tag: text('Groups images.', { maxLength: 255 }),
 };
 
 /** Body of one operation in the three content types. Fields that are not named are ignored. */

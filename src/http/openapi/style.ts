@@ -34,7 +34,7 @@ td p { margin: 0 0 .25rem; }
 @media print { nav { display: none; } }
 `;
 
-/** Nothing but this style: no script, no picture, no font, no frame, no form, from nowhere. */
+/** Nothing but this style: no script, no image, no font, no frame, no form, from nowhere. */
 export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,

@@ -7,7 +7,7 @@ import { ImageError } from '../errors.ts';
 export function tooManyParts(parts: string, most: number): ImageError {
   return new ImageError(
     'failed_to_read_image',
-    `The file has more than ${most} ${parts}. Save the picture again without its metadata.`,
+    `The file has more than ${most} ${parts}. Save the image again without its metadata.`,
   );
 }
 

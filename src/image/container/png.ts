@@ -1,7 +1,7 @@
 import { tooManyParts } from './bounds.ts';
 
 const signatureBytes = 8;
-/** Encoders cut a picture's data into chunks of a kilobyte at least. */
+/** Encoders cut an image's data into chunks of a kilobyte at least. */
 const mostChunks = 100_000;
 /** Chunks that decoding does without: so many of one file may stay. Libpng warns of many a kind, and sharp tells each. */
 const mostSpare = 64;
@@ -11,7 +11,7 @@ const mostTextBytes = 16 * 1024;
 const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
 
 const [IDAT, IEND, ZTXT, ITXT] = [number('IDAT'), number('IEND'), number('zTXt'), number('iTXt')] as const;
-/** Of those that are not critical, all that a result depends on. A picture has one of each. */
+/** Of those that are not critical, all that a result depends on. An image has one of each. */
 const used: ReadonlySet<number> = new Set(
   ['tRNS', 'iCCP', 'gAMA', 'cHRM', 'sRGB', 'pHYs', 'eXIf', 'sBIT', 'bKGD', 'cICP'].map(number),
 );
@@ -19,9 +19,9 @@ const used: ReadonlySet<number> = new Set(
 const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
 
 /**
- * The file without the chunks that decoding does without, and without repeated ones, where it has more of them than a
- * picture needs; otherwise the same bytes. Nothing of a result depends on them, and a megabyte of file can hold gigabytes of
- * text, or 90 000 warnings. Throws ImageError for more chunks than a picture can have.
+ * The file without the chunks that decoding does without, and without repeated ones, where it has more of them than an
+ * image needs; otherwise the same bytes. Nothing of a result depends on them, and a megabyte of file can hold gigabytes of
+ * text, or 90 000 warnings. Throws ImageError for more chunks than an image can have.
  */
 export function neededChunks(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

@@ -7,7 +7,7 @@ const mostChunks = 10_000;
 export function checkWebp(webp: Uint8Array): void {
   const view = new DataView(webp.buffer, webp.byteOffset, webp.byteLength);
   if (webp.length < 12) return;
-  // What stands behind the picture's own end is nobody's.
+  // What stands behind the image's own end is nobody's.
   const end = Math.min(webp.length, 8 + view.getUint32(4, true));
   let chunks = 0;
   for (let at = 12; at + 8 <= end; ) {

@@ -1,6 +1,6 @@
 import { attribute } from '../onnx/graph.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
-import { type FloatGraph, type Floats, groupsOf, outputOf } from './float_graph.ts';
+import { type FloatGraph, type Floats, groupsOf, outputOf } from './floatGraph.ts';
 
 /** Channels that ONNX Runtime computes at once on any processor, or a multiple of them. */
 const BLOCK = 16;

@@ -1,6 +1,6 @@
 import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
-import { besides, type FloatGraph, outputOf } from './float_graph.ts';
+import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
 
 /** Multiplies a constant input of a node. */
 function scale(graph: FloatGraph, node: NodeProto, input: number, factor: number): boolean {

@@ -2,7 +2,7 @@ import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { dropUnused } from '../onnx/prune.ts';
 import { fillBlocks } from './channels.ts';
 import { foldFactors } from './factors.ts';
-import { FloatGraph } from './float_graph.ts';
+import { FloatGraph } from './floatGraph.ts';
 import { fuseHardActivations } from './hard.ts';
 import { reluBeforeConcat } from './relu.ts';
 

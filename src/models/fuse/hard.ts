@@ -1,6 +1,6 @@
 import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
-import { besides, type FloatGraph, outputOf } from './float_graph.ts';
+import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
 
 /** x of max(0, min(6, x + 3)) when `clip` computes that. */
 function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {

@@ -1,5 +1,5 @@
 import { buildNode } from '../onnx/build.ts';
-import { type FloatGraph, outputOf } from './float_graph.ts';
+import { type FloatGraph, outputOf } from './floatGraph.ts';
 
 /** Puts a ReLU behind a concatenation in front of it, where it can become a part of the convolutions there. */
 export function reluBeforeConcat(graph: FloatGraph): void {

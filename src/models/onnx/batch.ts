@@ -1,7 +1,7 @@
 import { attribute, constants, int64Tensor, int64Values, newNode, subgraphs } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
-/** Operators that treat every picture of a batch alone, whatever their attributes. */
+/** Operators that treat every image of a batch alone, whatever their attributes. */
 const INDEPENDENT = new Set([
   ...['Conv', 'ConvTranspose', 'BatchNormalization', 'InstanceNormalization'],
   ...['MaxPool', 'AveragePool', 'GlobalAveragePool', 'GlobalMaxPool'],
@@ -9,19 +9,19 @@ const INDEPENDENT = new Set([
   ...['Cast', 'Identity', 'Pad', 'DepthToSpace', 'SpaceToDepth'],
 ]);
 
-/** Elementwise operators of two values; a constant beside the pictures is broadcast over the batch. */
+/** Elementwise operators of two values; a constant beside the images is broadcast over the batch. */
 const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div', 'PRelu', 'Pow']);
 
 type Rewrite = () => void;
 
 /**
  * Shapes given to Reshape and Resize that bake in a batch of 1. Returns what must be rewritten for one node
- * that reads pictures, or undefined when it is not certain that it treats them one by one.
+ * that reads images, or undefined when it is not certain that it treats them one by one.
  */
 function rewritesFor(
   node: NodeProto,
   graph: GraphProto,
-  pictures: ReadonlySet<string>,
+  images: ReadonlySet<string>,
   known: ReadonlyMap<string, TensorProto>,
   producers: ReadonlyMap<string, NodeProto>,
 ): Rewrite[] | undefined {
@@ -38,11 +38,11 @@ function rewritesFor(
 
   if (INDEPENDENT.has(node.opType)) return [];
   if (ELEMENTWISE.has(node.opType)) {
-    return node.input.every((name) => pictures.has(name) || broadcasts(name)) ? [] : undefined;
+    return node.input.every((name) => images.has(name) || broadcasts(name)) ? [] : undefined;
   }
   if (node.opType === 'Concat') {
-    // Anything else joined to the pictures has a batch of its own.
-    return axis > 0 && node.input.every((name) => pictures.has(name)) ? [] : undefined;
+    // Anything else joined to the images has a batch of its own.
+    return axis > 0 && node.input.every((name) => images.has(name)) ? [] : undefined;
   }
   if (node.opType === 'Split' || node.opType === 'Softmax') return axis > 0 ? [] : undefined;
   if (node.opType === 'Transpose') return attribute(node, 'perm')?.ints[0] === 0n ? [] : undefined;
@@ -65,7 +65,7 @@ function rewritesFor(
     if (sizes === '') return [];
     const fixed = constantDims(sizes);
     if (!fixed) {
-      // Computed sizes follow the batch when they begin with what the picture's own shape says.
+      // Computed sizes follow the batch when they begin with what the image's own shape says.
       const join = producers.get(sizes);
       const first = join?.opType === 'Concat' ? (join.input[0] ?? '') : '';
       return first !== '' && !known.has(first) ? [] : undefined;
@@ -105,8 +105,8 @@ function freeFirst(value: ValueInfoProto): void {
 }
 
 /**
- * Lets a network that was published for one picture run on any number of them. Done only when every
- * operator the pictures pass through is known to treat them one by one; otherwise nothing is changed.
+ * Lets a network that was published for one image run on any number of them. Done only when every
+ * operator the images pass through is known to treat them one by one; otherwise nothing is changed.
  * @returns whether the batch dimension is free now
  */
 export function freeBatch(graph: GraphProto): boolean {
@@ -114,18 +114,18 @@ export function freeBatch(graph: GraphProto): boolean {
   if (!input) return false;
   const known = constants(graph);
   const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
-  const pictures = new Set([input.name]);
+  const images = new Set([input.name]);
   const rewrites: Rewrite[] = [];
   for (const node of graph.node) {
-    if (!node.input.some((name) => pictures.has(name))) continue;
+    if (!node.input.some((name) => images.has(name))) continue;
     if (node.opType === 'Shape') continue;
     if (subgraphs(node).length > 0) return false;
-    const needed = rewritesFor(node, graph, pictures, known, producers);
+    const needed = rewritesFor(node, graph, images, known, producers);
     if (!needed) return false;
     rewrites.push(...needed);
-    for (const name of node.output) pictures.add(name);
+    for (const name of node.output) images.add(name);
   }
-  if (!graph.output.every((value) => pictures.has(value.name))) return false;
+  if (!graph.output.every((value) => images.has(value.name))) return false;
   for (const rewrite of rewrites) rewrite();
   for (const value of [input, ...graph.output]) freeFirst(value);
   return true;

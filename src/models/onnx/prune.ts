@@ -54,7 +54,7 @@ export function dropUnused(graph: GraphProto): void {
   }
   graph.node = graph.node.filter((node) => used.has(node));
   graph.initializer = graph.initializer.filter((tensor) => names.has(tensor.name));
-  // Files of IR version 3 list initializers among the inputs; the picture's input always stays.
+  // Files of IR version 3 list initializers among the inputs; the image's input always stays.
   graph.input = graph.input.filter((value, at) => at === 0 || names.has(value.name));
   graph.valueInfo = [];
 }

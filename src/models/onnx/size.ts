@@ -138,7 +138,7 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
     } else if (node.opType === 'Shape') {
       for (const name of node.output) computed.add(name);
     } else {
-      // The picture's size is in a computed value: only that of a Resize is understood.
+      // The image's size is in a computed value: only that of a Resize is understood.
       if (node.opType !== 'Resize' && node.input.some((name) => computed.has(name))) return undefined;
       const first = maps.get(node.input[0] ?? '') ?? maps.get(map);
       const side = first && after(node, first);
@@ -175,10 +175,10 @@ function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
 }
 
 /**
- * Lets a network that was published for one size of picture run at others: a Resize to constant sides becomes one by
- * whole factors. Done only when every operator the picture passes through is known to work at any size, and every
- * map keeps its proportion to the picture exactly; otherwise nothing is changed.
- * @returns the number that the sides of a picture must be multiples of; undefined when the size stays fixed
+ * Lets a network that was published for one size of image run at others: a Resize to constant sides becomes one by
+ * whole factors. Done only when every operator the image passes through is known to work at any size, and every
+ * map keeps its proportion to the image exactly; otherwise nothing is changed.
+ * @returns the number that the sides of an image must be multiples of; undefined when the size stays fixed
  */
 export function freeSize(graph: GraphProto): number | undefined {
   const input = declaredSide(graph.input[0]);

@@ -149,7 +149,7 @@ class Quantiser {
     return this.#pass(again) || this.#concat(again) ? this.#eight.get(name) : undefined;
   }
 
-  /** Channels of what a convolution or an addition gives, or of the picture. */
+  /** Channels of what a convolution or an addition gives, or of the image. */
   #channels(name: string): number {
     const maker = this.#makers.get(name);
     if (maker?.opType === 'Conv') {

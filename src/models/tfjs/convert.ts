@@ -45,16 +45,16 @@ class Writer implements Sink {
   }
 }
 
-/** Pixels of the picture that a network reads. */
-export interface PictureSize {
+/** Pixels of the image that a network reads. */
+export interface ImageSize {
   readonly height: number;
   readonly width: number;
 }
 
-/** Follows the graph from a wanted tensor back to the picture, each node once. */
-function emitter(graph: TfGraph, sink: Sink, size: PictureSize | undefined) {
+/** Follows the graph from a wanted tensor back to the image, each node once. */
+function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
   const done = new Set<string>();
-  const picture: { name?: string; dims?: readonly number[] } = {};
+  const image: { name?: string; dims?: readonly number[] } = {};
   let zoom: readonly [number, number] = [1, 1];
 
   function operandOf(input: string): Operand {
@@ -75,7 +75,7 @@ function emitter(graph: TfGraph, sink: Sink, size: PictureSize | undefined) {
           throw new RangeError(`${name} has no size`);
         const wanted = size ?? { height, width };
         zoom = [wanted.height / height, wanted.width / width];
-        Object.assign(picture, { name, dims: [batch, channels, wanted.height, wanted.width] });
+        Object.assign(image, { name, dims: [batch, channels, wanted.height, wanted.width] });
       } else {
         const operator = operators[node.op];
         if (!operator) throw new RangeError(`${name} is a ${node.op}, which cannot be converted`);
@@ -86,12 +86,12 @@ function emitter(graph: TfGraph, sink: Sink, size: PictureSize | undefined) {
     return { kind: 'tensor', name };
   }
 
-  return { operandOf, picture };
+  return { operandOf, image };
 }
 
 /**
- * Turns a TensorFlow.js graph model of one picture into a graph of ONNX: [N,H,W,C] becomes [N,C,H,W], and only
- * what `outputs` need is converted. Outputs keep the names of the tensors that make them. The picture has the `size` that is
+ * Turns a TensorFlow.js graph model of one image into a graph of ONNX: [N,H,W,C] becomes [N,C,H,W], and only
+ * what `outputs` need is converted. Outputs keep the names of the tensors that make them. The image has the `size` that is
  * asked for, or the model's own, and every map inside is larger or smaller in the same measure. Throws a RangeError
  * that names the node for an operator or setting outside operators.ts, and for a map that would have no whole size.
  */
@@ -99,23 +99,23 @@ export function tfjsToGraph(
   json: string,
   weights: Uint8Array,
   outputs: readonly string[],
-  size?: PictureSize,
+  size?: ImageSize,
 ): GraphProto {
   const graph = readTfGraph(json, weights);
   const writer = new Writer();
-  const { operandOf, picture } = emitter(graph, writer, size);
+  const { operandOf, image } = emitter(graph, writer, size);
   const names = outputs.map((name) => {
     const operand = operandOf(name);
     if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
     return operand.name;
   });
-  if (picture.name === undefined || picture.dims === undefined)
-    throw new RangeError('no output depends on a picture');
+  if (image.name === undefined || image.dims === undefined)
+    throw new RangeError('no output depends on an image');
   return create(GraphProtoSchema, {
     name: 'network',
     node: writer.nodes,
     initializer: writer.initializers,
-    input: [floatValue(picture.name, picture.dims)],
+    input: [floatValue(image.name, image.dims)],
     output: names.map((name) => floatValue(name)),
   });
 }
@@ -136,7 +136,7 @@ export function tfjsToOnnx(
   json: string,
   weights: Uint8Array,
   outputs: readonly string[],
-  size?: PictureSize,
+  size?: ImageSize,
 ): Uint8Array {
   const graph = tfjsToGraph(json, weights, outputs, size);
   fuse(graph);

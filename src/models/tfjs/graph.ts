@@ -33,7 +33,7 @@ const modelSchema = z.looseObject({
 export type TfNode = z.infer<typeof nodeSchema>;
 type Weight = z.infer<typeof weightSchema>;
 
-/** A constant of the graph, in the layout of TensorFlow (pictures [N,H,W,C], kernels [H,W,in,out]). */
+/** A constant of the graph, in the layout of TensorFlow (images [N,H,W,C], kernels [H,W,in,out]). */
 export interface Constant {
   readonly shape: readonly number[];
   readonly values: Float32Array;

@@ -24,7 +24,7 @@ export interface Call {
   readonly node: TfNode;
   readonly inputs: readonly Operand[];
   readonly sink: Sink;
-  /** Height and width of the picture over those that the model was published for. */
+  /** Height and width of the image over those that the model was published for. */
   readonly zoom: readonly [number, number];
 }
 
@@ -121,7 +121,7 @@ const convolution =
       throw new RangeError(`${node.name} is fused with the unknown ${activation}`);
   };
 
-/** A constant beside a picture: a scalar stays one, a value a channel moves to axis 1. */
+/** A constant beside an image: a scalar stays one, a value a channel moves to axis 1. */
 function beside({ node, sink }: Call, { shape, values }: Constant): string {
   if (values.length === 1) return scalar(sink, values[0] ?? Number.NaN);
   if (shape.length === 1) return sink.floats([1, values.length, 1, 1], values);
@@ -177,11 +177,11 @@ const concatenation: Operator = (call) => {
 const resizing: Operator = (call) => {
   const { node, sink, zoom } = call;
   const { flag } = settings(node);
-  const picture = tensor(call);
+  const image = tensor(call);
   const sides = [...constant(call, 1).values].map((side, axis) => side * (zoom[axis] ?? 1));
   if (!sides.every(Number.isInteger))
     throw new RangeError(`${node.name} would have ${sides.join(' x ')} pixels`);
-  const shape = sink.node('Shape', [picture], `${node.name}/shape`);
+  const shape = sink.node('Shape', [image], `${node.name}/shape`);
   const front = sink.node(
     'Slice',
     [shape, sink.integers([0]), sink.integers([2])],
@@ -191,7 +191,7 @@ const resizing: Operator = (call) => {
     axis: 0,
   });
   const aligned = flag('align_corners') ? 'align_corners' : 'asymmetric';
-  sink.node('Resize', [picture, '', '', sizes], node.name, {
+  sink.node('Resize', [image, '', '', sizes], node.name, {
     mode: 'linear',
     coordinate_transformation_mode: flag('half_pixel_centers') ? 'half_pixel' : aligned,
   });

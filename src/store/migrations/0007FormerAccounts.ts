@@ -2,7 +2,7 @@ import type { Migration } from './index.ts';
 
 /**
  * Whoever deletes an account and comes back is given nothing twice. People are known again by a keyed digest of issuer and
- * subject (src/accounts/person.ts): without the key, which lies in `secret`, it says nothing about anybody.
+ * subject (src/accounts/pseudonym.ts): without the key, which lies in `secret`, it says nothing about anybody.
  */
 export const formerAccounts: Migration = {
   name: 'former-accounts',

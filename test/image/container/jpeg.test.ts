@@ -34,18 +34,18 @@ test('segments behind a scan are refused, too', async (t) => {
   await t.throwsAsync(probe(behind(jpeg, jpeg.length - 2, few(0xe1, 10_001)), CONTRACT_LIMITS), refused);
 });
 
-test('pictures with metadata, many restart markers and bytes behind their end are read as ever', async (t) => {
+test('images with metadata, many restart markers and bytes behind their end are read as ever', async (t) => {
   const jpeg = await noise.clone().jpeg({ quality: 100 }).toBuffer();
   const xmp = Buffer.alloc(65_535 + 2);
   xmp.writeUInt32BE(0xffe1ffff);
   const scan = jpeg.indexOf(Buffer.from([0xff, 0xda]));
-  const pictures = {
+  const images = {
     metadata: behind(jpeg, 2, Buffer.concat(Array.from({ length: 300 }, () => xmp))),
     progressive: await noise.clone().jpeg({ progressive: true, quality: 100 }).toBuffer(),
     trailing: Buffer.concat([jpeg, few(0xe1, 100_000)]),
     some: behind(jpeg, scan, few(0xfe, 5000)),
   };
-  for (const [name, bytes] of Object.entries(pictures)) {
+  for (const [name, bytes] of Object.entries(images)) {
     const header = await probe(bytes, CONTRACT_LIMITS);
     t.is((await decode(bytes, header, header)).data.length, 300 * 200 * 4, name);
   }

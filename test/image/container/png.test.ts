@@ -11,19 +11,19 @@ test.before(() => {
   configureLibvips(CONTRACT_LIMITS);
 });
 
-const picture = () => sharp({ create: { width: 40, height: 30, channels: 3, background: '#81d4fa' } });
+const image = () => sharp({ create: { width: 40, height: 30, channels: 3, background: '#81d4fa' } });
 const compressed = (bytes: number) =>
   pngChunk('zTXt', Buffer.concat([Buffer.from('Comment\0\0'), deflateSync(Buffer.alloc(bytes, 65))]));
 
-test('a picture with a few texts stays as it is', async (t) => {
-  const png = insertPngChunk(await picture().png().toBuffer(), compressed(100_000));
+test('an image with a few texts stays as it is', async (t) => {
+  const png = insertPngChunk(await image().png().toBuffer(), compressed(100_000));
   t.is(neededChunks(png), png);
   for (let length = 0; length < png.length; length++)
     t.notThrows(() => neededChunks(png.subarray(0, length)));
 });
 
-test('more texts than a picture needs are left out, all else is kept, behind the pixels too', async (t) => {
-  const plain = await picture().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
+test('more texts than an image needs are left out, all else is kept, behind the pixels too', async (t) => {
+  const plain = await image().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
   const text = pngChunk('iTXt', Buffer.concat([Buffer.from('XML\0\0\0\0\0'), Buffer.alloc(9000, 65)]));
   const end = plain.length - 12;
   const full = insertPngChunk(Buffer.concat([plain.subarray(0, end), text, plain.subarray(end)]), text);
@@ -36,19 +36,19 @@ test('more texts than a picture needs are left out, all else is kept, behind the
 });
 
 test('a file that ends in the middle of a text stays cut off', async (t) => {
-  const plain = await picture().png().toBuffer();
+  const plain = await image().png().toBuffer();
   const full = insertPngChunk(plain, pngChunk('zTXt', Buffer.alloc(40_000, 1)));
   const cut = full.subarray(0, 20_000);
   t.true(neededChunks(cut).length <= 33);
   await t.throwsAsync(async () => sharp(neededChunks(cut)).raw().toBuffer());
 });
 
-test('needless chunks without end are left out, repeated ones too; the picture stays', async (t) => {
-  const plain = await picture().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
+test('needless chunks without end are left out, repeated ones too; the image stays', async (t) => {
+  const plain = await image().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
   const empty = Buffer.alloc(0);
   for (const type of ['tEXt', 'zTXt', 'sPLT', 'hIST', 'prVt', 'acTL', 'fdAT', 'gAMA', 'eXIf', 'PLTE']) {
     const chunks = Buffer.concat(Array.from({ length: 1000 }, () => pngChunk(type, empty)));
-    // The first of each kind is the picture's own.
+    // The first of each kind is the image's own.
     const full = Buffer.concat([plain.subarray(0, -12), chunks, plain.subarray(-12)]);
     const left = pngChunks(Buffer.from(neededChunks(full))).filter((chunk) => chunk.type === type);
     t.true(left.length <= 1, type);
@@ -56,8 +56,8 @@ test('needless chunks without end are left out, repeated ones too; the picture s
   }
 });
 
-test('data in many chunks is a picture still; more chunks than any picture has are refused', async (t) => {
-  const plain = await picture().png().toBuffer();
+test('data in many chunks is an image still; more chunks than any image has are refused', async (t) => {
+  const plain = await image().png().toBuffer();
   const more = (count: number) =>
     Buffer.concat([
       plain.subarray(0, -12),
@@ -70,8 +70,8 @@ test('data in many chunks is a picture still; more chunks than any picture has a
   await t.throwsAsync(probe(more(100_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
 });
 
-test('what stands behind the end of a picture is not looked at', async (t) => {
-  const plain = await picture().png().toBuffer();
+test('what stands behind the end of an image is not looked at', async (t) => {
+  const plain = await image().png().toBuffer();
   const full = Buffer.concat([plain, Buffer.alloc(12 * 200_000)]);
   t.is(neededChunks(full), full);
   t.is((await probe(full, CONTRACT_LIMITS)).width, 40);

@@ -8,7 +8,7 @@ test.before(() => {
   configureLibvips(CONTRACT_LIMITS);
 });
 
-const picture = () =>
+const image = () =>
   sharp({ create: { width: 40, height: 30, channels: 3, background: '#81d4fa' } })
     .withIccProfile('p3')
     .webp();
@@ -19,12 +19,12 @@ const withChunks = (webp: Buffer, count: number) => {
 };
 
 test('chunks without end are refused, some are not', async (t) => {
-  const webp = await picture().toBuffer();
+  const webp = await image().toBuffer();
   t.is((await probe(withChunks(webp, 5000), CONTRACT_LIMITS)).width, 40);
   await t.throwsAsync(probe(withChunks(webp, 10_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
 });
 
-test('what stands behind the end of a picture is not looked at', async (t) => {
-  const file = Buffer.concat([await picture().toBuffer(), Buffer.alloc(8 * 20_000)]);
+test('what stands behind the end of an image is not looked at', async (t) => {
+  const file = Buffer.concat([await image().toBuffer(), Buffer.alloc(8 * 20_000)]);
   t.is((await probe(file, CONTRACT_LIMITS)).width, 40);
 });

@@ -1,11 +1,11 @@
-/** Pictures for visitors without a photo at hand, drawn here so that none has to be shipped or licensed. */
+/** Images for visitors without a photo at hand, drawn here so that none has to be shipped or licensed. */
 
 type Draw = (g: CanvasRenderingContext2D, random: () => number) => void;
 
 const width = 1200;
 const height = 900;
 
-/** mulberry32: the same pictures on every machine. */
+/** mulberry32: the same images on every machine. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -211,9 +211,9 @@ export async function drawSample({ file, draw }: (typeof samples)[number]): Prom
   canvas.width = width;
   canvas.height = height;
   const g = canvas.getContext('2d');
-  if (!g) throw new Error('This browser draws no pictures.');
+  if (!g) throw new Error('This browser draws no images.');
   draw(g, seeded(7));
   const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, 'image/jpeg', 0.92));
-  if (!blob) throw new Error('This browser writes no pictures.');
+  if (!blob) throw new Error('This browser writes no images.');
   return new File([blob], file, { type: 'image/jpeg' });
 }

@@ -1,6 +1,6 @@
-import type { Books } from '../../../billing/books.ts';
 import { accountRow, entryRow, keyRow, type Row, usageRow } from '../../../billing/present.ts';
 import { formatCredits } from '../../../billing/price.ts';
+import type { Stores } from '../../../billing/stores.ts';
 import type { CommandContext } from '../../../commands/command.ts';
 import { createAccount } from '../../../commands/createAccount.ts';
 import { createKey, revokeKey } from '../../../commands/keys.ts';
@@ -9,12 +9,12 @@ import { refundCharge } from '../../../commands/refundCharge.ts';
 import { fail } from '../../../errors.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
-import { refusals } from '../../middleware/refusals.ts';
+import { storeErrors } from '../../middleware/storeErrors.ts';
 import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 import { newAccount, newKey, page, posting, refunding, span } from './schema.ts';
 
-export type AdminParts = Pick<Books, 'accounts' | 'ledger' | 'transaction'>;
+export type AdminParts = Pick<Stores, 'accounts' | 'ledger' | 'transaction'>;
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
@@ -24,7 +24,7 @@ const idIn = (ctx: Context) => inPath(ctx, 'id');
  */
 export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
   const { accounts, ledger } = parts;
-  const by = (ctx: Context): CommandContext => ({ books: parts, actor: { id: null, address: ctx.ip } });
+  const by = (ctx: Context): CommandContext => ({ stores: parts, actor: { id: null, address: ctx.ip } });
   const show = async (id: string): Promise<Row> => {
     const account = await accounts.get(id);
     const { credits, freeCalls } = await ledger.balance(id);
@@ -35,7 +35,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     paths: [`/admin/v1${path}`],
     handlers: [
       ...before,
-      refusals,
+      storeErrors,
       async (ctx) => {
         ctx.body = { data: await answer(ctx) };
       },
@@ -46,7 +46,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     paths: [`/admin/v1${path}`],
     handlers: [
       ...before,
-      refusals,
+      storeErrors,
       body,
       async (ctx) => {
         ctx.body = { data: await answer(ctx) };

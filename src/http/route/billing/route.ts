@@ -5,7 +5,7 @@ import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
 import { slowedDown } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
-import type { RawBody } from '../../middleware/body.ts';
+import type { RawBody } from '../../middleware/receiveBody.ts';
 import type { Route } from '../../router.ts';
 
 /** Stripe's events are a few kilobytes. */
@@ -55,7 +55,7 @@ export function billingRoutes(
     if (wait > 0) throw slowedDown('wrong signatures', wait);
     const event = await before.raw(ctx, eventBytes, tooLarge);
     const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
-    ctx.state.notes.add({ purchase: outcome.outcome });
+    ctx.state.telemetry.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'unclaimed') {
       const { accountId: account, session } = outcome;
       const facts = { account, session, credits: formatCredits(outcome.credits) };

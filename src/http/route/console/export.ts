@@ -56,7 +56,7 @@ export async function exportArchive(
     else chunks.push(chunk);
   });
   const add = (path: string, bytes: Uint8Array, packed: boolean) => {
-    // Pictures are compressed already.
+    // Images are compressed already.
     const file = packed ? new ZipPassThrough(path) : new ZipDeflate(path, { level: 6 });
     zip.add(file);
     file.push(bytes, true);

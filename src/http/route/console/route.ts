@@ -17,7 +17,7 @@ import type { RateLimit } from '../../../limits/rate.ts';
 import { slowedDown } from '../../../limits/refuse.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
-import { refusals } from '../../middleware/refusals.ts';
+import { storeErrors } from '../../middleware/storeErrors.ts';
 import { inBody, inPath, parse } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 import type { AccountInfo, Audit, Overview, SessionInfo, SignedOut, Statement } from './api.ts';
@@ -36,7 +36,7 @@ import * as schema from './schema.ts';
 import { operatorsOnly, ownPages, sameOrigin, sessionOf, signedIn } from './session.ts';
 
 export interface ConsoleParts extends ExportParts {
-  readonly books: Transactional;
+  readonly stores: Transactional;
   readonly sessions: Sessions;
   readonly signIns: SignIns;
   readonly audit: AuditLog;
@@ -87,7 +87,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   const guard = signedIn(sessions, cookie, isGone);
   const account = (ctx: Context): Promise<Account> => accounts.get(sessionOf(ctx).accountId);
   const by = (ctx: Context): CommandContext => ({
-    books: parts.books,
+    stores: parts.stores,
     actor: { id: sessionOf(ctx).accountId, address: ctx.ip },
   });
   /** Of what changes nothing in the books. */
@@ -181,7 +181,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
     const { token: link } = parse(schema.link, inBody(ctx));
     // Looked at before it is taken: who has to wait comes back with the same link.
     slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
-    const found = await signInByLink({ books: parts.books, signIns, address: ctx.ip }, link);
+    const found = await signInByLink({ stores: parts.stores, signIns, address: ctx.ip }, link);
     if (!found) {
       throw fail('not_signed_in', {
         detail: 'This link was used before or is too old. `cutout console` prints a new one.',
@@ -310,7 +310,7 @@ export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
         return info(id);
       },
       operators,
-      refusals,
+      storeErrors,
     ),
     post(
       'operator/keys/:id/revoke',

@@ -55,7 +55,7 @@ export const signedIn =
       if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf))
         throw fail('forged_request');
       sessions.set(ctx.req, session);
-      ctx.state.notes.add({ account: session.accountId });
+      ctx.state.telemetry.add({ account: session.accountId });
     });
     await next();
   };

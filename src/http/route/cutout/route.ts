@@ -1,7 +1,7 @@
 import type { Cutout } from '../../../cutout/cutout.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
-import { onceEnded } from '../../ended.ts';
+import { onResponseEnd } from '../../onResponseEnd.ts';
 import type { Route } from '../../router.ts';
 import { present } from './present.ts';
 import { parseCutout } from './schema.ts';
@@ -9,16 +9,16 @@ import { parseCutout } from './schema.ts';
 /** `POST /v1.0/cutout` and the name that all clients of the published API use. */
 export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logger: Logger): Route {
   const handler: Middleware = async (ctx) => {
-    const { requestId, signal, notes } = ctx.state;
+    const { requestId, signal, telemetry } = ctx.state;
     const request = parseCutout(formOf(ctx));
-    notes.add({ size: request.size });
+    telemetry.add({ size: request.size });
     const result = await cutout(request, {
       accountId: accountOf(ctx).id,
       requestId,
       idempotencyKey: ctx.get('Idempotency-Key') || undefined,
       signal,
       deadline: ctx.state.deadline,
-      notes,
+      telemetry,
     });
     // An error in the place of the answer, or a connection that was gone before it, sends nothing of it.
     let sent = false;
@@ -29,7 +29,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       result
         .ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken')
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
-    onceEnded(ctx, ended);
+    onResponseEnd(ctx, ended);
     present(ctx, result);
     // The upload is done with; what is sent now stays until the client has it.
     ctx.state.hold?.resize(ctx.length ?? 0);

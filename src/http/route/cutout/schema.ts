@@ -30,7 +30,7 @@ export const fields = {
       unset: 'preview',
       invalid: 'invalid_size',
       description:
-        'Largest size of the result: preview (small, regular) 0.25 megapixels, medium 1.5, hd 4, full (4k) 25, 50MP 50. Pictures are never enlarged. auto is full where a credit is left to pay for it, else preview.',
+        'Largest size of the result: preview (small, regular) 0.25 megapixels, medium 1.5, hd 4, full (4k) 25, 50MP 50. Images are never enlarged. auto is full where a credit is left to pay for it, else preview.',
     },
   ),
   type: choice(
@@ -66,7 +66,7 @@ export const fields = {
   channels: choice(same('rgba', 'alpha'), {
     unset: 'rgba',
     invalid: 'invalid_channels',
-    description: 'alpha gives only the matte of the subject, as a gray picture.',
+    description: 'alpha gives only the matte of the subject, as a gray image.',
   }),
   roi: text(roiGrammar, {
     fallback: WHOLE_IMAGE,
@@ -132,11 +132,11 @@ function checkBackgrounds({ text: texts, files }: Form): void {
 
 function readBackground(form: Form, colour: Colour): Background {
   const file = form.files.get('bg_image_file');
-  if (file) return { kind: 'picture', source: { kind: 'bytes', bytes: file.data } };
+  if (file) return { kind: 'image', source: { kind: 'bytes', bytes: file.data } };
   const url = readUrl(form, 'bg_image_url');
   if (url === undefined) return colour[3] === 0 ? { kind: 'none' } : { kind: 'colour', colour };
   if (!isFetchable(url)) throw fail('invalid_bg_image_url');
-  return { kind: 'picture', source: { kind: 'url', url } };
+  return { kind: 'image', source: { kind: 'url', url } };
 }
 
 /** The one request that everything after it is a function of. */

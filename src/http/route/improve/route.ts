@@ -36,9 +36,9 @@ const parseHandIn = (form: Form): HandInRequest => ({
 export function improveRoute(before: readonly Middleware[], takeImage: TakeImage): Route {
   const handler: Middleware = async (ctx) => {
     const { id: accountId } = accountOf(ctx);
-    const { signal, notes } = ctx.state;
-    const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal, notes });
-    notes.add({ image: id });
+    const { signal, telemetry } = ctx.state;
+    const id = await takeImage(parseHandIn(formOf(ctx)), { accountId, signal, telemetry });
+    telemetry.add({ image: id });
     ctx.body = { id };
   };
   return { method: 'POST', paths: ['/v1.0/improve'], handlers: [...before, handler] };

@@ -3,7 +3,7 @@ import { excerpt, fail } from '../../../errors.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/** Nothing from anywhere else, nothing inline. Pictures may also be the visitor's own (blob). */
+/** Nothing from anywhere else, nothing inline. Images may also be the visitor's own (blob). */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -14,7 +14,7 @@ import { inPath } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 
 export interface SignInParts {
-  readonly books: Transactional;
+  readonly stores: Transactional;
   readonly providers: readonly Provider[];
   readonly sessions: Sessions;
   readonly signIns: SignIns;
@@ -62,7 +62,7 @@ function read(provider: Provider, text: string | undefined): Attempt | undefined
  * console's page, `/console?problem=<word>`: there is nothing about the person in an address.
  */
 export function signInRoutes(parts: SignInParts): Route[] {
-  const { books, providers, sessions, signIns, attempts, cookie, secure, logger, signUpCredits } = parts;
+  const { stores, providers, sessions, signIns, attempts, cookie, secure, logger, signUpCredits } = parts;
   const pending = createCookie('cutout-sign-in', secure);
 
   const providerOf = (ctx: Context): Provider => {
@@ -77,15 +77,15 @@ export function signInRoutes(parts: SignInParts): Route[] {
     ctx.redirect(to);
   };
   const problem = async (ctx: Context, error: unknown) => {
-    const { requestId, notes } = ctx.state;
+    const { requestId, telemetry } = ctx.state;
     if (error instanceof ProviderDown) {
       logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
-      notes.add({ problem: 'provider-down' });
+      telemetry.add({ problem: 'provider-down' });
       return go(ctx, '/console?problem=provider-down');
     }
     if (!(error instanceof SignInRefused)) throw error;
     logger.info({ request: requestId, err: error }, 'sign-in refused');
-    notes.add({ problem: 'refused' });
+    telemetry.add({ problem: 'refused' });
     const wait = await attempts.failed(sourceOf(ctx.ip));
     go(ctx, `/console?problem=${wait > 0 ? 'too-many' : 'refused'}`);
   };
@@ -118,14 +118,14 @@ export function signInRoutes(parts: SignInParts): Route[] {
         attempt,
       );
       const account = await signIn(
-        { books, signIns, address: ctx.ip },
+        { stores, signIns, address: ctx.ip },
         { person, provider: provider.options.name, signUpCredits },
       );
       const { token } = await sessions.open(
         { accountId: account.id, provider: { id: provider.options.id, idToken, vouched } },
         cookie.get(ctx),
       );
-      ctx.state.notes.add({ account: account.id });
+      ctx.state.telemetry.add({ account: account.id });
       cookie.set(ctx, token);
       go(ctx, '/console');
     } catch (error) {

@@ -1,0 +1,29 @@
+// The engine alone in a process: node engineMemory.js NETWORK THREADS RUNS. Opens it, runs RUNS images of 1 MP and
+// prints one JSON line: MB resident before the engine, after the runs, and at most, and the median of the runs.
+import { readFileSync } from 'node:fs';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { loadIsnet, openEngine } from './engine.ts';
+import { median } from './stats.ts';
+
+const [network = '', threads, runs] = process.argv.slice(2);
+const megabytes = (field: string) =>
+  (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024) /
+  1e6;
+loadAddon();
+const size = { width: 1200, height: 833 };
+const data = new Uint8Array(size.width * size.height * 4);
+for (let i = 0; i < data.length; i++)
+  data[i] = (i & 3) === 3 ? 255 : (Math.imul(i >> 2, 2654435761) >>> 24) & 127;
+const before = megabytes('VmRSS');
+const engine = openEngine(Number(threads));
+await loadIsnet(engine, network);
+const times: number[] = [];
+for (let run = 0; run < Number(runs); run++) {
+  const image = Uint8Array.from(data);
+  const plan = { network: 'isnet', hiddenColour: 'clear', ...size } as const;
+  times.push((await engine.matte({ data: image, ...size }, plan)).inferMs);
+}
+console.log(
+  JSON.stringify({ before, after: megabytes('VmRSS'), peak: megabytes('VmHWM'), runMs: median(times) }),
+);
+await engine.close(0);

@@ -1,0 +1,66 @@
+// Telling the type of a subject in a process of its own: node subjectRun.js MODELS NETWORK THREADS ROUNDS
+// Prints one JSON line: milliseconds and processor milliseconds of every description of an image of 1024 x 1024, and of
+// every matte of it without and with the type, in turn.
+import { ensureNetwork } from '../../src/models/ensure.ts';
+import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
+import { readSubjectHead } from '../../src/models/subjectHead.ts';
+import { loadIsnet, openEngine } from './engine.ts';
+
+const [modelsDir = '', network = '', threads, rounds] = process.argv.slice(2);
+const SIDE = 1024;
+const size = { width: SIDE, height: SIDE };
+
+/** A round thing before waves, with noise. */
+const image = new Uint8Array(SIDE * SIDE * 4);
+const alpha = new Float32Array(SIDE * SIDE);
+for (let at = 0; at < alpha.length; at++) {
+  const [x, y] = [at % SIDE, Math.floor(at / SIDE)];
+  const inside = Math.hypot(x - 512, y - 480) < 300;
+  const noise = (Math.imul(at, 2654435761) >>> 27) - 16;
+  const wave = 128 + 60 * Math.sin(x / 31) * Math.cos(y / 17);
+  alpha[at] = inside ? 1 : 0;
+  image.set(inside ? [200 + noise, 90 + y / 8, 60] : [wave + noise, wave, 150], at * 4);
+  image[at * 4 + 3] = 255;
+}
+
+const engine = openEngine(Number(threads));
+const observer = { notice: console.error, progress: () => {} };
+const detector = await ensureNetwork(SUBJECT_DETECTOR, {
+  ...{ modelsDir, pull: false, device: 'cpu', role: 'detector', observer },
+});
+await engine.loadSubjectTypes({ detector, head: await readSubjectHead() });
+await loadIsnet(engine, network);
+
+interface Times {
+  readonly ms: number[];
+  readonly processor: number[];
+}
+
+async function timed(times: Times, work: () => Promise<unknown>): Promise<void> {
+  const [cpu, start] = [process.cpuUsage(), performance.now()];
+  await work();
+  times.ms.push(performance.now() - start);
+  const { user, system } = process.cpuUsage(cpu);
+  times.processor.push((user + system) / 1000);
+}
+
+const described: Times = { ms: [], processor: [] };
+const plain: Times = { ms: [], processor: [] };
+const told: Times = { ms: [], processor: [] };
+const matte = (subject: boolean) =>
+  engine.matte(
+    { data: image.slice(), ...size },
+    { network: 'isnet', hiddenColour: 'clear', subject, ...size },
+  );
+await matte(true);
+for (let round = 0; round < Number(rounds); round++) {
+  // Many of the short ones: they say what they cost only in a quiet moment.
+  for (let again = 0; again < 5; again++)
+    await timed(described, () =>
+      engine.describe({ data: image, ...size }, { matte: { data: alpha, ...size } }),
+    );
+  await timed(plain, () => matte(false));
+  await timed(told, () => matte(true));
+}
+await engine.close(0);
+console.log(JSON.stringify({ described, plain, told }));

@@ -1,0 +1,379 @@
+import type { Sql } from '../store/database.ts';
+import { dayOf, type EntryKind } from './entries.ts';
+import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
+import type { LedgerTransaction } from './ledgerTransaction.ts';
+import {
+  type BillingOptions,
+  previewPixels,
+  priceOfZero,
+  type QuarterCredits,
+  quarters,
+  type Tier,
+} from './price.ts';
+import { type Charged, repeatedCharges, tierOf } from './repeatedCharges.ts';
+import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
+
+/*
+ * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
+ * Only this module changes `answer` or makes entries of the kinds reserve, settle, release and refund. A restore
+ * (store/copy.ts) copies them as they are, and migrations convert them.
+ *
+ * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
+ * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;
+ * when the last one is released instead, the charge is refunded.
+ */
+
+interface Row {
+  readonly id: string;
+  readonly reservationId: number | null;
+  readonly chargeId: number | null;
+}
+
+/** A reserve entry. */
+interface Reserved {
+  readonly id: number;
+  readonly payment: Payment;
+  readonly amount: QuarterCredits;
+  readonly at: number;
+  /** The charge of which it is a repeat. */
+  readonly repeatOf: number | null;
+}
+
+/** An answer as its server knows it before it is in the books. */
+export interface NewAnswer {
+  readonly id: string;
+  readonly node: string | null;
+  readonly lifeMs: number;
+}
+
+export type Reserving =
+  | {
+      readonly outcome: 'reserved';
+      readonly id: number;
+      readonly tier: Tier;
+      readonly payment: Payment;
+    }
+  | {
+      readonly outcome: 'insufficient';
+      readonly needed: QuarterCredits;
+      readonly balance: QuarterCredits;
+    };
+
+const zero = quarters(0);
+
+/** Sets aside what the work costs: nothing where a charge for the same content stands. */
+export async function reserve(
+  transaction: LedgerTransaction,
+  answer: NewAnswer,
+  request: ReserveRequest,
+  options: BillingOptions,
+): Promise<Reserving> {
+  const { sql, accountId, at, balance } = transaction;
+  const { requestId, repeat } = request;
+  const known = repeat && (await repeatedCharges.find(sql, accountId, repeat, at));
+  const charge = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
+  const tier = charge?.tier ?? tierFor(request, balance, options);
+  const { payment, amount } = charge
+    ? { payment: tier, amount: zero }
+    : await paymentFor(transaction, tier, options);
+  if (amount > balance) return { outcome: 'insufficient', needed: amount, balance };
+
+  const id = await transaction.append({
+    kind: 'reserve',
+    amount: quarters(0 - amount),
+    payment,
+    requestId,
+    ...(charge ? { reservationId: charge.id, note: 'repeat' } : isPriceOfZero(payment, amount)),
+  });
+  if (payment === 'free') await takeFree(transaction);
+  await insert(transaction, answer, id, charge && (await whileUndelivered(sql, charge)));
+  return { outcome: 'reserved', id, tier, payment };
+}
+
+/**
+ * The work of a reservation is done, and its answer must not go out without a charge that stands. Charges what is reserved,
+ * unless a charge for the same content stands: then the answer carries that one. Where neither is there any more (the
+ * reservation expired or its server counted as dead, the charge to be repeated was given back) the work is reserved and
+ * charged anew. Rejects with ShortOfCredits where that cannot be paid; then nothing changes.
+ */
+export async function settle(
+  transaction: LedgerTransaction,
+  answer: NewAnswer,
+  reservation: number,
+  request: ReserveRequest,
+  options: BillingOptions,
+): Promise<Settlement> {
+  const { sql, accountId } = transaction;
+  const row = await byId(sql, answer.id);
+  const reserved = await reservedBy(sql, accountId, reservation);
+  if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
+  const held = row?.reservationId === reservation;
+
+  const standing = await standingFor(transaction, reserved, request);
+  if (standing) {
+    if (held && standing.id === reserved.repeatOf) await endSettled(transaction, reservation);
+    else if (held) await endReservation(transaction, reserved, 'charged already');
+    await carry(transaction, answer, row, await whileUndelivered(sql, standing));
+    return { charged: zero, charge: standing.id };
+  }
+  const charge =
+    held && reserved.repeatOf === null
+      ? { id: reservation, amount: reserved.amount }
+      : await reserveAnew(transaction, reserved, held, request, options);
+  await endSettled(transaction, charge.id);
+  await carry(transaction, answer, row, charge.id);
+  if (request.repeat)
+    await repeatedCharges.remember(sql, accountId, request.repeat, { id: charge.id, at: transaction.at });
+  return { charged: charge.amount, charge: charge.id };
+}
+
+/** An answer with this charge went out: it is final, whoever else is at work on an answer with it. */
+export async function deliver({ sql }: LedgerTransaction, charge: number): Promise<void> {
+  await sql.run('DELETE FROM answer WHERE charge_id = @charge AND reservation_id IS NULL', { charge });
+  await sql.run('UPDATE answer SET charge_id = NULL WHERE charge_id = @charge', { charge });
+}
+
+/** The answer came to nothing. False when it ended before; then nothing changes. */
+export async function release(
+  transaction: LedgerTransaction,
+  id: string,
+  note: string | null = null,
+): Promise<boolean> {
+  const row = await byId(transaction.sql, id);
+  if (row) await releaseRow(transaction, row, note);
+  return row !== undefined;
+}
+
+/** Its time is up: work is given up, an answer on its way counts as delivered. False when it ended before. */
+export async function expire(transaction: LedgerTransaction, id: string): Promise<boolean> {
+  const row = await byId(transaction.sql, id);
+  if (!row) return false;
+  if (row.reservationId === null && row.chargeId !== null) await deliver(transaction, row.chargeId);
+  else await releaseRow(transaction, row, 'expired');
+  return true;
+}
+
+/** One more answer with a charge; nothing to remember where that is final. False when the charge does not stand. */
+export async function answerWith(
+  transaction: LedgerTransaction,
+  answer: NewAnswer,
+  charge: number,
+): Promise<boolean> {
+  const { sql } = transaction;
+  if (!(await stands(sql, charge))) return false;
+  const undelivered = await whileUndelivered(sql, { id: charge });
+  if (undelivered !== null) await insert(transaction, answer, null, undelivered);
+  return true;
+}
+
+/** What became of a reservation that somebody wants to have refunded; a number: of the charge that it repeats. */
+export async function refund(
+  transaction: LedgerTransaction,
+  reservation: number,
+  note: string | null,
+): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown' | number> {
+  const { sql, accountId } = transaction;
+  const reserved = await reservedBy(sql, accountId, reservation);
+  if (!reserved) return 'unknown';
+  if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
+  if (reserved.repeatOf !== null) return reserved.repeatOf;
+  // Whoever is still at work on an answer with it has nothing to give back any more.
+  await deliver(transaction, reservation);
+  return (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before';
+}
+
+export interface Open {
+  readonly id: string;
+  readonly accountId: string;
+}
+
+/** Answers whose time was up at `at`. */
+export const expired = (sql: Sql, at: number): Promise<Open[]> =>
+  sql.all('SELECT id, account_id AS "accountId" FROM answer WHERE expires_at <= @at ORDER BY id', { at });
+
+/** Answers of servers that are not at work any more. */
+export const orphaned = (sql: Sql): Promise<Open[]> =>
+  sql.all(
+    `SELECT id, account_id AS "accountId" FROM answer
+     WHERE NOT EXISTS (SELECT 1 FROM node WHERE node.id = answer.node_id) ORDER BY id`,
+  );
+
+export async function countOpen(sql: Sql): Promise<number> {
+  const found = await sql.get<{ open: number }>('SELECT count(*) AS open FROM answer');
+  return found?.open ?? 0;
+}
+
+const rowColumns = 'id, reservation_id AS "reservationId", charge_id AS "chargeId"';
+
+const byId = (sql: Sql, id: string) =>
+  sql.get<Row>(`SELECT ${rowColumns} FROM answer WHERE id = @id`, { id });
+
+const reservedBy = (sql: Sql, accountId: string, id: number) =>
+  sql.get<Reserved>(
+    `SELECT id, payment, -amount AS amount, at, reservation_id AS "repeatOf" FROM entry
+     WHERE id = @id AND account_id = @accountId AND kind = 'reserve'`,
+    { id, accountId },
+  );
+
+async function insert(
+  { sql, accountId, at }: LedgerTransaction,
+  { id, node, lifeMs }: NewAnswer,
+  reservation: number | null,
+  charge: number | null = null,
+): Promise<void> {
+  await sql.run(
+    `INSERT INTO answer (id, account_id, node_id, reservation_id, charge_id, expires_at)
+     VALUES (@id, @accountId, @node, @reservation, @charge, @expiresAt)`,
+    { id, accountId, node, reservation, charge, expiresAt: at + lifeMs },
+  );
+}
+
+/**
+ * The answer is settled: nothing is reserved for it, and it may carry this charge. With one that is final (null) it has
+ * nothing left to end. Without a row it was released before.
+ */
+async function carry(
+  transaction: LedgerTransaction,
+  answer: NewAnswer,
+  row: Row | undefined,
+  charge: number | null,
+): Promise<void> {
+  const { sql } = transaction;
+  const { id } = answer;
+  if (charge === null) await sql.run('DELETE FROM answer WHERE id = @id', { id });
+  else if (!row) await insert(transaction, answer, null, charge);
+  else
+    await sql.run('UPDATE answer SET reservation_id = NULL, charge_id = @charge WHERE id = @id', {
+      id,
+      charge,
+    });
+}
+
+const endSettled = (transaction: LedgerTransaction, reservation: number) =>
+  transaction.append({ kind: 'settle', amount: zero, reservationId: reservation });
+
+/** Sets aside once more what the work costs, at the size it was done at. */
+async function reserveAnew(
+  transaction: LedgerTransaction,
+  reserved: Reserved,
+  held: boolean,
+  { requestId }: ReserveRequest,
+  options: BillingOptions,
+): Promise<{ readonly id: number; readonly amount: QuarterCredits }> {
+  const { balance } = transaction;
+  const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
+  if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
+  if (held) await endReservation(transaction, reserved, 'its charge was given back');
+  const id = await transaction.append({
+    kind: 'reserve',
+    amount: quarters(0 - amount),
+    payment,
+    requestId,
+    note: `in place of ${reserved.id}`,
+    ...isPriceOfZero(payment, amount),
+  });
+  if (payment === 'free') await takeFree(transaction);
+  return { id, amount };
+}
+
+async function releaseRow(transaction: LedgerTransaction, row: Row, note: string | null): Promise<void> {
+  const { sql, accountId } = transaction;
+  const { id, reservationId, chargeId } = row;
+  if (reservationId !== null) {
+    const reserved = await reservedBy(sql, accountId, reservationId);
+    if (reserved) await endReservation(transaction, reserved, note);
+  }
+  await sql.run('DELETE FROM answer WHERE id = @id', { id });
+  if (chargeId === null || (await isUndelivered(sql, chargeId))) return;
+  const charge = await reservedBy(sql, accountId, chargeId);
+  if (charge) await refundCharge(transaction, charge, note ?? 'not delivered');
+}
+
+async function endReservation(
+  transaction: LedgerTransaction,
+  reserved: Reserved,
+  note: string | null,
+): Promise<void> {
+  const { id, amount, payment, at } = reserved;
+  await transaction.append({ kind: 'release', amount, reservationId: id, note });
+  if (payment === 'free') await giveFreeBack(transaction, at);
+}
+
+/** False when it was refunded before. */
+async function refundCharge(
+  transaction: LedgerTransaction,
+  charge: Reserved,
+  note: string | null,
+): Promise<boolean> {
+  const { id, amount, payment, at } = charge;
+  if (await isRefunded(transaction.sql, id)) return false;
+  await transaction.append({ kind: 'refund', amount, reservationId: id, note });
+  if (payment === 'free') await giveFreeBack(transaction, at);
+  return true;
+}
+
+/** Whether an answer may still carry it and none has gone out. */
+async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
+  return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
+}
+
+const whileUndelivered = async (sql: Sql, { id }: Pick<Charged, 'id'>): Promise<number | null> =>
+  (await isUndelivered(sql, id)) ? id : null;
+
+async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
+  const found = await sql.get(
+    "SELECT 1 AS found FROM entry WHERE reservation_id = @charge AND kind = 'refund'",
+    { charge },
+  );
+  return found !== undefined;
+}
+
+/** Whether it was charged, and not given back. */
+export const stands = async (sql: Sql, charge: number): Promise<boolean> =>
+  (await endOf(sql, charge)) === 'settle' && !(await isRefunded(sql, charge));
+
+/** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
+async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
+  const found = await sql.get<{ kind: EntryKind }>(
+    `SELECT kind FROM entry WHERE reservation_id = @reservation AND kind IN ('settle', 'release')`,
+    { reservation },
+  );
+  return found?.kind;
+}
+
+/** What the reservation was made to repeat, or a charge for the same content made while it was at work. */
+async function standingFor(
+  { sql, accountId, at }: LedgerTransaction,
+  reserved: Reserved,
+  { size, repeat }: ReserveRequest,
+): Promise<Pick<Charged, 'id'> | undefined> {
+  const { repeatOf } = reserved;
+  if (repeatOf !== null && (await stands(sql, repeatOf))) return { id: repeatOf };
+  const known = repeat && (await repeatedCharges.find(sql, accountId, repeat, at));
+  return known && (size === 'auto' || known.tier === tierOf(reserved.payment)) ? known : undefined;
+}
+
+/** `auto` is a full result when it is larger than a preview and can be paid for. */
+function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
+  if (request.size !== 'auto') return request.size;
+  return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
+}
+
+/** So that `verify` can tell it from work that was given away. */
+const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
+  payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
+
+async function paymentFor(
+  { sql, accountId, at }: LedgerTransaction,
+  tier: Tier,
+  { prices, freePreviews: { perMonth, perDay } }: BillingOptions,
+): Promise<{ payment: Payment; amount: QuarterCredits }> {
+  const amount = prices[tier];
+  const free =
+    tier === 'preview' &&
+    amount > 0 &&
+    perMonth > 0 &&
+    (await freeUse(sql, accountId, monthOf(at))) < perMonth &&
+    (perDay === 0 || (await freeUse(sql, accountId, dayOf(at))) < perDay);
+  return free ? { payment: 'free', amount: zero } : { payment: tier, amount };
+}

@@ -1,0 +1,100 @@
+import type { Sql } from '../store/database.ts';
+import { StoreError } from '../store/error.ts';
+import type { Entry } from './entries.ts';
+import type { QuarterCredits } from './price.ts';
+
+/** In place of the database's clock; Unix milliseconds. */
+export type Now = () => number;
+
+export type NewEntry = Pick<Entry, 'kind' | 'amount'> &
+  Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
+
+export const unknownAccount = (id: string) =>
+  new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
+
+/** The clock in SQL: the database's own, which is the same for every server on it, unless `now` replaces it. */
+function clockOf(sql: Sql, now: Now | undefined) {
+  return now
+    ? { text: 'CAST(@now AS BIGINT)', values: { now: now() } }
+    : { text: sql.dialect.clock, values: {} };
+}
+
+/** One reading of the clock, outside a ledger transaction. */
+export async function readClock(sql: Sql, now: Now | undefined): Promise<number> {
+  if (now) return now();
+  const found = await sql.get<{ at: number }>(`SELECT ${sql.dialect.clock} AS at`);
+  if (!found) throw new Error('A clock without a reading.');
+  return found.at;
+}
+
+/**
+ * One change of one account: a transaction, or part of one, that no other ledger transaction of the account overlaps, on whatever
+ * server, with one reading of the clock for all that it writes.
+ */
+export class LedgerTransaction {
+  readonly sql: Sql;
+  readonly accountId: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+  #balance: QuarterCredits;
+
+  private constructor(sql: Sql, accountId: string, { at, balance }: { at: number; balance: QuarterCredits }) {
+    this.sql = sql;
+    this.accountId = accountId;
+    this.at = at;
+    this.#balance = balance;
+  }
+
+  /** Rejects with STORE_UNKNOWN_ACCOUNT. `work` may run again, as `Sql.transaction` says. */
+  static run<T>(
+    sql: Sql,
+    now: Now | undefined,
+    accountId: string,
+    work: (transaction: LedgerTransaction) => Promise<T>,
+  ): Promise<T> {
+    return sql.transaction(async (inner) => {
+      const clock = clockOf(inner, now);
+      const account = await inner.get<{ balance: QuarterCredits; at: number }>(
+        `SELECT balance, ${clock.text} AS at FROM account WHERE id = @accountId${inner.dialect.forUpdate}`,
+        { accountId, ...clock.values },
+      );
+      if (!account) throw unknownAccount(accountId);
+      return work(new LedgerTransaction(inner, accountId, account));
+    });
+  }
+
+  get balance(): QuarterCredits {
+    return this.#balance;
+  }
+
+  /** Gives the entry's number. The one place where a balance moves; the caller knows that it suffices. */
+  async append(entry: NewEntry): Promise<number> {
+    const { sql, accountId, at } = this;
+    const moved = await sql.get<{ balance: QuarterCredits }>(
+      'UPDATE account SET balance = balance + @amount WHERE id = @accountId RETURNING balance',
+      { accountId, amount: entry.amount },
+    );
+    if (!moved) throw unknownAccount(accountId);
+    this.#balance = moved.balance;
+    const inserted = await sql.get<{ id: number }>(
+      `INSERT INTO entry
+         (account_id, at, kind, amount, balance, payment, request_id, reservation_id, reference, note)
+       VALUES
+         (@accountId, @at, @kind, @amount, @balance, @payment, @requestId, @reservationId, @reference, @note)
+       RETURNING id`,
+      {
+        payment: null,
+        requestId: null,
+        reservationId: null,
+        reference: null,
+        note: null,
+        ...entry,
+        accountId,
+        at,
+        balance: moved.balance,
+      },
+    );
+    if (!inserted) throw new Error('An entry was written without a number.');
+    return inserted.id;
+  }
+}

@@ -1,0 +1,45 @@
+import { isUnavailable } from '../store/error.ts';
+
+/**
+ * Ends of answers that must happen and that the database could not take yet. One that fails for another reason will never
+ * succeed: it is reported and dropped.
+ */
+export class RetryQueue {
+  readonly #ends: (() => Promise<void>)[] = [];
+  readonly #onError: (error: unknown) => void;
+
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /** Now, or by a later `run`. */
+  async do(end: () => Promise<void>): Promise<void> {
+    try {
+      await end();
+    } catch (error) {
+      if (isUnavailable(error)) this.#ends.push(end);
+      else this.#onError(error);
+    }
+  }
+
+  add(end: () => Promise<void>): void {
+    this.#ends.push(end);
+  }
+
+  /** Each once; stops at the first that the database cannot take, which is the last one of the next run. */
+  async run(): Promise<void> {
+    for (let left = this.#ends.length; left > 0; left--) {
+      const end = this.#ends.shift();
+      if (!end) return;
+      try {
+        await end();
+      } catch (error) {
+        if (isUnavailable(error)) {
+          this.#ends.push(end);
+          return;
+        }
+        this.#onError(error);
+      }
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import { Command, InvalidArgumentError } from 'commander';
+import type { PostRequest } from '../billing/postings.ts';
+import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
+import { formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
+import type { Stores } from '../billing/stores.ts';
+import type { CommandContext } from '../commands/command.ts';
+import { createAccountWithKey } from '../commands/createAccount.ts';
+import { createKey, revokeKey } from '../commands/keys.ts';
+import { postCredits } from '../commands/postCredits.ts';
+import { refundCharge } from '../commands/refundCharge.ts';
+import { StoreError } from '../store/error.ts';
+import { dayArgument, type Form, formOption, render } from './options.ts';
+
+export interface AccountsCommandDependencies {
+  /** Opens the books for one command; it is closed when the command ends. */
+  readonly open: () => Promise<Stores>;
+  readonly out: { write(text: string): unknown };
+}
+
+/** An operator at the machine. */
+const by = (stores: Stores): CommandContext => ({ stores, actor: { id: null } });
+
+function amountArgument(text: string): QuarterCredits {
+  const amount = parseCredits(text);
+  if (amount === undefined)
+    throw new InvalidArgumentError('Expected credits in steps of 0.25, e.g. 10 or 0.75.');
+  return amount;
+}
+
+function wholeArgument(text: string): number {
+  if (!/^\d{1,15}$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError('Expected a whole number.');
+  return Number(text);
+}
+
+/**
+ * `cutout accounts | keys | credits | usage`, beside a running server or without one. An account is named by its id,
+ * or by its name where only one has it. Actions reject with StoreError, one sentence for the operator.
+ */
+export function accountsCommands({ open, out }: AccountsCommandDependencies): Command[] {
+  const using = async <T>(work: (stores: Stores) => T | Promise<T>): Promise<T> => {
+    const stores = await open();
+    try {
+      return await work(stores);
+    } finally {
+      await stores.close();
+    }
+  };
+  const accountRowOf = async ({ accounts, ledger }: Stores, idOrName: string) => {
+    const account = await accounts.resolve(idOrName);
+    const { credits, freeCalls } = await ledger.balance(account.id);
+    return accountRow(account, credits, freeCalls);
+  };
+  const post = (idOrName: string, request: PostRequest) =>
+    using(async (stores) => {
+      const { id } = await stores.accounts.resolve(idOrName);
+      const { outcome, balance } = await postCredits(by(stores), id, request);
+      const rest = `the balance of ${id} is ${formatCredits(balance)}`;
+      if (outcome === 'insufficient') {
+        throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
+      }
+      out.write(outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`);
+    });
+
+  const accounts = new Command('accounts').description('accounts: list, create');
+  accounts
+    .command('list')
+    .description('all accounts with their balances')
+    .addOption(formOption())
+    .action(({ format }: { format: Form }) =>
+      using(async (stores) => {
+        const rows = (await stores.accounts.list()).map(({ id }) => accountRowOf(stores, id));
+        out.write(render(await Promise.all(rows), format));
+      }),
+    );
+  accounts
+    .command('create')
+    .description('a new account with a first key, which is shown this once')
+    .argument('<name>', 'for people; need not be unique')
+    .option('--credits <amount>', 'credits to begin with', amountArgument)
+    .action((name: string, { credits = quarters(0) }: { credits?: QuarterCredits }) =>
+      using(async (stores) => {
+        if (credits < 0)
+          throw new StoreError('STORE_BALANCE', 'An account does not begin with less than 0 credits.');
+        const { account, key } = await createAccountWithKey(by(stores), { name, credits });
+        out.write(`account ${account.id}\nkey     ${key.key}\n`);
+      }),
+    );
+
+  const keys = new Command('keys').description('API keys: list, create, revoke');
+  keys
+    .command('list')
+    .description('the keys of an account: never the key itself, only its beginning')
+    .argument('<account>')
+    .addOption(formOption())
+    .action((account: string, { format }: { format: Form }) =>
+      using(async (stores) => {
+        const { id } = await stores.accounts.resolve(account);
+        out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
+      }),
+    );
+  keys
+    .command('create')
+    .description('one more key, which is shown this once')
+    .argument('<account>')
+    .option('--label <text>', 'what it is for', '')
+    .action((account: string, { label }: { label: string }) =>
+      using(async (stores) => {
+        const owner = await stores.accounts.resolve(account);
+        const { id, key } = await createKey(by(stores), owner.id, label);
+        out.write(`id  ${id}\nkey ${key}\n`);
+      }),
+    );
+  keys
+    .command('revoke')
+    .description('stop a key from working; a running server knows at once')
+    .argument('<key-id>', 'from `cutout keys list`')
+    .action((id: string) =>
+      using(async (stores) => {
+        if (!(await revokeKey(by(stores), id))) {
+          throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
+        }
+        out.write(`Key ${id} is revoked.\n`);
+      }),
+    );
+
+  const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
+  credits
+    .command('grant')
+    .description('give credits to an account')
+    .argument('<account>')
+    .argument('<amount>', 'in steps of 0.25', amountArgument)
+    .option('--reference <text>', 'outside event; the same one counts once')
+    .option('--note <text>')
+    .action((account: string, amount: QuarterCredits, options: { reference?: string; note?: string }) => {
+      if (amount <= 0)
+        throw new StoreError('STORE_BALANCE', 'A grant gives more than 0 credits; see `credits adjust`.');
+      return post(account, { kind: 'grant', amount, ...options });
+    });
+  credits
+    .command('adjust')
+    .description('correct a balance, up or down, never below 0; a reason is required')
+    .argument('<account>')
+    .argument('<amount>', 'in steps of 0.25; to take credits write e.g. `-- -2`', amountArgument)
+    .requiredOption('--note <text>', 'why')
+    .option('--reference <text>', 'outside event; the same one counts once')
+    .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
+      if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
+      return post(account, { kind: 'adjust', amount, ...options });
+    });
+  credits
+    .command('refund')
+    .description('give the charge of one call back')
+    .argument('<account>')
+    .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
+    .option('--note <text>', 'why')
+    .action((account: string, reservation: number, { note }: { note?: string }) =>
+      using(async (stores) => {
+        const { id } = await stores.accounts.resolve(account);
+        const done = await refundCharge(by(stores), { accountId: id, reservation, note });
+        const balance = formatCredits((await stores.ledger.balance(id)).credits);
+        out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
+      }),
+    );
+  credits
+    .command('statement')
+    .description('every entry of an account, oldest first')
+    .argument('<account>')
+    .option('--from <day>', 'first UTC day', dayArgument)
+    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .addOption(formOption())
+    .action((account: string, options: { from?: number; to?: number; format: Form }) =>
+      using(async (stores) => {
+        const { id } = await stores.accounts.resolve(account);
+        const entries = await stores.ledger.statement(id, options);
+        out.write(render(entries.map(entryRow), options.format));
+      }),
+    );
+  credits
+    .command('verify')
+    .description('recompute every balance from its entries')
+    .action(() =>
+      using(async ({ ledger }) => {
+        const wrong = await ledger.verify();
+        if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
+        out.write('The books agree with themselves.\n');
+      }),
+    );
+
+  const usage = new Command('usage')
+    .description('charged calls by day, account and payment')
+    .argument('[account]', 'one account (default: all)')
+    .option('--from <day>', 'first UTC day', dayArgument)
+    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .addOption(formOption())
+    .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
+      using(async (stores) => {
+        const owner = account === undefined ? undefined : await stores.accounts.resolve(account);
+        const rows = await stores.ledger.usage(options, owner?.id);
+        out.write(render(rows.map(usageRow), options.format));
+      }),
+    );
+
+  return [accounts, keys, credits, usage];
+}

@@ -1,0 +1,82 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import type { Config } from '../../config.ts';
+import type { Database } from '../../store/database.ts';
+import { migrations } from '../../store/migrations/index.ts';
+import { openDatabase } from '../../store/open.ts';
+import { storeOf } from '../parts.ts';
+import { compareClocks } from './clock.ts';
+import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
+
+/** Version of the schema; undefined where there is none yet. */
+async function schemaVersion(database: Database): Promise<number | undefined> {
+  try {
+    const row = await database.get<{ version: number }>('SELECT count(*) AS version FROM migration');
+    return row?.version;
+  } catch (error) {
+    if (/migration/.test(reasonOf(error))) return undefined;
+    throw error;
+  }
+}
+
+function judgeSchema(name: string, version: number | undefined): Finding {
+  const known = migrations.length;
+  if (version === undefined) return ok('books', `${name}: empty, the first start fills it.`);
+  if (version > known)
+    return problem(
+      'books',
+      `${name}: schema ${version}, this program knows ${known}.`,
+      'Run the newer program, or restore a backup from before it.',
+    );
+  if (version < known)
+    return note(
+      'books',
+      `${name}: schema ${version}, this program uses ${known}.`,
+      'Back it up; the next start brings it up to date.',
+    );
+  return ok('books', `${name}: schema ${version}.`);
+}
+
+/** What only a file has: its own consistency, and who may read it. */
+async function judgeFile(file: string, database: Database): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const told = await database.all<{ quick_check: string }>('PRAGMA quick_check(3)');
+  const wrong = told.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok');
+  if (wrong.length > 0)
+    findings.push(
+      problem('books', `${file} is damaged: ${wrong.join('; ')}.`, 'Stop the server and restore a backup.'),
+    );
+  if ((statSync(file).mode & 0o077) !== 0)
+    findings.push(note('books', `Others may read ${file}.`, `chmod 600 ${file}`));
+  return findings;
+}
+
+/** The database of the books: there, whole, of a known schema. Changes nothing. */
+export async function checkDatabase(config: Config): Promise<Finding[]> {
+  const { databaseUrl, dataDir } = config;
+  const file = path.join(dataDir, 'books.db');
+  if (databaseUrl === undefined && !existsSync(file))
+    return [ok('books', `${file}: not there, the first start makes it.`)];
+  let database: Database;
+  try {
+    database = await openDatabase(storeOf(config));
+  } catch (error) {
+    const todo = databaseUrl
+      ? 'Start PostgreSQL, or correct CUTOUT_DATABASE_URL.'
+      : 'Restore a backup, or let this user read and write it.';
+    return [problem('books', reasonOf(error), todo)];
+  }
+  try {
+    const findings = [judgeSchema(database.name, await schemaVersion(database))];
+    if (databaseUrl === undefined) return [...findings, ...(await judgeFile(file, database))];
+    const ask = async () => {
+      const row = await database.get<{ now: number }>(`SELECT ${database.dialect.clock} AS now`);
+      return Number(row?.now);
+    };
+    return [...findings, await compareClocks('PostgreSQL', ask)];
+  } catch (error) {
+    return [problem('books', `${database.name}: ${reasonOf(error)}`, 'See what the database says of it.')];
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,182 @@
+import type { Shortfall } from '../billing/creditCheck.ts';
+import type { Tier } from '../billing/price.ts';
+import { formatCredits } from '../billing/price.ts';
+import {
+  type Reservation,
+  type Reservations,
+  type ReserveRequest,
+  type Settlement,
+  ShortOfCredits,
+} from '../billing/reservation.ts';
+import { type AppError, fail } from '../errors.ts';
+import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import type { DurationEstimate } from '../limits/durationEstimate.ts';
+import type { FairScheduler } from '../limits/fairScheduler.ts';
+import { type RateLimit, type RateState, type RateTicket, rateCost } from '../limits/rate.ts';
+import { overloaded, tooMany } from '../limits/refuse.ts';
+import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
+import type { ResourceEstimate } from './resourceEstimate.ts';
+
+export interface AdmissionParts {
+  readonly rate: RateLimit;
+  readonly concurrency: ConcurrencyLimit;
+  readonly reservations: Reservations;
+  readonly scheduler: FairScheduler;
+  /** How long work takes; learns from what passes. */
+  readonly estimate: DurationEstimate;
+}
+
+export interface AdmissionCall {
+  readonly accountId: string;
+  /** Has its place among the calls of its account already (`Admission.enter`), and leaves it by itself. */
+  readonly entered: boolean;
+  /** Of the upright input. */
+  readonly pixels: number;
+  readonly reserve: ReserveRequest;
+  /** What the work takes of the machine, when the books have told what it is. */
+  readonly resources: (tier: Tier) => ResourceEstimate;
+  /** `performance.now()` at which it is too late; absent: never. */
+  readonly deadline?: number | undefined;
+  readonly signal: AbortSignal;
+  readonly telemetry: RequestTelemetry;
+}
+
+/** Where the work's time went. */
+interface Timed {
+  readonly stages: Stages;
+}
+
+/** What lies between an image whose header is known and the work on it. */
+export interface Admission {
+  /**
+   * Makes one check after the other and runs `work`: calls at a time (429), rate (429), credits (402), a slot
+   * (503). Whatever fails, a check or the work, gives back all that was taken. `work` settles the
+   * reservation as its last step.
+   */
+  pass<T extends Timed>(call: AdmissionCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
+  rate(accountId: string): Promise<RateState>;
+  /** The first check alone: a place among the calls of the account (429). Gives what leaves it. */
+  enter(accountId: string): Promise<() => Promise<void>>;
+}
+
+/** 402. */
+export function insufficientCredits({ needed, balance }: Shortfall): AppError {
+  const amount = formatCredits(needed);
+  return fail('insufficient_credits', {
+    reason: 'credits',
+    detail: `This request needs ${amount} ${amount === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(balance)}.`,
+  });
+}
+
+/** Charges work that is done; 402 where what was reserved for it is gone and cannot be paid any more. */
+export async function settle(reservation: Reservation): Promise<Settlement> {
+  try {
+    return await reservation.settle();
+  } catch (error) {
+    if (error instanceof ShortOfCredits) throw insufficientCredits(error.shortfall);
+    throw error;
+  }
+}
+
+/** What of the stages belongs to which part of an estimate. */
+function timesOf({
+  decode = 0,
+  prepare = 0,
+  infer = 0,
+  subject = 0,
+  matte = 0,
+  compose = 0,
+  encode = 0,
+}: Stages) {
+  return { source: decode + prepare, network: infer + subject, result: matte + compose + encode };
+}
+
+export function createAdmission({
+  rate,
+  concurrency,
+  reservations,
+  scheduler,
+  estimate,
+}: AdmissionParts): Admission {
+  async function enter(accountId: string): Promise<() => Promise<void>> {
+    const leave = await concurrency.enter(accountId);
+    if (leave) return leave;
+    throw tooMany(
+      await rate.state(accountId),
+      'Too many requests of this account are under way. Try again when one is answered.',
+      { reason: 'concurrency', retryAfter: 1 },
+    );
+  }
+
+  async function take({ accountId, pixels }: AdmissionCall): Promise<RateTicket> {
+    const asked = await rate.take(accountId, pixels);
+    if (asked.outcome === 'taken') return asked.ticket;
+    const { limit, remaining } = asked.state;
+    const cost = rateCost({ megapixels: limit }, pixels);
+    throw tooMany(
+      asked.state,
+      `This request counts ${cost} of ${limit} megapixels a minute, ${remaining} are left.`,
+    );
+  }
+
+  async function reserve({ accountId, reserve: request, telemetry }: AdmissionCall): Promise<Reservation> {
+    const asked = await telemetry.timed('reserve', () => reservations.reserve(accountId, request));
+    if (asked.outcome === 'reserved') return asked.reservation;
+    throw insufficientCredits(asked);
+  }
+
+  /** Waits for a slot, then works; what it took is what later estimates are made of. */
+  async function inSlot<T extends Timed>(
+    call: AdmissionCall,
+    tier: Tier,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
+    const resources = call.resources(tier);
+    const ms = estimate.milliseconds(resources);
+    const heavy = estimate.isHeavy(ms);
+    const asked = { account, ms, bytes: resources.bytes, heavy, deadline };
+    const entered = await telemetry.timed('admission', () => scheduler.enter(asked, signal));
+    if (entered.outcome === 'busy') throw overloaded(entered);
+    if (entered.outcome === 'large')
+      throw fail('service_unavailable', {
+        reason: 'memory',
+        detail: 'This image needs more memory than the server may take. Send a smaller one.',
+        headers: { 'Retry-After': '60' },
+      });
+    let done = false;
+    try {
+      const result = await work();
+      estimate.learn(resources, timesOf(result.stages));
+      done = true;
+      return result;
+    } finally {
+      entered.leave(done);
+    }
+  }
+
+  return {
+    rate: (accountId) => rate.state(accountId),
+    enter,
+    async pass(call, work) {
+      const leaveAccount = call.entered ? undefined : await enter(call.accountId);
+      try {
+        const ticket = await take(call);
+        try {
+          const reservation = await reserve(call);
+          try {
+            return await inSlot(call, reservation.tier, () => work(reservation));
+          } catch (error) {
+            await reservation.release();
+            throw error;
+          }
+        } catch (error) {
+          await ticket.giveBack();
+          throw error;
+        }
+      } finally {
+        await leaveAccount?.();
+      }
+    },
+  };
+}

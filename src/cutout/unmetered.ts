@@ -1,0 +1,52 @@
+import { credits } from '../billing/price.ts';
+import type { Reservations } from '../billing/reservation.ts';
+import { Results } from '../idempotency/results.ts';
+import { systemClock } from '../limits/clock.ts';
+import { DurationEstimate } from '../limits/durationEstimate.ts';
+import { FairScheduler } from '../limits/fairScheduler.ts';
+import { MemoryBudget } from '../limits/memory.ts';
+import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../limits/memoryRate.ts';
+import { createAdmission } from './admission.ts';
+import type { CachedResult } from './cachedResult.ts';
+import type { CutoutParts } from './cutout.ts';
+import { noFetch } from './fetchImage.ts';
+
+const nothing = credits(0);
+
+const unmeteredReservations: Reservations = {
+  reserve: async (_accountId, { size }) => ({
+    outcome: 'reserved',
+    reservation: {
+      id: 0,
+      tier: size === 'auto' ? 'full' : size,
+      payment: 'free',
+      settle: async () => ({ charged: nothing, charge: undefined }),
+      stands: async () => true,
+      deliver: async () => {},
+      release: async () => {},
+    },
+  }),
+  answerWith: async () => undefined,
+};
+
+/**
+ * For work that nobody pays for, that is never asked for twice and names no addresses: whoever runs the program on their own files.
+ * At most `running` images are worked on at a time.
+ */
+export function unmetered(
+  running: number,
+): Pick<CutoutParts, 'admission' | 'results' | 'openFetch' | 'precheck'> {
+  const admission = createAdmission({
+    rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
+    concurrency: new MemoryConcurrencyLimit(0),
+    reservations: unmeteredReservations,
+    scheduler: new FairScheduler(
+      { running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() },
+      () => performance.now(),
+    ),
+    estimate: new DurationEstimate(),
+  });
+  const results = new Results<CachedResult>(undefined);
+  return { admission, results, openFetch: noFetch, precheck: (_, accountId) => admission.enter(accountId) };
+}

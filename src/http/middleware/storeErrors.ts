@@ -1,0 +1,22 @@
+import { type ErrorId, excerpt, fail } from '../../errors.ts';
+import { type StoreCode, StoreError } from '../../store/error.ts';
+import type { Middleware } from '../context.ts';
+
+/** What the books refuse because of the request. Every other StoreError is a fault of the service, as everywhere. */
+const answers: Partial<Record<StoreCode, ErrorId>> = {
+  STORE_UNKNOWN_ACCOUNT: 'not_found',
+  STORE_UNKNOWN_KEY: 'not_found',
+  STORE_UNKNOWN_RESERVATION: 'not_found',
+  STORE_REFERENCE_REUSED: 'malformed_request',
+  STORE_NOT_CHARGED: 'malformed_request',
+};
+
+/** Answers what the books refuse with their own sentences, which are written for operators. */
+export const storeErrors: Middleware = async (_ctx, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const id = error instanceof StoreError ? answers[error.code] : undefined;
+    throw id && error instanceof StoreError ? fail(id, { detail: excerpt(error.message, 300) }) : error;
+  }
+};

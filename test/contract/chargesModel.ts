@@ -1,0 +1,610 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { TestFn } from 'ava';
+import sharp from 'sharp';
+import { Ledger } from '../../src/billing/ledger.ts';
+import { credits } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
+import { createAdmission } from '../../src/cutout/admission.ts';
+import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import { type Cutout, type CutoutResult, createCutout, type Ending } from '../../src/cutout/cutout.ts';
+import { noFetch } from '../../src/cutout/fetchImage.ts';
+import type { PipelineParts } from '../../src/cutout/pipeline.ts';
+import { PROFILES } from '../../src/cutout/profile.ts';
+import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import { fail } from '../../src/errors.ts';
+import { Results } from '../../src/idempotency/results.ts';
+import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+import { FairScheduler } from '../../src/limits/fairScheduler.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
+import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
+import { RequestTelemetry } from '../../src/ops/telemetry.ts';
+import { InDoubt, StoreError } from '../../src/store/error.ts';
+import { NodeTable } from '../../src/store/nodeTable.ts';
+import { random } from '../fixtures/random.ts';
+import { withTransactions } from '../support/database.ts';
+import { Activity, SharedPlace, SharedStore } from '../support/sharedStore.ts';
+import { type NewPlace, noFreePreviews, TestClock, withDisk } from '../support/stores.ts';
+
+const nodeCount = 3;
+const keptMs = 600_000;
+const lifeMs = 900_000;
+/** Quarter credits. */
+const prices = { full: 4, preview: 1 } as const;
+
+/** How a transaction that the test held up goes on. */
+type Outcome = 'done' | 'away' | 'in doubt';
+
+/** Holds up the next transaction of a node. */
+class Gate {
+  armed = false;
+  /** Since the step began. */
+  caught = false;
+  proceed: ((outcome: Outcome) => void) | undefined;
+
+  catch(): Promise<Outcome> {
+    this.armed = false;
+    this.caught = true;
+    return new Promise((resolve) => {
+      this.proceed = resolve;
+    });
+  }
+}
+
+/** Somebody who may still answer with a charge. */
+interface Holder {
+  expiresAt: number;
+  /** Its work is done. */
+  settled: boolean;
+}
+
+/** What was charged for one content: stands once an answer was sent, and while one may still be. */
+class Charge {
+  readonly price: number;
+  readonly at: number;
+  sent = false;
+  readonly holders = new Set<Holder>();
+
+  constructor(price: number, at: number) {
+    this.price = price;
+    this.at = at;
+  }
+
+  get stands(): boolean {
+    return this.sent || this.holders.size > 0;
+  }
+
+  send(): void {
+    this.sent = true;
+    this.holders.clear();
+  }
+}
+
+/** One run of the network. */
+interface Run {
+  readonly node: Node;
+  readonly content: string;
+  readonly price: number;
+  /** `held`: its reservation is in the books. */
+  state: 'held' | 'expired' | 'over';
+  /** That it was made to repeat, or carries now. */
+  charge: Charge | undefined;
+  readonly holder: Holder;
+  readonly end: (error?: Error) => void;
+  pending: boolean;
+}
+
+/** A result in one process, and who there has not ended an answer with it. */
+interface Share {
+  readonly node: Node;
+  readonly run: Run;
+  readonly holder: Holder;
+  readonly callers: Set<Caller>;
+  /** An answer was sent. */
+  final: boolean;
+}
+
+interface Caller {
+  readonly node: Node;
+  readonly price: number;
+  readonly leave: AbortController;
+  answer?: { readonly result: CutoutResult; readonly share: Share };
+}
+
+interface Node {
+  readonly id: string;
+  readonly ledger: Ledger;
+  readonly store: SharedStore;
+  readonly cutout: Cutout;
+  readonly gate: Gate;
+  readonly process: { dead: boolean };
+  /** What the oracle makes of the transaction that is held up, and what may fail. */
+  deferred: { readonly change: (outcome: Outcome) => Run | undefined; readonly mayFail: boolean } | undefined;
+}
+
+type Event =
+  | { readonly what: 'start'; readonly run: Run }
+  | { readonly what: 'cancel'; readonly run: Run }
+  | { readonly what: 'answer'; readonly caller: Caller; readonly result: CutoutResult }
+  | { readonly what: 'refused'; readonly caller: Caller; readonly code: string };
+
+/**
+ * Whole requests of several nodes, from the image to the end of the answer, against an oracle that predicts the balance
+ * and what is open after every step from what callers see: whoever gets an answer pays once for its content, an error
+ * costs nothing. Registers one test with `test`.
+ */
+export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number): void {
+  test(`requests of ${nodeCount} nodes cost what an oracle says over ${steps} random steps`, async (t): Promise<void> => {
+    t.timeout(600_000);
+    withDisk(t);
+    const seed = Date.now() % 1e9;
+    t.log(`seed ${seed}`);
+    const next = random(seed);
+    const below = (limit: number) => Math.floor(next() * limit);
+    const pick = <T>(items: readonly T[]): T | undefined => items[below(items.length)];
+    const seen = new Map<string, number>();
+    const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+
+    const activity = new Activity();
+    const clock = new TestClock();
+    const { now } = clock;
+    const place = await newPlace(t);
+    const stores = await openStores({ ...place, billing: noFreePreviews, now });
+    t.teardown(stores.close);
+    const table = new NodeTable(stores.database);
+    const shared = new SharedPlace();
+    const { id: accountId } = await stores.accounts.create('Test');
+
+    const runs: Run[] = [];
+    let callers: Caller[] = [];
+    let events: Event[] = [];
+    interface Content {
+      readonly name: string;
+      readonly request: CutoutRequest;
+      readonly price: number;
+    }
+    const contents = new Map<string, Content>();
+    /** Known by its first pixel: red and blue say which image it is, green what its size costs. */
+    async function contentOf(number: number, size: keyof typeof prices): Promise<Content> {
+      const [r, g, b] = [number & 255, prices[size], number >> 8];
+      const name = `${r}/${g}/${b}`;
+      const known = contents.get(name);
+      if (known) return known;
+      const create = { width: 16, height: 12, channels: 3, background: { r, g, b } } as const;
+      const bytes = await sharp({ create }).png().toBuffer();
+      const request = { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' } as const;
+      const content = { name, request, price: prices[size] };
+      contents.set(name, content);
+      return content;
+    }
+
+    // What the oracle knows.
+    let granted = 0;
+    const charges: Charge[] = [];
+    /** By the bytes that its callers get, which are the same for them alone. */
+    const shares = new Map<Buffer, Share>();
+    const remembered = new Map<string, Charge>();
+    const standing = (content: string) => {
+      const charge = remembered.get(content);
+      return charge?.stands && charge.at + keptMs > clock.at ? charge : undefined;
+    };
+    const held = () => runs.filter(({ state }) => state === 'held');
+    const paying = () => held().filter(({ charge }) => charge === undefined);
+    const balance = () =>
+      granted -
+      paying().reduce((sum, { price }) => sum + price, 0) -
+      charges.reduce((sum, { stands, price }) => sum + (stands ? price : 0), 0);
+    const open = () =>
+      held().length +
+      charges.reduce((sum, { holders }) => sum + [...holders].filter(({ settled }) => settled).length, 0);
+
+    const runOf = ({ bytes }: CutoutResult): Run => {
+      const run = runs[bytes.readUInt16LE(0)];
+      if (!run) throw new Error('an answer of no run');
+      return run;
+    };
+
+    const oracle = {
+      started(run: Run): void {
+        run.charge = standing(run.content);
+        if (run.charge && !run.charge.sent) run.charge.holders.add(run.holder);
+      },
+      released(run: Run): void {
+        if (run.state === 'held') run.charge?.holders.delete(run.holder);
+        run.state = 'over';
+      },
+      /** False where it was released meanwhile, and cannot be paid any more: no result comes of it. */
+      settled(run: Run): boolean {
+        const late = run.state !== 'held';
+        const repeat = run.charge?.stands === true;
+        if (!repeat) run.charge = standing(run.content);
+        if (late && !run.charge && balance() < run.price) {
+          count('settle in vain');
+          run.state = 'over';
+          return false;
+        }
+        const how = repeat ? 'a repeat' : run.charge ? 'what was charged already' : 'work';
+        count(`settle ${how}`);
+        if (late) count('settle late');
+        run.state = 'over';
+        if (late) run.holder.expiresAt = clock.at + lifeMs;
+        if (!run.charge) {
+          run.charge = new Charge(run.price, clock.at);
+          charges.push(run.charge);
+          remembered.set(run.content, run.charge);
+          run.charge.holders.add(run.holder);
+        } else if (!run.charge.sent) run.charge.holders.add(run.holder);
+        run.holder.settled = true;
+        return true;
+      },
+      answered(caller: Caller, result: CutoutResult): void {
+        let share = shares.get(result.bytes);
+        if (!share) {
+          const run = runOf(result);
+          const copied = shared.copies.has(result.bytes);
+          if (copied && !run.charge?.stands)
+            throw new Error('a result is handed out that nothing was charged for');
+          const holder = copied ? { expiresAt: clock.at + lifeMs, settled: true } : run.holder;
+          if (copied && !run.charge?.sent) run.charge?.holders.add(holder);
+          share = { node: caller.node, run, holder, callers: new Set(), final: false };
+          shares.set(result.bytes, share);
+          count(copied ? 'answer with a kept result' : 'answer');
+        }
+        share.callers.add(caller);
+        caller.answer = { result, share };
+      },
+      /** Gives what the books will hear of, if anything. */
+      ended(caller: Caller, { run, holder, callers: all, ...share }: Share, ending: Ending) {
+        all.delete(caller);
+        if (share.final) return undefined;
+        if (ending !== 'unsent') return () => run.charge?.send();
+        return all.size === 0 ? () => run.charge?.holders.delete(holder) : undefined;
+      },
+      swept(): void {
+        for (const [content, { at }] of remembered) if (at + keptMs <= clock.at) remembered.delete(content);
+        const over = ({ expiresAt }: Holder) => expiresAt <= clock.at;
+        for (const charge of charges)
+          if ([...charge.holders].some((holder) => holder.settled && over(holder))) charge.send();
+        for (const run of held()) {
+          if (!over(run.holder)) continue;
+          run.charge?.holders.delete(run.holder);
+          run.state = 'expired';
+        }
+      },
+      crashed(node: Node): void {
+        for (const run of runs) {
+          if (run.node !== node) continue;
+          run.charge?.holders.delete(run.holder);
+          run.state = 'over';
+          run.pending = false;
+        }
+        for (const share of shares.values())
+          if (share.node === node) share.run.charge?.holders.delete(share.holder);
+      },
+    };
+
+    const engineOf = (node: () => Node): PipelineParts['engine'] => ({
+      matte: ({ data }, { width, height }, { signal } = {}) => {
+        const number = runs.length;
+        const price = data[1] ?? 0;
+        let finish: (error?: unknown) => void = () => {};
+        const done = new Promise<void>((resolve, reject) => {
+          finish = (error) => (error ? reject(error) : resolve());
+        });
+        const cancel = () => {
+          if (!run.pending) return;
+          run.pending = false;
+          events.push({ what: 'cancel', run });
+          finish(signal?.reason);
+        };
+        const run: Run = {
+          node: node(),
+          content: `${data[0]}/${price}/${data[2]}`,
+          price,
+          state: 'held',
+          charge: undefined,
+          holder: { expiresAt: clock.at + lifeMs, settled: false },
+          end: (error) => {
+            signal?.removeEventListener('abort', cancel);
+            run.pending = false;
+            finish(error);
+          },
+          pending: true,
+        };
+        runs.push(run);
+        events.push({ what: 'start', run });
+        if (signal?.aborted) cancel();
+        else signal?.addEventListener('abort', cancel, { once: true });
+        return activity.parked(async () => {
+          await done;
+          data.set([number & 255, number >> 8]);
+          const box = { left: 0, top: 0, width, height };
+          const times = { runs: 1, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
+          return { width, height, box, foregroundPixels: width * height, opaque: true, ...times };
+        });
+      },
+      compose: () => Promise.reject(new Error('nothing is composed')),
+      encodePng: async ({ data }) => Buffer.from(data.subarray(0, 2)),
+    });
+
+    let serial = 0;
+    async function startNode(): Promise<Node> {
+      const id = `node ${serial++}`;
+      await table.renew(id, 1e12);
+      const gate = new Gate();
+      const process = { dead: false };
+      const database = withTransactions(stores.database, (work) =>
+        activity.during(async () => {
+          if (process.dead) return activity.parked(() => new Promise<never>(() => {}), 1);
+          const outcome = gate.armed ? await activity.parked(() => gate.catch(), 1) : 'done';
+          const unavailable = (cause?: Error) =>
+            new StoreError('STORE_UNAVAILABLE', 'The books are away.', cause && { cause });
+          if (outcome === 'away') throw unavailable();
+          const result = await stores.database.transaction(work);
+          if (outcome === 'in doubt') throw unavailable(new InDoubt('no answer'));
+          return result;
+        }),
+      );
+      const ledger = new Ledger(
+        { ...database, get: (...call) => activity.during(() => stores.database.get(...call)) },
+        { billing: noFreePreviews, now, node: id },
+      );
+      const store = new SharedStore(shared, activity, now, ledger);
+      const admission = createAdmission({
+        rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, { now, elapsed: now }),
+        concurrency: new MemoryConcurrencyLimit(0),
+        reservations: ledger,
+        scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, now),
+        estimate: new DurationEstimate(),
+      });
+      const cutout = createCutout({
+        subjectTypes: false,
+        engine: engineOf(() => node),
+        network: { name: 'scripted', width: 8, height: 8 },
+        profile: PROFILES.balanced,
+        admission,
+        results: new Results<CachedResult>(store),
+        openFetch: noFetch,
+        precheck: () => Promise.reject(new Error('nothing is downloaded')),
+        limits: CONTRACT_LIMITS,
+        timeout: 0,
+      });
+      const node: Node = { id, ledger, store, cutout, gate, process, deferred: undefined };
+      return node;
+    }
+    const nodes: Node[] = [];
+    for (let i = 0; i < nodeCount; i++) nodes.push(await startNode());
+
+    /** Until everything waits for the test. */
+    async function quiet(): Promise<void> {
+      const until = performance.now() + 60_000;
+      for (let idle = 0; idle < 3; idle = activity.active === 0 ? idle + 1 : 0) {
+        await turn();
+        if (performance.now() > until) throw new Error(`${activity.active} things do not come to rest`);
+      }
+    }
+
+    /** One of a few contents, which are others after a while; one in use now when it is given. */
+    async function ask(step: number, node: Node, given?: Content): Promise<void> {
+      const size = next() < 0.7 ? 'full' : 'preview';
+      const content = given ?? (await contentOf(Math.floor(step / 30) + below(2), size));
+      const caller: Caller = { node, price: content.price, leave: new AbortController() };
+      callers.push(caller);
+      const call = {
+        accountId,
+        requestId: `r${step}`,
+        idempotencyKey: pick([undefined, undefined, 'k', 'l']),
+        signal: caller.leave.signal,
+        telemetry: new RequestTelemetry(),
+      };
+      node.cutout(content.request, call).then(
+        (result) => events.push({ what: 'answer', caller, result }),
+        (error: { code?: string }) =>
+          events.push({ what: 'refused', caller, code: error.code ?? 'by a fault' }),
+      );
+    }
+
+    /** The oracle hears what happened, in order. */
+    function observe(actor: Node | undefined, made: Run | undefined): void {
+      const all = events;
+      events = [];
+      // A result that nobody was left to get is given back before anybody's next work begins.
+      const gotten = all.some(
+        (event) =>
+          event.what === 'answer' && runOf(event.result) === made && !shared.copies.has(event.result.bytes),
+      );
+      if (made && !gotten) unwanted(made);
+      for (const event of all) {
+        if (event.what === 'start') oracle.started(event.run);
+        else if (event.what === 'cancel') {
+          const { run } = event;
+          count('cancelled');
+          // Its release may be what is held up.
+          defer(run.node === actor ? actor : undefined, () => oracle.released(run));
+        } else if (event.what === 'answer') oracle.answered(event.caller, event.result);
+        else {
+          callers = callers.filter((caller) => caller !== event.caller);
+          count(`refused ${event.code}`);
+          if (event.code === 'insufficient_credits' && balance() >= event.caller.price)
+            throw new Error('refused although there are credits');
+        }
+      }
+    }
+
+    /** Now, or when the transaction that was just held up goes on. */
+    function defer(
+      actor: Node | undefined,
+      change: (outcome: Outcome) => unknown,
+      mayFail = false,
+    ): Run | undefined {
+      const run = (outcome: Outcome) => change(outcome) as Run | undefined;
+      if (!actor?.gate.caught || actor.deferred) return run('done');
+      actor.deferred = { change: run, mayFail };
+      return undefined;
+    }
+
+    function unwanted({ charge, holder }: Run): void {
+      charge?.holders.delete(holder);
+    }
+
+    for (let step = 0; step < steps; step++) {
+      try {
+        const node = pick(nodes);
+        if (!node) throw new Error('no node');
+        const waiting = callers.filter(({ answer }) => !answer);
+        const answered = callers.filter(({ answer }) => answer);
+        const running = runs.filter(({ pending }) => pending);
+        const dice = next();
+        /** Of the node that acts; one transaction of each is held up at a time. */
+        const slow = (on: Node) => {
+          actor = on;
+          on.gate.armed = on.gate.proceed === undefined && next() < 0.25;
+        };
+        let actor: Node | undefined;
+        let made: Run | undefined;
+        for (const { gate } of nodes) gate.caught = false;
+
+        if (dice < 0.33) {
+          slow(node);
+          await ask(step, node);
+        } else if (dice < 0.5) {
+          const run = pick(running);
+          if (run) {
+            slow(run.node);
+            run.end();
+            await quiet();
+            if (run.node.gate.caught) count('slow settle');
+            const change = (outcome: Outcome) => {
+              if (outcome === 'away') oracle.released(run);
+              else if (!oracle.settled(run)) return undefined;
+              if (outcome === 'in doubt') unwanted(run);
+              return outcome === 'done' ? run : undefined;
+            };
+            made = defer(actor, change, true);
+          }
+        } else if (dice < 0.54) {
+          const run = pick(running);
+          if (run) {
+            slow(run.node);
+            run.end(new Error('broken'));
+            await quiet();
+            defer(actor, () => oracle.released(run));
+            count('broken');
+          }
+        } else if (dice < 0.65) {
+          const caller = pick(waiting);
+          if (caller) {
+            slow(caller.node);
+            caller.leave.abort(fail(next() < 0.5 ? 'timeout' : 'client_closed'));
+          }
+        } else if (dice < 0.8) {
+          const caller = pick(answered);
+          if (caller?.answer) {
+            slow(caller.node);
+            callers = callers.filter((other) => other !== caller);
+            const { result, share } = caller.answer;
+            const ending = pick(['delivered', 'broken', 'unsent', 'unsent'] as const) ?? 'unsent';
+            result.ended(ending).catch((error: unknown) => t.fail(String(error)));
+            await quiet();
+            const change = oracle.ended(caller, share, ending);
+            if (ending !== 'unsent') share.final = true;
+            if (change) defer(actor, change);
+            count(ending);
+          }
+        } else if (dice < 0.88) {
+          const held = pick(nodes.filter(({ gate }) => gate.proceed));
+          if (held?.gate.proceed) {
+            const { deferred } = held;
+            const { proceed } = held.gate;
+            const outcome = deferred?.mayFail
+              ? (pick(['done', 'done', 'away', 'in doubt'] as const) ?? 'done')
+              : 'done';
+            held.gate.proceed = undefined;
+            held.deferred = undefined;
+            proceed(outcome);
+            await quiet();
+            made = deferred?.change(outcome);
+            count(`slow, then ${outcome}`);
+          }
+        } else if (dice < 0.91) {
+          const amount = credits(2);
+          if (balance() < prices.full) {
+            await stores.ledger.post(accountId, { kind: 'grant', amount });
+            granted += amount;
+          }
+        } else if (dice < 0.95) {
+          shared.evict();
+          count('evicted');
+        } else if (dice < 0.975) {
+          // Somebody else asks for what is worked on.
+          const run = pick(running);
+          shared.loseLocks();
+          const other = pick(nodes.filter((each) => each !== run?.node));
+          const content = contents.get(run?.content ?? '');
+          if (other && content) await ask(step, other, content);
+          count('locks lost');
+        } else if (dice < 0.99) {
+          // A whole life: whatever is at work then is released under it.
+          const life = next() < 0.3;
+          const by = life ? lifeMs : next() < 0.5 ? below(30_000) : below(1_500_000);
+          clock.forward(!life && next() < 0.2 ? -by : by);
+          count('time');
+          if (life || next() < 0.5) {
+            await node.ledger.sweep();
+            oracle.swept();
+            count('sweep');
+          }
+        } else {
+          node.process.dead = true;
+          node.store.dead = true;
+          oracle.crashed(node);
+          callers = callers.filter((caller) => caller.node !== node);
+          await table.remove(node.id);
+          await nodes.find((other) => other !== node)?.ledger.recover();
+          nodes[nodes.indexOf(node)] = await startNode();
+          shared.forget(node.store);
+          count('crash');
+        }
+        await quiet();
+        observe(actor, made);
+        for (const { gate } of nodes) gate.armed = false;
+
+        const stored = (await stores.ledger.balance(accountId)).credits as number;
+        if (stored !== balance()) throw new Error(`the balance is ${stored}, not ${balance()}`);
+        const rows = await stores.ledger.openReservations();
+        if (rows !== open()) throw new Error(`${rows} are open, not ${open()}`);
+        if (step % 500 === 499) t.deepEqual(await stores.ledger.verify(), []);
+      } catch (error) {
+        t.log(Object.fromEntries(seen));
+        t.fail(`step ${step}, seed ${seed}: ${error instanceof Error ? error.message : error}`);
+        return;
+      }
+    }
+    t.log(Object.fromEntries([...seen].sort()));
+    for (const what of [
+      'answer',
+      'answer with a kept result',
+      'settle work',
+      'settle a repeat',
+      'unsent',
+      'crash',
+    ])
+      t.true((seen.get(what) ?? 0) > steps / 200, what);
+    for (const what of [
+      'slow settle',
+      'slow, then done',
+      'slow, then away',
+      'slow, then in doubt',
+      'refused timeout',
+      'refused client_closed',
+      'refused insufficient_credits',
+      'locks lost',
+      'evicted',
+      'sweep',
+    ])
+      t.true((seen.get(what) ?? 0) > steps / 1000, what);
+    for (const what of ['settle what was charged already', 'settle late'])
+      t.true((seen.get(what) ?? 0) > steps / 5000, what);
+  });
+}

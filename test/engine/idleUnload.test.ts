@@ -1,0 +1,115 @@
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import type { Engine } from '../../src/engine/engine.ts';
+import { IdleUnloadEngine } from '../../src/engine/idleUnload.ts';
+import type { MattePlan } from '../../src/engine/types.ts';
+
+const pixels = { data: new Uint8Array(4), width: 1, height: 1 };
+const plan: MattePlan = { network: 'n', width: 1, height: 1, hiddenColour: 'clear' };
+const afterMs = 1000;
+
+// Time passes only when a test lets it; the tests are serial, because they share it.
+const { timers } = mock;
+test.before(() => timers.enable({ apis: ['setTimeout'] }));
+test.after.always(() => timers.reset());
+
+/** Lets time pass, and everything end that needs no more of it. */
+async function pass(ms: number): Promise<void> {
+  timers.tick(ms);
+  for (let turns = 0; turns < 5; turns++) await turn();
+}
+
+/** An engine that only has its network or has not, and an owner that loads it, at once or when `held` is over. */
+function setUp() {
+  const state = {
+    loaded: true,
+    loads: 0,
+    mattes: 0,
+    failing: false,
+    held: Promise.resolve(),
+    told: [] as string[],
+  };
+  const engine = {
+    unload: async () => {
+      state.loaded = false;
+    },
+    matte: async () => {
+      if (!state.loaded) throw new Error('no network');
+      state.mattes++;
+      await turn();
+      return {};
+    },
+  } as unknown as Engine;
+  const load = async () => {
+    state.loads++;
+    await state.held;
+    if (state.failing) throw new Error('gone from the disk');
+    state.loaded = true;
+  };
+  const told = (what: string) => void state.told.push(what);
+  return { state, idleUnloadEngine: new IdleUnloadEngine(engine, { afterMs, load, told }) };
+}
+
+test.serial('rests after a time without work; all who come then share one load', async (t) => {
+  const { state, idleUnloadEngine } = setUp();
+  await idleUnloadEngine.matte(pixels, plan);
+  await pass(afterMs - 1);
+  t.true(state.loaded, 'its time is not over');
+  await pass(1);
+  t.false(state.loaded);
+  t.deepEqual(idleUnloadEngine.stats, { loaded: false, loads: 0, unloads: 1 });
+  await Promise.all(Array.from({ length: 10 }, () => idleUnloadEngine.matte(pixels, plan)));
+  t.is(state.loads, 1);
+  t.is(state.mattes, 11);
+  t.deepEqual(idleUnloadEngine.stats, { loaded: true, loads: 1, unloads: 1 });
+  t.deepEqual(state.told, ['unloaded', 'loaded']);
+  idleUnloadEngine.stop();
+  await pass(10 * afterMs);
+  t.true(state.loaded, 'not after stop');
+});
+
+test.serial('work keeps it awake', async (t) => {
+  const { state, idleUnloadEngine } = setUp();
+  for (let i = 0; i < 6; i++) {
+    await idleUnloadEngine.matte(pixels, plan);
+    await pass(afterMs / 2);
+  }
+  t.is(idleUnloadEngine.stats.unloads, 0);
+  t.true(state.loaded);
+  idleUnloadEngine.stop();
+});
+
+test.serial('who cannot wait for the load leaves it to the others', async (t) => {
+  const { state, idleUnloadEngine } = setUp();
+  await pass(afterMs);
+  let release = () => {};
+  state.held = new Promise((resolve) => {
+    release = resolve;
+  });
+  const leaving = new AbortController();
+  const gone = idleUnloadEngine.matte(pixels, plan, { signal: leaving.signal });
+  const other = idleUnloadEngine.matte(pixels, plan);
+  await pass(0);
+  t.is(state.loads, 1);
+  leaving.abort(new Error('time is up'));
+  await t.throwsAsync(gone, { message: 'time is up' });
+  t.false(state.loaded, 'it did not wait');
+  release();
+  await other;
+  t.is(state.loads, 1);
+  idleUnloadEngine.stop();
+});
+
+test.serial('a load that fails is told to those who waited, and the next call tries again', async (t) => {
+  const { state, idleUnloadEngine } = setUp();
+  await pass(afterMs);
+  state.failing = true;
+  const both = [idleUnloadEngine.matte(pixels, plan), idleUnloadEngine.matte(pixels, plan)];
+  for (const one of both) await t.throwsAsync(one, { message: 'gone from the disk' });
+  t.is(state.loads, 1);
+  state.failing = false;
+  await idleUnloadEngine.matte(pixels, plan);
+  t.is(state.loads, 2);
+  idleUnloadEngine.stop();
+});

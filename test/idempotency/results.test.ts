@@ -1,0 +1,340 @@
+import { createCipheriv, randomBytes } from 'node:crypto';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import test, { type TestFn } from 'ava';
+import { createContentName, sharedContentName, textHash } from '../../src/idempotency/hash.ts';
+import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
+import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
+import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
+import { Results } from '../../src/idempotency/results.ts';
+import type { Redis } from '../../src/store/redis.ts';
+import { callsOf, type Image, type KeepOptions, paid, testResultsContract } from '../contract/results.ts';
+import { eventually } from '../fixtures/eventually.ts';
+import { leaveOut } from '../fixtures/leftOut.ts';
+import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
+
+testResultsContract(test, 'memory', async (t, { ttlSeconds = 600, maxBytes = 1e6 }) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Image) => bytes.length;
+  const results = new Results(new MemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
+  return [results, results];
+});
+
+test('memory: the repeat gets the very same result', async (t) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Image) => bytes.length;
+  const store = new MemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const results = new Results(store);
+  const { call } = callsOf([results, results]);
+  const first = await call();
+  t.is((await call()).value, first.value);
+});
+
+test('without a store nothing is kept and nobody waits', async (t) => {
+  const results = new Results<Image>(undefined);
+  const { call, runs } = callsOf([results, results]);
+  const all = await Promise.all([call({ idempotencyKey: 'k' }), call({ idempotencyKey: 'k' })]);
+  t.deepEqual(
+    all.map(({ replayed }) => replayed),
+    [false, false],
+  );
+  t.is(runs(), 2);
+});
+
+if (redisIsHere) {
+  const nodeOn = (
+    redis: Redis,
+    { ttlSeconds = 600, maxBytes = 1e6, ...more }: KeepOptions & Partial<RedisStoreOptions<Image>>,
+  ) =>
+    new Results(
+      new RedisResultStore<Image>(redis, {
+        ttlSeconds,
+        maxBytes,
+        pack: ({ bytes }) => ({ facts: {}, bytes }),
+        unpack: async ({ bytes }) => paid({ bytes }),
+        onError: () => {},
+        ...more,
+      }),
+    );
+
+  test.after.always(removeSharedRedis);
+
+  testResultsContract(test.serial as TestFn, 'redis', async (t, options) => {
+    const server = await ownDatabase();
+    const onError = (error: unknown) => t.fail(String(error));
+    const node = async () => nodeOn(await server.open(t), { ...options, onError });
+    return [await node(), await node()];
+  });
+
+  const never = async () => {
+    throw new Error('must not run');
+  };
+
+  test.serial(
+    'redis: a result is unpacked by the name of its account and content, under whatever key',
+    async (t) => {
+      const server = await ownDatabase();
+      const names: string[] = [];
+      const unpack: RedisStoreOptions<Image>['unpack'] = async ({ bytes }, name) => {
+        names.push(name);
+        return paid({ bytes });
+      };
+      const node = async () => nodeOn(await server.open(t), { unpack });
+      const { call, runs } = callsOf([await node(), await node()]);
+      await call({ idempotencyKey: 'k' });
+      await call({ idempotencyKey: 'k', node: 1 });
+      await call({ node: 1 });
+      t.is(runs(), 1);
+      const name = keyName(contentKey('acc_1', 'image'));
+      t.deepEqual(names, [name, name]);
+    },
+  );
+
+  test.serial('redis: who waits takes over within seconds when the node that works dies', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const [dying, living] = [await server.open(t), await server.open(t)];
+    const { call } = callsOf([nodeOn(dying, { leaseMs: 2000 }), nodeOn(living, { leaseMs: 2000 })]);
+    let started = () => {};
+    const working = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const hang = () => {
+      started();
+      return new Promise<Image>(() => {});
+    };
+    const before = performance.now();
+    void call({ work: hang });
+    await working;
+    const waits = call({ node: 1 });
+    // As if its process was gone: nothing renews its lease.
+    dying.close();
+    t.false((await waits).replayed);
+    const seconds = (performance.now() - before) / 1000;
+    t.true(seconds > 1 && seconds < 20, `${seconds} s`);
+  });
+
+  test.serial('redis: work that takes longer than its lease is still one run', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
+    const { call } = callsOf([await node(), await node()]);
+    const slow = async () => {
+      await sleep(3000);
+      return { bytes: Buffer.from('slow') };
+    };
+    const first = call({ work: slow });
+    await sleep(100);
+    const second = await call({ work: never, node: 1 });
+    t.is(second.value.bytes.toString(), 'slow');
+    t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
+  });
+
+  test.serial('redis: flushed under way, the work ends well, is kept, and still runs once', async (t) => {
+    t.timeout(60_000);
+    const server = await ownDatabase();
+    const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
+    const { call } = callsOf([await node(), await node()]);
+    let started = () => {};
+    const working = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const slow = async () => {
+      started();
+      await finished;
+      return { bytes: Buffer.from('slow') };
+    };
+    const first = call({ work: slow });
+    await working;
+    await server.ask('FLUSHDB');
+    // The lock is there again after the next renewal.
+    await eventually(async () => (await server.dump()) !== '');
+    const waits = call({ work: never, node: 1 });
+    await sleep(100);
+    finish();
+    const second = await waits;
+    t.is(second.value.bytes.toString(), 'slow');
+    t.true((await call({ work: never, node: 1 })).replayed);
+    t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
+  });
+
+  test.serial(
+    'redis: gone under way, the work ends well and tells of its charge once; others get STORE_UNAVAILABLE',
+    async (t) => {
+      const server = await RedisServer.start();
+      t.teardown(() => server.remove());
+      const errors: unknown[] = [];
+      const redis = await server.open(t);
+      const { call } = callsOf([
+        nodeOn(redis, { onError: (error) => errors.push(error) }),
+        nodeOn(await server.open(t), {}),
+      ]);
+      const work = async () => {
+        await server.kill();
+        return { bytes: Buffer.from('result') };
+      };
+      const both = await Promise.all([call({ work }), call({ work })]);
+      t.deepEqual(both.map(({ replayed }) => replayed).sort(), [false, true]);
+      t.is(errors.length, 1);
+      const before = performance.now();
+      for (const node of [0, 1] as const)
+        await t.throwsAsync(call({ node, work: never }), { code: 'STORE_UNAVAILABLE' });
+      t.true(performance.now() - before < 10_000);
+      await server.start();
+      for (const end = performance.now() + 10_000; ; await sleep(20)) {
+        const again = await call({ node: 1 }).catch(() => undefined);
+        if (again) break;
+        if (performance.now() > end) return t.fail('it does not come back');
+      }
+      t.pass();
+    },
+  );
+
+  test.serial(
+    'redis: one that hangs is given up in bounded time, and used again when it goes on',
+    async (t) => {
+      t.timeout(60_000);
+      const server = await RedisServer.start();
+      t.teardown(() => server.remove());
+      const changes: boolean[] = [];
+      const redis = await server.open(t, (lost) => changes.push(lost === undefined));
+      const { call } = callsOf([nodeOn(redis, {}), nodeOn(redis, {})]);
+      await call();
+      server.pause();
+      for (let i = 0; i < 4; i++) {
+        const before = performance.now();
+        await t.throwsAsync(call({ image: `other ${i}`, work: never }), { code: 'STORE_UNAVAILABLE' });
+        t.true(performance.now() - before < 10_000);
+      }
+      await sleep(3500);
+      server.resume();
+      for (const end = performance.now() + 15_000; ; await sleep(50)) {
+        if (await call({ work: never }).catch(() => undefined)) break;
+        if (performance.now() > end) return t.fail('it does not come back');
+      }
+      t.deepEqual(changes.slice(0, 2), [false, true]);
+    },
+  );
+
+  test.serial('redis: one that is full keeps nothing more, and everything still works', async (t) => {
+    const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
+    t.teardown(() => server.remove());
+    const errors: unknown[] = [];
+    const redis = await server.open(t);
+    const node = () => nodeOn(redis, { maxBytes: 100e6, onError: (error) => errors.push(error) });
+    const { call } = callsOf([node(), node()]);
+    const work = async () => ({ bytes: Buffer.alloc(200_000, 1) });
+    await call({ work });
+    // Filled by somebody else: neither results nor keys fit.
+    for (let i = 0; i < 20; i++) await server.ask('SET', `foreign ${i}`, 'x'.repeat(100_000));
+    await server.ask('CONFIG', 'SET', 'maxmemory', '1500000');
+    for (let i = 0; i < 5; i++) {
+      const made = await call({ image: `large ${i}`, idempotencyKey: `key ${i}`, work });
+      t.false(made.replayed);
+      t.is(made.value.bytes.length, 200_000);
+    }
+    t.true(errors.length > 0);
+    // Filled by results: the older half makes room.
+    await server.ask('FLUSHDB');
+    const used = Number(/used_memory:(\d+)/.exec(String(await server.ask('INFO', 'memory')))?.[1]);
+    await server.ask('CONFIG', 'SET', 'maxmemory', String(used + 1_500_000));
+    errors.length = 0;
+    for (let i = 0; i < 30; i++) {
+      await call({ image: `many ${i}`, work });
+      t.true((await call({ image: `many ${i}`, work: never, node: 1 })).replayed, `result ${i}`);
+    }
+    t.deepEqual(errors, []);
+  });
+
+  test.serial('redis: a result that is not good any more is made anew', async (t) => {
+    const server = await ownDatabase();
+    const good = new Set<string>();
+    const unpack = async ({ bytes }: { bytes: Buffer }) =>
+      good.has(bytes.toString()) ? paid({ bytes }) : undefined;
+    const node = async () => nodeOn(await server.open(t), { unpack });
+    const { call, runs } = callsOf([await node(), await node()]);
+    t.false((await call({ idempotencyKey: 'k' })).replayed);
+    t.false((await call({ idempotencyKey: 'k', node: 1 })).replayed);
+    t.is(runs(), 2);
+    good.add('result 2');
+    t.true((await call({ idempotencyKey: 'k' })).replayed);
+    t.is(runs(), 2);
+  });
+
+  test.serial(
+    'redis: nothing of it outlives its time, and no key, account or image name lies there in plain',
+    async (t) => {
+      const server = await ownDatabase();
+      const redis = await server.open(t);
+      const results = nodeOn(redis, { ttlSeconds: 2 });
+      const { call } = callsOf([results, results]);
+      await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
+      const dump = await server.dump();
+      t.regex(dump, /result 1/);
+      for (const secret of ['secret-key', 'acc_secret', 'secret-name'])
+        t.false(dump.includes(secret), secret);
+      await eventually(async () => (await server.dump()) === '');
+    },
+  );
+} else leaveOut('everything with Redis', noRedis);
+
+test('shared names are the same everywhere, and tell images, settings and backgrounds apart', async (t) => {
+  const [a, b] = [Buffer.from('a'), Buffer.from('b')];
+  const names = await Promise.all([
+    sharedContentName(a, 's'),
+    sharedContentName(b, 's'),
+    sharedContentName(a, 't'),
+    sharedContentName(a, 's', b),
+    sharedContentName(b, 's', a),
+    sharedContentName(a, 's', Buffer.alloc(0)),
+  ]);
+  t.is(new Set(names).size, names.length);
+  t.is(await sharedContentName(Buffer.from('xab').subarray(1, 2), 's'), String(names[0]));
+});
+
+test('names tell images, settings and backgrounds apart, also in the last byte of a large one', async (t) => {
+  const name = createContentName();
+  const [a, b] = [Buffer.from('a'), Buffer.from('b')];
+  const large = Buffer.alloc(3_000_001, 7);
+  const other = Buffer.from(large);
+  other[3_000_000] = 8;
+  const names = await Promise.all([
+    name(a, 's'),
+    name(b, 's'),
+    name(a, 't'),
+    name(a, 's', b),
+    name(b, 's', a),
+    name(a, 's', Buffer.alloc(0)),
+    name(Buffer.alloc(0), 's'),
+    // GMAC fills its last block with zeros; the length tells these apart.
+    name(Buffer.from('a\0'), 's'),
+    name(large, 's'),
+    name(other, 's'),
+    name(large.subarray(1), 's'),
+  ]);
+  t.is(new Set(names).size, names.length);
+  t.is(await name(Buffer.from('xab').subarray(1, 2), 's'), await name(a, 's'));
+  t.is(await name(Buffer.from(large), 's'), await name(large, 's'));
+  t.not(await createContentName()(a, 's'), await name(a, 's'), 'each process has names of its own');
+});
+
+test('a large image is named in pieces between which others have their turn, with the sum of the whole', async (t) => {
+  const key = Buffer.alloc(32, 5);
+  const image = randomBytes(5 * 2 ** 20 + 3);
+  const mac = createCipheriv('aes-256-gcm', key, Buffer.alloc(12)).setAAD(image);
+  mac.final();
+  let turns = 0;
+  let over = false;
+  const others = (async () => {
+    for (; !over; turns++) await setImmediate();
+  })();
+  const name = await createContentName(key)(image, 's');
+  over = true;
+  await others;
+  t.true(turns >= 5, `${turns} turns`);
+  // Books remember names: they stay what they are.
+  t.is(name, textHash(JSON.stringify([mac.getAuthTag().toString('base64url'), '', 's'])));
+});

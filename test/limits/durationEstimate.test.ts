@@ -1,0 +1,23 @@
+import test from 'ava';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+
+const preview = { source: 2, network: 0.4, result: 0.25 };
+const large = { source: 50, network: 1, result: 50 };
+
+test('estimates become what work takes, small images and their fixed costs counting little', (t) => {
+  const estimate = new DurationEstimate(preview, { network: 100 });
+  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0 })), 200);
+  for (let i = 0; i < 50; i++) {
+    estimate.learn(large, { source: 500, network: 900, result: 1500 });
+    estimate.learn({ source: 0.01, network: 1, result: 0.01 }, { source: 5, network: 900, result: 5 });
+  }
+  const ms = estimate.milliseconds(large);
+  t.true(Math.abs(ms - 2900) < 60, `${ms}`);
+});
+
+test('work is heavy that takes more than four times a preview', (t) => {
+  const estimate = new DurationEstimate(preview, { source: 0, network: 1000, result: 0 });
+  t.false(estimate.isHeavy(1600));
+  t.true(estimate.isHeavy(1601));
+  t.false(new DurationEstimate().isHeavy(1e9));
+});

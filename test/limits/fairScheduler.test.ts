@@ -1,0 +1,319 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import {
+  FairScheduler,
+  type FairSchedulerOptions,
+  type FairSchedulerOutcome,
+  type Work,
+} from '../../src/limits/fairScheduler.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
+import { random } from '../fixtures/random.ts';
+
+const forever = () => new AbortController().signal;
+const never = Number.POSITIVE_INFINITY;
+
+class Clock {
+  at = 0;
+  readonly now = () => this.at;
+}
+
+function open(options: Partial<FairSchedulerOptions> = {}) {
+  const clock = new Clock();
+  const memory = new MemoryBudget();
+  return {
+    clock,
+    memory,
+    scheduler: new FairScheduler({ running: 1, waitMs: never, memory, ...options }, clock.now),
+  };
+}
+
+const work = (more: Partial<Work> = {}): Work => ({
+  account: 'a',
+  ms: 1000,
+  bytes: 0,
+  heavy: false,
+  deadline: never,
+  ...more,
+});
+
+function leave(outcome: FairSchedulerOutcome): void {
+  if (outcome.outcome !== 'admitted') throw new Error(outcome.outcome);
+  outcome.leave(true);
+}
+
+/** Asks for slots of this work, one after another, and notes in which order they come. */
+async function orderOf(scheduler: FairScheduler, works: readonly (Work & { readonly name: string })[]) {
+  const order: string[] = [];
+  const first = await scheduler.enter(work({ account: 'first', ms: 1 }), forever());
+  const all = works.map(async (one) => {
+    const outcome = await scheduler.enter(one, forever());
+    order.push(one.name);
+    leave(outcome);
+  });
+  leave(first);
+  await Promise.all(all);
+  return order.join(' ');
+}
+
+test('so many work, as much waits as can be worked off in the time allowed, the next is refused', async (t) => {
+  const { scheduler } = open({ running: 2, waitMs: 3000 });
+  const first = await scheduler.enter(work(), forever());
+  await scheduler.enter(work(), forever());
+  // Half of the two under way is ahead of the first that waits: 1, 2 and 3 seconds.
+  const waiting = [1, 2, 3].map(() => scheduler.enter(work(), forever()));
+  t.like(scheduler.stats, { running: 2, waiting: 3, waitingMs: 3000 });
+  t.deepEqual(await scheduler.enter(work(), forever()), { outcome: 'busy', why: 'queue', retryAfter: 4 });
+  t.is(scheduler.stats.refused.queue, 1);
+  leave(first);
+  leave(first);
+  t.is((await waiting[0])?.outcome, 'admitted');
+  t.like(scheduler.stats, { running: 2, waiting: 2 });
+});
+
+test('who waits enters in the order it came', async (t) => {
+  const { scheduler } = open();
+  const names = ['1', '2', '3', '4', '5'];
+  t.is(
+    await orderOf(
+      scheduler,
+      names.map((name) => ({ name, ...work() })),
+    ),
+    '1 2 3 4 5',
+  );
+  t.like(scheduler.stats, { running: 0, waiting: 0, waitingMs: 0 });
+});
+
+test('short work goes before long work that came a little earlier, and not before what waits for long', async (t) => {
+  const { scheduler, clock } = open();
+  const first = await scheduler.enter(work(), forever());
+  const order: string[] = [];
+  const ask = async (name: string, ms: number) => {
+    const outcome = await scheduler.enter(work({ ms }), forever());
+    order.push(name);
+    leave(outcome);
+  };
+  const all = [ask('long', 4000)];
+  clock.at = 1000;
+  all.push(ask('short', 400));
+  clock.at = 60_000;
+  all.push(ask('late', 400));
+  leave(first);
+  await Promise.all(all);
+  t.deepEqual(order, ['short', 'long', 'late']);
+});
+
+test('accounts take turns by the work they are given, however much one of them asks for', async (t) => {
+  const { scheduler } = open();
+  const many = Array.from({ length: 6 }, (_, i) => ({ name: `a${i}`, ...work({ account: 'a' }) }));
+  const few = [0, 1].map((i) => ({ name: `b${i}`, ...work({ account: 'b' }) }));
+  t.is(await orderOf(scheduler, [...many, ...few]), 'a0 b0 a1 b1 a2 a3 a4 a5');
+  // One of three times the length counts three times.
+  const long = [0, 1].map((i) => ({ name: `c${i}`, ...work({ account: 'c', ms: 3000 }) }));
+  const short = [0, 1, 2, 3, 4].map((i) => ({ name: `d${i}`, ...work({ account: 'd' }) }));
+  t.is(await orderOf(scheduler, [...long, ...short]), 'c0 d0 d1 d2 c1 d3 d4');
+});
+
+test('an account that asks for little is let in while another has filled its part of the queue', async (t) => {
+  const { scheduler } = open({ waitMs: 5000 });
+  await scheduler.enter(work({ account: 'greedy' }), forever());
+  const waiting: Promise<FairSchedulerOutcome>[] = [];
+  for (let i = 0; i < 5; i++) waiting.push(scheduler.enter(work({ account: 'greedy' }), forever()));
+  t.is((await scheduler.enter(work({ account: 'greedy' }), forever())).outcome, 'busy');
+  t.truthy(scheduler.refusal('greedy', never));
+  t.is(scheduler.refusal('modest', never), undefined);
+  const modest = scheduler.enter(work({ account: 'modest' }), forever());
+  t.is(scheduler.stats.waiting, 6);
+  t.is(scheduler.stats.refused.early, 1);
+  void modest;
+});
+
+test('heavy work leaves one place to the rest', async (t) => {
+  const { scheduler } = open({ running: 3 });
+  const heavy = () => scheduler.enter(work({ heavy: true, ms: 5000 }), forever());
+  await Promise.all([heavy(), heavy()]);
+  const third = heavy();
+  t.like(scheduler.stats, { running: 2, waiting: 1 });
+  const light = await scheduler.enter(work({ ms: 300 }), forever());
+  t.like(scheduler.stats, { running: 3, waiting: 1 });
+  leave(light);
+  t.like(scheduler.stats, { running: 2, waiting: 1 });
+  void third;
+  // A single place takes turns.
+  const { scheduler: one } = open();
+  t.is((await one.enter(work({ heavy: true }), forever())).outcome, 'admitted');
+});
+
+test('what cannot be done before its deadline is refused at once', async (t) => {
+  const { scheduler, clock } = open();
+  const first = await scheduler.enter(work(), forever());
+  t.like(await scheduler.enter(work({ deadline: 1200 }), forever()), { outcome: 'busy', why: 'deadline' });
+  t.truthy(scheduler.refusal('a', 400));
+  const inTime = scheduler.enter(work({ deadline: 2000 }), forever());
+  // Nothing else is under way then, and an idle machine tries.
+  clock.at = 1500;
+  leave(first);
+  t.is((await inTime).outcome, 'admitted');
+});
+
+test('work whose time ran out while it waited is dropped, not begun', async (t) => {
+  const { scheduler, clock } = open({ running: 2 });
+  const first = await scheduler.enter(work(), forever());
+  await scheduler.enter(work(), forever());
+  const late = scheduler.enter(work({ deadline: 3000 }), forever());
+  clock.at = 2500;
+  leave(first);
+  t.like(await late, { outcome: 'busy', why: 'deadline' });
+  t.like(scheduler.stats, { running: 1, waiting: 0 });
+});
+
+test('an idle machine tries what seems to take too long: only so does it learn better', async (t) => {
+  const { scheduler } = open();
+  t.is((await scheduler.enter(work({ ms: 60_000, deadline: 1000 }), forever())).outcome, 'admitted');
+});
+
+test('who goes away while waiting frees the place in the queue', async (t) => {
+  const { scheduler } = open({ waitMs: 600 });
+  const first = await scheduler.enter(work(), forever());
+  const leaving = new AbortController();
+  const gone = scheduler.enter(work(), leaving.signal);
+  t.is((await scheduler.enter(work(), forever())).outcome, 'busy');
+  leaving.abort(new Error('gone'));
+  await t.throwsAsync(gone, { message: 'gone' });
+  const next = scheduler.enter(work(), forever());
+  leave(first);
+  leave(await next);
+  t.like(scheduler.stats, { running: 0, waiting: 0 });
+  await t.throwsAsync(scheduler.enter(work(), leaving.signal), { message: 'gone' });
+});
+
+test('work waits for its memory, goes on when some is freed, and is refused when there never is as much', async (t) => {
+  const { scheduler, memory } = open({ running: 3 });
+  memory.bound({ room: 1000e6, largestWork: 600e6 });
+  t.is(memory.mostWork, 600e6);
+  t.deepEqual(await scheduler.enter(work({ bytes: 601e6 }), forever()), { outcome: 'large' });
+  const first = await scheduler.enter(work({ bytes: 600e6 }), forever());
+  const second = scheduler.enter(work({ bytes: 600e6 }), forever());
+  t.like(scheduler.stats, { running: 1, waiting: 1 });
+  leave(first);
+  leave(await second);
+
+  const body = memory.hold('a', 400e6);
+  t.is(memory.hold('b', 1), undefined, 'bodies leave the largest work its room');
+  const third = await scheduler.enter(work({ bytes: 500e6 }), forever());
+  const fourth = scheduler.enter(work({ bytes: 200e6 }), forever());
+  t.is(scheduler.stats.waiting, 1);
+  body?.release();
+  leave(await fourth);
+  leave(third);
+  t.like(memory.stats, { held: 0, working: 0, refused: 1 });
+});
+
+test('Retry-After is when what waits now is worked off, by the speed that was measured; from 1 to 60', async (t) => {
+  const { scheduler } = open({ waitMs: 0 });
+  let place = await scheduler.enter(work({ ms: 100 }), forever());
+  const retryAfter = async () => {
+    const outcome = await scheduler.enter(work({ account: 'b', ms: 20_000 }), forever());
+    return outcome.outcome === 'busy' ? outcome.retryAfter : 0;
+  };
+  t.is(await retryAfter(), 1);
+  leave(place);
+  place = await scheduler.enter(work({ ms: 300_000 }), forever());
+  t.is(await retryAfter(), 60);
+  leave(place);
+
+  // Work of a second takes four.
+  const slow = open();
+  const turns = Array.from({ length: 200 }, () => slow.scheduler.enter(work(), forever()));
+  for (const turn of turns) {
+    const outcome = await turn;
+    slow.clock.at += 4000;
+    leave(outcome);
+  }
+  t.true(Math.abs(slow.scheduler.stats.speed - 0.25) < 0.02, String(slow.scheduler.stats.speed));
+});
+
+/**
+ * A machine that does one millisecond of work in a millisecond, for everything under way together, with arrivals of a
+ * Poisson process; time is simulated. What an image takes is not what was estimated.
+ */
+async function simulate({
+  load,
+  waitMs,
+  kinds,
+  seconds = 600,
+}: {
+  readonly load: number;
+  readonly waitMs: number;
+  readonly kinds: readonly { readonly account: string; readonly ms: number; readonly share: number }[];
+  readonly seconds?: number;
+}) {
+  const { clock, scheduler } = open({ running: 3, waitMs });
+  const next = random(7);
+  const mean = kinds.reduce((sum, { ms, share }) => sum + ms * share, 0);
+  const working = new Map<{ kind: number; at: number }, { left: number; leave: () => void }>();
+  const latencies: number[][] = kinds.map(() => []);
+  let useful = 0;
+  let arrival = 0;
+  while (clock.at < seconds * 1000) {
+    const least = Math.min(...[...working.values()].map(({ left }) => left * working.size), never);
+    const step = Math.min(least, arrival - clock.at);
+    clock.at += step;
+    for (const one of working.values()) one.left -= step / working.size;
+    for (const [request, one] of working) {
+      if (one.left > 1e-6) continue;
+      working.delete(request);
+      latencies[request.kind]?.push(clock.at - request.at);
+      useful += kinds[request.kind]?.ms ?? 0;
+      one.leave();
+    }
+    if (clock.at >= arrival) {
+      arrival = clock.at - (Math.log(1 - next()) * mean) / load;
+      const kind = kinds.length > 1 && next() < (kinds[1]?.share ?? 0) ? 1 : 0;
+      const { account = '', ms = 0 } = kinds[kind] ?? {};
+      const request = { kind, at: clock.at };
+      const deadline = clock.at + 120_000;
+      const heavy = ms > 1600;
+      if (scheduler.refusal(account, deadline) === undefined)
+        void scheduler.enter(work({ account, ms, heavy, deadline }), forever()).then((outcome) => {
+          if (outcome.outcome !== 'admitted') return;
+          const left = ms * (0.7 + 0.6 * next());
+          working.set(request, { left, leave: () => outcome.leave(true) });
+        });
+    }
+    await turn();
+  }
+  const quantile = (kind: number, q: number) => {
+    const sorted = (latencies[kind] ?? []).toSorted((a, b) => a - b);
+    return sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN;
+  };
+  return { goodput: useful / (seconds * 1000), quantile, counts: latencies.map(({ length }) => length) };
+}
+
+test('three times the load: as much is done as the machine can, and who is let in waits alike', async (t) => {
+  const kinds = [{ account: 'a', ms: 900, share: 1 }];
+  const { goodput, quantile } = await simulate({ load: 3, waitMs: 30_000, kinds });
+  t.true(goodput > 0.97, `${goodput}`);
+  t.true(quantile(0, 0.99) < 3 * quantile(0, 0.5), `${quantile(0, 0.5)} ${quantile(0, 0.99)}`);
+  t.true(quantile(0, 0.99) < 40_000, `${quantile(0, 0.99)}`);
+});
+
+test('three times the load of one account: others are served as if it were not there', async (t) => {
+  const kinds = [
+    { account: 'flood', ms: 900, share: 0.95 },
+    { account: 'modest', ms: 900, share: 0.05 },
+  ];
+  const { goodput, quantile } = await simulate({ load: 3, waitMs: 30_000, kinds });
+  t.true(goodput > 0.97, `${goodput}`);
+  t.true(quantile(1, 0.95) < 6000, `${quantile(1, 0.95)}`);
+});
+
+test('previews among large images of the same account: quick, and the large ones come through', async (t) => {
+  const kinds = [
+    { account: 'a', ms: 350, share: 0.8 },
+    { account: 'a', ms: 5000, share: 0.2 },
+  ];
+  const { quantile, counts } = await simulate({ load: 0.9, waitMs: 60_000, kinds });
+  t.true(quantile(0, 0.5) < 3000, `${quantile(0, 0.5)}`);
+  t.true(quantile(0, 0.95) < 12_000, `${quantile(0, 0.95)}`);
+  t.true((counts[1] ?? 0) > 60, `${counts}`);
+});

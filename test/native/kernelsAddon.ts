@@ -1,0 +1,166 @@
+import type { Box, DropShadow, ComposePlan as EnginePlan } from '../../src/engine/types.ts';
+import { onEveryLevel } from './levels.ts';
+
+export type { DropShadow };
+
+/** Straight RGBA rows, `stride` bytes apart. */
+export interface Image {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+  readonly stride: number;
+}
+
+export interface NetworkInput {
+  readonly width: number;
+  readonly height: number;
+  readonly mean: readonly [number, number, number];
+  readonly std: readonly [number, number, number];
+}
+
+export interface MatteSummary {
+  readonly box: Box;
+  readonly foregroundPixels: number;
+  readonly opaque: boolean;
+}
+
+/** Where a function takes `threads`, this asks for the scalar oracle instead. */
+export const SCALAR = -1;
+
+/** As the engine's, but the background may have rows with a stride. */
+export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs'> {
+  readonly background?: Image;
+}
+
+/** A connected part of a map; `sure` are the cells of at least one half. */
+export interface Region {
+  readonly area: number;
+  readonly sure: number;
+  readonly low: number;
+  readonly high: number;
+  readonly box: Box;
+}
+
+/** What a network saw: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */
+export interface Guide {
+  readonly planes: Float32Array;
+  readonly width: number;
+  readonly height: number;
+  readonly scale: number;
+  readonly offset: number;
+  /** 0: as the alpha itself says. */
+  readonly blur: number;
+  /** A cell each: how far its answer is what its colour says already. */
+  readonly settled?: Float32Array;
+  /** What that is; only with `settled`. */
+  readonly told?: Float32Array;
+}
+
+/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,refine,compose}.cc open them. */
+export interface KernelAddon {
+  fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
+  /** Changes image.data; the message of the error, empty if there was none. */
+  reduceInPlace(image: Image, width: number, height: number, threads: number): string;
+  reduceScalar(image: Image, width: number, height: number): Uint8Array;
+  /** Changes the buffer, where an image starts at byte `offset`; the message of the error, empty if there was none. */
+  enlargeInPlace(
+    buffer: Uint8Array,
+    width: number,
+    height: number,
+    toWidth: number,
+    toHeight: number,
+    threads: number,
+    offset: number,
+    stride: number,
+  ): string;
+  enlargeScalar(image: Image, width: number, height: number): Uint8Array;
+  /** Changes image.data. */
+  applyMatte(
+    image: Image,
+    p: Float32Array,
+    pWidth: number,
+    pHeight: number,
+    roi: Box,
+    hidden: 'clear' | 'keep',
+    threads: number,
+  ): MatteSummary;
+  /** Changes p, a map of `width` columns, inside the area. */
+  cleanAlpha(
+    p: Float32Array,
+    width: number,
+    area: Box,
+    threads: number,
+  ): { readonly islands: number; readonly dents: number };
+  /** Runs are [y, begin, end, region]. */
+  findRegions(
+    p: Float32Array,
+    width: number,
+    area: Box,
+    least: number,
+    most: number,
+    neighbours: 4 | 8,
+    threads: number,
+  ): { readonly regions: readonly Region[]; readonly runs: readonly (readonly number[])[] };
+  isDecided(p: Float32Array, width: number, area: Box, threads: number): boolean;
+  cellsOf(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
+  /** Changes image.data. */
+  refineMatte(
+    image: Image,
+    guide: Guide,
+    p: Float32Array,
+    roi: Box,
+    hidden: 'clear' | 'keep',
+    threads: number,
+  ): MatteSummary;
+  blurOf(p: Float32Array, width: number, height: number, threads: number): number;
+  writeEdges(
+    image: Image,
+    guide: Guide,
+    p: Float32Array,
+    refine: 'on' | 'off',
+    threads: number,
+  ): MatteSummary;
+  correctAlpha(
+    guide: Guide,
+    p: Float32Array,
+    threads: number,
+  ): { readonly alpha: Float32Array; readonly settled: Float32Array; readonly told: Float32Array };
+  sharpenMatte(
+    guide: Guide,
+    p: Float32Array,
+    enlargement: number,
+    threads: number,
+  ): { readonly alpha: Float32Array; readonly trust: Float32Array; readonly unsure: Float32Array };
+  /** Planes of the foreground's r, g, b and the background's r, g, b. */
+  estimateColours(guide: Guide, alpha: Float32Array, threads: number): Float32Array;
+  /** Ten numbers a cell of columns left .. left + width - 1, channel after channel of each row. */
+  localModel(guide: Guide, alpha: Float32Array, left: number, width: number, scalar: boolean): Float32Array;
+  resizePlane(
+    plane: Float32Array,
+    width: number,
+    height: number,
+    toWidth: number,
+    toHeight: number,
+    threads: number,
+  ): Float32Array;
+  /** Changes the buffer: the image at its front becomes the canvas at its front. */
+  composeCanvas(
+    buffer: Uint8Array,
+    width: number,
+    height: number,
+    plan: ComposePlan,
+    threads: number,
+  ): { readonly error: string; readonly box: Box; readonly opaque: boolean };
+  /** Lays layers under a canvas whose image has been placed already; changes image.data. */
+  composeScalar(canvas: Image, subject: Box, plan: ComposePlan): void;
+  /** Strength of the shadow at every pixel of the canvas. */
+  shadow(canvas: Image, subject: Box, shadow: DropShadow, threads: number): Float32Array;
+  shadowExtent(subject: Box, shadow: DropShadow): Box;
+}
+
+export function loadKernels(): KernelAddon {
+  // The oracles are functions of their own, or asked for by the last argument.
+  const isOracle = (name: string, given: readonly unknown[]) =>
+    name.endsWith('Scalar') || given.at(-1) === SCALAR || given.at(-1) === true;
+  return onEveryLevel((addon) => addon, isOracle) as KernelAddon;
+}

@@ -1,0 +1,131 @@
+import fs, { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type BillingOptions, credits, standardBilling } from '../../src/billing/price.ts';
+import { openStores, type ServedStores, type Stores, serveStores } from '../../src/billing/stores.ts';
+
+export interface Cleanup {
+  teardown(clean: () => void | Promise<void>): void;
+}
+
+/** An empty folder that is gone after the test. */
+export function testFolder(t: Cleanup): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'cutout-books-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A clock that stands still until the test moves it. */
+export class TestClock {
+  at: number;
+
+  constructor(at = '2026-11-21T12:00:00Z') {
+    this.at = Date.parse(at);
+  }
+
+  readonly now = () => this.at;
+  /** Of a limit's two clocks: nobody sets this one, so both are the same. */
+  readonly elapsed = this.now;
+
+  forward(milliseconds: number): void {
+    this.at += milliseconds;
+  }
+
+  set(at: string): void {
+    this.at = Date.parse(at);
+  }
+}
+
+export const noFreePreviews: BillingOptions = {
+  ...standardBilling,
+  freePreviews: { perMonth: 0, perDay: 0 },
+};
+
+/** Books are closed once, by the test or after it. */
+function once(close: () => Promise<void>): () => Promise<void> {
+  let closed: Promise<void> | undefined;
+  return () => {
+    closed ??= close();
+    return closed;
+  };
+}
+
+/** Where the books of a test lie. */
+export interface Place {
+  readonly dataDir: string;
+  /** PostgreSQL; SQLite in the folder without it. */
+  readonly databaseUrl?: string;
+}
+
+/**
+ * Stands in for the disk until the test ends: `answer` is called by whoever lets it be done. Without `disk` it is always
+ * done at once, for tests that count turns of the event loop.
+ */
+export function withDisk(
+  t: Cleanup,
+  disk: (descriptor: number, answer: (error: Error | null) => void) => void = (_descriptor, answer) =>
+    answer(null),
+): void {
+  const real = fs.fdatasync;
+  const set = (fdatasync: unknown) => void Object.assign(fs, { fdatasync });
+  set(disk);
+  t.teardown(() => set(real));
+}
+
+/** A place with nothing in it, gone after the test. */
+export type NewPlace = (t: Cleanup) => Promise<Place>;
+
+export const sqlitePlace: NewPlace = async (t) => ({ dataDir: testFolder(t) });
+
+export interface TestStores extends Stores, Place {
+  readonly clock: TestClock;
+}
+
+/** Books of their own, without a server. */
+export async function testStores(
+  t: Cleanup,
+  billing: BillingOptions = standardBilling,
+  newPlace: NewPlace = sqlitePlace,
+): Promise<TestStores> {
+  const place = await newPlace(t);
+  const clock = new TestClock();
+  const stores = await openStores({ ...place, billing, now: clock.now });
+  const close = once(stores.close);
+  t.teardown(close);
+  return { ...stores, ...place, close, clock };
+}
+
+export async function testServer(
+  t: Cleanup,
+  place: Place,
+  options: {
+    billing?: BillingOptions;
+    clock?: TestClock;
+    leaseMs?: number;
+    onError?: (error: unknown) => void;
+  } = {},
+): Promise<ServedStores> {
+  // Sweeps by itself only where a test asks for leases: elsewhere its clock stands still, and nothing happens unasked.
+  const { billing = standardBilling, clock = new TestClock(), leaseMs = 3_600_000, ...more } = options;
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const stores = await serveStores({
+    onError,
+    ...place,
+    ...more,
+    leaseMs,
+    billing,
+    now: clock.now,
+  });
+  const close = once(stores.close);
+  t.teardown(close);
+  return { ...stores, close };
+}
+
+/** A new account with so many credits. */
+export async function accountWith(stores: Stores, amount: number): Promise<string> {
+  const { id } = await stores.accounts.create('Test');
+  if (amount > 0) await stores.ledger.post(id, { kind: 'grant', amount: credits(amount) });
+  return id;
+}

@@ -1,0 +1,43 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { UploadBuffer } from '../src/uploadBuffer.ts';
+
+const pieces = fc.array(fc.uint8Array({ maxLength: 300_000 }), { maxLength: 8 });
+
+test('pieces come out as one, whatever length was expected', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(pieces, fc.nat({ max: 3_000_000 }), (arrays, expected) => {
+        const buffers = arrays.map((array) => Buffer.from(array));
+        const whole = Buffer.concat(buffers);
+        const upload = new UploadBuffer(expected, Math.max(expected, whole.length));
+        for (const buffer of buffers) upload.add(buffer);
+        return upload.size === whole.length && upload.take().equals(whole);
+      }),
+      { numRuns: 100 },
+    ),
+  );
+});
+
+test('a file of a known length takes no more memory than that and is never moved', (t) => {
+  const upload = new UploadBuffer(1000, 5000);
+  upload.add(Buffer.alloc(1, 7));
+  const { buffer } = upload.take();
+  for (let i = 0; i < 999; i++) upload.add(Buffer.alloc(1, i));
+  t.is(upload.take().buffer, buffer);
+  t.is(buffer.byteLength, 1000);
+});
+
+test('a file of an unknown length grows up to what is allowed', (t) => {
+  const most = 700 * 1024;
+  const upload = new UploadBuffer(0, most);
+  for (let i = 0; i < 700; i++) upload.add(Buffer.alloc(1024, i));
+  const file = upload.take();
+  t.is(file.length, most);
+  t.is(file.buffer.byteLength, most);
+  t.is(file[699 * 1024], 699 % 256);
+});
+
+test('nothing is an empty file', (t) => {
+  t.is(new UploadBuffer(0, 10).take().length, 0);
+});
