@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { serve } from './cli/serve.ts';
-import { version } from './cli/version.ts';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './config/config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
+import { version } from './server/version.ts';
 import { StoreError } from './store/error.ts';
 
 const { stderr } = process;

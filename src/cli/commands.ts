@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
+import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import { showConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
 import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
-import { billingOf, improveOf, storeOf } from './parts.ts';
 import { type RunOptions, run, runFormats, runSizes } from './run.ts';
 import { storeCommands } from './store.ts';
 
@@ -46,31 +46,31 @@ export function addCommands(
 
   program.addCommand(
     modelsCommand({
-      modelsDir: config.modelsDir,
+      modelsDir: config.engine.modelsDir,
       catalogueDir: installedCatalogue(),
-      defaultNetwork: config.model,
+      defaultNetwork: config.engine.model,
       target: () => ({
-        device: config.device,
-        wish: config.precision,
+        device: config.engine.device,
+        wish: config.engine.precision,
         instructionSets: loadAddon().versions().instructionSets,
       }),
       out: stdout,
     }),
   );
 
-  const open = () => openStores({ ...storeOf(config), billing: billingOf(config) });
+  const open = () => openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
   for (const command of accountsCommands({ open, out: stdout })) program.addCommand(command);
 
-  for (const command of storeCommands({ options: storeOf(config), out: stdout })) program.addCommand(command);
+  for (const command of storeCommands({ options: config.store, out: stdout })) program.addCommand(command);
 
   program
     .command('console')
     .description('print a link that opens the console once, within the hour')
-    .action(() => printLink(config, open, stdout));
+    .action(() => printLink(config.http, open, stdout));
 
   const openImages = async () => {
     const stores = await open();
-    return { improve: openImprove(improveOf(config, stores.database)), stores, close: stores.close };
+    return { improve: openImprove(improveOf(config.improve, stores.database)), stores, close: stores.close };
   };
   program.addCommand(improveCommand({ open: openImages, out: stdout }));
 

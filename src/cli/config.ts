@@ -1,4 +1,4 @@
-import { type Config, describeConfig } from '../config.ts';
+import { type Config, describeConfig } from '../config/config.ts';
 
 /** `cutout config`: every setting with its value and where it comes from. */
 export function showConfig(config: Config, json: boolean, out: NodeJS.WritableStream): void {

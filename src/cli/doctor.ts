@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
@@ -13,12 +13,12 @@ import { ModelError } from '../models/error.ts';
 import { networkFiles, type Precision } from '../models/layout.ts';
 import { choosePrecision, dotProductOf, precisionsOf } from '../models/precision.ts';
 import { verifySource } from '../models/verify.ts';
-import { threadsOf } from './engine.ts';
+import { threadsOf } from '../server/openEngine.ts';
+import { version } from '../server/version.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
-import { version } from './version.ts';
 
 /** Runs that are measured after the first; their median is told. */
 const RUNS = 5;
@@ -120,7 +120,7 @@ class Doctor {
   }
 
   async examine(measure: boolean): Promise<Report> {
-    const config = this.#config;
+    const config = this.#config.engine;
     const threads = threadsOf(config);
     const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
     const runtimeFile = await this.#try(() => config.runtime ?? defaultRuntimePath());
@@ -145,7 +145,7 @@ class Doctor {
         ? await this.#networks(native, runtimeFile, entry, choice.precision, measure)
         : [];
     this.#compare(measured);
-    const install = await checkInstall(config);
+    const install = await checkInstall(this.#config);
     for (const { state, said, todo } of install) {
       if (state === 'problem') this.problems.push(`${said} ${todo ?? ''}`.trim());
     }
@@ -187,7 +187,7 @@ class Doctor {
     used: Precision,
     measure: boolean,
   ): Promise<Measured[]> {
-    const { modelsDir } = this.#config;
+    const { modelsDir } = this.#config.engine;
     const { manifest } = entry;
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
     if (state !== 'ok') {
@@ -198,7 +198,10 @@ class Doctor {
     }
     const results: Measured[] = [];
     // The one in use first: what it cannot do is told even if another fails.
-    const precisions = [used, ...precisionsOf(manifest, this.#config.device).filter((each) => each !== used)];
+    const precisions = [
+      used,
+      ...precisionsOf(manifest, this.#config.engine.device).filter((each) => each !== used),
+    ];
     for (const precision of measure ? precisions : []) {
       const result = await this.#try(() =>
         this.#measure(native, runtimePath, entry, precision, precision === used),
@@ -215,7 +218,7 @@ class Doctor {
     precision: Precision,
     used: boolean,
   ): Promise<Measured> {
-    const { modelsDir, device, deviceId } = this.#config;
+    const { modelsDir, device, deviceId } = this.#config.engine;
     const observer = progressOn(this.#dependencies.err, manifest.name);
     const network = await ensureNetwork(manifest.name, {
       modelsDir,
@@ -227,7 +230,7 @@ class Doctor {
     }).finally(() => observer.done());
     const before = process.memoryUsage.rss();
     const engine = createEngine(native, {
-      ...threadsOf(this.#config),
+      ...threadsOf(this.#config.engine),
       runtimePath,
       provider: device,
       deviceId,

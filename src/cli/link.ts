@@ -1,19 +1,23 @@
 import { linkMinutes, SignIns } from '../accounts/signIns.ts';
 import type { Stores } from '../billing/stores.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
-import type { Config } from '../config.ts';
+import type { HttpConfig } from '../config/http.ts';
 import { UserError } from '../errors.ts';
 import type { Output } from './modelsProgress.ts';
 
 /** `cutout console`: a one-time link to the console of the local account, for a server that runs on these books. */
-export async function printLink(config: Config, open: () => Promise<Stores>, out: Output): Promise<void> {
+export async function printLink(
+  { publicUrl, port }: HttpConfig,
+  open: () => Promise<Stores>,
+  out: Output,
+): Promise<void> {
   const stores = await open();
   try {
     const { accounts, database } = stores;
     if (!(await accounts.find(localAccountId)))
       throw new UserError('There is no local account yet: `cutout serve` makes it on its first start.');
     const token = await new SignIns(database).createLink(localAccountId);
-    const url = config.publicUrl ?? `http://127.0.0.1:${config.port}`;
+    const url = publicUrl ?? `http://127.0.0.1:${port}`;
     out.write(`${url}/console#${token}\nIt opens once, within ${linkMinutes} minutes.\n`);
   } finally {
     await stores.close();

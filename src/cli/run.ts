@@ -2,17 +2,15 @@ import { mkdir, open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Presets, SingleBar } from 'cli-progress';
-import type { Config } from '../config.ts';
-import { type Cutout, type CutoutResult, createCutout } from '../cutout/cutout.ts';
-import { PROFILES } from '../cutout/profile.ts';
+import type { Config } from '../config/config.ts';
+import type { CutoutResult } from '../cutout/cutout.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
-import { unmetered } from '../cutout/unmetered.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
-import { openEngine, threadsOf } from './engine.ts';
-import { configureImages } from './images.ts';
+import { configureImages } from '../server/images.ts';
+import { openCutout } from '../server/openCutout.ts';
 import { findInputs, type Input } from './inputs.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
@@ -189,7 +187,7 @@ export async function run(
   if (standardInput && names.length > 1) throw new UserError('"-" reads one image and stands alone.');
   if (standardInput && options.out !== undefined)
     throw new UserError('"-" writes to the standard output and takes no --out.');
-  const limits = { ...configureImages(config), maxBytes };
+  const limits = { ...configureImages(config.cutout), maxBytes };
   const extensions = limits.formats.flatMap((format) =>
     format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],
   );
@@ -198,23 +196,16 @@ export async function run(
   const stopping = new AbortController();
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));
   const { signal } = stopping;
-  const observer = progressOn(err, config.model);
-  const { engine, network } = await openEngine(
-    { ...config, subjectTypes: 'off' },
-    { pull: options.pull, observer, signal },
-  ).finally(() => observer.done());
+  const observer = progressOn(err, config.engine.model);
+  const { pull, jobs: wanted } = options;
+  const { cutout, jobs, close } = await openCutout(config, {
+    limits,
+    jobs: wanted,
+    pull,
+    observer,
+    signal,
+  }).finally(() => observer.done());
   try {
-    const jobs = options.jobs ?? threadsOf(config).workers + 1;
-    const cutout: Cutout = createCutout({
-      engine,
-      network,
-      profile: PROFILES[config.profile],
-      // Nothing it writes depends on the kind of subject.
-      subjectTypes: false,
-      ...unmetered(jobs),
-      limits,
-      timeout: 0,
-    });
     const cut = (bytes: Uint8Array) =>
       cutout(
         {
@@ -235,6 +226,6 @@ export async function run(
       return false;
     }
   } finally {
-    await engine.close(0);
+    await close();
   }
 }

@@ -1,28 +1,19 @@
-import type { Config } from '../config.ts';
-import { createHealth } from '../ops/health.ts';
-import { openLog } from '../ops/log.ts';
+import type { Config } from '../config/config.ts';
+import { createHealth, type Health } from '../ops/health.ts';
+import { type Logger, openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { openEngine } from './engine.ts';
+import { openServer, type Server } from '../server/openServer.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
 /** How long the end of the program waits for whoever reads the log. */
 const flushMs = 2000;
 
-/**
- * `cutout serve`: works until SIGTERM or SIGINT and resolves when everything is closed. Throws what the parts throw;
- * the messages are for the operator.
- *
- * The network is what a start waits for, so its opening begins first, on the engine's threads, and everything else is
- * imported and opened beside it (docs/decisions/0082): what is imported here statically delays it.
- */
-export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
-  const log = openLog(config.logLevel);
-  const { logger } = log;
-  const health = createHealth();
+/** Aborted by the first signal to stop, after the time of a drain. */
+function stopSignal({ drainSeconds }: Config['http'], health: Health, logger: Logger): AbortSignal {
   const stopping = new AbortController();
   onStopSignal((signal) => {
     // Whoever presses Ctrl-C has no balancer to wait for.
-    const drain = signal === 'SIGTERM' && health.phase === 'ready' ? config.drainSeconds : 0;
+    const drain = signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0;
     logger.info({ signal, drain }, 'stopping');
     if (drain > 0) {
       health.draining();
@@ -32,21 +23,43 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
       stopping.abort();
     }
   });
-  const observer = progressOn(out, config.model);
-  const opening = openEngine(config, { pull, observer, signal: stopping.signal }).finally(() =>
-    observer.done(),
-  );
-  // Whoever waits for it hears of it; a fault of the rest comes first.
-  opening.catch(() => {});
+  return stopping.signal;
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+/**
+ * `cutout serve`: works until SIGTERM or SIGINT and resolves when everything is closed. Throws what the parts throw;
+ * the messages are for the operator. What is imported here statically delays the loading of the network
+ * (docs/decisions/0082).
+ */
+export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
+  const log = openLog(config.observe.logLevel);
+  const { logger } = log;
+  const health = createHealth();
+  const signal = stopSignal(config.http, health, logger);
+  const observer = progressOn(out, config.engine.model);
+  let server: Server | undefined;
   try {
-    const { runService } = await import('./service.ts');
-    await runService(config, { log, health, stopping: stopping.signal, opening, out });
+    server = await openServer(config, { log, health, pull, observer, signal });
+    const { banner, openLocalAccount } = await import('./banner.ts');
+    const local = await openLocalAccount(config, server);
+    const opened = await server.ready();
+    observer.done();
+    if (opened.precision.warning) out.write(`${opened.precision.warning}\n`);
+    out.write(await banner(config, server, { opened, local, out }));
+    await aborted(signal);
+  } catch (error) {
+    // A signal during the start is no failure.
+    if (!signal.aborted) throw error;
   } finally {
-    stopping.abort();
-    await opening.then(
-      ({ engine }) => engine.close(0),
-      () => {},
-    );
+    observer.done();
+    const inTime = (await server?.close(config.http.stopTimeout * 1000)) ?? true;
+    if (signal.aborted) logger.info({ inTime }, 'stopped');
     await log.flush(flushMs);
   }
 }

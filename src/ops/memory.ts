@@ -22,3 +22,13 @@ export function memoryLimit(
   if (group > 0 && group < machine) return { bytes: group, from: 'the control group' };
   return { bytes: shareOfMachine * machine, from: 'three quarters of the machine' };
 }
+
+/**
+ * What bounds the memory that the C++ heap keeps, as the process was started (scripts/setup/process.js): a library, or
+ * glibc with few arenas; undefined: nothing does.
+ */
+export function describeAllocator(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const library = /[^\s:]*(jemalloc|tcmalloc|mimalloc)[^\s:]*/.exec(env['LD_PRELOAD'] ?? '')?.[1];
+  const arenas = env['MALLOC_ARENA_MAX'];
+  return library ?? (arenas && `glibc, ${arenas} arenas`);
+}

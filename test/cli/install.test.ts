@@ -13,7 +13,7 @@ import type { Finding } from '../../src/cli/install/finding.ts';
 import { checkLimits } from '../../src/cli/install/limits.ts';
 import { checkRedis } from '../../src/cli/install/redis.ts';
 import { checkExposure, checkServer } from '../../src/cli/install/server.ts';
-import { type Environment, loadConfig } from '../../src/config.ts';
+import { type Environment, loadConfig } from '../../src/config/config.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
@@ -27,7 +27,7 @@ const config = (t: ExecutionContext, env: Environment = {}) =>
   loadConfig({ CUTOUT_DATA_DIR: temporaryFolder(t), ...env });
 
 async function withBooks(t: ExecutionContext) {
-  const settings = config(t);
+  const settings = config(t).store;
   const { dataDir } = settings;
   const stores = await openStores({ dataDir, billing: standardBilling });
   for (let n = 0; n < 50; n++) await stores.accounts.create(`Account ${n}`);
@@ -36,7 +36,7 @@ async function withBooks(t: ExecutionContext) {
 }
 
 test('books that are not there are no fault, and are not made', async (t) => {
-  const settings = config(t);
+  const settings = config(t).store;
   t.deepEqual(states(await checkDatabase(settings)), ['books ok']);
   t.throws(() => statSync(path.join(settings.dataDir, 'books.db')));
 });
@@ -72,7 +72,7 @@ test('books of a newer program, damaged ones and no books at all are told apart'
 });
 
 test('a database that does not answer is a problem that names no password', async (t) => {
-  const settings = config(t, {
+  const { store: settings } = config(t, {
     CUTOUT_DATABASE_URL: `postgres://cutout:very-secret@127.0.0.1:${await freePort()}/cutout`,
   });
   const [found] = await checkDatabase(settings);
@@ -84,7 +84,7 @@ test('a database that does not answer is a problem that names no password', asyn
 unless(postgresMissing)('PostgreSQL: empty, and in step', async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.remove());
-  const settings = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
+  const { store: settings } = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
   t.deepEqual(states(await checkDatabase(settings)), ['books ok', 'clock ok']);
 });
 
@@ -135,7 +135,7 @@ test('limits that are too low are told with what to do', (t) => {
 });
 
 test('a server that runs is told of: ready, not ready, or something else', async (t) => {
-  const at = (port: number | string) => checkServer(config(t, { CUTOUT_PORT: String(port) }));
+  const at = (port: number | string) => checkServer(config(t, { CUTOUT_PORT: String(port) }).http);
   const health = createHealth();
   const service = await startService(t, { health });
   const { port } = new URL(service.url);

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import anyTest, { type ExecutionContext, type TestFn } from 'ava';
 import sharp, { type Sharp } from 'sharp';
 import { z } from 'zod';
-import { openSubjectTypes } from '../../src/cli/subject.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
 import { locateNetwork, sizeStepOf } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
+import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
 import { engineOptions, planFor } from '../fixtures/engineSetup.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 

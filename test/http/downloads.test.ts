@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { Metrics } from '../../src/ops/metrics.ts';
 import { imageHost } from '../fixtures/imageHost.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
@@ -236,10 +235,9 @@ test('without room for a connection nobody is asked', async (t) => {
 });
 
 test('an image that was downloaded counts until its request is done with it', async (t) => {
-  const metrics = new Metrics();
-  const service = await start(t, { memory: { room: 400e6, largestWork: 200e6 }, metrics });
+  const service = await start(t, { memory: { room: 400e6, largestWork: 200e6 }, metrics: true });
   const value = async (name: string) =>
-    Number(new RegExp(`^cutout_${name} (\\S+)$`, 'm').exec(await metrics.text())?.[1]);
+    Number(new RegExp(`^cutout_${name} (\\S+)$`, 'm').exec(await service.metrics.text())?.[1]);
   const release = holdEngine(service);
   const bytes = Buffer.concat([await scene(), Buffer.alloc(5e6)]);
   const behind = Buffer.concat([await scene(), Buffer.alloc(3e6)]);

@@ -1,9 +1,9 @@
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
-import { providersOf } from '../../src/cli/console.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import type { AccountInfo, SessionInfo } from '../../src/http/route/console/api.ts';
+import { providersOf } from '../../src/server/openConsole.ts';
 import { Browser } from '../fixtures/browser.ts';
 import { scene } from '../fixtures/images.ts';
 import { type OidcOptions, startOidc, throughProvider } from '../fixtures/oidc.ts';
@@ -188,16 +188,15 @@ test('a rule counts for its own provider: what another one says of somebody make
     ),
   );
   if (!one || !two) throw new Error('two providers');
-  const providers = await providersOf(
-    loadConfig({
-      CUTOUT_PUBLIC_URL: publicUrl,
-      CUTOUT_OIDC_ISSUER: `${one.issuer},${two.issuer}`,
-      CUTOUT_OIDC_CLIENT_ID: `${one.clientId},${two.clientId}`,
-      CUTOUT_OIDC_CLIENT_SECRET: `${one.clientSecret},${two.clientSecret}`,
-      CUTOUT_OIDC_OPERATORS: '1:Boss@people.test, 2:second@people.test',
-      CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=cutout-admins',
-    }),
-  );
+  const { signIn } = loadConfig({
+    CUTOUT_PUBLIC_URL: publicUrl,
+    CUTOUT_OIDC_ISSUER: `${one.issuer},${two.issuer}`,
+    CUTOUT_OIDC_CLIENT_ID: `${one.clientId},${two.clientId}`,
+    CUTOUT_OIDC_CLIENT_SECRET: `${one.clientSecret},${two.clientSecret}`,
+    CUTOUT_OIDC_OPERATORS: '1:Boss@people.test, 2:second@people.test',
+    CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=cutout-admins',
+  });
+  const providers = await providersOf(signIn, publicUrl);
   const service = await startService(t, { port, publicUrl, providers });
   const operator = async (login: string, number: 1 | 2) => {
     const browser = new Browser();

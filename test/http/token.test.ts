@@ -1,5 +1,4 @@
 import test from 'ava';
-import { Metrics } from '../../src/ops/metrics.ts';
 import { errorOf, startService } from '../fixtures/service.ts';
 
 const tokens = {
@@ -15,7 +14,7 @@ for (const [name, path, token] of [
     let now = Date.now();
     const service = await startService(t, {
       ...tokens,
-      metrics: new Metrics(),
+      metrics: true,
       attempts: 3,
       proxies: 1,
       now: () => now,

@@ -1,6 +1,5 @@
 import test from 'ava';
-import { describeAllocator } from '../../src/config.ts';
-import { memoryLimit } from '../../src/ops/memory.ts';
+import { describeAllocator, memoryLimit } from '../../src/ops/memory.ts';
 
 test('the limit is the one configured, else that of the control group, else a share of the machine', (t) => {
   t.deepEqual(memoryLimit(123, 50, 1000), { bytes: 123, from: 'CUTOUT_MEMORY_LIMIT' });

@@ -1,11 +1,11 @@
 import test, { type ExecutionContext } from 'ava';
-import { openObservers } from '../../src/cli/observe.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { UserError } from '../../src/errors.ts';
 import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
+import { openObservation } from '../../src/server/openObservation.ts';
 import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { random } from '../fixtures/random.ts';
@@ -14,9 +14,8 @@ import { everyMetric } from '../support/metrics.ts';
 import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 
 async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) {
-  const metrics = new Metrics();
-  const service = await startService(t, { metrics, ...options });
-  return { service, metrics, samples: async () => samplesOf(await metrics.text()) };
+  const service = await startService(t, { metrics: true, ...options });
+  return { service, samples: async () => samplesOf(await service.metrics.text()) };
 }
 
 /** The line of a request is written after its metrics. */
@@ -182,13 +181,16 @@ const silent = createLogger('silent', { write: () => {} });
 const attempts = new MemoryAttempts({ failures: 3, windowSeconds: 60 });
 
 test('a port of their own is opened when it is asked for, on this machine only', async (t) => {
-  const off = await openObservers(loadConfig({}), { logger: silent, attempts });
+  const off = await openObservation(loadConfig({}).observe, { logger: silent, attempts });
   t.is(off.metrics, undefined);
   t.is(off.metricsUrl, undefined);
   t.deepEqual(off.recorders, []);
   await off.close();
 
-  const open = await openObservers(loadConfig({ CUTOUT_METRICS_PORT: '0' }), { logger: silent, attempts });
+  const open = await openObservation(loadConfig({ CUTOUT_METRICS_PORT: '0' }).observe, {
+    logger: silent,
+    attempts,
+  });
   t.teardown(() => open.close());
   const url = open.metricsUrl ?? '';
   t.regex(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
@@ -198,16 +200,19 @@ test('a port of their own is opened when it is asked for, on this machine only',
   t.is((await fetch(url.replace('/metrics', '/'))).status, 404);
 
   const taken = { CUTOUT_METRICS_PORT: new URL(url).port };
-  const error = await t.throwsAsync(openObservers(loadConfig(taken), { logger: silent, attempts }), {
-    instanceOf: UserError,
-  });
+  const error = await t.throwsAsync(
+    openObservation(loadConfig(taken).observe, { logger: silent, attempts }),
+    {
+      instanceOf: UserError,
+    },
+  );
   t.regex(error?.message ?? '', /CUTOUT_METRICS_PORT/);
 });
 
 test('a token counts on their own port as well', async (t) => {
   const token = 'metrics-token-of-this-test';
   const env = { CUTOUT_METRICS_PORT: '0', CUTOUT_METRICS_TOKEN: token };
-  const open = await openObservers(loadConfig(env), { logger: silent, attempts });
+  const open = await openObservation(loadConfig(env).observe, { logger: silent, attempts });
   t.teardown(() => open.close());
   t.is((await fetch(open.metricsUrl ?? '')).status, 403);
   const headers = { Authorization: `Bearer ${token}` };

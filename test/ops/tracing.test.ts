@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { UserError } from '../../src/errors.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { openTracing } from '../../src/ops/tracing.ts';
@@ -170,6 +170,8 @@ test('an address with a key in it is refused, headers are checked', (t) => {
     { CUTOUT_OTLP_HEADERS: 'no header' },
   ])
     t.throws(() => loadConfig(env), { instanceOf: UserError, message: /CUTOUT_OTLP/ });
-  const { otlpHeaders } = loadConfig({ CUTOUT_OTLP_HEADERS: 'Authorization=Bearer a=b, X-Scope=one' });
+  const { otlpHeaders } = loadConfig({
+    CUTOUT_OTLP_HEADERS: 'Authorization=Bearer a=b, X-Scope=one',
+  }).observe;
   t.deepEqual(otlpHeaders, { Authorization: 'Bearer a=b', 'X-Scope': 'one' });
 });

@@ -24,7 +24,7 @@ async function open(
   options: ServiceOptions = {},
   size: Parameters<typeof openWindow>[1] = {},
 ) {
-  const service = await startService(t, { pages: true, ...options });
+  const service = await startService(t, { ...options });
   const window = await openWindow(t, size);
   const link = await service.signIns.createLink(service.accountId);
   await window.page.goto(`${service.url}/console#${link}`);
@@ -62,7 +62,6 @@ web(
       operators: [],
     });
     const service = await startService(t, {
-      pages: true,
       port,
       publicUrl,
       providers: [provider],
@@ -121,7 +120,7 @@ web('a one-time link leaves no trace in the address and opens nothing twice', as
 
 web('a provider that is down gets a page that says so', async (t) => {
   const { page } = await openWindow(t);
-  const service = await startService(t, { pages: true });
+  const service = await startService(t);
   await page.goto(`${service.url}/console?problem=provider-down`);
   await page.getByText('The provider cannot be reached.').waitFor();
   t.deepEqual(await accessibility(page), []);

@@ -23,7 +23,7 @@ const photo = async (name = 'my photo.jpg') => ({
 });
 
 async function open(t: ExecutionContext, options: Parameters<typeof openWindow>[1] = {}) {
-  const service = await startService(t, { pages: true, ttlSeconds: 600 });
+  const service = await startService(t, { ttlSeconds: 600 });
   const window = await openWindow(t, options);
   await window.page.goto(service.url);
   await window.page.getByText('Drop a photo here').waitFor();
@@ -183,7 +183,6 @@ web('the first preview is free and automatic, full size is one click and one cre
 
 web('without free previews nothing is sent before a click', async (t) => {
   const service = await startService(t, {
-    pages: true,
     freePreviews: 0,
   });
   const { page } = await openWindow(t);
@@ -255,7 +254,7 @@ for (const [name, width, height] of [
 }
 
 web('scripts together are at most 80 kB compressed, and nothing comes from elsewhere', async (t) => {
-  const service = await startService(t, { pages: true });
+  const service = await startService(t);
   const { page } = await openWindow(t);
   const hosts = new Set<string>();
   let bytes = 0;

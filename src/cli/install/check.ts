@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { checkDatabase } from './database.ts';
 import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
@@ -9,9 +9,9 @@ import { checkExposure, checkServer } from './server.ts';
 /** Looks at what a server of these settings stands on, beside a running one or without one. Changes nothing. */
 export async function checkInstall(config: Config): Promise<Finding[]> {
   const [database, redis, server] = await Promise.all([
-    checkDatabase(config),
-    checkRedis(config.redisUrl),
-    checkServer(config),
+    checkDatabase(config.store),
+    checkRedis(config.redis.url),
+    checkServer(config.http),
   ]);
   return [
     ...server,

@@ -1,10 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Config } from '../../config.ts';
+import type { StoreConfig } from '../../config/store.ts';
 import type { Database } from '../../store/database.ts';
 import { migrations } from '../../store/migrations/index.ts';
 import { openDatabase } from '../../store/open.ts';
-import { storeOf } from '../parts.ts';
 import { compareClocks } from './clock.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
@@ -52,14 +51,14 @@ async function judgeFile(file: string, database: Database): Promise<Finding[]> {
 }
 
 /** The database of the books: there, whole, of a known schema. Changes nothing. */
-export async function checkDatabase(config: Config): Promise<Finding[]> {
+export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
   const { databaseUrl, dataDir } = config;
   const file = path.join(dataDir, 'books.db');
   if (databaseUrl === undefined && !existsSync(file))
     return [ok('books', `${file}: not there, the first start makes it.`)];
   let database: Database;
   try {
-    database = await openDatabase(storeOf(config));
+    database = await openDatabase(config);
   } catch (error) {
     const todo = databaseUrl
       ? 'Start PostgreSQL, or correct CUTOUT_DATABASE_URL.'

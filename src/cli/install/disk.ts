@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import path from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { type Finding, note, ok, problem } from './finding.ts';
 
 /** Bytes. A network and what is made of it take 0.4 to 1.5 GB. */
@@ -29,7 +29,7 @@ function checkFolder(folder: string, what: string): Finding {
   return ok('disk', said);
 }
 
-export const checkDisk = ({ dataDir, modelsDir }: Config): Finding[] => [
-  checkFolder(dataDir, 'books'),
-  checkFolder(modelsDir, 'networks'),
+export const checkDisk = ({ store, engine }: Pick<Config, 'store' | 'engine'>): Finding[] => [
+  checkFolder(store.dataDir, 'books'),
+  checkFolder(engine.modelsDir, 'networks'),
 ];

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type Config, describeAllocator } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { availableCores } from '../../engine/threads.ts';
-import { memoryLimit } from '../../ops/memory.ts';
-import { threadsOf } from '../engine.ts';
+import { describeAllocator, memoryLimit } from '../../ops/memory.ts';
+import { threadsOf } from '../../server/openEngine.ts';
 import { type Finding, note, ok } from './finding.ts';
 
 /** File descriptors: one a connection, and a hundred or so of its own. */
@@ -30,7 +30,7 @@ function checkFiles(): Finding[] {
 }
 
 /** Threads beyond the processors are slower than none (docs/decisions/0010). */
-function checkCores(config: Config): Finding[] {
+function checkCores(config: Config['engine']): Finding[] {
   if (config.device !== 'cpu') return [];
   const cores = availableCores();
   const { workers, intraOpThreads } = threadsOf(config);
@@ -44,8 +44,8 @@ function checkCores(config: Config): Finding[] {
 }
 
 /** `libraryFolders`: where jemalloc would lie. */
-function checkMemory(config: Config, libraryFolders: readonly string[]): Finding[] {
-  const { bytes, from } = memoryLimit(config.memoryLimit);
+function checkMemory(wish: Config['limits']['memory'], libraryFolders: readonly string[]): Finding[] {
+  const { bytes, from } = memoryLimit(wish);
   const said = `${(bytes / 1e9).toFixed(1)} GB may be taken (${from}).`;
   const allocator = describeAllocator();
   const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));
@@ -73,8 +73,7 @@ const systemFolders: readonly string[] = [
   '/usr/local/lib',
 ];
 
-export const checkLimits = (config: Config, libraryFolders: readonly string[] = systemFolders): Finding[] => [
-  ...checkFiles(),
-  ...checkCores(config),
-  ...checkMemory(config, libraryFolders),
-];
+export const checkLimits = (
+  { engine, limits }: Pick<Config, 'engine' | 'limits'>,
+  libraryFolders: readonly string[] = systemFolders,
+): Finding[] => [...checkFiles(), ...checkCores(engine), ...checkMemory(limits.memory, libraryFolders)];

@@ -1,11 +1,11 @@
 import { request } from 'undici';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
 const loopback = (host: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(host);
 
 /** The server of these settings on this machine, where one runs. */
-export async function checkServer({ host, port }: Config): Promise<Finding[]> {
+export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 'port'>): Promise<Finding[]> {
   const everywhere = host === '0.0.0.0' || host === '::';
   const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
   const url = `http://${name}:${port}/health/ready`;
@@ -32,8 +32,9 @@ export async function checkServer({ host, port }: Config): Promise<Finding[]> {
 }
 
 /** Settings that open more than was perhaps meant. */
-export function checkExposure(config: Config): Finding[] {
-  const { host, publicUrl, proxies, metricsPort, metricsHost, metricsToken } = config;
+export function checkExposure({ http, observe }: Pick<Config, 'http' | 'observe'>): Finding[] {
+  const { host, publicUrl, proxies } = http;
+  const { metricsPort, metricsHost, metricsToken } = observe;
   const findings: Finding[] = [];
   if (metricsPort !== undefined && !loopback(metricsHost) && metricsToken === undefined)
     findings.push(

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { EngineConfig } from '../config/engine.ts';
 import type { NetworkSize } from '../cutout/profile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -9,9 +9,10 @@ import { findFor, locateNetwork, sizeStepOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
-import { openSubjectTypes } from './subject.ts';
+import { openSubjectTypes } from './openSubjectTypes.ts';
 
-export interface OpenEngine {
+/** The engine with its network loaded and warm. */
+export interface OpenedEngine {
   readonly engine: Engine;
   readonly network: NetworkSpec & NetworkSize;
   readonly info: NetworkInfo;
@@ -19,19 +20,21 @@ export interface OpenEngine {
   readonly precision: PrecisionChoice;
   /** Whether subject types can be found out. */
   readonly subjectTypes: boolean;
+  /** Version of ONNX Runtime. */
+  readonly onnxruntime: string;
   /** Opens into the engine what `unload` dropped, as at the start but without fetching anything. */
   readonly reload: () => Promise<void>;
 }
 
 const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
-export function threadsOf({ workers, threads, device }: Config): Threads {
+export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
   return chooseThreads({ workers: wish(workers), intraOpThreads: wish(threads), provider: device });
 }
 
 /** How the configured network computes on this machine. Rejects with ModelError. */
 export async function precisionOf(
-  { model, device, precision: wish }: Config,
+  { model, device, precision: wish }: EngineConfig,
   instructionSets: readonly string[],
 ): Promise<PrecisionChoice> {
   const { manifest } = await findFor(model, {});
@@ -50,7 +53,7 @@ interface Opening {
 /** Opens the optimised copy that an earlier start left, while its bytes are checked; undefined without a good one. */
 async function openCopy(
   { engine, located, precision, maker, signal }: Opening,
-  { modelsDir, device }: Config,
+  { modelsDir, device }: EngineConfig,
 ): Promise<NetworkInfo | undefined> {
   const copy = maker && (await findOptimised(located.path, maker));
   if (!copy) return undefined;
@@ -92,9 +95,9 @@ async function openPrepared(
  * ModelError or EngineError, whose messages are for the operator, and soon after `signal` with its reason.
  */
 export async function openEngine(
-  config: Config,
+  config: EngineConfig,
   { pull, observer, signal }: { pull: boolean; observer: Observer; signal: AbortSignal },
-): Promise<OpenEngine> {
+): Promise<OpenedEngine> {
   const { modelsDir, device, deviceId, model, runtime } = config;
   const native = loadAddon();
   const choice = await precisionOf(config, native.versions().instructionSets);
@@ -135,7 +138,16 @@ export async function openEngine(
     const sizeStep = await sizeStepOf(model, { modelsDir, device, precision });
     const network = { ...located, sizeStep };
     const reload = async () => void (await open(false));
-    return { engine, network, info, threads, precision: choice, subjectTypes: types.found, reload };
+    return {
+      engine,
+      network,
+      info,
+      threads,
+      precision: choice,
+      subjectTypes: types.found,
+      onnxruntime: native.versions().onnxruntime,
+      reload,
+    };
   } catch (error) {
     await engine.close(0);
     throw signal.aborted ? signal.reason : error;

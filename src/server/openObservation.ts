@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { ObserveConfig } from '../config/observe.ts';
 import { listen } from '../http/server.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
@@ -6,7 +6,7 @@ import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
 import { version } from './version.ts';
 
-export interface Observers {
+export interface Observation {
   /** Told of every request, before the log is. */
   readonly recorders: readonly Recorder[];
   readonly metrics: Metrics | undefined;
@@ -16,11 +16,10 @@ export interface Observers {
 }
 
 /** Metrics and traces as configured. What is off is not even loaded. Throws UserError when the port cannot be had. */
-export async function openObservers(
-  config: Config,
+export async function openObservation(
+  { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders }: ObserveConfig,
   { logger, attempts }: { readonly logger: Logger; readonly attempts: Attempts },
-): Promise<Observers> {
-  const { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders } = config;
+): Promise<Observation> {
   const metrics =
     port === undefined && token === undefined ? undefined : new (await import('../ops/metrics.ts')).Metrics();
   const server =

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { EngineConfig } from '../config/engine.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { NetworkSpec } from '../engine/types.ts';
 import { ModelError } from '../models/error.ts';
@@ -44,7 +44,7 @@ export interface OpenedTypes {
  */
 export async function openSubjectTypes(
   engine: Pick<Engine, 'loadSubjectTypes'>,
-  { subjectTypes, modelsDir }: Pick<Config, 'subjectTypes' | 'modelsDir'>,
+  { subjectTypes, modelsDir }: Pick<EngineConfig, 'subjectTypes' | 'modelsDir'>,
   { pull, observer, signal }: OpenOptions,
 ): Promise<OpenedTypes> {
   if (subjectTypes === 'off') return { found: false };

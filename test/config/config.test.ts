@@ -1,17 +1,17 @@
 import path from 'node:path';
 import test from 'ava';
-import { describeConfig, loadConfig } from '../src/config.ts';
-import { UserError } from '../src/errors.ts';
+import { describeConfig, loadConfig } from '../../src/config/config.ts';
+import { UserError } from '../../src/errors.ts';
 
 test('without a CUTOUT_ variable every value is a default', (t) => {
   const config = loadConfig({ PATH: '/bin' });
-  t.is(config.port, 8080);
-  t.is(config.host, '127.0.0.1');
-  t.is(config.dataDir, path.resolve('data'));
-  t.is(config.modelsDir, path.resolve('data', 'models'));
-  t.is(config.workers, 'auto');
-  t.is(config.apiKey, undefined);
-  t.deepEqual(config.inputFormats, []);
+  t.is(config.http.port, 8080);
+  t.is(config.http.host, '127.0.0.1');
+  t.is(config.store.dataDir, path.resolve('data'));
+  t.is(config.engine.modelsDir, path.resolve('data', 'models'));
+  t.is(config.engine.workers, 'auto');
+  t.is(config.accounts.apiKey, undefined);
+  t.deepEqual(config.cutout.inputFormats, []);
   t.deepEqual(new Set(Object.values(config.sources)), new Set(['default']));
 });
 
@@ -24,21 +24,21 @@ test('a set variable is parsed, trimmed and marked', (t) => {
     CUTOUT_INPUT_FORMATS: 'avif, gif',
     CUTOUT_FETCH_ALLOW: 'minio.internal:9000,[fd00::1]',
   });
-  t.is(config.port, 9000);
-  t.is(config.modelsDir, '/srv/cutout/models');
-  t.is(config.device, 'cuda');
-  t.is(config.threads, 3);
-  t.deepEqual(config.inputFormats, ['avif', 'gif']);
-  t.deepEqual(config.fetchAllow, ['minio.internal:9000', '[fd00::1]']);
-  t.is(config.sources.port, 'environment');
-  t.is(config.sources.host, 'default');
+  t.is(config.http.port, 9000);
+  t.is(config.engine.modelsDir, '/srv/cutout/models');
+  t.is(config.engine.device, 'cuda');
+  t.is(config.engine.threads, 3);
+  t.deepEqual(config.cutout.inputFormats, ['avif', 'gif']);
+  t.deepEqual(config.fetch.allow, ['minio.internal:9000', '[fd00::1]']);
+  t.is(config.sources['CUTOUT_PORT'], 'environment');
+  t.is(config.sources['CUTOUT_HOST'], 'default');
 });
 
 test('a variable that is set but empty counts as not set', (t) => {
   const config = loadConfig({ CUTOUT_PORT: '', CUTOUT_API_KEY: ' ' });
-  t.is(config.port, 8080);
-  t.is(config.sources.port, 'default');
-  t.is(config.apiKey, undefined);
+  t.is(config.http.port, 8080);
+  t.is(config.sources['CUTOUT_PORT'], 'default');
+  t.is(config.accounts.apiKey, undefined);
 });
 
 test('an unknown CUTOUT_ name is an error that names it', (t) => {
@@ -92,8 +92,9 @@ test('a bad key is refused without being repeated', (t) => {
 
 test('the configuration cannot be changed', (t) => {
   const config = loadConfig({ CUTOUT_INPUT_FORMATS: 'gif' });
-  t.throws(() => Object.assign(config, { port: 1 }));
-  t.throws(() => (config.inputFormats as string[]).push('svg'));
+  t.throws(() => Object.assign(config, { http: {} }));
+  t.throws(() => Object.assign(config.http, { port: 1 }));
+  t.throws(() => (config.cutout.inputFormats as string[]).push('svg'));
 });
 
 test('the description lists every setting with value and source, and masks the key', (t) => {
@@ -110,15 +111,13 @@ test('the description lists every setting with value and source, and masks the k
 
 test('limits and prices are those of the contract, and 0 turns each of them off', (t) => {
   t.like(loadConfig({}), {
-    rateLimit: 500,
-    accountConcurrency: 0,
-    resultTtlSeconds: 600,
-    freePreviewsMonth: 50,
-    freePreviewsDay: 10,
-    improvePerDay: 100,
+    limits: { rate: 500, accountConcurrency: 0 },
+    cutout: { resultTtlSeconds: 600 },
+    billing: { freePreviewsMonth: 50, freePreviewsDay: 10 },
+    improve: { perDay: 100 },
   });
-  t.is(loadConfig({}).pricePreview as number, 1);
-  t.is(loadConfig({}).priceFull as number, 4);
+  t.is(loadConfig({}).billing.pricePreview as number, 1);
+  t.is(loadConfig({}).billing.priceFull as number, 4);
   const names = [
     'CUTOUT_RATE_LIMIT',
     'CUTOUT_ACCOUNT_CONCURRENCY',
@@ -138,17 +137,17 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
 });
 
 test('images are fetched from public hosts on the ports of the web, a few at a time', (t) => {
-  t.like(loadConfig({}), {
-    fetch: 'public',
-    fetchPorts: [80, 443],
-    fetchConcurrency: 64,
-    fetchAccountConcurrency: 16,
-    fetchFailures: 60,
+  t.like(loadConfig({}).fetch, {
+    mode: 'public',
+    ports: [80, 443],
+    concurrency: 64,
+    accountConcurrency: 16,
+    failures: 60,
   });
   // The usual port of a scheme is one like any other.
-  t.deepEqual(loadConfig({ CUTOUT_FETCH_ALLOW: 'A.example:80' }).fetchAllow, ['a.example:80']);
+  t.deepEqual(loadConfig({ CUTOUT_FETCH_ALLOW: 'A.example:80' }).fetch.allow, ['a.example:80']);
   t.throws(() => loadConfig({ CUTOUT_FETCH: 'listed' }), { message: /needs CUTOUT_FETCH_ALLOW/ });
-  t.is(loadConfig({ CUTOUT_FETCH: 'listed', CUTOUT_FETCH_ALLOW: 'a.example' }).fetch, 'listed');
+  t.is(loadConfig({ CUTOUT_FETCH: 'listed', CUTOUT_FETCH_ALLOW: 'a.example' }).fetch.mode, 'listed');
 });
 
 const stripe = {
@@ -206,11 +205,11 @@ test('rules about operators: of the only provider without its number, of several
     CUTOUT_OIDC_OPERATORS: 'Ann@example.com, bob@example.com',
     CUTOUT_OIDC_OPERATOR_CLAIM: 'groups=cn=admins,dc=example',
   });
-  t.deepEqual(plain.oidcOperators, [
+  t.deepEqual(plain.signIn.oidcOperators, [
     { provider: undefined, email: 'ann@example.com' },
     { provider: undefined, email: 'bob@example.com' },
   ]);
-  t.deepEqual(plain.oidcOperatorClaim, [
+  t.deepEqual(plain.signIn.oidcOperatorClaim, [
     { provider: undefined, name: 'groups', value: 'cn=admins,dc=example' },
   ]);
   const placed = loadConfig({
@@ -218,8 +217,8 @@ test('rules about operators: of the only provider without its number, of several
     CUTOUT_OIDC_OPERATORS: '2:Ann@example.com',
     CUTOUT_OIDC_OPERATOR_CLAIM: '1:groups=cn=admins,dc=example, 2:https://b.test/roles=ops',
   });
-  t.deepEqual(placed.oidcOperators, [{ provider: 2, email: 'ann@example.com' }]);
-  t.deepEqual(placed.oidcOperatorClaim, [
+  t.deepEqual(placed.signIn.oidcOperators, [{ provider: 2, email: 'ann@example.com' }]);
+  t.deepEqual(placed.signIn.oidcOperatorClaim, [
     { provider: 1, name: 'groups', value: 'cn=admins,dc=example' },
     { provider: 2, name: 'https://b.test/roles', value: 'ops' },
   ]);

@@ -11,9 +11,9 @@ import { RedisRateLimit } from '../limits/redisRate.ts';
 import type { Logger } from '../ops/log.ts';
 import { Redis } from '../store/redis.ts';
 import { RedisKeyv } from '../store/redisKeyv.ts';
-import type { Shared } from './shared.ts';
+import type { SharedState } from './sharedState.ts';
 
-export interface RedisPartsOptions {
+export interface RedisStateOptions {
   readonly rateOptions: RateOptions;
   readonly attemptRules: AttemptRules;
   readonly fetchRules: AttemptRules;
@@ -24,10 +24,10 @@ export interface RedisPartsOptions {
 }
 
 /** What nodes share, in Redis. Throws UserError when it cannot be reached. */
-export async function openRedisParts(
+export async function openRedisState(
   { url, logger }: { readonly url: string; readonly logger: Logger },
-  { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisPartsOptions,
-): Promise<Shared> {
+  { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisStateOptions,
+): Promise<SharedState> {
   const redis = await Redis.open(
     {
       url,

@@ -1,13 +1,13 @@
 import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { Stores } from '../billing/stores.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { type CachedResult, cachedResultBytes, cachedResultCodec } from '../cutout/cachedResult.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { MemoryResultStore } from '../idempotency/memoryStore.ts';
 import { Results } from '../idempotency/results.ts';
 import type { Attempts } from '../limits/attempts.ts';
-import { systemClock } from '../limits/clock.ts';
+import { type Clock, systemClock } from '../limits/clock.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { MemoryAttempts } from '../limits/memoryAttempts.ts';
 import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
@@ -16,8 +16,8 @@ import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
 import { sharedSecret } from '../store/secretTable.ts';
 
-/** What several nodes have in common beside the books. */
-export interface Shared {
+/** What several nodes have in common beside the books: limits, results and sessions. */
+export interface SharedState {
   readonly rate: RateLimit;
   readonly concurrency: ConcurrencyLimit;
   readonly attempts: Attempts;
@@ -34,18 +34,21 @@ export interface Shared {
 const permittedBytes = 5e6;
 
 /** In Redis where the configuration names one, else in the memory of this process. Throws UserError. */
-export async function openShared(
-  config: Config,
+export async function openSharedState(
+  config: Pick<Config, 'cutout' | 'limits' | 'http' | 'fetch' | 'redis'>,
   logger: Logger,
   { ledger, database }: Pick<Stores, 'ledger' | 'database'>,
-): Promise<Shared> {
-  const rateOptions = { megapixels: config.rateLimit, windowSeconds: 60 };
-  const attemptRules = { failures: config.failedAttempts, windowSeconds: 60 };
-  const fetchRules = { failures: config.fetchFailures, windowSeconds: 60 };
-  const { resultTtlSeconds: ttlSeconds, accountConcurrency, redisUrl: url } = config;
+  clock: Clock = systemClock,
+): Promise<SharedState> {
+  const rateOptions = { megapixels: config.limits.rate, windowSeconds: 60 };
+  const attemptRules = { failures: config.http.failedAttempts, windowSeconds: 60 };
+  const fetchRules = { failures: config.fetch.failures, windowSeconds: 60 };
+  const { accountConcurrency } = config.limits;
+  const { resultTtlSeconds: ttlSeconds, cacheMegabytes } = config.cutout;
+  const { url } = config.redis;
   const keeping = {
     ttlSeconds,
-    maxBytes: config.cacheMegabytes * 1e6,
+    maxBytes: cacheMegabytes * 1e6,
     onError: (error: unknown) => logger.error({ err: error }, 'results'),
   };
   if (url === undefined) {
@@ -57,12 +60,12 @@ export async function openShared(
         : undefined,
     );
     return {
-      rate: new MemoryRateLimit(rateOptions, systemClock),
+      rate: new MemoryRateLimit(rateOptions, clock),
       concurrency: new MemoryConcurrencyLimit(accountConcurrency),
-      attempts: new MemoryAttempts(attemptRules),
+      attempts: new MemoryAttempts(attemptRules, clock.elapsed),
       results,
       sessions: new Keyv<Session>(),
-      fetchFailures: new MemoryAttempts(fetchRules),
+      fetchFailures: new MemoryAttempts(fetchRules, clock.elapsed),
       permitted:
         ttlSeconds > 0
           ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
@@ -71,8 +74,8 @@ export async function openShared(
     };
   }
   // Loaded only where it is used.
-  const { openRedisParts } = await import('./redis.ts');
-  return openRedisParts(
+  const { openRedisState } = await import('./redisState.ts');
+  return openRedisState(
     { url, logger },
     {
       rateOptions,

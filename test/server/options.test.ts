@@ -1,18 +1,17 @@
 import test from 'ava';
-import { billingOf, improveOf, purchasesOf } from '../../src/cli/parts.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { billingOf, improveOf, purchasesOf } from '../../src/server/options.ts';
 import { testStores } from '../support/stores.ts';
 
 test('prices and free previews are those configured; a reservation outlives every request', async (t) => {
-  const billing = billingOf(
-    loadConfig({
-      CUTOUT_PRICE_PREVIEW: '0',
-      CUTOUT_PRICE_FULL: '2.5',
-      CUTOUT_FREE_PREVIEWS_MONTH: '3',
-      CUTOUT_FREE_PREVIEWS_DAY: '2',
-      CUTOUT_TIMEOUT: '3600',
-    }),
-  );
+  const config = loadConfig({
+    CUTOUT_PRICE_PREVIEW: '0',
+    CUTOUT_PRICE_FULL: '2.5',
+    CUTOUT_FREE_PREVIEWS_MONTH: '3',
+    CUTOUT_FREE_PREVIEWS_DAY: '2',
+    CUTOUT_TIMEOUT: '3600',
+  });
+  const billing = billingOf(config.billing, config.http.timeout);
   t.is(billing.prices.preview as number, 0);
   t.is(billing.prices.full as number, 10);
   t.deepEqual(billing.freePreviews, { perMonth: 3, perDay: 2 });
@@ -20,7 +19,7 @@ test('prices and free previews are those configured; a reservation outlives ever
 });
 
 test('nothing is sold unless configured', async (t) => {
-  t.is(purchasesOf(loadConfig({})), undefined);
+  t.is(purchasesOf(loadConfig({}).billing), undefined);
   const options = purchasesOf(
     loadConfig({
       CUTOUT_PACKS: '50=9 EUR',
@@ -28,7 +27,7 @@ test('nothing is sold unless configured', async (t) => {
       CUTOUT_STRIPE_WEBHOOK_SECRET: 'whsec_1',
       CUTOUT_STRIPE_SUCCESS_URL: 'https://shop.example/thanks',
       CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
-    }),
+    }).billing,
   );
   t.like(options, { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' });
   t.is(options?.packs.length, 1);
@@ -36,7 +35,7 @@ test('nothing is sold unless configured', async (t) => {
 
 test('images handed in go into the data folder, another folder or a bucket', async (t) => {
   const { database } = await testStores(t);
-  t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }), database), {
+  t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }).improve, database), {
     folder: '/srv/cutout/improve',
     perDay: 100,
     s3: undefined,
@@ -48,7 +47,7 @@ test('images handed in go into the data folder, another folder or a bucket', asy
       CUTOUT_S3_REGION: 'eu-central-1',
       CUTOUT_S3_ACCESS_KEY_ID: 'access',
       CUTOUT_S3_SECRET_ACCESS_KEY: 'secret',
-    }),
+    }).improve,
     database,
   );
   t.is(there.folder, '/srv/images');

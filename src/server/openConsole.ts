@@ -4,16 +4,19 @@ import { SignIns } from '../accounts/signIns.ts';
 import type { Purchases } from '../billing/purchases.ts';
 import type { Stores } from '../billing/stores.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
+import type { SignInConfig } from '../config/signIn.ts';
 import type { ConsoleParts } from '../http/route/console/route.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
 import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
-import type { Shared } from './shared.ts';
+import type { SharedState } from './sharedState.ts';
 
 /** The providers as configured. Their library is loaded only where there is one. */
-export async function providersOf(config: Config): Promise<Provider[]> {
-  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, publicUrl } = config;
+export async function providersOf(
+  { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, oidcOperatorClaim, oidcOperators }: SignInConfig,
+  publicUrl: string | undefined,
+): Promise<Provider[]> {
   if (!oidcIssuer || !oidcClientId || !publicUrl) return [];
   const { Provider } = await import('../accounts/oidc.ts');
   return oidcIssuer.map((issuer, index) => {
@@ -26,13 +29,13 @@ export async function providersOf(config: Config): Promise<Provider[]> {
       clientId: oidcClientId[index] ?? '',
       clientSecret: oidcClientSecret?.[index],
       redirectUrl: `${publicUrl}/sign-in/${index + 1}/callback`,
-      operatorClaim: config.oidcOperatorClaim?.find(own),
-      operators: config.oidcOperators.filter(own).map(({ email }) => email),
+      operatorClaim: oidcOperatorClaim?.find(own),
+      operators: oidcOperators.filter(own).map(({ email }) => email),
     });
   });
 }
 
-export interface OpenConsole {
+export interface OpenedConsole {
   readonly parts: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
   /** A one-time link's token for the local account; undefined where people sign in with a provider. */
   readonly link: () => Promise<string | undefined>;
@@ -40,21 +43,26 @@ export interface OpenConsole {
 
 /** What the console needs, from the parts of the server. */
 export async function openConsole(
-  config: Config,
+  { http, signIn, billing }: Pick<Config, 'http' | 'signIn' | 'billing'>,
   parts: {
     readonly stores: Stores;
     readonly improve: Improve;
-    readonly shared: Shared;
+    readonly shared: SharedState;
     readonly purchases: Purchases | undefined;
+    /** In place of those configured. */
+    readonly providers?: readonly Provider[] | undefined;
+    /** In place of the clocks of this machine and of the database. */
+    readonly now?: (() => number) | undefined;
   },
-): Promise<OpenConsole> {
-  const { stores, improve, purchases } = parts;
+): Promise<OpenedConsole> {
+  const { stores, improve, purchases, now } = parts;
+  const { publicUrl } = http;
   const { rate, attempts, sessions } = parts.shared;
   const { accounts, ledger, audit, database } = stores;
-  const secure = config.publicUrl?.startsWith('https:') ?? false;
-  const signIns = new SignIns(database);
-  const providers = await providersOf(config);
-  const rules = { idleMs: config.sessionIdle * 1000, absoluteMs: config.sessionMax * 1000 };
+  const secure = publicUrl?.startsWith('https:') ?? false;
+  const signIns = new SignIns(database, now);
+  const providers = parts.providers ?? (await providersOf(signIn, publicUrl));
+  const rules = { idleMs: signIn.sessionIdle * 1000, absoluteMs: signIn.sessionMax * 1000 };
   return {
     parts: {
       stores,
@@ -68,12 +76,12 @@ export async function openConsole(
       providers,
       secure,
       audit,
-      sessions: new Sessions(sessions, rules, Date.now),
+      sessions: new Sessions(sessions, rules, now ?? Date.now),
       cookie: sessionCookie(secure),
-      freePreviews: { perMonth: config.freePreviewsMonth, perDay: config.freePreviewsDay },
-      signUpCredits: config.signUpCredits,
-      origin: config.publicUrl,
-      returnUrl: `${config.publicUrl ?? ''}/console`,
+      freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
+      signUpCredits: signIn.signUpCredits,
+      origin: publicUrl,
+      returnUrl: `${publicUrl ?? ''}/console`,
     },
     link: async () => (providers.length > 0 ? undefined : signIns.createLink(localAccountId)),
   };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** This file runs as build/ts/src/cli/version.js. */
+/** This file runs as build/ts/src/server/version.js. */
 const packageFile = new URL('../../../../package.json', import.meta.url);
 
 export const version = (): string =>

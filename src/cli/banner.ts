@@ -1,0 +1,57 @@
+import { credits, formatCredits } from '../billing/price.ts';
+import { ensureLocalAccount, type LocalAccount } from '../commands/ensureLocalAccount.ts';
+import type { Config } from '../config/config.ts';
+import { describeThreads } from '../engine/threads.ts';
+import { SUBJECT_TYPES } from '../engine/types.ts';
+import type { HttpServer } from '../http/server.ts';
+import type { OpenedEngine } from '../server/openEngine.ts';
+import type { Server } from '../server/openServer.ts';
+import { version } from '../server/version.ts';
+import { greeting } from './greeting.ts';
+import type { Output } from './modelsProgress.ts';
+
+/** Credits of the local account: enough for a private install never to run out. */
+const firstGrant = credits(100_000);
+
+/** The account of who installed the program; made on the first start. Throws StoreError. */
+export const openLocalAccount = ({ accounts, store }: Config, { stores }: Server): Promise<LocalAccount> =>
+  ensureLocalAccount({
+    stores: stores,
+    dataDir: store.dataDir,
+    givenKey: accounts.apiKey,
+    grant: firstGrant,
+  });
+
+/** Address for a person to paste; one that means "all of this machine" is written as this machine. */
+function addressOf(host: string, { address }: HttpServer): string {
+  const everywhere = address.address === '0.0.0.0' || address.address === '::';
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${address.port}`;
+}
+
+/** What a person reads when a server is ready: where it is, what it runs, how to get in. */
+export async function banner(
+  config: Config,
+  { http, observation, console }: Server,
+  { opened, local, out }: { opened: OpenedEngine; local: LocalAccount; out: Output },
+): Promise<string> {
+  const { dataDir } = config.store;
+  const url = config.http.publicUrl ?? addressOf(config.http.host, http);
+  const given = `${formatCredits(firstGrant)} credits`;
+  const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
+  const { info, network, threads, precision, subjectTypes } = opened;
+  const ms = Math.round(info.loadMs + info.warmUpMs);
+  const secrets = { local, link: await console.link() };
+  return [
+    '',
+    `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
+    `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
+    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
+    `Threads   ${describeThreads(threads)}`,
+    `Pages     ${url}/ to try it, ${url}/docs to read about it`,
+    ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),
+    ...greeting(secrets, { out, dataDir, url, given }),
+    '',
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,25 @@
+import { apiKey, optional } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+export const accountsSettings = {
+  apiKey: {
+    ...setting(
+      'CUTOUT_API_KEY',
+      '',
+      optional(apiKey),
+      'Key of the local account, used when the account is made on the first start (default: a random one).',
+    ),
+    secret: true,
+  },
+  adminToken: {
+    ...setting(
+      'CUTOUT_ADMIN_TOKEN',
+      '',
+      optional(apiKey),
+      'Token of operators for the API under /admin/v1, which is there only with it.',
+    ),
+    secret: true,
+  },
+} as const satisfies Settings;
+
+export type AccountsConfig = Values<typeof accountsSettings>;

@@ -1,0 +1,88 @@
+import { formatPacks, parsePacks } from '../billing/packs.ts';
+import { formatCredits } from '../billing/price.ts';
+import { integer, optional, price, token, webAddress } from './parsers.ts';
+import { requireTogether, type Settings, setting, type Values } from './setting.ts';
+
+const packs = (text: string) => {
+  try {
+    return parsePacks(text);
+  } catch {
+    throw new Error('different packs of credits like 50=9.00 EUR, 500=49 EUR');
+  }
+};
+
+export const billingSettings = {
+  pricePreview: {
+    ...setting('CUTOUT_PRICE_PREVIEW', '0.25', price, 'Credits for a preview when no free one is left.'),
+    show: formatCredits,
+  },
+  priceFull: {
+    ...setting(
+      'CUTOUT_PRICE_FULL',
+      '1',
+      price,
+      'Credits for any larger result. 0 with 0 for previews: no billing.',
+    ),
+    show: formatCredits,
+  },
+  freePreviewsMonth: setting(
+    'CUTOUT_FREE_PREVIEWS_MONTH',
+    '50',
+    integer(0, 1_000_000),
+    'Free previews of an account in a calendar month (UTC). 0 gives none.',
+  ),
+  freePreviewsDay: setting(
+    'CUTOUT_FREE_PREVIEWS_DAY',
+    '10',
+    integer(0, 1_000_000),
+    'How many of them on one day (UTC). 0 is no limit of the day.',
+  ),
+  packs: {
+    ...setting(
+      'CUTOUT_PACKS',
+      '',
+      optional(packs),
+      'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Nothing is sold without.',
+    ),
+    show: formatPacks,
+  },
+  stripeSecretKey: {
+    ...setting('CUTOUT_STRIPE_SECRET_KEY', '', optional(token), "Stripe's secret key (sk_… or rk_…)."),
+    secret: true,
+  },
+  stripeWebhookSecret: {
+    ...setting(
+      'CUTOUT_STRIPE_WEBHOOK_SECRET',
+      '',
+      optional(token),
+      'Secret of the webhook that points at /billing/stripe (whsec_…).',
+    ),
+    secret: true,
+  },
+  stripeSuccessUrl: setting(
+    'CUTOUT_STRIPE_SUCCESS_URL',
+    '',
+    optional(webAddress),
+    'Page that a buyer comes back to after paying.',
+  ),
+  stripeCancelUrl: setting(
+    'CUTOUT_STRIPE_CANCEL_URL',
+    '',
+    optional(webAddress),
+    'Page that a buyer comes back to without having paid.',
+  ),
+} as const satisfies Settings;
+
+export type BillingConfig = Values<typeof billingSettings>;
+
+/** Throws UserError. */
+export function checkBilling(values: BillingConfig): void {
+  const selling = [
+    'packs',
+    'stripeSecretKey',
+    'stripeWebhookSecret',
+    'stripeSuccessUrl',
+    'stripeCancelUrl',
+  ] as const;
+  requireTogether(billingSettings, values, selling);
+}

@@ -1,0 +1,66 @@
+import { auto, folder, integer, oneOf, optional } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+const networkName = (text: string): string => {
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))
+    throw new Error('the name of a network (cutout models list)');
+  return text;
+};
+
+export const engineSettings = {
+  modelsDir: setting(
+    'CUTOUT_MODELS_DIR',
+    '',
+    optional(folder),
+    'Folder of pulled and prepared networks (default: "models" in the data folder).',
+  ),
+  model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
+  subjectTypes: setting(
+    'CUTOUT_SUBJECT_TYPES',
+    'on',
+    oneOf('on', 'off'),
+    'Whether type=auto finds out what the subject is (about 60 MB). off: X-Type is always other for type=auto.',
+  ),
+  device: setting(
+    'CUTOUT_DEVICE',
+    'cpu',
+    oneOf('cpu', 'cuda', 'tensorrt'),
+    'What runs the network: cpu, cuda or tensorrt. One that cannot be used is an error at start.',
+  ),
+  deviceId: setting('CUTOUT_DEVICE_ID', '0', integer(0, 63), 'Number of the GPU.'),
+  precision: setting(
+    'CUTOUT_PRECISION',
+    'auto',
+    oneOf('auto', 'fp32', 'int8'),
+    'Numbers the network computes with on a CPU: int8 is faster where the processor has 8-bit dot products, which auto finds out (cutout doctor).',
+  ),
+  runtime: setting(
+    'CUTOUT_RUNTIME',
+    '',
+    optional(folder),
+    'File of the ONNX Runtime library (default: the one in the npm package onnxruntime-node).',
+  ),
+  workers: setting(
+    'CUTOUT_WORKERS',
+    'auto',
+    auto(integer(1, 64)),
+    'Images whose network runs at the same time.',
+  ),
+  threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
+  idleRelease: setting(
+    'CUTOUT_IDLE_RELEASE',
+    '300',
+    integer(0, 86_400),
+    'Seconds without a request after which the memory of a network run (about 0.6 GB) goes back to the system; the next request takes about half a second longer. 0 keeps it.',
+  ),
+  idleUnload: setting(
+    'CUTOUT_IDLE_UNLOAD',
+    '0',
+    integer(0, 2_000_000),
+    'Seconds without a request after which the network itself is dropped and its memory goes back to the system; the next request waits until it is loaded again. 0 keeps it.',
+  ),
+} as const satisfies Settings;
+
+export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir'> & {
+  readonly modelsDir: string;
+};

@@ -1,0 +1,58 @@
+import { integer, listenHost, optional } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+/** Scheme, host and port, as browsers write it. */
+const origin = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || !['', '/'].includes(url.pathname) || url.search !== '')
+    throw new Error('an address like https://cutout.example.com, without a path');
+  return url.origin;
+};
+
+export const httpSettings = {
+  host: setting(
+    'CUTOUT_HOST',
+    '127.0.0.1',
+    listenHost,
+    'Address to listen on. 0.0.0.0 or :: accepts connections from other machines.',
+  ),
+  port: setting('CUTOUT_PORT', '8080', integer(0, 65535), 'Port to listen on; 0 takes a free one.'),
+  publicUrl: setting(
+    'CUTOUT_PUBLIC_URL',
+    '',
+    optional(origin),
+    'How people reach the service, for example https://cutout.example.com. Needed for signing in; https makes cookies Secure.',
+  ),
+  proxies: setting(
+    'CUTOUT_PROXIES',
+    '0',
+    integer(0, 10),
+    'Proxies in front of the service whose X-Forwarded-For is believed.',
+  ),
+  timeout: setting(
+    'CUTOUT_TIMEOUT',
+    '120',
+    integer(1, 3600),
+    'Seconds a request may take, upload included; then it is answered with 504.',
+  ),
+  failedAttempts: setting(
+    'CUTOUT_FAILED_ATTEMPTS',
+    '30',
+    integer(0, 1_000_000),
+    'Unknown keys, or failed sign-ins, from one address in a minute; more have to wait. 0 is no limit.',
+  ),
+  drainSeconds: setting(
+    'CUTOUT_DRAIN_SECONDS',
+    '0',
+    integer(0, 3600),
+    'Seconds after SIGTERM in which everything is still answered while /health/ready says no: the time a load balancer needs to notice.',
+  ),
+  stopTimeout: setting(
+    'CUTOUT_STOP_TIMEOUT',
+    '30',
+    integer(0, 3600),
+    'Seconds that running requests may take to finish after SIGTERM.',
+  ),
+} as const satisfies Settings;
+
+export type HttpConfig = Values<typeof httpSettings>;

@@ -1,0 +1,38 @@
+import { folder, integer, optional, token, webAddress } from './parsers.ts';
+import { requireTogether, type Settings, setting, type Values } from './setting.ts';
+
+export const improveSettings = {
+  perDay: setting(
+    'CUTOUT_IMPROVE_PER_DAY',
+    '100',
+    integer(0, 1_000_000),
+    'Images that an account may hand in through /v1.0/improve on one day (UTC). 0 is no limit.',
+  ),
+  folder: setting(
+    'CUTOUT_IMPROVE_DIR',
+    '',
+    optional(folder),
+    'Folder that keeps them (default: "improve" in the data folder).',
+  ),
+  s3Endpoint: setting(
+    'CUTOUT_S3_ENDPOINT',
+    '',
+    optional(webAddress),
+    'Bucket that keeps them instead of the folder: https://s3.example.com/my-bucket.',
+  ),
+  s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token, 'Region of that bucket.'),
+  s3AccessKeyId: setting('CUTOUT_S3_ACCESS_KEY_ID', '', optional(token), 'Name of the key to that bucket.'),
+  s3SecretAccessKey: {
+    ...setting('CUTOUT_S3_SECRET_ACCESS_KEY', '', optional(token), 'The key to that bucket.'),
+    secret: true,
+  },
+} as const satisfies Settings;
+
+export type ImproveConfig = Omit<Values<typeof improveSettings>, 'folder'> & {
+  readonly folder: string;
+};
+
+/** Throws UserError. */
+export function checkImprove(values: Values<typeof improveSettings>): void {
+  requireTogether(improveSettings, values, ['s3Endpoint', 's3AccessKeyId', 's3SecretAccessKey']);
+}

@@ -1,0 +1,42 @@
+import { auto, integer } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+/** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
+const bytes = (text: string): number => {
+  const [, number, unit] = /^(\d{1,9})(m|g)i?b?$/i.exec(text) ?? [];
+  const value = Number(number) * (unit?.toLowerCase() === 'g' ? 2 ** 30 : 2 ** 20);
+  if (!(value > 0)) throw new Error('an amount of memory like 4G or 1500M');
+  return value;
+};
+
+export const limitsSettings = {
+  queueSeconds: setting(
+    'CUTOUT_QUEUE_SECONDS',
+    '30',
+    integer(0, 3600),
+    'Seconds that a request may have to wait for its turn; one that would wait longer is answered with 503 at once. 0 lets all wait.',
+  ),
+  memory: {
+    ...setting(
+      'CUTOUT_MEMORY_LIMIT',
+      'auto',
+      auto(bytes),
+      'Memory that the process may take, for example 4G or 1500M; requests beyond are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
+    ),
+    show: (value: number | 'auto') => (value === 'auto' ? value : `${Math.round(value / 2 ** 20)}M`),
+  },
+  accountConcurrency: setting(
+    'CUTOUT_ACCOUNT_CONCURRENCY',
+    '0',
+    integer(0, 10_000),
+    'Requests of one account that may be worked on or wait; one more is answered with 429. 0 is no limit.',
+  ),
+  rate: setting(
+    'CUTOUT_RATE_LIMIT',
+    '500',
+    integer(0, 1_000_000),
+    'Megapixels that one account may send in a minute. 0 is no limit.',
+  ),
+} as const satisfies Settings;
+
+export type LimitsConfig = Values<typeof limitsSettings>;

@@ -1,0 +1,71 @@
+import { apiKey, integer, listenHost, oneOf, optional, webAddress } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+/** A key in an address would end up in messages about it; there are headers for that. */
+const collector = (text: string): string => {
+  const url = URL.parse(webAddress(text));
+  if (url?.username || url?.password)
+    throw new Error('an http or https address without a user name (CUTOUT_OTLP_HEADERS takes keys)');
+  return text;
+};
+
+const headers = (text: string): Readonly<Record<string, string>> =>
+  Object.freeze(
+    Object.fromEntries(
+      text
+        .split(',')
+        .filter((pair) => pair.trim() !== '')
+        .map((pair) => {
+          const [, name, value] = /^\s*([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(pair) ?? [];
+          if (!name || !value) throw new Error('headers like Name=value, several with commas');
+          return [name, value.trim()];
+        }),
+    ),
+  );
+
+export const observeSettings = {
+  metricsPort: setting(
+    'CUTOUT_METRICS_PORT',
+    '',
+    optional(integer(0, 65535)),
+    'Port of its own for GET /metrics, for Prometheus; 0 takes a free one. None without.',
+  ),
+  metricsHost: setting(
+    'CUTOUT_METRICS_HOST',
+    '127.0.0.1',
+    listenHost,
+    'Address on which that port listens. 0.0.0.0 or :: lets other machines read them.',
+  ),
+  metricsToken: {
+    ...setting(
+      'CUTOUT_METRICS_TOKEN',
+      '',
+      optional(apiKey),
+      'Token for GET /metrics. With it they are on CUTOUT_PORT too; both ports then want Authorization: Bearer <token>.',
+    ),
+    secret: true,
+  },
+  otlpUrl: setting(
+    'CUTOUT_OTLP_URL',
+    '',
+    optional(collector),
+    'Collector of OpenTelemetry (OTLP over HTTP) that traces are sent to, for example http://localhost:4318. None without.',
+  ),
+  otlpHeaders: {
+    ...setting(
+      'CUTOUT_OTLP_HEADERS',
+      '',
+      headers,
+      'Headers for it, for example Authorization=Bearer abc, several with commas.',
+    ),
+    secret: true,
+  },
+  logLevel: setting(
+    'CUTOUT_LOG_LEVEL',
+    'info',
+    oneOf('error', 'warn', 'info', 'debug', 'silent'),
+    'Least important line that is written to the log.',
+  ),
+} as const satisfies Settings;
+
+export type ObserveConfig = Values<typeof observeSettings>;

@@ -1,0 +1,23 @@
+import { optional } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+const redisAddress = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname) || url.hostname === '')
+    throw new Error('an address like redis://user:password@host:6379/0, or rediss:// for TLS');
+  return text;
+};
+
+export const redisSettings = {
+  url: {
+    ...setting(
+      'CUTOUT_REDIS_URL',
+      '',
+      optional(redisAddress),
+      'Redis 7 that several nodes share kept results, work under way, limits and sessions in: redis://user:password@host:6379/0. None: all of it stays in memory.',
+    ),
+    secret: true,
+  },
+} as const satisfies Settings;
+
+export type RedisConfig = Values<typeof redisSettings>;

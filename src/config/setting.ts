@@ -1,0 +1,40 @@
+import { UserError } from '../errors.ts';
+
+export interface Setting<T> {
+  readonly variable: string;
+  /** Text as it would stand in the environment; empty means "not set". */
+  readonly fallback: string;
+  readonly help: string;
+  /** Throws an Error whose message completes "NAME must be …". */
+  readonly parse: (text: string) => T;
+  readonly secret?: boolean;
+  /** As `cutout config` shows a value that does not speak for itself. */
+  readonly show?: (value: never) => unknown;
+}
+
+export const setting = <T>(
+  variable: string,
+  fallback: string,
+  parse: (text: string) => T,
+  help: string,
+): Setting<T> => ({ variable, fallback, parse, help });
+
+/** The settings of one part, by the name under which it gets each value. */
+export type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+export type Values<Group extends Settings> = {
+  readonly [Name in keyof Group]: ReturnType<Group[Name]['parse']>;
+};
+
+/** Throws UserError where some of `names` are set and others are not: they mean something only together. */
+export function requireTogether<Group extends Settings>(
+  settings: Group,
+  values: Values<Group>,
+  names: readonly (keyof Group)[],
+): void {
+  const variables = (given: boolean) =>
+    names.filter((name) => (values[name] !== undefined) === given).map((name) => settings[name]?.variable);
+  const [given, missing] = [variables(true), variables(false)];
+  if (given.length > 0 && missing.length > 0)
+    throw new UserError(`${given.join(', ')} also needs ${missing.join(', ')}, which is not set.`);
+}

@@ -1,0 +1,149 @@
+import { formatCredits } from '../billing/price.ts';
+import { UserError } from '../errors.ts';
+import { integer, list, optional, price, token, webAddress } from './parsers.ts';
+import { requireTogether, type Settings, setting, type Values } from './setting.ts';
+
+/** A rule of one provider, by its place in CUTOUT_OIDC_ISSUER, from 1; undefined: of the only one. */
+interface OfProvider {
+  readonly provider: number | undefined;
+}
+
+const placed = ({ provider }: OfProvider, text: string) =>
+  provider === undefined ? text : `${provider}:${text}`;
+
+/** A value may have commas in it: a new claim begins where a comma is followed by a provider. */
+const claims = (text: string): readonly ({ readonly name: string; readonly value: string } & OfProvider)[] =>
+  text.split(/,(?=\s*\d+:)/).map((each) => {
+    const [, provider, name, value] = /^(?:(\d+):)?([^=\s]+)=(.+)$/.exec(each.trim()) ?? [];
+    if (!name || !value)
+      throw new Error(
+        'a claim and its value, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:…',
+      );
+    return { provider: provider === undefined ? undefined : Number(provider), name, value };
+  });
+
+const operatorEmail = (text: string): { readonly email: string } & OfProvider => {
+  const [, provider, email] = /^(?:(\d+):)?([^:\s]+)$/.exec(text.toLowerCase()) ?? [];
+  if (!email) throw new Error();
+  return { provider: provider === undefined ? undefined : Number(provider), email };
+};
+
+export const signInSettings = {
+  oidcIssuer: setting(
+    'CUTOUT_OIDC_ISSUER',
+    '',
+    optional(list(webAddress, 'a comma-separated list of http or https addresses')),
+    'OpenID Connect providers that people sign in with, several with commas. None: the console opens through a link that `cutout serve` and `cutout console` print.',
+  ),
+  oidcClientId: setting(
+    'CUTOUT_OIDC_CLIENT_ID',
+    '',
+    optional(list(token, 'a comma-separated list of client ids')),
+    'Id of this service at each of them, in the same order.',
+  ),
+  oidcClientSecret: {
+    ...setting(
+      'CUTOUT_OIDC_CLIENT_SECRET',
+      '',
+      optional(list(token, 'a comma-separated list of secrets')),
+      'Secret at each of them; none for public clients.',
+    ),
+    secret: true,
+  },
+  oidcName: setting(
+    'CUTOUT_OIDC_NAME',
+    '',
+    optional(list((text) => text, 'a comma-separated list of names')),
+    'Name of each on its button (default: its host).',
+  ),
+  oidcOperatorClaim: {
+    ...setting(
+      'CUTOUT_OIDC_OPERATOR_CLAIM',
+      '',
+      optional(claims),
+      'Claim that makes somebody an operator, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:roles=operator.',
+    ),
+    show: (all: ReturnType<typeof claims>) =>
+      all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
+  },
+  oidcOperators: {
+    ...setting(
+      'CUTOUT_OIDC_OPERATORS',
+      '',
+      list(
+        operatorEmail,
+        'a comma-separated list of e-mail addresses, with several providers like 1:ann@example.com',
+      ),
+      'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
+    ),
+    show: (all: readonly ReturnType<typeof operatorEmail>[]) =>
+      all.map((each) => placed(each, each.email)).join(', '),
+  },
+  signUpCredits: {
+    ...setting('CUTOUT_SIGN_UP_CREDITS', '0', price, 'Credits that an account gets at its first sign-in.'),
+    show: formatCredits,
+  },
+  sessionIdle: setting(
+    'CUTOUT_SESSION_IDLE',
+    '7200',
+    integer(60, 31_536_000),
+    'Seconds without a request after which somebody is signed out.',
+  ),
+  sessionMax: setting(
+    'CUTOUT_SESSION_MAX',
+    '43200',
+    integer(60, 31_536_000),
+    'Seconds after which somebody has to sign in again in any case.',
+  ),
+} as const satisfies Settings;
+
+export type SignInConfig = Values<typeof signInSettings>;
+
+/** One entry of each list for each provider; people must be able to come back. */
+function refuseUnequal(
+  { oidcIssuer, oidcClientId, oidcClientSecret, oidcName }: SignInConfig,
+  publicUrl: string | undefined,
+): void {
+  const lists = { oidcClientId, oidcClientSecret, oidcName };
+  for (const [name, values] of Object.entries(lists) as [
+    keyof typeof lists,
+    readonly string[] | undefined,
+  ][]) {
+    const { variable } = signInSettings[name];
+    if (values && values.length !== oidcIssuer?.length)
+      throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
+  }
+  if (oidcIssuer && !publicUrl)
+    throw new UserError('CUTOUT_OIDC_ISSUER also needs CUTOUT_PUBLIC_URL, which is not set.');
+}
+
+/** What one provider says of somebody counts for this provider alone: with several, each rule names its own. */
+function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignInConfig): void {
+  const count = oidcIssuer?.length ?? 0;
+  if (count === 0) return;
+  const rules = [
+    ...oidcOperators.map((each) => ({ ...each, name: 'oidcOperators', text: each.email }) as const),
+    ...(oidcOperatorClaim ?? []).map(
+      (each) => ({ ...each, name: 'oidcOperatorClaim', text: `${each.name}=${each.value}` }) as const,
+    ),
+  ];
+  for (const { name, provider, text } of rules) {
+    const { variable } = signInSettings[name];
+    if (provider === undefined && count > 1)
+      throw new UserError(
+        `${variable} must say of which of the ${count} providers of CUTOUT_OIDC_ISSUER ${text} is: 1:${text} of the first.`,
+      );
+    if (provider !== undefined && (provider < 1 || provider > count))
+      throw new UserError(`${variable} names provider ${provider}, CUTOUT_OIDC_ISSUER has ${count}.`);
+  }
+  const claimed = (oidcOperatorClaim ?? []).map(({ provider = 1 }) => provider);
+  if (new Set(claimed).size < claimed.length)
+    throw new UserError('CUTOUT_OIDC_OPERATOR_CLAIM may have one claim for each provider.');
+}
+
+/** Throws UserError. */
+export function checkSignIn(values: SignInConfig, publicUrl: string | undefined): void {
+  requireTogether(signInSettings, values, ['oidcIssuer', 'oidcClientId']);
+  refuseUnequal(values, publicUrl);
+  refuseUnplaced(values);
+}

@@ -1,0 +1,29 @@
+import { folder, optional } from './parsers.ts';
+import { type Settings, setting, type Values } from './setting.ts';
+
+const postgresAddress = (text: string): string => {
+  const url = URL.parse(text);
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.pathname.length < 2)
+    throw new Error('an address like postgres://user:password@host:5432/database');
+  return text;
+};
+
+export const storeSettings = {
+  dataDir: setting(
+    'CUTOUT_DATA_DIR',
+    './data',
+    folder,
+    'Folder of the accounts and, unless moved, networks.',
+  ),
+  databaseUrl: {
+    ...setting(
+      'CUTOUT_DATABASE_URL',
+      '',
+      optional(postgresAddress),
+      'PostgreSQL database of the accounts, which several nodes may share: postgres://… (default: SQLite in the data folder).',
+    ),
+    secret: true,
+  },
+} as const satisfies Settings;
+
+export type StoreConfig = Values<typeof storeSettings>;

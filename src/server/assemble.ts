@@ -1,0 +1,183 @@
+import { serveStores } from '../billing/stores.ts';
+import { bookPurchase } from '../commands/bookPurchase.ts';
+import type { Config } from '../config/config.ts';
+import type { Cutout } from '../cutout/cutout.ts';
+import { createApp } from '../http/app.ts';
+import { listen } from '../http/server.ts';
+import { keepSwept, openImprove } from '../improve/open.ts';
+import { createTakeImage } from '../improve/takeImage.ts';
+import { FairScheduler } from '../limits/fairScheduler.ts';
+import { MemoryBudget } from '../limits/memory.ts';
+import { configureImages } from './images.ts';
+import { boundMemory } from './memoryBound.ts';
+import { openConsole } from './openConsole.ts';
+import { openDownloads } from './openDownloads.ts';
+import { type OpenedEngine, threadsOf } from './openEngine.ts';
+import { openObservation } from './openObservation.ts';
+import type { Overrides, Server, StartOptions } from './openServer.ts';
+import { billingOf, improveOf, purchasesOf } from './options.ts';
+import { pagesFolder } from './pages.ts';
+import { serveCutout } from './serveCutout.ts';
+import { openSharedState } from './sharedState.ts';
+import { version } from './version.ts';
+import { watchServer, watchWork } from './watch.ts';
+
+export interface AssembleOptions extends StartOptions, Overrides {
+  /** The engine, whose network is being loaded. */
+  readonly opening: Promise<OpenedEngine>;
+  /** Ends the loading, and closes the engine. */
+  readonly closeEngine: () => Promise<void>;
+}
+
+/** What is sold, where something is. Stripe's library is large: loaded only then. */
+async function openPurchases(
+  { billing }: Pick<Config, 'billing'>,
+  stores: Parameters<typeof bookPurchase>[0],
+  api: Overrides['stripe'],
+) {
+  const selling = purchasesOf(billing);
+  if (!selling) return undefined;
+  const { Purchases } = await import('../billing/purchases.ts');
+  return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
+}
+
+/** The parts of `openServer` that need not be there for the network to begin loading. */
+export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
+  const { log, health, signal, clock, opening } = options;
+  const { logger } = log;
+  const { host, port, timeout, proxies } = config.http;
+  /** What has been opened; the last goes first. */
+  const opened: (() => unknown)[] = [];
+  const closeAll = async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  };
+  try {
+    const stores = await serveStores({
+      ...config.store,
+      billing: billingOf(config.billing, timeout),
+      onError: (error) => logger.error({ err: error }, 'books'),
+      ...(clock && { now: clock.now }),
+    });
+    opened.push(() => stores.close());
+    const { accounts, ledger } = stores;
+    const improve = openImprove(improveOf(config.improve, stores.database));
+    opened.push(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
+    const shared = await openSharedState(config, logger, stores, clock);
+    opened.push(() => shared.close());
+    const { rate, attempts, results } = shared;
+    const observation = await openObservation(config.observe, { logger, attempts });
+    opened.push(() => observation.close());
+    const { metrics } = observation;
+    if (metrics)
+      watchServer(metrics, {
+        ledger,
+        results,
+        droppedLines: () => log.dropped(),
+        isReady: () => health.phase === 'ready',
+      });
+    const purchases = await openPurchases(config, stores, options.stripe);
+    const people = await openConsole(config, {
+      stores,
+      improve,
+      shared,
+      purchases,
+      providers: options.providers,
+      now: clock?.now,
+    });
+    const limits = configureImages(config.cutout);
+    const memory = new MemoryBudget();
+    const { openFetch, downloads } = openDownloads(config.fetch, {
+      memory,
+      failures: shared.fetchFailures,
+      rules: options.download,
+    });
+    const scheduler = new FairScheduler(
+      {
+        // Two more than run networks: one is decoded and one encoded meanwhile.
+        running: options.running ?? threadsOf(config.engine).workers + 2,
+        waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
+        memory,
+      },
+      () => performance.now(),
+    );
+
+    const prepare = (network: OpenedEngine): Cutout => {
+      const { name } = network.network;
+      logger.info({ network: name, device: config.engine.device, ...network.precision }, 'network');
+      if (options.memory) memory.bound(options.memory);
+      else boundMemory(config, memory, { limits, opened: network, logger });
+      if (metrics) watchWork(metrics, network, config, { scheduler, memory, downloads });
+      const parts = {
+        logger,
+        metrics,
+        ledger,
+        shared,
+        scheduler,
+        openFetch,
+        limits,
+        estimate: options.estimate,
+      };
+      const { cutout, stop } = serveCutout(network, config, parts);
+      opened.push(stop);
+      return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
+    };
+    const cutout = opening.then(prepare);
+    // `ready` rejects with it.
+    cutout.catch(() => {});
+
+    const app = createApp({
+      version: version(),
+      logger,
+      health,
+      recorders: [...(options.recorders ?? []), ...observation.recorders],
+      timeout,
+      authenticate: (key) => accounts.authenticate(key),
+      balances: ledger,
+      rate,
+      scheduler,
+      memory,
+      // The route answers with 503 until `health` is ready, which it is only with a network.
+      cutout: async (request, call) => (await cutout)(request, call),
+      takeImage: createTakeImage({ improve, openFetch, limits }),
+      ...(config.accounts.adminToken && { admin: { ...stores, token: config.accounts.adminToken } }),
+      ...(metrics &&
+        config.observe.metricsToken && { metrics: { metrics, token: config.observe.metricsToken } }),
+      ...(purchases && { purchases }),
+      attempts,
+      proxies,
+      pages: pagesFolder,
+      console: people.parts,
+    });
+    opened.push(options.closeEngine);
+    // Before the network is there: whether the port can be had is known at once, and health answers meanwhile.
+    const http = await listen(app.callback(), { host, port, timeout, ...options.connectionTimeouts });
+    return {
+      http,
+      stores,
+      improve,
+      results,
+      scheduler,
+      memory,
+      downloads,
+      console: people,
+      observation,
+      ready: async () => {
+        await cutout;
+        signal.throwIfAborted();
+        health.ready();
+        return opening;
+      },
+      close: async (graceMs) => {
+        // After a drain what still comes, on connections that are open, is answered until all is closed: a balancer
+        // that learns of it last loses nothing.
+        if (health.phase !== 'draining') health.stopping();
+        const inTime = await http.close(graceMs);
+        await closeAll();
+        return inTime;
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}

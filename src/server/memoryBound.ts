@@ -1,0 +1,62 @@
+import type { Config } from '../config/config.ts';
+import { largestWork } from '../cutout/resourceEstimate.ts';
+import { UserError } from '../errors.ts';
+import { largestBody } from '../http/middleware/receiveBody.ts';
+import type { ProbeLimits } from '../image/types.ts';
+import { leastRoom, type MemoryBudget, roomFor } from '../limits/memory.ts';
+import type { Logger } from '../ops/log.ts';
+import { countedShare, describeAllocator, memoryLimit } from '../ops/memory.ts';
+import type { OpenedEngine } from './openEngine.ts';
+
+const mb = (bytes: number) => Math.round(bytes / 1e6);
+
+export interface MemoryUse {
+  /** With its network warm. */
+  readonly opened: Pick<OpenedEngine, 'engine' | 'threads'>;
+  readonly limits: ProbeLimits;
+  readonly logger: Logger;
+}
+
+/** Bytes that cached results take in this process at most. */
+const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
+  cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
+
+/**
+ * Sets the memory of requests: what the limit of the process leaves beside what it takes now. Throws UserError where
+ * that is too little for any request.
+ */
+export function boundMemory(
+  config: Pick<Config, 'limits' | 'cutout' | 'redis'>,
+  memory: MemoryBudget,
+  { limits, opened, logger }: MemoryUse,
+): void {
+  const limit = memoryLimit(config.limits.memory);
+  // Every run of a network at the same time takes what the warm-up took.
+  const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
+  const base = process.memoryUsage.rss() + more + cacheBytes(config);
+  const room = Math.round(countedShare * limit.bytes - base);
+  const facts = {
+    limitMb: mb(limit.bytes),
+    from: limit.from,
+    baseMb: mb(base),
+    requestsMb: mb(room),
+    allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
+  };
+  if (room < leastRoom)
+    throw new UserError(
+      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+    );
+  memory.bound({ room, largestWork: largestWork(limits), largestBody });
+  logger.info(facts, 'memory');
+  if (room < roomFor(largestBody))
+    logger.warn(
+      { ...facts, wantedMb: mb(roomFor(largestBody)) },
+      'memory: the largest bodies may be refused with 503',
+    );
+  const most = memory.mostWork;
+  if (most < largestWork(limits))
+    logger.warn(
+      { ...facts, largestMegapixels: Math.floor(most / largestWork({ maxPixels: 1e6 })) },
+      'memory: larger images may be refused with 503',
+    );
+}

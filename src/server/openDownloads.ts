@@ -1,0 +1,24 @@
+import type { FetchConfig } from '../config/fetch.ts';
+import { createFetch, type OpenFetch } from '../cutout/fetchImage.ts';
+import { createDownloader, type DownloadOptions, downloadRules } from '../fetch/download.ts';
+import type { Attempts } from '../limits/attempts.ts';
+import { DownloadLimit } from '../limits/downloads.ts';
+import type { MemoryBudget } from '../limits/memory.ts';
+
+export interface DownloadParts {
+  readonly memory: MemoryBudget;
+  /** Downloads that came to nothing, by account. */
+  readonly failures: Attempts;
+  /** In place of the rules of the contract. */
+  readonly rules: Partial<DownloadOptions> | undefined;
+}
+
+/** Images by address as configured, and how many are downloaded at a time. */
+export function openDownloads(
+  { mode, allow, ports, concurrency, accountConcurrency }: FetchConfig,
+  { memory, failures, rules }: DownloadParts,
+): { readonly openFetch: OpenFetch; readonly downloads: DownloadLimit } {
+  const downloads = new DownloadLimit({ perAccount: accountConcurrency, total: concurrency });
+  const downloader = createDownloader({ ...downloadRules, mode, allowHosts: allow, ports, ...rules });
+  return { openFetch: createFetch({ downloader, memory, limit: downloads, failures }), downloads };
+}

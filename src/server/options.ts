@@ -1,0 +1,29 @@
+import { type BillingOptions, standardBilling } from '../billing/price.ts';
+import type { PurchaseOptions } from '../billing/purchases.ts';
+import type { BillingConfig } from '../config/billing.ts';
+import type { ImproveConfig } from '../config/improve.ts';
+import type { OpenImproveOptions } from '../improve/open.ts';
+import type { Sql } from '../store/database.ts';
+
+/** Prices and free previews as configured. A reservation outlives every request, which takes `timeout` seconds at most. */
+export const billingOf = (billing: BillingConfig, timeout: number): BillingOptions => ({
+  prices: { preview: billing.pricePreview, full: billing.priceFull },
+  freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
+  reservationSeconds: Math.max(standardBilling.reservationSeconds, 2 * timeout),
+});
+
+/** Undefined when nothing is sold. */
+export function purchasesOf(billing: BillingConfig): PurchaseOptions | undefined {
+  const { packs, stripeSecretKey: secretKey, stripeWebhookSecret: webhookSecret } = billing;
+  const { stripeSuccessUrl: successUrl, stripeCancelUrl: cancelUrl } = billing;
+  if (!packs || !secretKey || !webhookSecret || !successUrl || !cancelUrl) return undefined;
+  return { packs, secretKey, webhookSecret, successUrl, cancelUrl };
+}
+
+export function improveOf(improve: ImproveConfig, database: Sql): OpenImproveOptions {
+  const { perDay, folder, s3Region: region } = improve;
+  const { s3Endpoint: endpoint, s3AccessKeyId: accessKeyId, s3SecretAccessKey: secretAccessKey } = improve;
+  const complete = endpoint && accessKeyId && secretAccessKey;
+  const s3 = complete ? { endpoint, region, accessKeyId, secretAccessKey } : undefined;
+  return { database, perDay, folder, s3 };
+}

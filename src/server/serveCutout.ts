@@ -1,0 +1,86 @@
+import { createCreditCheck } from '../billing/creditCheck.ts';
+import type { Ledger } from '../billing/ledger.ts';
+import type { Config } from '../config/config.ts';
+import { createAdmission } from '../cutout/admission.ts';
+import type { Cutout } from '../cutout/cutout.ts';
+import type { OpenFetch } from '../cutout/fetchImage.ts';
+import { createPrecheck } from '../cutout/precheck.ts';
+import { PROFILES } from '../cutout/profile.ts';
+import { previewSize } from '../cutout/resourceEstimate.ts';
+import { IdleUnloadEngine } from '../engine/idleUnload.ts';
+import type { ProbeLimits } from '../image/types.ts';
+import { DurationEstimate } from '../limits/durationEstimate.ts';
+import type { FairScheduler } from '../limits/fairScheduler.ts';
+import type { Logger } from '../ops/log.ts';
+import type { Metrics } from '../ops/metrics.ts';
+import { cutoutOver } from './openCutout.ts';
+import type { OpenedEngine } from './openEngine.ts';
+import { billingOf } from './options.ts';
+import type { SharedState } from './sharedState.ts';
+
+export interface ServeCutoutParts {
+  readonly logger: Logger;
+  readonly metrics: Metrics | undefined;
+  readonly ledger: Ledger;
+  readonly shared: SharedState;
+  readonly scheduler: FairScheduler;
+  readonly openFetch: OpenFetch;
+  readonly limits: ProbeLimits;
+  /** How long work takes; learnt from the warm-up and from work when not given. */
+  readonly estimate: DurationEstimate | undefined;
+}
+
+export interface ServedCutout {
+  readonly cutout: Cutout;
+  /** Ends the timer that unloads an idle network. */
+  readonly stop: () => void;
+}
+
+/** Unloads the network after `CUTOUT_IDLE_UNLOAD` seconds without work; undefined where it stays. */
+function idleUnloading(
+  { engine, network, reload }: OpenedEngine,
+  idleUnload: number,
+  { logger, metrics }: Pick<ServeCutoutParts, 'logger' | 'metrics'>,
+): IdleUnloadEngine | undefined {
+  if (idleUnload === 0) return undefined;
+  return new IdleUnloadEngine(engine, {
+    afterMs: idleUnload * 1000,
+    load: reload,
+    told: (what, ms) => {
+      logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
+      if (what === 'loaded') metrics?.networkLoaded(ms);
+      else metrics?.networkUnloaded();
+    },
+  });
+}
+
+/** The use case of a server over its opened network: with limits, charges and images by address. */
+export function serveCutout(
+  opened: OpenedEngine,
+  config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
+  parts: ServeCutoutParts,
+): ServedCutout {
+  const { ledger, shared, scheduler, openFetch, limits } = parts;
+  const { network, info } = opened;
+  const { profile } = config.cutout;
+  const { timeout } = config.http;
+  const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
+  const estimate =
+    parts.estimate ?? new DurationEstimate(previewSize(PROFILES[profile], network), { network: warmUp });
+  const { rate, concurrency, results, permitted } = shared;
+  const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
+  const { prices } = billingOf(config.billing, timeout);
+  const precheck = createPrecheck(admission, { checkCredit: createCreditCheck(ledger, prices), permitted });
+  const idle = idleUnloading(opened, config.engine.idleUnload, parts);
+  return {
+    cutout: cutoutOver({ ...opened, engine: idle ?? opened.engine }, profile, {
+      admission,
+      results,
+      openFetch,
+      precheck,
+      limits,
+      timeout,
+    }),
+    stop: () => idle?.stop(),
+  };
+}

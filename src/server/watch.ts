@@ -1,0 +1,52 @@
+import type { Ledger } from '../billing/ledger.ts';
+import { toCredits } from '../billing/price.ts';
+import type { Config } from '../config/config.ts';
+import type { Metrics } from '../ops/metrics.ts';
+import type { OpenedEngine } from './openEngine.ts';
+import type { Server } from './openServer.ts';
+import { version } from './version.ts';
+
+export interface WatchedServer extends Pick<Server, 'results'> {
+  readonly ledger: Ledger;
+  readonly droppedLines: () => number;
+  readonly isReady: () => boolean;
+}
+
+/** What metrics ask of a server while its network is being loaded. */
+export function watchServer(metrics: Metrics, watched: WatchedServer): void {
+  const { ledger, results, droppedLines, isReady } = watched;
+  metrics.watch({
+    droppedLines,
+    ready: isReady,
+    results: () => results.stats,
+    reservations: () => ledger.openReservations(),
+    balances: async () => toCredits(await ledger.balances()),
+    booked: async () =>
+      (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
+  });
+}
+
+/** What they ask of it once its network is loaded. */
+export function watchWork(
+  metrics: Metrics,
+  { engine, info, network, precision, onnxruntime }: OpenedEngine,
+  config: Pick<Config, 'engine' | 'cutout'>,
+  { scheduler, memory, downloads }: Pick<Server, 'scheduler' | 'memory' | 'downloads'>,
+): void {
+  metrics.networkLoaded(info.loadMs + info.warmUpMs);
+  metrics.install({
+    version: version(),
+    node: process.versions.node,
+    network: network.name,
+    device: config.engine.device,
+    precision: precision.precision,
+    profile: config.cutout.profile,
+    onnxruntime,
+  });
+  metrics.watch({
+    admission: () => scheduler.stats,
+    memory: () => memory.stats,
+    downloads: () => downloads.running,
+    engine: () => engine.stats(),
+  });
+}
