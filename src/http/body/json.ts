@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
 import { mostNameLength, nameTooLong } from '../form.ts';
 import { bytesATurn, mostFields } from './limits.ts';
+import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 /** Inside the object that the body is: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
 const mostDepth = 2;
@@ -32,17 +33,25 @@ const mostDigits = 400;
 const UNICODE = 0x75;
 const ZERO = 0x30;
 
+/** Bytes that are no part of a text: brackets, numbers and white space. */
+const mostBeside = 1024 * 1024;
+/** Bytes of an escape: `\\n`, `\\u20ac`. */
+const escapeBytes = 2;
+const unicodeEscapeBytes = 6;
+
 /**
  * Throws `malformed_request` for JSON that costs more to parse than its bytes: nested deeper than an options object
- * ever is, with more values than a form may have fields, or with longer names and numbers. It need not be JSON at all; that is the parser's matter.
- * `wide`: it escapes characters beyond Latin-1.
+ * ever is, with more values than a form may have fields, with longer names and numbers, or with much white space. It need not
+ * be JSON at all; that is the parser's matter.
  */
-export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer; readonly wide: boolean }> {
+export async function scanJson(bytes: Buffer): Promise<Scanned> {
+  const long = new LongTextFinder();
   let depth = 0;
   let values = 0;
+  let beside = 0;
   let wide = false;
   let inText = false;
-  let escaped = false;
+  let escapeEnd = 0;
   let textStart = 0;
   let textLength = 0;
   let digits = 0;
@@ -52,16 +61,20 @@ export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer
     for (let at = from; at < end; at += 1) {
       const byte = bytes[at] ?? 0;
       if (inText) {
-        if (escaped) {
-          escaped = false;
-          if (byte === UNICODE && !(bytes[at + 1] === ZERO && bytes[at + 2] === ZERO)) wide = true;
-        } else if (byte === BACKSLASH) escaped = true;
-        else if (byte === QUOTE) {
+        if (at < escapeEnd) continue;
+        if (at >= long.due) long.cut(at, byte);
+        if (byte === BACKSLASH) {
+          const unicode = bytes[at + 1] === UNICODE;
+          if (unicode && !(bytes[at + 2] === ZERO && bytes[at + 3] === ZERO)) wide = true;
+          escapeEnd = at + (unicode ? unicodeEscapeBytes : escapeBytes);
+        } else if (byte === QUOTE) {
           inText = false;
-          textLength = at - textStart - 1;
+          long.end(at);
+          textLength = at - textStart;
         }
         continue;
       }
+      beside += 1;
       const kind = kinds[byte];
       if (kind === digit) {
         digits += 1;
@@ -72,7 +85,8 @@ export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer
       } else if (kind !== 0) digits = 0;
       if (kind === text) {
         inText = true;
-        textStart = at;
+        textStart = at + 1;
+        long.begin(textStart);
       } else if (kind === colon) {
         if (textLength > mostNameBytes) throw nameTooLong();
       } else if (kind === close) depth -= 1;
@@ -85,6 +99,13 @@ export async function checkJson(bytes: Buffer): Promise<{ readonly bytes: Buffer
           throw fail('malformed_request', { detail: `The JSON has more than ${mostFields} values.` });
       }
     }
+    if (beside > mostBeside)
+      throw fail('malformed_request', {
+        detail: `The JSON has more than ${mostBeside / 2 ** 20} MiB beside its texts.`,
+      });
   }
-  return { bytes, wide };
+  // Nor is it left to the parser to find that out.
+  if (inText) throw new SyntaxError('A text has no end.');
+  const decode = (piece: Buffer) => JSON.parse(`"${piece.toString()}"`) as string;
+  return { wide, shorten: () => shorten(bytes, long.found, decode) };
 }

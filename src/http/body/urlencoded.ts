@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
 import { mostNameLength, nameTooLong } from '../form.ts';
 import { bytesATurn, mostFields } from './limits.ts';
+import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 const AMPERSAND = 0x26;
 const PERCENT = 0x25;
@@ -25,54 +26,62 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 const escaped = (bytes: Uint8Array, at: number): number =>
   (digits[bytes[at + 1] ?? 0] ?? 255) * 16 + (digits[bytes[at + 2] ?? 0] ?? 255);
 
+/** Bytes of an escape: `%20`. */
+const escapeBytes = 3;
+
 /**
  * Throws `malformed_request` where there are more pairs than a form may have fields, or longer names. Plus signs become spaces and escaped
  * brackets plain ones, in place: the parser replaces each of them in the whole text, which takes seconds where there are
- * millions. Returns what is left of the bytes. `wide`: it escapes bytes beyond ASCII.
+ * millions.
  */
-export async function prepareUrlencoded(
-  bytes: Buffer,
-): Promise<{ readonly bytes: Buffer; readonly wide: boolean }> {
+export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
+  const long = new LongTextFinder();
   let wide = false;
   let pairs = 1;
   let at = 0;
   let end = 0;
   let inName = true;
   let nameStart = 0;
+  let escapeEnd = 0;
   for (let until = bytesATurn; at < bytes.length; until += bytesATurn) {
     if (at > 0) await turn();
     for (; at < bytes.length && at < until; at += 1) {
       let byte = bytes[at] ?? 0;
+      let meant = byte;
       if (inName && at - nameStart > mostNameBytes) throw nameTooLong();
       if (byte === PLUS) byte = SPACE;
-      else if (byte === EQUALS) inName = false;
-      else if (byte === AMPERSAND) {
+      else if (byte === EQUALS && inName) {
+        inName = false;
+        long.begin(end + 1);
+      } else if (byte === AMPERSAND) {
+        if (!inName) long.end(end);
         inName = true;
         nameStart = at + 1;
         pairs += 1;
         if (pairs > mostFields)
           throw fail('malformed_request', { detail: `The form has more than ${mostFields} fields.` });
       } else if (byte === PERCENT) {
-        const meant = escaped(bytes, at);
+        meant = escaped(bytes, at);
         if (meant === OPENING || meant === CLOSING) {
           byte = meant;
           at += 2;
-        } else if (meant >= 0x80) wide = true;
+        } else if (meant < 256) {
+          escapeEnd = end + escapeBytes;
+          if (meant >= 0x80) wide = true;
+        }
       }
+      if (end >= long.due && (end >= escapeEnd || escapeEnd === end + escapeBytes)) long.cut(end, meant);
       bytes[end] = byte;
       end += 1;
     }
   }
-  return { bytes: bytes.subarray(0, end), wide };
+  if (!inName) long.end(end);
+  const decode = (piece: Buffer) => decodeEscapes(piece).toString();
+  return { wide, shorten: () => shorten(bytes.subarray(0, end), long.found, decode) };
 }
 
-/**
- * A name or a value of what `prepareUrlencoded` returned, decoded as the URL standard says: what is no escape stays, what
- * is no UTF-8 becomes U+FFFD.
- */
-export function decodeUrlencoded(text: string): string {
-  if (!text.includes('%')) return text;
-  const bytes = Buffer.from(text);
+/** Decodes the escapes in place as the URL standard says: what is none stays. Returns what is left of the bytes. */
+function decodeEscapes(bytes: Buffer): Buffer {
   let end = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     let byte = bytes[at] ?? 0;
@@ -83,5 +92,9 @@ export function decodeUrlencoded(text: string): string {
     bytes[end] = byte;
     end += 1;
   }
-  return bytes.toString('utf8', 0, end);
+  return bytes.subarray(0, end);
 }
+
+/** A name or a value of what `scanUrlencoded` left; what is no UTF-8 becomes U+FFFD. */
+export const decodeUrlencoded = (text: string): string =>
+  text.includes('%') ? decodeEscapes(Buffer.from(text)).toString() : text;

@@ -4,11 +4,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
 import { type AppError, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memory.ts';
-import { checkJson } from '../body/json.ts';
+import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, IMAGES } from '../body/limits.ts';
 import { receiveMultipart } from '../body/multipart.ts';
 import { receiveBytes } from '../body/receive.ts';
-import { decodeUrlencoded, prepareUrlencoded } from '../body/urlencoded.ts';
+import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
 import type { Context, Middleware } from '../context.ts';
 import { sendContinue } from '../deferContinue.ts';
 import { emptyForm, type Form, textFields } from '../form.ts';
@@ -19,7 +19,7 @@ const retrySeconds = 2;
 
 type Parser = ReturnType<typeof koaBody>;
 
-/** Of JSON and of urlencoded forms, from bytes that were received and looked at. */
+/** Of JSON and of urlencoded forms, from bytes that were received, looked at, and shortened. */
 const parse: Parser = koaBody({
   multipart: false,
   text: false,
@@ -32,7 +32,7 @@ const parse: Parser = koaBody({
   queryString: { allowDots: false, depth: 0, duplicates: 'last', decoder: decodeUrlencoded },
 });
 
-/** What koa-body reads of a context. Its request is these bytes, which came without any encoding. */
+/** What koa-body reads of a context. Its request is these bytes, which came without any encoding. Rejects with SyntaxError for what is no JSON. */
 async function parsed(ctx: Context, bytes: Buffer): Promise<unknown> {
   const req = Object.assign(Readable.from([bytes]), { headers: { 'content-length': String(bytes.length) } });
   const request: { body?: unknown } = {};
@@ -41,9 +41,7 @@ async function parsed(ctx: Context, bytes: Buffer): Promise<unknown> {
   try {
     await parse(standIn as unknown as Parameters<Parser>[0], async () => {});
   } catch (thrown) {
-    if (thrown instanceof SyntaxError)
-      throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
-    throw fail('malformed_request', { cause: thrown });
+    throw thrown instanceof SyntaxError ? thrown : fail('malformed_request', { cause: thrown });
   }
   return request.body;
 }
@@ -163,6 +161,26 @@ interface Read {
   readonly wide: boolean;
 }
 
+/** Names and values of a body. Every step takes no longer than others can wait. */
+async function parseTexts(
+  ctx: Context,
+  type: 'json' | 'urlencoded',
+  bytes: Buffer,
+  memory: BodyMemory,
+): Promise<Read> {
+  await turn();
+  const ascii = isAscii(bytes);
+  const scanned = await (type === 'json' ? scanJson(bytes) : scanUrlencoded(bytes));
+  const wide = scanned.wide || !ascii;
+  memory.need(costs[wide ? 'wideText' : 'text'] * bytes.length);
+  const short = await scanned.shorten();
+  await turn();
+  const values = short.restore(await parsed(ctx, short.bytes));
+  if (typeof values !== 'object' || values === null || Array.isArray(values))
+    throw new SyntaxError('no object');
+  return { form: { text: textFields(Object.entries(values)), files: emptyForm.files }, wide };
+}
+
 async function readTexts(
   ctx: Context,
   type: 'json' | 'urlencoded',
@@ -173,16 +191,12 @@ async function readTexts(
   const arrived = (received: number) => memory.need(costs.text * received);
   const bounds = { most: limits[type], tooLarge: limits.tooLarge, signal, arrived };
   const bytes = await receiveBytes(ctx.req, bounds);
-  // Every step may take as long as others can wait.
-  await turn();
-  const prepared = await (type === 'json' ? checkJson(bytes) : prepareUrlencoded(bytes));
-  const wide = prepared.wide || !isAscii(bytes);
-  memory.need(costs[wide ? 'wideText' : 'text'] * bytes.length);
-  await turn();
-  const body = await parsed(ctx, prepared.bytes);
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
+  try {
+    return await parseTexts(ctx, type, bytes, memory);
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown;
     throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
-  return { form: { text: textFields(Object.entries(body)), files: emptyForm.files }, wide };
+  }
 }
 
 async function readParts(
