@@ -277,6 +277,9 @@ export class AppError extends Error {
 
 export const fail = (id: ErrorId, parts?: ErrorParts): AppError => new AppError(id, parts);
 
+/** One for all: thousands of clients may leave in the same moment, and a stack trace for each takes time. */
+export const clientClosed: AppError = fail('client_closed');
+
 /** Cut to `length` characters, control characters made visible, for repeating a caller's value back. */
 export function excerpt(value: string, length = 100): string {
   const characters = Array.from(value.slice(0, 2 * length + 2));

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Context } from './context.ts';
+import { timeSlice } from './timeSlice.ts';
 
 /** The end of one request: one listener on each emitter, however many hear of it. */
 interface Ending {
@@ -42,7 +43,9 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
     res.off('close', end);
     hearersOf(socket).delete(end);
     ending.over = true;
-    for (const listener of ending.listeners.splice(0)) listener();
+    timeSlice(() => {
+      for (const listener of ending.listeners.splice(0)) listener();
+    });
   };
   if (res.closed || socket.destroyed) {
     ending.over = true;

@@ -5,6 +5,7 @@ import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { deferContinue } from './deferContinue.ts';
 import { workedOff } from './onResponseEnd.ts';
+import { timeSlice } from './timeSlice.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
@@ -150,7 +151,7 @@ export async function listen(
   server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else connections.get(socket)?.refuse(refusal(error.code));
+    else timeSlice(() => connections.get(socket)?.refuse(refusal(error.code)));
   });
   // Without a listener node:http closes the connection.
   server.on('connect', (req, socket) => {

@@ -16,11 +16,14 @@ export function isPipe(fd: number): boolean {
  */
 export class BoundedOutput {
   readonly #pipe: Socket;
+  /** Those of this turn of the event loop: they go out together, in one write. */
+  #lines = '';
   #dropped = 0;
   #told = 0;
 
   constructor(fd: number, caughtUp: (dropped: number) => void) {
     this.#pipe = new Socket({ fd, readable: false, writable: true });
+    process.once('exit', () => this.#send());
     // The reader is gone for good: lines are dropped from now on, and the service goes on.
     this.#pipe.on('error', () => {});
     this.#pipe.on('drain', () => {
@@ -36,13 +39,24 @@ export class BoundedOutput {
   }
 
   write(line: string): void {
-    const room = this.#pipe.writable && this.#pipe.writableLength + line.length <= mostWaiting;
-    if (room) this.#pipe.write(line);
-    else this.#dropped++;
+    const waiting = this.#pipe.writableLength + this.#lines.length + line.length;
+    if (!this.#pipe.writable || waiting > mostWaiting) {
+      this.#dropped++;
+      return;
+    }
+    if (this.#lines === '') setImmediate(() => this.#send());
+    this.#lines += line;
+  }
+
+  #send(): void {
+    const lines = this.#lines;
+    this.#lines = '';
+    if (lines !== '') this.#pipe.write(lines);
   }
 
   /** Resolves when the system has taken all lines, or after `ms`; then what waits is given up, and holds up no exit. */
   async flush(ms: number): Promise<void> {
+    this.#send();
     const pipe = this.#pipe;
     if (pipe.writableLength === 0) return;
     await new Promise<void>((resolve) => {

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type AppError, fail } from '../../errors.ts';
+import { type AppError, clientClosed } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
+import { timeSlice } from '../timeSlice.ts';
 
 export interface ReceiveBounds {
   /** Most bytes, however they are sent. */
@@ -55,7 +56,10 @@ export function receive(
       reject(error);
     };
     const aborted = () => failed(signal.reason);
-    const left = () => failed(fail('client_closed'));
+    const left = () => {
+      stop();
+      timeSlice(() => reject(clientClosed));
+    };
     const end = () => {
       stop();
       resolve();

@@ -1,4 +1,4 @@
-import { fail } from '../../errors.ts';
+import { clientClosed, fail } from '../../errors.ts';
 import type { Middleware } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
@@ -14,7 +14,7 @@ export const deadline =
     );
     onResponseEnd(ctx, (delivered) => {
       clearTimeout(timer);
-      if (!delivered) controller.abort(fail('client_closed'));
+      if (!delivered) controller.abort(clientClosed);
     });
     ctx.state.signal = controller.signal;
     ctx.state.deadline = performance.now() + ms;
