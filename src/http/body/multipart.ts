@@ -243,6 +243,8 @@ export async function receiveMultipart(
   };
   const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
   const begin = (stream: Dicer.PartStream) => {
+    // A piece of the body may have thousands more of them.
+    if (failure) return;
     open += 1;
     parts.count();
     let sink: Sink = { write: () => {}, end: () => {} };
