@@ -76,10 +76,6 @@ export class Accounts {
     return found ?? named[0] ?? this.get(idOrName);
   }
 
-  list(): Promise<Account[]> {
-    return this.#table.accounts();
-  }
-
   /** Adds a key; undefined when the given one exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted one. */
   async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
     const hash = hashKey(key);

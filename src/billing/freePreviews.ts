@@ -8,9 +8,16 @@ export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
  * SQL condition: rows of the account and of all others of its owner: those deleted before it, and those that came after it
  * where it was deleted itself while calls were under way.
  */
-export const ofOwner = `account_id IN (SELECT @accountId
-  UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = @accountId
-  UNION ALL SELECT later.account_id FROM former_account AS later WHERE later.former_id = @accountId)`;
+export const ofOwnerOf = (account: string): string => `account_id IN (SELECT ${account}
+  UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = ${account}
+  UNION ALL SELECT later.account_id FROM former_account AS later WHERE later.former_id = ${account})`;
+
+/** `ofOwnerOf` the account `@accountId`. */
+export const ofOwner = ofOwnerOf('@accountId');
+
+/** SQL expression: free previews that the owner of an account used in the month `@month`. */
+export const usedInMonth = (account: string): string =>
+  `(SELECT coalesce(sum(used), 0) FROM free_use WHERE ${ofOwnerOf(account)} AND period = @month)`;
 
 /** Free previews that the account's owner used in a UTC month ('2026-11') or on a UTC day ('2026-11-21'). */
 export async function freeUse(sql: Sql, accountId: string, period: string): Promise<number> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable } from '../store/error.ts';
+import { type AccountBalance, type AccountQuery, listBalances } from './accountList.ts';
 import { type Booked, balances, booked } from './booked.ts';
 import * as chargeStates from './chargeStates.ts';
 import {
@@ -14,7 +15,7 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { freeUse, monthOf, ofOwner } from './freePreviews.ts';
+import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
 import { LedgerTransaction, type Now, readClock, unknownAccount } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
@@ -118,9 +119,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   async balance(accountId: string): Promise<Balance> {
     const month = monthOf(await readClock(this.#database, this.#now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
-      `SELECT balance AS credits, coalesce((SELECT sum(used) FROM free_use
-         WHERE ${ofOwner} AND period = @month), 0) AS used
-       FROM account WHERE id = @accountId`,
+      `SELECT balance AS credits, ${usedInMonth('@accountId')} AS used FROM account WHERE id = @accountId`,
       { accountId, month },
     );
     if (!found) throw unknownAccount(accountId);
@@ -149,6 +148,13 @@ export class Ledger extends Postings implements Reservations, Balances {
     return this.#endAll(await chargeStates.orphaned(this.#database), (transaction, id) =>
       chargeStates.release(transaction, id, 'server stopped'),
     );
+  }
+
+  /** Accounts with what they have left, newest first: all, or a page of them. */
+  async listBalances(query: AccountQuery = {}): Promise<AccountBalance[]> {
+    const { perMonth } = this.#billing.freePreviews;
+    const month = monthOf(await readClock(this.#database, this.#now));
+    return listBalances(this.#database, { month, perMonth }, query);
   }
 
   /** Newest last. */

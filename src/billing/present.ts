@@ -5,13 +5,15 @@ import { formatCredits, type QuarterCredits } from './price.ts';
 /** What operators get to see of the books, on the command line and over HTTP alike. Times are ISO 8601, UTC. */
 export type Row = Readonly<Record<string, string | number | null>>;
 
-const time = (at: number) => new Date(at).toISOString();
-const timeOrNull = (at: number | null) => (at === null ? null : time(at));
+/** Unix milliseconds as ISO 8601 in UTC. */
+export const isoTime = (at: number): string => new Date(at).toISOString();
+
+export const isoTimeOrNull = (at: number | null): string | null => (at === null ? null : isoTime(at));
 
 export const accountRow = (account: Account, balance: QuarterCredits, freeCalls: number): Row => ({
   id: account.id,
   name: account.name,
-  created: time(account.createdAt),
+  created: isoTime(account.createdAt),
   credits: formatCredits(balance),
   free_calls: freeCalls,
 });
@@ -20,14 +22,14 @@ export const keyRow = (key: ApiKey): Row => ({
   id: key.id,
   prefix: key.prefix,
   label: key.label,
-  created: time(key.createdAt),
-  last_used: timeOrNull(key.lastUsedAt),
-  revoked: timeOrNull(key.revokedAt),
+  created: isoTime(key.createdAt),
+  last_used: isoTimeOrNull(key.lastUsedAt),
+  revoked: isoTimeOrNull(key.revokedAt),
 });
 
 export const entryRow = (entry: Entry): Row => ({
   id: entry.id,
-  time: time(entry.at),
+  time: isoTime(entry.at),
   kind: entry.kind,
   amount: formatCredits(entry.amount),
   balance: formatCredits(entry.balance),

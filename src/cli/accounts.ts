@@ -46,11 +46,6 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
       await stores.close();
     }
   };
-  const accountRowOf = async ({ accounts, ledger }: Stores, idOrName: string) => {
-    const account = await accounts.resolve(idOrName);
-    const { credits, freeCalls } = await ledger.balance(account.id);
-    return accountRow(account, credits, freeCalls);
-  };
   const post = (idOrName: string, request: PostRequest) =>
     using(async (stores) => {
       const { id } = await stores.accounts.resolve(idOrName);
@@ -69,8 +64,9 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .addOption(formOption())
     .action(({ format }: { format: Form }) =>
       using(async (stores) => {
-        const rows = (await stores.accounts.list()).map(({ id }) => accountRowOf(stores, id));
-        out.write(render(await Promise.all(rows), format));
+        const newestFirst = await stores.ledger.listBalances();
+        const rows = newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
+        out.write(render(rows, format));
       }),
     );
   accounts

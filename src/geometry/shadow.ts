@@ -40,17 +40,18 @@ export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
 /** An option that may differ by subject: `any` is the plain field, the others are `field[subject]`. */
 export type BySubject<T> = Readonly<Partial<Record<Subject | 'any', T>>>;
 
-const SUBJECTS: ReadonlyMap<string, Subject> = new Map([
+/** Kinds of subject by their names in requests; aliases last. */
+export const SUBJECT_NAMES: ReadonlyMap<string, Subject> = new Map([
   ['person', 'person'],
   ['product', 'product'],
   ['car', 'car'],
-  ['car_interior', 'car'],
-  ['car_part', 'car'],
   ['animal', 'animal'],
   ['graphic', 'graphic'],
-  ['graphics', 'graphic'],
   ['transportation', 'transportation'],
   ['other', 'other'],
+  ['graphics', 'graphic'],
+  ['car_interior', 'car'],
+  ['car_part', 'car'],
 ]);
 
 /**
@@ -66,7 +67,7 @@ export function parseBySubject<T>(
   for (const [name, text] of texts) {
     const bracketed = name.startsWith(`${field}[`) && name.endsWith(']');
     if (name !== field && !bracketed) continue;
-    const subject = bracketed ? SUBJECTS.get(name.slice(field.length + 1, -1).toLowerCase()) : 'any';
+    const subject = bracketed ? SUBJECT_NAMES.get(name.slice(field.length + 1, -1).toLowerCase()) : 'any';
     if (subject === undefined) return { invalid: name };
     const parsed = grammar.parse(text);
     if (parsed === undefined) return { invalid: text };

@@ -72,7 +72,14 @@ export function choice<T extends string | boolean>(
   const meaning = new Map(Object.entries(words).map(([word, value]) => [word.toLowerCase(), value]));
   const fallback = meaning.get(unset.toLowerCase());
   if (fallback === undefined) throw new TypeError(`${unset} is not one of ${spellings.join(', ')}`);
-  const schema = readable((text) => meaning.get(text.toLowerCase()), { enum: spellings, default: unset });
+  const aliases = Object.entries(words).filter(
+    ([word, value]) => word !== String(value) && spellings.includes(String(value)),
+  );
+  const schema = readable((text) => meaning.get(text.toLowerCase()), {
+    enum: spellings,
+    default: unset,
+    ...(aliases.length > 0 && { 'x-aliases': Object.fromEntries(aliases) }),
+  });
   return field(schema, { ...wording, fallback, expected: inWords(spellings) });
 }
 

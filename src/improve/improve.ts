@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { ImproveQuery, ImproveRow, ImproveTable } from '../store/improveTable.ts';
+import type { TimedPage } from '../store/page.ts';
 import type { Bucket } from './bucket.ts';
 
 export type HandedIn = ImproveRow;
@@ -94,6 +95,11 @@ export class Improve {
 
   list(query: ImproveQuery = {}): Promise<HandedIn[]> {
     return this.#options.table.list(query);
+  }
+
+  /** Those of an account, newest first. */
+  page(accountId: string, page: TimedPage): Promise<HandedIn[]> {
+    return this.#options.table.page(accountId, page);
   }
 
   /** Also one whose removal was begun. */

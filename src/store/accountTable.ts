@@ -27,7 +27,8 @@ export interface KeyCandidate extends AccountRow {
   readonly revokedAt: number | null;
 }
 
-const accountColumns = `account.id, account.name, account.email, account.created_at AS "createdAt",
+/** Of `account`, as `AccountRow` names them. */
+export const accountColumns = `account.id, account.name, account.email, account.created_at AS "createdAt",
   account.deleted_at AS "deletedAt"`;
 const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS "createdAt",
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
@@ -109,10 +110,6 @@ export class AccountTable {
   heldAccount(id: string): Promise<AccountRow | undefined> {
     const { forUpdate } = this.#sql.dialect;
     return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id${forUpdate}`, { id });
-  }
-
-  accounts(): Promise<AccountRow[]> {
-    return this.#sql.all(`SELECT ${accountColumns} FROM account ORDER BY created_at, id`);
   }
 
   accountsNamed(name: string): Promise<AccountRow[]> {

@@ -10,6 +10,8 @@ export interface Values {
 export interface Dialect {
   /** Behind a SELECT: whoever else wants these rows for that waits until this transaction ends. */
   readonly forUpdate: string;
+  /** Small letters of any script, as far as the database knows them. */
+  readonly lower: (expression: string) => string;
   /** The clock that all who share the database have in common, Unix milliseconds. */
   readonly clock: string;
   /** To be run when rows with given numbers came into a table: new ones count on from there. */

@@ -1,5 +1,6 @@
 import { holdLiving } from './accountTable.ts';
 import type { Sql } from './database.ts';
+import { cursorValues, type TimedPage } from './page.ts';
 
 export interface ImproveRow {
   /** UUID v4. */
@@ -99,6 +100,16 @@ export class ImproveTable {
         from: from ?? 0,
         to: to ?? Number.MAX_SAFE_INTEGER,
       },
+    );
+  }
+
+  /** Newest first, those after the one at `before`. */
+  page(accountId: string, { before, limit }: TimedPage): Promise<ImproveRow[]> {
+    return this.#sql.all(
+      `SELECT ${columns} FROM improve_image
+       WHERE stored = 1 AND account_id = @accountId AND (at, id) < (@beforeAt, @beforeId)
+       ORDER BY at DESC, id DESC LIMIT @limit`,
+      { accountId, limit, ...cursorValues(before) },
     );
   }
 

@@ -15,6 +15,8 @@ export interface PostgresOptions {
 
 const dialect: Dialect = {
   forUpdate: ' FOR UPDATE',
+  // Columns compare by bytes, where only ASCII has small letters; the database's own locale knows more.
+  lower: (expression) => `lower((${expression}) COLLATE "default")`,
   clock: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
   followNumbers: (table) =>
     `SELECT setval(pg_get_serial_sequence('${table}', 'id'), coalesce(max(id), 0) + 1, false) FROM ${table}`,

@@ -18,6 +18,8 @@ const busyMilliseconds = 5000;
 const dialect: Dialect = {
   // A transaction that writes has the whole database to itself.
   forUpdate: '',
+  // SQLite's own `lower` knows ASCII only.
+  lower: (expression) => `unicode_lower(${expression})`,
   clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
   followNumbers: () => undefined,
 };
@@ -204,6 +206,7 @@ export function openSqlite(options: SqliteOptions): Database {
     sqlite.pragma('foreign_keys = ON');
     sqlite.pragma('trusted_schema = OFF');
     sqlite.pragma('busy_timeout = 0');
+    sqlite.function('unicode_lower', { deterministic: true }, (text) => String(text).toLowerCase());
     return new SqliteDatabase(sqlite);
   } catch (error) {
     sqlite?.close();

@@ -121,7 +121,7 @@ for (const [path, fields] of [
     const answer = await post(path.replace('ID', id), fields);
     t.is(answer.status, 400);
     t.truthy(answer.errors?.[0]?.detail);
-    t.is((await stores.accounts.list()).length, 1);
+    t.is((await stores.ledger.listBalances()).length, 1);
     t.is((await stores.ledger.statement(id)).length, 1);
   });
 }

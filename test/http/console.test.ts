@@ -1,12 +1,16 @@
 import test, { type ExecutionContext } from 'ava';
 import { unzipSync } from 'fflate';
+import { credits } from '../../src/billing/price.ts';
 import type {
   AccountInfo,
-  Audit,
+  AccountSummary,
+  AuditEntry,
+  ImageInfo,
   NewKey,
   Overview,
+  Page,
   SessionInfo,
-  Statement,
+  StatementEntry,
 } from '../../src/http/route/console/api.ts';
 import { Browser } from '../fixtures/browser.ts';
 import { scene } from '../fixtures/images.ts';
@@ -43,6 +47,21 @@ async function open(t: ExecutionContext, options: ServiceOptions = {}) {
 async function codeOf(answer: Response): Promise<string | undefined> {
   const { errors } = (await answer.json()) as { errors: { code: string }[] };
   return errors[0]?.code;
+}
+
+/** Entries of a list, read a page at a time. */
+async function everyPage<Entry>(
+  read: <T>(path: string) => Promise<T>,
+  path: string,
+): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  for (let before: string | null = ''; before !== null; ) {
+    const query: string = before === '' ? '' : `&before=${encodeURIComponent(before)}`;
+    const page: Page<Entry> = await read<Page<Entry>>(path + query);
+    entries.push(...page.entries);
+    before = page.next;
+  }
+  return entries;
 }
 
 const call = ({ url }: Service, key: string, fields: Record<string, string | Buffer>) =>
@@ -128,7 +147,7 @@ test('a key is made, shown once, used, and revoked at once', async (t) => {
   t.is((await call(service, key, { image_file: await scene() })).status, 403);
   t.is((await post(`keys/${id}/revoke`)).status, 404);
   t.false(service.text().includes(key));
-  const audit = await read<Audit>('operator/audit');
+  const audit = await read<Page<AuditEntry>>('operator/audit');
   t.deepEqual(
     audit.entries.map(({ action }) => action),
     ['key.revoke', 'key.create', 'sign-in'],
@@ -159,24 +178,15 @@ test('overview and statement are the books', async (t) => {
   t.is(overview.rate.limit, 500);
   t.is(overview.rate.remaining, 497);
 
-  const all = await read<Statement>('statement');
+  const all = await read<Page<StatementEntry>>('statement');
   t.is(all.entries[0]?.balance, 8.75);
   t.is(all.entries.at(-1)?.kind, 'grant');
   t.is(all.next, null);
-  const pages: number[] = [];
-  let next: number | null = null;
-  do {
-    const page: Statement = await read<Statement>(
-      `statement?limit=2${next === null ? '' : `&before=${next}`}`,
-    );
-    pages.push(...page.entries.map(({ id }) => id));
-    next = page.next;
-  } while (next !== null);
   t.deepEqual(
-    pages,
+    (await everyPage<StatementEntry>(read, 'statement?limit=2')).map(({ id }) => id),
     all.entries.map(({ id }) => id),
   );
-  const settled = await read<Statement>('statement?kind=settle');
+  const settled = await read<Page<StatementEntry>>('statement?kind=settle');
   t.deepEqual([...new Set(settled.entries.map(({ kind }) => kind))], ['settle']);
   t.is((await get('statement?kind=nothing')).status, 400);
 
@@ -200,14 +210,14 @@ test('images handed in are listed and deleted, only those of the account', async
   const foreign = (await (await hand((await service.stores.accounts.createKey(other)).key)).json()) as {
     id: string;
   };
-  const images = await read<{ id: string; name: string }[]>('images');
+  const images = await read<Page<ImageInfo>>('images');
   t.deepEqual(
-    images.map((image) => [image.id, image.name]),
+    images.entries.map((image) => [image.id, image.name]),
     [[id, 'a<i>.jpg']],
   );
   t.is((await post(`images/${foreign.id}/delete`)).status, 404);
   t.is((await post(`images/${id}/delete`)).status, 200);
-  t.deepEqual(await read('images'), []);
+  t.deepEqual(await read('images'), { entries: [], next: null });
   t.is((await service.improve.list()).length, 1);
 });
 
@@ -269,7 +279,17 @@ test('operators see accounts, grant once however often it is sent, and revoke', 
   const { post, read, service } = await open(t);
   const other = (await service.stores.accounts.create('Other')).id;
   const { id, key } = await service.stores.accounts.createKey(other);
-  t.is((await read<AccountInfo[]>('operator/accounts?search=OTHER')).length, 1);
+  const found = await read<Page<AccountSummary>>('operator/accounts?search=OTHER');
+  t.deepEqual(
+    found.entries.map((account) => account.id),
+    [other],
+  );
+  const { keys, ...summary } = await read<AccountInfo>(`operator/accounts/${other}`);
+  t.deepEqual(summary, found.entries[0]);
+  t.deepEqual(
+    keys.map((each) => each.id),
+    [id],
+  );
   const grant = { credits: 2.5, note: 'sorry', reference: 'page-1' };
   for (let i = 0; i < 2; i++) {
     const answer = await post(`operator/accounts/${other}/grant`, grant);
@@ -281,9 +301,74 @@ test('operators see accounts, grant once however often it is sent, and revoke', 
   t.is((await post('operator/accounts/nobody/grant', grant)).status, 404);
   t.is((await post(`operator/keys/${id}/revoke`)).status, 200);
   t.is(await service.stores.accounts.authenticate(key), undefined);
-  const { entries } = await read<Audit>('operator/audit?limit=2');
+  const { entries } = await read<Page<AuditEntry>>('operator/audit?limit=2');
   t.like(entries[0], { action: 'key.revoke', subject: id, actor: service.accountId, address: '127.0.0.1' });
   t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
+});
+
+test('lists are read a page at a time: every entry once, newest first', async (t) => {
+  const { read, service } = await open(t);
+  const { accounts, audit } = service.stores;
+  const created: string[] = [service.accountId];
+  for (let i = 0; i < 6; i++) created.push((await accounts.create(`Account ${i}`)).id);
+  for (let i = 0; i < 5; i++) await audit.write({ action: 'key.create', subject: String(i) });
+  const image = await scene({ width: 80, height: 60 });
+  for (let i = 0; i < 5; i++)
+    await fetch(`${service.url}/v1.0/improve`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': service.key },
+      body: form({ image_file: image, image_filename: `${i}.png` }),
+    });
+  for (const list of ['operator/accounts', 'operator/audit', 'images']) {
+    const whole = (await read<Page<{ id: unknown }>>(`${list}?limit=500`)).entries;
+    t.true(whole.length >= 5, list);
+    for (const limit of [1, 2, whole.length])
+      t.deepEqual(await everyPage(read, `${list}?limit=${limit}`), whole, `${list} by ${limit}`);
+    t.true((await read<Page<unknown>>(`${list}?limit=2`)).entries.length === 2);
+  }
+  const listed = (await read<Page<AccountSummary>>('operator/accounts')).entries;
+  t.deepEqual(listed.map(({ id }) => id).toSorted(), created.toSorted());
+  t.is((await everyPage<AccountSummary>(read, 'operator/accounts?limit=2&search=account')).length, 6);
+});
+
+for (const list of ['statement', 'images', 'operator/accounts', 'operator/audit']) {
+  test(`${list} refuses pages that there cannot be`, async (t) => {
+    const { get } = await open(t);
+    for (const query of [
+      'limit=0',
+      'limit=501',
+      'limit=1.5',
+      'limit=x',
+      'limit=1&limit=2',
+      'before=',
+      'before=x',
+      'before=-1',
+      'before=1-2-3&before=4',
+      `before=${'9'.repeat(16)}`,
+      `before=1-${'x'.repeat(101)}`,
+      "before=' OR 1=1 --",
+    ]) {
+      const answer = await get(`${list}?${query}`);
+      t.is(answer.status, 400, query);
+      t.is(await codeOf(answer), 'malformed_request');
+    }
+    t.is((await get(`${list}?limit=500`)).status, 200);
+  });
+}
+
+test('the statement as a file has every entry, however many there are', async (t) => {
+  const { get, service } = await open(t, { credits: 1 });
+  const { ledger } = service.stores;
+  for (let i = 0; i < 1001; i++)
+    await ledger.post(service.accountId, { kind: 'grant', amount: credits(1), reference: `${i}` });
+  const rows = (await (await get('statement.csv')).text()).trimEnd().split('\r\n');
+  const ids = (await ledger.history(service.accountId)).map(({ id }) => String(id));
+  t.is(ids.length, 1002);
+  t.regex(rows[0] ?? '', /^id,time,kind,/);
+  t.deepEqual(
+    rows.slice(1).map((row) => row.split(',')[0]),
+    ids,
+  );
 });
 
 test('unknown keys of one address have to wait; a key that was good passes', async (t) => {

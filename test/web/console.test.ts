@@ -155,6 +155,35 @@ web('operators grant, and find it in the audit log', async (t) => {
   t.pass();
 });
 
+web('a list is read a page at a time, and searched by the service after a pause in typing', async (t) => {
+  const { page, service } = await open(t);
+  for (let i = 0; i < 60; i++) await service.stores.accounts.create(`Customer ${i}`);
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes('operator/accounts?')) asked.push(new URL(request.url()).search);
+  });
+  await go(page, 'All accounts');
+  const rows = page.locator('details.account');
+  await rows.nth(49).waitFor();
+  t.is(await rows.count(), 50);
+  await page.getByRole('button', { name: 'Show older' }).click();
+  await rows.nth(60).waitFor();
+  t.is(await page.getByRole('button', { name: 'Show older' }).count(), 0);
+  t.is(new Set(await rows.locator('.name').allTextContents()).size, 61);
+  t.is(asked.length, 2);
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 60_000);
+  await page.getByLabel('Search by name, e-mail or id').pressSequentially('CUSTOMER 7');
+  await page.clock.runFor(200);
+  t.is(asked.length, 2, 'the pause is not over');
+  await page.clock.resume();
+  await rows.nth(1).waitFor({ state: 'detached' });
+  t.deepEqual(await rows.locator('.name').allTextContents(), ['Customer 7']);
+  t.deepEqual(asked.slice(2), ['?search=CUSTOMER+7'], 'not with every letter');
+  await page.getByLabel('Search by name, e-mail or id').fill('nobody of this name');
+  await page.getByText('No matching accounts.').waitFor();
+});
+
 web('an account is deleted by its name', async (t) => {
   const { page, service } = await open(t);
   await go(page, 'Account');

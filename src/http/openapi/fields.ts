@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { catalogue, type ErrorId } from '../../errors.ts';
+import { SUBJECT_NAMES } from '../../geometry/shadow.ts';
+import { CONTRACT_LIMITS } from '../../image/types.ts';
 import type { Field } from '../field.ts';
 import { fields } from '../route/cutout/schema.ts';
 
@@ -26,6 +28,8 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | Schema;
   readonly $ref?: string;
+  /** Other spellings of words of `enum`, and what they mean. */
+  readonly 'x-aliases'?: Readonly<Record<string, unknown>>;
   /** Codes of the errors that a bad value of this field is answered with. */
   readonly 'x-error-codes'?: readonly string[];
 }
@@ -54,7 +58,7 @@ const imageErrors = [
 const image = (description: string) =>
   text(description, { contentMediaType: 'application/octet-stream', ...errors(...imageErrors) });
 
-const subjects = 'person|product|car|animal|graphic|transportation|other';
+const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
 
 /** The text of a field, as every content type may send it. */
 function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
@@ -122,7 +126,9 @@ const backgroundTexts: Properties = {
   }),
 };
 const sourceFile = {
-  image_file: image('The image: JPEG, PNG or WebP, at most 22 MB and 50 megapixels.'),
+  image_file: image(
+    `JPEG, PNG or WebP, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
+  ),
 };
 const backgroundFile = {
   bg_image_file: image('An image to lay behind the subject; it is scaled to cover the canvas.'),

@@ -6,6 +6,7 @@ import { booked } from './0005Booked.ts';
 import { answers } from './0006Answers.ts';
 import { formerAccounts } from './0007FormerAccounts.ts';
 import { laterAccounts } from './0008LaterAccounts.ts';
+import { lists } from './0009Lists.ts';
 
 export interface Migration {
   readonly name: string;
@@ -23,4 +24,5 @@ export const migrations: readonly Migration[] = [
   answers,
   formerAccounts,
   laterAccounts,
+  lists,
 ];

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { post, type SignedIn } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 import { at } from '../ui/format.ts';
-import { messageOf } from '../ui/useLoad.ts';
 
 /** Who the account belongs to, its data to take along, and its end. */
 export function AccountPage({ session: { account, expiresAt } }: { readonly session: SignedIn }) {

@@ -1,11 +1,14 @@
 import { useState } from 'preact/hooks';
-import type { AccountInfo } from '../../../src/http/route/console/api.ts';
+import type { AccountInfo, AccountSummary } from '../../../src/http/route/console/api.ts';
 import { post } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 import { at, credits } from '../ui/format.ts';
-import { Show } from '../ui/Show.tsx';
 import { useDebounced } from '../ui/useDebounced.ts';
-import { messageOf, useLoad } from '../ui/useLoad.ts';
 import { KeyTable } from './Keys.tsx';
+import { PagedList } from './PagedList.tsx';
+import { Show } from './Show.tsx';
+import { useLoad } from './useLoad.ts';
+import { usePages } from './usePages.ts';
 
 function Grant({ id, done }: { readonly id: string; readonly done: () => void }) {
   const [amount, setAmount] = useState('');
@@ -62,15 +65,63 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
   );
 }
 
+/** What an operator sees and does once an account is opened. `changed` is called after a grant. */
+function Details({
+  account: { id, createdAt, deletedAt },
+  changed,
+}: {
+  readonly account: AccountSummary;
+  readonly changed: () => void;
+}) {
+  const loaded = useLoad<AccountInfo>(`operator/accounts/${id}`);
+  const [trouble, setTrouble] = useState('');
+  const revoke = (key: string) => {
+    setTrouble('');
+    post(`operator/keys/${key}/revoke`).then(loaded.reload, (error: unknown) => setTrouble(messageOf(error)));
+  };
+  return (
+    <div class="stack">
+      <p class="soft small">
+        <code>{id}</code>, created {at(createdAt)}
+        {deletedAt !== null && `, deleted ${at(deletedAt)}`}
+      </p>
+      {deletedAt === null && <Grant id={id} done={changed} />}
+      {trouble !== '' && (
+        <p class="notice error" role="alert">
+          {trouble}
+        </p>
+      )}
+      <Show loaded={loaded}>
+        {({ keys }) =>
+          keys.length === 0 ? <p class="soft">No keys.</p> : <KeyTable keys={keys} revoke={revoke} />
+        }
+      </Show>
+    </div>
+  );
+}
+
+/** One account, folded until it is opened; its keys are read then. */
+function Account({ account, changed }: { readonly account: AccountSummary; readonly changed: () => void }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="card account" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>
+        <span class="line">
+          <span class="name">{account.name}</span>
+          <span class="soft small">{account.email ?? account.id}</span>
+          <span class="small">{credits(account.credits)}</span>
+        </span>
+      </summary>
+      {open && <Details account={account} changed={changed} />}
+    </details>
+  );
+}
+
 /** Operators: every account, its keys and credits. */
 export function Accounts() {
   const [search, setSearch] = useState('');
-  const [trouble, setTrouble] = useState('');
-  const settled = useDebounced(search, 300);
-  const loaded = useLoad<readonly AccountInfo[]>(`operator/accounts?search=${encodeURIComponent(settled)}`);
-  const revoke = (key: string) => {
-    post(`operator/keys/${key}/revoke`).then(loaded.reload, (error: unknown) => setTrouble(messageOf(error)));
-  };
+  const wanted = useDebounced(search.trim(), 300);
+  const pages = usePages<AccountSummary>(`operator/accounts?${new URLSearchParams({ search: wanted })}`);
   return (
     <>
       <span class="field">
@@ -78,41 +129,20 @@ export function Accounts() {
         <input
           id="search"
           type="search"
+          maxLength={200}
           value={search}
           onInput={({ currentTarget }) => setSearch(currentTarget.value)}
         />
       </span>
-      {trouble !== '' && (
-        <p class="notice error" role="alert">
-          {trouble}
-        </p>
-      )}
-      <Show loaded={loaded}>
-        {(accounts) =>
-          accounts.length === 0 ? (
-            <p class="soft">No matching accounts.</p>
-          ) : (
-            <div class="stack">
-              {accounts.map((account) => (
-                <details key={account.id} class="card">
-                  <summary>
-                    {account.name} <span class="soft small">{account.email ?? account.id}</span>{' '}
-                    <span class="small">{credits(account.credits)}</span>
-                  </summary>
-                  <div class="stack">
-                    <p class="soft small">
-                      <code>{account.id}</code>, created {at(account.createdAt)}
-                      {account.deletedAt !== null && `, deleted ${at(account.deletedAt)}`}
-                    </p>
-                    {account.deletedAt === null && <Grant id={account.id} done={loaded.reload} />}
-                    {account.keys.length > 0 && <KeyTable keys={account.keys} revoke={revoke} />}
-                  </div>
-                </details>
-              ))}
-            </div>
-          )
-        }
-      </Show>
+      <PagedList pages={pages} empty="No matching accounts.">
+        {(accounts) => (
+          <div class="stack">
+            {accounts.map((account) => (
+              <Account key={account.id} account={account} changed={pages.reload} />
+            ))}
+          </div>
+        )}
+      </PagedList>
     </>
   );
 }

@@ -1,65 +1,48 @@
-import { useState } from 'preact/hooks';
-import type { Audit } from '../../../src/http/route/console/api.ts';
+import type { AuditEntry } from '../../../src/http/route/console/api.ts';
 import { at } from '../ui/format.ts';
-import { Show } from '../ui/Show.tsx';
-import { useLoad } from '../ui/useLoad.ts';
+import { WideTable } from '../ui/WideTable.tsx';
+import { PagedList } from './PagedList.tsx';
+import { usePages } from './usePages.ts';
+
+/** Who did it. */
+function Actor({ entry: { actor, address } }: { readonly entry: AuditEntry }) {
+  if (actor !== null) return <code>{actor}</code>;
+  return <>{address !== null ? 'admin token' : 'command line'}</>;
+}
 
 /** Operators: who did what, newest first. The log is append-only. */
 export function AuditPage() {
-  const [before, setBefore] = useState<number | null>(null);
-  const loaded = useLoad<Audit>(`operator/audit?limit=100${before === null ? '' : `&before=${before}`}`);
+  const pages = usePages<AuditEntry>('operator/audit');
   return (
-    <Show loaded={loaded}>
-      {({ entries, next }) => (
-        <>
-          <div class="wide">
-            <table>
-              <thead>
-                <tr>
-                  <th>Time</th>
-                  <th>Who</th>
-                  <th>What</th>
-                  <th>To</th>
-                  <th>Detail</th>
-                  <th>From</th>
-                </tr>
-              </thead>
-              <tbody>
-                {entries.map((entry) => (
-                  <tr key={entry.id}>
-                    <td class="nowrap">{at(entry.at)}</td>
-                    <td>
-                      {entry.actor !== null ? (
-                        <code>{entry.actor}</code>
-                      ) : entry.address !== null ? (
-                        'admin token'
-                      ) : (
-                        'command line'
-                      )}
-                    </td>
-                    <td>{entry.action}</td>
-                    <td>{entry.subject !== null && <code>{entry.subject}</code>}</td>
-                    <td>{entry.detail}</td>
-                    <td>{entry.address !== null && <code>{entry.address}</code>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-          <p class="row">
-            {before !== null && (
-              <button type="button" onClick={() => setBefore(null)}>
-                Newest
-              </button>
-            )}
-            {next !== null && (
-              <button type="button" onClick={() => setBefore(next)}>
-                Older
-              </button>
-            )}
-          </p>
-        </>
+    <PagedList pages={pages} empty="No events yet.">
+      {(entries) => (
+        <WideTable label="Audit log">
+          <thead>
+            <tr>
+              <th>Time</th>
+              <th>By</th>
+              <th>Action</th>
+              <th>Account or key</th>
+              <th>Detail</th>
+              <th>Address</th>
+            </tr>
+          </thead>
+          <tbody>
+            {entries.map((entry) => (
+              <tr key={entry.id}>
+                <td class="nowrap">{at(entry.at)}</td>
+                <td>
+                  <Actor entry={entry} />
+                </td>
+                <td>{entry.action}</td>
+                <td>{entry.subject !== null && <code>{entry.subject}</code>}</td>
+                <td class="long">{entry.detail}</td>
+                <td>{entry.address !== null && <code>{entry.address}</code>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </WideTable>
       )}
-    </Show>
+    </PagedList>
   );
 }

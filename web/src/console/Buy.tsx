@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
 import type { PackInfo } from '../../../src/http/route/console/api.ts';
 import { post } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 import { credits, price } from '../ui/format.ts';
-import { Show } from '../ui/Show.tsx';
-import { messageOf, useLoad } from '../ui/useLoad.ts';
+import { Show } from './Show.tsx';
+import { useLoad } from './useLoad.ts';
 
 /** The packs on offer; paying happens on the payment service's own page. */
 export function Buy() {

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
 import { openLink, post, readSession, type SignedIn } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 import { Top } from '../ui/Top.tsx';
-import { messageOf } from '../ui/useLoad.ts';
 import { AccountPage } from './AccountPage.tsx';
 import { Accounts } from './Accounts.tsx';
 import { AuditPage } from './AuditPage.tsx';

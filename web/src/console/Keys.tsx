@@ -1,11 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { KeyInfo, NewKey } from '../../../src/http/route/console/api.ts';
 import { createKey, post } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 import { Confirm } from '../ui/Confirm.tsx';
 import { CopyButton } from '../ui/CopyButton.tsx';
 import { at } from '../ui/format.ts';
-import { Show } from '../ui/Show.tsx';
-import { messageOf, useLoad } from '../ui/useLoad.ts';
+import { WideTable } from '../ui/WideTable.tsx';
+import { Show } from './Show.tsx';
+import { useLoad } from './useLoad.ts';
 
 /** Keys of an account as a table; `revoke` for those still in use. */
 export function KeyTable({
@@ -16,44 +18,42 @@ export function KeyTable({
   readonly revoke: (id: string) => void;
 }) {
   return (
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Key</th>
-            <th>Created</th>
-            <th>Last used</th>
-            <th>
-              <span class="visually-hidden">Revoke</span>
-            </th>
+    <WideTable label="Keys">
+      <thead>
+        <tr>
+          <th>Name</th>
+          <th>Key</th>
+          <th>Created</th>
+          <th>Last used</th>
+          <th>
+            <span class="visually-hidden">Revoke</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {keys.map(({ id, name, prefix, createdAt, lastUsedAt, revokedAt }) => (
+          <tr key={id} class={revokedAt === null ? '' : 'soft'}>
+            <td class="long">{name || '–'}</td>
+            <td>
+              <code>{prefix}…</code>
+            </td>
+            <td class="nowrap">{at(createdAt)}</td>
+            <td class="nowrap">{at(lastUsedAt)}</td>
+            <td>
+              {revokedAt === null ? (
+                <Confirm
+                  label="Revoke"
+                  question="Programs that use this key stop working immediately."
+                  act={() => revoke(id)}
+                />
+              ) : (
+                `revoked ${at(revokedAt)}`
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {keys.map(({ id, name, prefix, createdAt, lastUsedAt, revokedAt }) => (
-            <tr key={id} class={revokedAt === null ? '' : 'soft'}>
-              <td>{name || '–'}</td>
-              <td>
-                <code>{prefix}…</code>
-              </td>
-              <td>{at(createdAt)}</td>
-              <td>{at(lastUsedAt)}</td>
-              <td>
-                {revokedAt === null ? (
-                  <Confirm
-                    label="Revoke"
-                    question="Programs that use this key stop working immediately."
-                    act={() => revoke(id)}
-                  />
-                ) : (
-                  `revoked ${at(revokedAt)}`
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </WideTable>
   );
 }
 

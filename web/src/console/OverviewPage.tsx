@@ -1,7 +1,8 @@
 import type { Overview } from '../../../src/http/route/console/api.ts';
 import { on } from '../ui/format.ts';
-import { Show } from '../ui/Show.tsx';
-import { useLoad } from '../ui/useLoad.ts';
+import { WideTable } from '../ui/WideTable.tsx';
+import { Show } from './Show.tsx';
+import { useLoad } from './useLoad.ts';
 
 const kinds = ['full', 'preview', 'free'] as const;
 const names = { full: 'Full results', preview: 'Paid previews', free: 'Free previews' };
@@ -63,34 +64,32 @@ function UsageChart({ days }: { readonly days: Overview['days'] }) {
       </figcaption>
       <details>
         <summary>As a table</summary>
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th>Day (UTC)</th>
-                {kinds.map((kind) => (
-                  <th key={kind} class="number">
-                    {names[kind]}
-                  </th>
-                ))}
-                <th class="number">Credits</th>
-              </tr>
-            </thead>
-            <tbody>
-              {days.toReversed().map((day) => (
-                <tr key={day.day}>
-                  <td>{day.day}</td>
-                  {kinds.map((kind) => (
-                    <td key={kind} class="number">
-                      {day[kind]}
-                    </td>
-                  ))}
-                  <td class="number">{day.credits}</td>
-                </tr>
+        <WideTable label="Calls by day">
+          <thead>
+            <tr>
+              <th>Day (UTC)</th>
+              {kinds.map((kind) => (
+                <th key={kind} class="number">
+                  {names[kind]}
+                </th>
               ))}
-            </tbody>
-          </table>
-        </div>
+              <th class="number">Credits</th>
+            </tr>
+          </thead>
+          <tbody>
+            {days.toReversed().map((day) => (
+              <tr key={day.day}>
+                <td>{day.day}</td>
+                {kinds.map((kind) => (
+                  <td key={kind} class="number">
+                    {day[kind]}
+                  </td>
+                ))}
+                <td class="number">{day.credits}</td>
+              </tr>
+            ))}
+          </tbody>
+        </WideTable>
       </details>
     </figure>
   );

@@ -31,8 +31,8 @@ export function SignIn({
       {session.link && (
         <>
           <p>
-            This installation has no sign-in provider. Its console opens through a link that works once: the
-            one that <code>cutout serve</code> printed when it started, or a new one from
+            This installation has no sign-in provider. Its console opens with a one-time link: the one that{' '}
+            <code>cutout serve</code> printed at its start, or a new one from
           </p>
           <pre>npm run cutout -- console</pre>
           <p class="soft small">Run it where the server runs, with the same settings.</p>

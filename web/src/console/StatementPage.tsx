@@ -1,8 +1,9 @@
-import { useEffect, useState } from 'preact/hooks';
-import type { EntryKind, Statement } from '../../../src/http/route/console/api.ts';
-import { get } from '../lib/console.ts';
+import { useState } from 'preact/hooks';
+import type { EntryKind, StatementEntry } from '../../../src/http/route/console/api.ts';
 import { at, signed } from '../ui/format.ts';
-import { messageOf } from '../ui/useLoad.ts';
+import { WideTable } from '../ui/WideTable.tsx';
+import { PagedList } from './PagedList.tsx';
+import { usePages } from './usePages.ts';
 
 const kinds: Readonly<Record<EntryKind, string>> = {
   grant: 'Granted',
@@ -15,8 +16,6 @@ const kinds: Readonly<Record<EntryKind, string>> = {
 };
 
 const payments = { free: 'free preview', preview: 'preview', full: 'full result' };
-
-type Entry = Statement['entries'][number];
 
 const queryOf = (kind: string, from: string, to: string) => {
   const query = new URLSearchParams();
@@ -32,41 +31,9 @@ export function StatementPage() {
   const [kind, setKind] = useState('');
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
-  const [entries, setEntries] = useState<readonly Entry[]>();
-  const [next, setNext] = useState<number | null>(null);
-  const [trouble, setTrouble] = useState('');
   const query = queryOf(kind, from, to).toString();
 
-  const load = async (before: number | null, known: readonly Entry[]) => {
-    const page = await get<Statement>(
-      `statement?${query}${before === null ? '' : `&before=${before}`}&limit=50`,
-    );
-    return { entries: [...known, ...page.entries], next: page.next };
-  };
-  useEffect(() => {
-    let wanted = true;
-    load(null, []).then(
-      (page) => {
-        if (!wanted) return;
-        setTrouble('');
-        setEntries(page.entries);
-        setNext(page.next);
-      },
-      (error: unknown) => wanted && setTrouble(messageOf(error)),
-    );
-    return () => {
-      wanted = false;
-    };
-  }, [query]);
-  const more = () => {
-    load(next, entries ?? []).then(
-      (page) => {
-        setEntries(page.entries);
-        setNext(page.next);
-      },
-      (error: unknown) => setTrouble(messageOf(error)),
-    );
-  };
+  const pages = usePages<StatementEntry>(`statement?${query}`);
 
   return (
     <>
@@ -92,21 +59,16 @@ export function StatementPage() {
           />
         </span>
         <span class="field">
-          <label for="to">To</label>
+          <label for="to">To (UTC)</label>
           <input id="to" type="date" value={to} onInput={({ currentTarget }) => setTo(currentTarget.value)} />
         </span>
         <a class="button low" href={`/console/api/statement.csv?${query}`} download>
           Download CSV
         </a>
       </div>
-      {trouble !== '' && (
-        <p class="notice error" role="alert">
-          {trouble}
-        </p>
-      )}
-      {entries && (
-        <div class="wide">
-          <table data-testid="statement">
+      <PagedList pages={pages} empty="No matching entries.">
+        {(entries) => (
+          <WideTable label="Statement" testId="statement">
             <thead>
               <tr>
                 <th>Time</th>
@@ -126,23 +88,15 @@ export function StatementPage() {
                   </td>
                   <td class="number">{signed(entry.amount)}</td>
                   <td class="number">{entry.balance}</td>
-                  <td>
+                  <td class="long">
                     {entry.note ?? (entry.request !== null && <code class="soft">{entry.request}</code>)}
                   </td>
                 </tr>
               ))}
             </tbody>
-          </table>
-          {entries.length === 0 && <p class="soft">No entries.</p>}
-        </div>
-      )}
-      {next !== null && (
-        <p>
-          <button type="button" onClick={more}>
-            Older entries
-          </button>
-        </p>
-      )}
+          </WideTable>
+        )}
+      </PagedList>
     </>
   );
 }

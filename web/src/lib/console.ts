@@ -13,6 +13,9 @@ export class ConsoleError extends Error {
   }
 }
 
+/** The session ended, or there was none. */
+export const isSignedOut = (error: unknown): boolean => error instanceof ConsoleError && error.status === 401;
+
 let csrf = '';
 
 async function answer<T>(response: Response): Promise<T> {

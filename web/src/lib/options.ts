@@ -8,6 +8,8 @@ interface Schema {
   readonly examples?: readonly unknown[];
   readonly contentMediaType?: string;
   readonly contentEncoding?: string;
+  /** Other spellings of words of `enum`. */
+  readonly 'x-aliases'?: Readonly<Record<string, unknown>>;
 }
 
 interface FormSchema {
@@ -58,18 +60,16 @@ const groups: readonly (readonly [title: string, names: readonly string[]])[] = 
   ['Shadow', ['add_shadow', 'shadow_type', 'shadow_opacity']],
 ];
 
-/** Other spellings of a choice; the page offers one of each. */
-const aliases = new Set(['small', 'regular', '4k', 'jpeg', 'graphics', 'car_interior', 'car_part', 'latest']);
-
 function option(name: string, schema: Schema): Option {
   const words = (schema.enum ?? []).map(String);
   const flag = words.length > 0 && words.every((word) => ['0', '1', 'true', 'false'].includes(word));
+  const aliases = schema['x-aliases'] ?? {};
   const kind = flag ? 'flag' : words.length > 0 ? 'choice' : schema.contentMediaType ? 'file' : 'text';
   return {
     name,
     description: (schema.description ?? '').replace(' Upper and lower case are the same.', ''),
     kind,
-    choices: flag ? [] : words.filter((word) => !aliases.has(word)),
+    choices: flag ? [] : words.filter((word) => !(word in aliases)),
     fallback: schema.default === undefined ? '' : String(schema.default),
     example: (schema.examples ?? []).map(String).join('   '),
   };
@@ -83,8 +83,15 @@ function perSubject([pattern, schema]: readonly [string, Schema]): Option[] {
   return kinds.split('|').map((kind) => option(`${name}[${kind}]`, schema));
 }
 
+const formOf = ({ paths }: Description): FormSchema =>
+  paths[endpoint]?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};
+
+/** Formats and limits of the image, as the service describes them. */
+export const imageHint = (description: Description): string =>
+  formOf(description).properties?.['image_file']?.description ?? '';
+
 export function optionGroups(description: Description): OptionGroup[] {
-  const form = description.paths[endpoint]?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};
+  const form = formOf(description);
   const all = Object.entries(form.properties ?? {})
     .filter(([name]) => !sources.includes(name))
     .map(([name, schema]) => option(name, schema));

@@ -5,10 +5,13 @@ import { drawSample, samples } from './samples.ts';
 /** Choosing an image by file, address or sample; the page itself takes dropped and pasted ones. */
 export function ImagePicker({
   first,
+  hint,
   choose,
 }: {
   /** True while there is no image yet. */
   readonly first: boolean;
+  /** Formats and limits, as the service describes them. */
+  readonly hint: string;
   readonly choose: (image: SourceImage) => void;
 }) {
   const [address, setAddress] = useState('');
@@ -63,6 +66,7 @@ export function ImagePicker({
           </button>
         </span>
       </div>
+      {first && <p class="soft small hint">{hint}</p>}
     </div>
   );
 }

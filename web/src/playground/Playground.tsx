@@ -1,6 +1,5 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { freePreviews } from '../lib/account.ts';
-import { type Description, type OptionGroup, optionGroups } from '../lib/options.ts';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { type Description, imageHint, optionGroups } from '../lib/options.ts';
 import { Top } from '../ui/Top.tsx';
 import { CodePanel } from './CodePanel.tsx';
 import { ImagePicker } from './ImagePicker.tsx';
@@ -12,7 +11,7 @@ import { ResultPanel } from './ResultPanel.tsx';
 import { initialValues, requestOf, type Values, withSize } from './request.ts';
 import { chargeOf } from './result.ts';
 import { Stage } from './Stage.tsx';
-import { useApiKey } from './useApiKey.ts';
+import { freePreviews, useApiKey } from './useApiKey.ts';
 import { useCutout } from './useCutout.ts';
 
 const keyMissing = 'Sign in or enter an API key, then press “Remove the background”.';
@@ -21,7 +20,7 @@ const noFreePreviews =
 
 /** `/`: an image goes in and is cut out at once as a free preview, through the public API alone. */
 export function Playground() {
-  const [groups, setGroups] = useState<readonly OptionGroup[]>([]);
+  const [description, setDescription] = useState<Description>();
   const [image, setImage] = useState<SourceImage>();
   const [values, setValues] = useState(initialValues);
   const [notice, setNotice] = useState('');
@@ -35,7 +34,7 @@ export function Playground() {
   useEffect(() => {
     fetch('/openapi.json')
       .then((response) => response.json() as Promise<Description>)
-      .then((description) => setGroups(optionGroups(description)))
+      .then(setDescription)
       .catch(() => setNotice('The description of the API could not be loaded. Reload the page.'));
   }, []);
 
@@ -87,6 +86,7 @@ export function Playground() {
     };
   });
 
+  const groups = useMemo(() => (description ? optionGroups(description) : []), [description]);
   const trouble = cutout.trouble || notice;
   return (
     <>
@@ -95,7 +95,7 @@ export function Playground() {
         <section class="view" aria-label="Image and result">
           <h1 class="visually-hidden">Playground</h1>
           <Stage image={image} result={result} over={over}>
-            <ImagePicker first={!image} choose={choose} />
+            <ImagePicker first={!image} hint={description ? imageHint(description) : ''} choose={choose} />
           </Stage>
           {running && <Progress running={running} stop={cutout.stop} />}
           {trouble !== '' && (

@@ -1,5 +1,6 @@
 import { type Answer, headerOf, timings } from '../lib/call.ts';
 import { bytes, credits } from '../ui/format.ts';
+import { WideTable } from '../ui/WideTable.tsx';
 import { chargeOf, fileName, largerSize, type Result } from './result.ts';
 
 /** Headers of the API; the others belong to HTTP. */
@@ -77,24 +78,22 @@ export function ResultPanel({
       <Timings answer={answer} />
       <details>
         <summary>Headers</summary>
-        <div class="wide">
-          <table>
-            <tbody>
-              {headers
-                .filter(([header]) => listed.test(header))
-                .map(([header, value]) => (
-                  <tr key={header}>
-                    <th scope="row">
-                      <code>{header}</code>
-                    </th>
-                    <td>
-                      <code>{value}</code>
-                    </td>
-                  </tr>
-                ))}
-            </tbody>
-          </table>
-        </div>
+        <WideTable label="Headers">
+          <tbody>
+            {headers
+              .filter(([header]) => listed.test(header))
+              .map(([header, value]) => (
+                <tr key={header}>
+                  <th scope="row">
+                    <code>{header}</code>
+                  </th>
+                  <td>
+                    <code>{value}</code>
+                  </td>
+                </tr>
+              ))}
+          </tbody>
+        </WideTable>
       </details>
     </section>
   );

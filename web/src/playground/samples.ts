@@ -211,9 +211,9 @@ export async function drawSample({ file, draw }: (typeof samples)[number]): Prom
   canvas.width = width;
   canvas.height = height;
   const g = canvas.getContext('2d');
-  if (!g) throw new Error('This browser draws no images.');
+  if (!g) throw new Error('This browser cannot draw images.');
   draw(g, seeded(7));
   const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, 'image/jpeg', 0.92));
-  if (!blob) throw new Error('This browser writes no images.');
+  if (!blob) throw new Error('This browser cannot write images.');
   return new File([blob], file, { type: 'image/jpeg' });
 }

@@ -1,7 +1,25 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
 import { createKey, readSession } from '../lib/console.ts';
-import { tabKey } from './tabKey.ts';
+
+const item = 'cutout-key';
+
+/** The API key of this tab; it is gone with the tab. */
+const tabKey = {
+  read: (): string => sessionStorage.getItem(item) ?? '',
+  write: (key: string): void => {
+    if (key === '') sessionStorage.removeItem(item);
+    else sessionStorage.setItem(item, key);
+  },
+};
+
+/** Free previews that the key's account has left this month; undefined when the service does not say (a wrong key). */
+export async function freePreviews(key: string): Promise<number | undefined> {
+  const response = await fetch('/v1.0/account', { headers: { 'X-Api-Key': key } });
+  if (!response.ok) return undefined;
+  const { data } = (await response.json()) as { data: { attributes: { api: { free_calls: number } } } };
+  return data.attributes.api.free_calls;
+}
 
 export interface ApiKey {
   readonly value: string;

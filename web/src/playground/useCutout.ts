@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call } from '../lib/call.ts';
+import { messageOf } from '../lib/message.ts';
 import { endpoint } from '../lib/options.ts';
-import { messageOf } from '../ui/useLoad.ts';
 import type { SourceImage } from './image.ts';
 import { formOf, headersOf, type Values } from './request.ts';
 import { type Result, resultOf, revoke } from './result.ts';

@@ -33,7 +33,7 @@ export function Confirm({
         {label}
       </button>
       <button type="button" class="plain" onClick={() => ask(false)}>
-        Keep
+        Cancel
       </button>
     </span>
   );

@@ -55,7 +55,10 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
   });
 
   return [
-    get('/accounts', async () => Promise.all((await accounts.list()).map(({ id }) => show(id)))),
+    get('/accounts', async () => {
+      const newestFirst = await ledger.listBalances();
+      return newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
+    }),
     post('/accounts', async (ctx) => {
       const { id } = await createAccount(by(ctx), parse(newAccount, inBody(ctx)).name);
       return show(id);

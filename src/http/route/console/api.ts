@@ -7,6 +7,16 @@
  * operators only: 403 `operators_only`. Amounts are credits (multiples of 0.25), times ISO 8601 in UTC.
  */
 
+/**
+ * Part of a list, newest first. `GET …?before=&limit=`: `before` is `next` of the page before it, `limit` at most 500
+ * (default 50).
+ */
+export interface Page<Entry> {
+  readonly entries: readonly Entry[];
+  /** Null: there are no older entries. */
+  readonly next: string | null;
+}
+
 /** Where one can sign in: `GET /sign-in/<id>` leads there and back to `/console`. */
 export interface ProviderInfo {
   readonly id: string;
@@ -83,23 +93,16 @@ export interface NewKey extends KeyInfo {
 
 export type EntryKind = 'grant' | 'purchase' | 'reserve' | 'settle' | 'release' | 'refund' | 'adjust';
 
-/**
- * `GET statement?kind=&from=&to=&before=&limit=`: newest first. `GET statement.csv` takes the same filters, without
- * a limit.
- */
-export interface Statement {
-  readonly entries: readonly {
-    readonly id: number;
-    readonly at: string;
-    readonly kind: EntryKind;
-    readonly amount: number;
-    readonly balance: number;
-    readonly payment: 'free' | 'preview' | 'full' | null;
-    readonly request: string | null;
-    readonly note: string | null;
-  }[];
-  /** `before` of the next, older page; null at the end. */
-  readonly next: number | null;
+/** `GET statement?kind=&from=&to=`: a page. `GET statement.csv` takes the same filters and gives every entry. */
+export interface StatementEntry {
+  readonly id: number;
+  readonly at: string;
+  readonly kind: EntryKind;
+  readonly amount: number;
+  readonly balance: number;
+  readonly payment: 'free' | 'preview' | 'full' | null;
+  readonly request: string | null;
+  readonly note: string | null;
 }
 
 /** `GET packs`; `POST checkout` with `{pack}` → `{url}` of the payment page. */
@@ -111,7 +114,7 @@ export interface PackInfo {
   readonly currency: string;
 }
 
-/** `GET images`: handed in through `/v1.0/improve`, newest first. `POST images/<id>/delete` → `{deleted: true}`. */
+/** `GET images`: a page of those submitted through `/v1.0/improve`. `POST images/<id>/delete` → `{deleted: true}`. */
 export interface ImageInfo {
   readonly id: string;
   readonly at: string;
@@ -129,14 +132,18 @@ export interface DeleteRequest {
   readonly name: string;
 }
 
-/** Operators. `GET operator/accounts?search=`, `GET operator/accounts/<id>`. */
-export interface AccountInfo {
+/** Operators. `GET operator/accounts?search=`: a page; `search` is part of a name, an e-mail address or an id. */
+export interface AccountSummary {
   readonly id: string;
   readonly name: string;
   readonly email: string | null;
   readonly credits: number;
   readonly createdAt: string;
   readonly deletedAt: string | null;
+}
+
+/** `GET operator/accounts/<id>`. */
+export interface AccountInfo extends AccountSummary {
   readonly keys: readonly KeyInfo[];
 }
 
@@ -148,18 +155,15 @@ export interface GrantRequest {
   readonly reference: string;
 }
 
-/** `GET operator/audit?before=&limit=`: newest first, append-only. */
-export interface Audit {
-  readonly entries: readonly {
-    readonly id: number;
-    readonly at: string;
-    /** Account that did it, or null: the operator at the machine (command line, admin token). */
-    readonly actor: string | null;
-    readonly action: string;
-    /** Account or key it was done to. */
-    readonly subject: string | null;
-    readonly detail: string | null;
-    readonly address: string | null;
-  }[];
-  readonly next: number | null;
+/** `GET operator/audit`: a page of the audit log, which is append-only. */
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: string;
+  /** Account that did it, or null: the operator at the machine (command line, admin token). */
+  readonly actor: string | null;
+  readonly action: string;
+  /** Account or key it was done to. */
+  readonly subject: string | null;
+  readonly detail: string | null;
+  readonly address: string | null;
 }

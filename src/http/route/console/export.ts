@@ -1,42 +1,29 @@
 import { Readable } from 'node:stream';
 import { strToU8, Zip, ZipDeflate, ZipPassThrough } from 'fflate';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
-import { csv } from '../../../billing/csv.ts';
-import type { Entry } from '../../../billing/entries.ts';
+import type { AuditLog } from '../../../accounts/audit.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
-import { entryRow } from '../../../billing/present.ts';
+import { isoTime } from '../../../billing/present.ts';
 import type { Improve } from '../../../improve/improve.ts';
-import { entryInfo, imageInfo, keyInfos } from './present.ts';
+import type { Context } from '../../context.ts';
+import type { Route } from '../../router.ts';
+import { accountIdOf, actorOf, type Endpoints } from './access.ts';
+import { imageInfo } from './images.ts';
+import { keyInfos } from './keys.ts';
+import { entryInfo, statementCsv } from './statement.ts';
 
 export interface ExportParts {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly improve: Improve;
-}
-
-/** A statement as CSV, with a head line. */
-export function statementCsv(entries: readonly Entry[]): string {
-  const rows = entries.map(entryRow);
-  const columns = [
-    'id',
-    'time',
-    'kind',
-    'amount',
-    'balance',
-    'payment',
-    'reservation',
-    'request',
-    'reference',
-    'note',
-  ];
-  return csv([columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? '')))]);
+  readonly audit: AuditLog;
 }
 
 /**
  * Everything kept about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One image is in
  * memory at a time.
  */
-export async function exportArchive(
+async function exportArchive(
   account: Account,
   { accounts, ledger, improve }: ExportParts,
 ): Promise<Readable> {
@@ -44,7 +31,7 @@ export async function exportArchive(
   const entries = await ledger.history(account.id);
   const { id, name, email, createdAt } = account;
   const facts = {
-    account: { id, name, email, createdAt: new Date(createdAt).toISOString() },
+    account: { id, name, email, createdAt: isoTime(createdAt) },
     keys: keyInfos(await accounts.keys(id)),
     statement: entries.map(entryInfo),
     images: images.map(imageInfo),
@@ -78,4 +65,16 @@ export async function exportArchive(
     yield* drain();
   }
   return Readable.from(parts());
+}
+
+/** `GET export`: what is stored about the account that is signed in. */
+export function exportRoutes(parts: ExportParts, { owner }: Endpoints): Route[] {
+  const download = async (ctx: Context) => {
+    const { id: actor, address } = actorOf(ctx);
+    await parts.audit.write({ action: 'data.export', actor, address });
+    ctx.attachment('cutout-data.zip');
+    ctx.type = 'application/zip';
+    return exportArchive(await parts.accounts.get(accountIdOf(ctx)), parts);
+  };
+  return [owner.get('export', download)];
 }

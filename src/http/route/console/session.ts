@@ -1,71 +1,103 @@
-import { timingSafeEqual } from 'node:crypto';
-import type { Session, Sessions } from '../../../accounts/sessions.ts';
+import { z } from 'zod';
+import type { AuditLog } from '../../../accounts/audit.ts';
+import type { SignIns } from '../../../accounts/signIns.ts';
+import { isoTime } from '../../../billing/present.ts';
+import type { Purchases } from '../../../billing/purchases.ts';
+import type { Transactional } from '../../../billing/transaction.ts';
+import { signInByLink } from '../../../commands/signIn.ts';
 import { fail } from '../../../errors.ts';
-import { type Context, guarded, type Middleware } from '../../context.ts';
+import { type Attempts, sourceOf, tried } from '../../../limits/attempts.ts';
+import { slowedDown } from '../../../limits/refuse.ts';
+import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
+import { inBody, parse, text } from '../../parameters.ts';
+import type { Route } from '../../router.ts';
+import { type AccessParts, actorOf, type Endpoints, findSession, isOperator, sessionOf } from './access.ts';
+import type { SessionInfo, SignedOut } from './api.ts';
 
-/** The session of a request, kept beside the request's own state. */
-const sessions = new WeakMap<object, Session>();
+export interface SessionParts extends AccessParts {
+  readonly stores: Transactional;
+  readonly signIns: SignIns;
+  readonly audit: AuditLog;
+  /** Failed sign-ins, by address. */
+  readonly attempts: Attempts;
+  readonly purchases?: Purchases | undefined;
+  /** Where providers send people back after signing out. */
+  readonly returnUrl: string;
+}
+
+const linkRequest = z.object({ token: text(100) });
 
 export const sessionCookie = (secure: boolean): Cookies => createCookie('cutout-session', secure);
 
-/** What `signedIn` found. */
-export function sessionOf(ctx: Context): Session {
-  const session = sessions.get(ctx.req);
-  if (!session) throw fail('internal_error', { cause: new Error('signedIn must come first') });
-  return session;
+/** Who is signed in, the way in by a one-time link, and the way out. */
+export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints): Route[] {
+  const { stores, accounts, sessions, signIns, providers, cookie, attempts, audit } = parts;
+
+  const describe = async (token: string | undefined): Promise<SessionInfo> => {
+    const session = await findSession(parts, token);
+    if (!session)
+      return {
+        signedIn: false,
+        providers: providers.map(({ options: { id, name } }) => ({ id, name })),
+        link: providers.length === 0,
+      };
+    const { id, name, email } = await accounts.get(session.accountId);
+    return {
+      signedIn: true,
+      account: { id, name, email },
+      operator: isOperator(parts, session),
+      csrf: session.csrf,
+      expiresAt: isoTime(sessions.expiresAt(session)),
+      selling: parts.purchases !== undefined,
+    };
+  };
+
+  const slowDown = (wait: number) => {
+    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+  };
+  /** Before the body is read: nobody is known here. */
+  const brake: Middleware = async (ctx, next) => {
+    slowDown(await attempts.wait(sourceOf(ctx.ip)));
+    await next();
+  };
+  const openLink = async (ctx: Context): Promise<SessionInfo> => {
+    const { token: link } = parse(linkRequest, inBody(ctx));
+    // Looked at before it is taken: who has to wait comes back with the same link.
+    slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
+    const found = await signInByLink({ stores, signIns, address: ctx.ip }, link);
+    if (!found)
+      throw fail('not_signed_in', {
+        detail: 'This link was used before or is too old. `cutout console` prints a new one.',
+      });
+    const { token } = await sessions.open({ accountId: found.id, link: true }, cookie.get(ctx));
+    cookie.set(ctx, token);
+    return describe(token);
+  };
+
+  const signOut = async (ctx: Context): Promise<SignedOut> => {
+    const { provider: signedInBy } = sessionOf(ctx);
+    await endSession(parts, ctx);
+    const { id: actor, address } = actorOf(ctx);
+    await audit.write({ action: 'sign-out', actor, address });
+    const provider = providers.find(({ options }) => options.id === signedInBy?.id);
+    const url = signedInBy && (await provider?.signOutUrl(signedInBy.idToken, parts.returnUrl));
+    return { redirect: url?.href ?? null };
+  };
+
+  return [
+    anyone.get('session', (ctx) => describe(cookie.get(ctx))),
+    anyone.post('link', openLink, brake),
+    owner.post('sign-out', signOut),
+  ];
 }
 
-/** The console is for its own pages alone: no other origin reads it, nothing keeps it. */
-export const ownPages: Middleware = async (ctx, next) => {
-  ctx.remove('Access-Control-Allow-Origin');
-  ctx.remove('Access-Control-Expose-Headers');
-  ctx.set({
-    'Cache-Control': 'no-store',
-    'Cross-Origin-Resource-Policy': 'same-origin',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  await next();
-};
-
-/** Refuses what another site made the browser send. `origin`: how the service is reached, where that is configured. */
-export const sameOrigin =
-  (origin: string | undefined): Middleware =>
-  async (ctx, next) => {
-    const site = ctx.get('Sec-Fetch-Site');
-    const sender = ctx.get('Origin');
-    const own = sender === '' || sender === origin || URL.parse(sender)?.host === ctx.host;
-    if ((site !== '' && site !== 'same-origin') || !own) throw fail('forged_request');
-    await next();
-  };
-
-function equal(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
+/** Ends the session of a request, on the server and in the browser. */
+export async function endSession(
+  { sessions, cookie }: Pick<AccessParts, 'sessions' | 'cookie'>,
+  ctx: Context,
+): Promise<void> {
+  const token = cookie.get(ctx);
+  if (token !== undefined) await sessions.end(token);
+  cookie.clear(ctx);
 }
-
-/** Lets pass who is signed in; changes only with the token of the session. */
-export const signedIn =
-  (store: Sessions, cookie: Cookies, isGone: (session: Session) => Promise<boolean>): Middleware =>
-  async (ctx, next) => {
-    const token = cookie.get(ctx);
-    await guarded(ctx, async () => {
-      const session = token === undefined ? undefined : await store.find(token);
-      if (!session || (await isGone(session))) throw fail('not_signed_in');
-      if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf))
-        throw fail('forged_request');
-      sessions.set(ctx.req, session);
-      ctx.state.telemetry.add({ account: session.accountId });
-    });
-    await next();
-  };
-
-/** `isOperator` is asked with every request: who is no operator any more changes nothing more. */
-export const operatorsOnly =
-  (isOperator: (session: Session) => boolean): Middleware =>
-  async (ctx, next) => {
-    await guarded(ctx, async () => {
-      if (!isOperator(sessionOf(ctx))) throw fail('operators_only');
-    });
-    await next();
-  };

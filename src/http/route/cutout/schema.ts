@@ -5,12 +5,20 @@ import { type Colour, colourGrammar } from '../../../geometry/colour.ts';
 import { cropMarginGrammar, NO_MARGIN } from '../../../geometry/crop.ts';
 import { type Position, positionGrammar, type Scale, scaleGrammar } from '../../../geometry/place.ts';
 import { roiGrammar, WHOLE_IMAGE } from '../../../geometry/roi.ts';
-import { shadowOpacityGrammar, shadowTypeGrammar } from '../../../geometry/shadow.ts';
+import {
+  SUBJECT_NAMES,
+  type Subject,
+  shadowOpacityGrammar,
+  shadowTypeGrammar,
+} from '../../../geometry/shadow.ts';
+import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
 import { readSource, readUrl } from '../../source.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
+
+const megapixels = (size: SizeName) => SIZE_LIMITS[size] / 1e6;
 
 /** The options, in the order in which they are checked (docs/contract.md section 4). */
 export const fields = {
@@ -29,17 +37,11 @@ export const fields = {
     {
       unset: 'preview',
       invalid: 'invalid_size',
-      description:
-        'Largest size of the result: preview (small, regular) 0.25 megapixels, medium 1.5, hd 4, full (4k) 25, 50MP 50. Images are never enlarged. auto is full where a credit is left to pay for it, else preview.',
+      description: `Largest size of the result: preview (small, regular) ${megapixels('preview')} megapixels, medium ${megapixels('medium')}, hd ${megapixels('hd')}, full (4k) ${megapixels('full')}, 50MP ${megapixels('50MP')}. Images are never enlarged. auto is full where a credit is left to pay for it, else preview.`,
     },
   ),
-  type: choice(
-    {
-      ...same('auto', 'person', 'product', 'car', 'animal', 'graphic', 'transportation', 'other'),
-      graphics: 'graphic',
-      car_interior: 'car',
-      car_part: 'car',
-    },
+  type: choice<'auto' | Subject>(
+    { auto: 'auto', ...Object.fromEntries(SUBJECT_NAMES) },
     {
       unset: 'auto',
       invalid: 'invalid_type',

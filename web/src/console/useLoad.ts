@@ -1,18 +1,11 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { ConsoleError, get } from '../lib/console.ts';
+import { get, isSignedOut } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
 
 export type Loaded<T> =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly message: string }
   | { readonly state: 'here'; readonly value: T };
-
-/** An error as a sentence for people. */
-export const messageOf = (error: unknown): string =>
-  error instanceof TypeError
-    ? 'The service cannot be reached.'
-    : error instanceof Error
-      ? error.message
-      : String(error);
 
 /** GET under /console/api, repeated by `reload`. An expired session leads back to the sign-in. */
 export function useLoad<T>(path: string): Loaded<T> & { readonly reload: () => void } {
@@ -23,7 +16,7 @@ export function useLoad<T>(path: string): Loaded<T> & { readonly reload: () => v
     get<T>(path).then(
       (value) => wanted && set({ state: 'here', value }),
       (error: unknown) => {
-        if (error instanceof ConsoleError && error.status === 401) location.reload();
+        if (isSignedOut(error)) location.reload();
         else if (wanted) set({ state: 'failed', message: messageOf(error) });
       },
     );

@@ -1,0 +1,37 @@
+import type { Account } from '../accounts/accounts.ts';
+import { accountColumns } from '../store/accountTable.ts';
+import type { Sql } from '../store/database.ts';
+import { cursorValues, type TimedPage } from '../store/page.ts';
+import { usedInMonth } from './freePreviews.ts';
+import type { Balance } from './reservation.ts';
+
+/** An account and what it has left. */
+export type AccountBalance = Account & Balance;
+
+export interface AccountQuery extends Partial<TimedPage> {
+  /** Part of the id, the name or the e-mail address, in capital or small letters. */
+  readonly search?: string | undefined;
+}
+
+/** A LIKE pattern of texts that contain `part`; its escape character is a backslash. */
+const containing = (part: string) => `%${part.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+
+/** Newest first, in one query. `month`: UTC, '2026-11'; `perMonth`: free previews in it. */
+export async function listBalances(
+  sql: Sql,
+  { month, perMonth }: { readonly month: string; readonly perMonth: number },
+  { search = '', before, limit = Number.MAX_SAFE_INTEGER }: AccountQuery,
+): Promise<AccountBalance[]> {
+  const matching = ['account.id', 'account.name', "coalesce(account.email, '')"]
+    .map((text) => `${sql.dialect.lower(text)} LIKE @pattern ESCAPE '\\'`)
+    .join(' OR ');
+  const rows = await sql.all<Account & { readonly credits: Balance['credits']; readonly used: number }>(
+    `SELECT ${accountColumns}, account.balance AS credits, ${usedInMonth('account.id')} AS used
+     FROM account
+     WHERE (account.created_at, account.id) < (@beforeAt, @beforeId)
+       AND (${matching})
+     ORDER BY account.created_at DESC, account.id DESC LIMIT @limit`,
+    { month, pattern: containing(search), limit, ...cursorValues(before) },
+  );
+  return rows.map(({ used, ...row }) => ({ ...row, freeCalls: Math.max(0, perMonth - used) }));
+}

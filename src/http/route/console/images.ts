@@ -1,0 +1,41 @@
+import { isoTime } from '../../../billing/present.ts';
+import type { Transactional } from '../../../billing/transaction.ts';
+import { deleteImage } from '../../../commands/deleteImage.ts';
+import { excerpt, fail } from '../../../errors.ts';
+import type { HandedIn, Improve } from '../../../improve/improve.ts';
+import type { Context } from '../../context.ts';
+import { inPath, parse } from '../../parameters.ts';
+import type { Route } from '../../router.ts';
+import { accountIdOf, actorOf, type Endpoints } from './access.ts';
+import type { ImageInfo, Page } from './api.ts';
+import { readPage, timeCursorOf, timedPage } from './page.ts';
+
+export interface ImageParts {
+  readonly improve: Improve;
+  readonly stores: Transactional;
+}
+
+export const imageInfo = ({ id, at, filename, bytes, width, height }: HandedIn): ImageInfo => ({
+  id,
+  at: isoTime(at),
+  name: filename,
+  bytes,
+  width,
+  height,
+});
+
+/** Images that the account submitted through `/v1.0/improve`. */
+export function imageRoutes({ improve, stores }: ImageParts, { owner }: Endpoints): Route[] {
+  const list = (ctx: Context): Promise<Page<ImageInfo>> => {
+    const { before, limit } = parse(timedPage, ctx.query);
+    const read = (most: number) => improve.page(accountIdOf(ctx), { before, limit: most });
+    return readPage(limit, read, timeCursorOf, imageInfo);
+  };
+  const remove = async (ctx: Context) => {
+    const id = inPath(ctx, 'id');
+    if (!(await deleteImage({ stores, improve, actor: actorOf(ctx) }, id, accountIdOf(ctx))))
+      throw fail('not_found', { detail: `There is no image ${excerpt(id)}.` });
+    return { deleted: true };
+  };
+  return [owner.get('images', list), owner.post('images/:id/delete', remove)];
+}

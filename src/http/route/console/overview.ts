@@ -1,0 +1,51 @@
+import type { UsageRow } from '../../../billing/entries.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
+import { isoTime } from '../../../billing/present.ts';
+import { quarters, toCredits } from '../../../billing/price.ts';
+import type { RateLimit } from '../../../limits/rate.ts';
+import type { Context } from '../../context.ts';
+import type { Route } from '../../router.ts';
+import { accountIdOf, type Endpoints } from './access.ts';
+import type { Overview } from './api.ts';
+
+export interface OverviewParts {
+  readonly ledger: Ledger;
+  readonly rate: RateLimit;
+  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
+}
+
+const daysShown = 30;
+const dayMs = 86_400_000;
+
+/** One row a UTC day from `from` to the day of `now`, both included, whether or not anything happened. */
+function usageDays(rows: readonly UsageRow[], from: number, now: number): Overview['days'] {
+  const days: Overview['days'][number][] = [];
+  for (let at = from; at <= now; at += dayMs) {
+    const day = isoTime(at).slice(0, 10);
+    const of = rows.filter((row) => row.day === day);
+    const calls = (payment: UsageRow['payment']) => of.find((row) => row.payment === payment)?.calls ?? 0;
+    const credits = toCredits(quarters(of.reduce((sum, row) => sum + row.credits, 0)));
+    days.push({ day, free: calls('free'), preview: calls('preview'), full: calls('full'), credits });
+  }
+  return days;
+}
+
+/** What the account has left, and its calls of the last days. */
+export function overviewRoutes({ ledger, rate, freePreviews }: OverviewParts, { owner }: Endpoints): Route[] {
+  const overview = async (ctx: Context): Promise<Overview> => {
+    const id = accountIdOf(ctx);
+    const now = Date.now();
+    const from = now - (now % dayMs) - (daysShown - 1) * dayMs;
+    const { credits } = await ledger.balance(id);
+    const { limit, remaining, retryAfter } = await rate.state(id);
+    return {
+      credits: toCredits(credits),
+      free: { ...(await ledger.freePreviews(id)), ...freePreviews },
+      days: usageDays(await ledger.usage({ from }, id), from, now),
+      rate: rate.limited
+        ? { limit, remaining, resetSeconds: retryAfter }
+        : { limit: null, remaining: null, resetSeconds: 0 },
+    };
+  };
+  return [owner.get('overview', overview)];
+}

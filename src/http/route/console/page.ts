@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { TimeCursor } from '../../../store/page.ts';
+import { whole } from '../../parameters.ts';
+import type { Page } from './api.ts';
+
+/** Entries of a page. */
+const limit = whole.pipe(z.number().min(1).max(500)).default(50);
+
+/** A page of a list whose entries are numbered: `before` is the number of the oldest entry already known. */
+export const numberedPage = z.object({ before: whole.optional(), limit });
+
+const timeCursor = z
+  .string()
+  .regex(/^\d{1,15}-.{1,100}$/u, 'expected the value of next in the page before')
+  .transform((text): TimeCursor => {
+    const dash = text.indexOf('-');
+    return { at: Number(text.slice(0, dash)), id: text.slice(dash + 1) };
+  });
+
+/** A page of a list that is ordered by time, then by id. */
+export const timedPage = z.object({ before: timeCursor.optional(), limit });
+
+export const numberOf = ({ id }: { readonly id: number }): string => String(id);
+
+/** What `timedPage` reads. */
+export const timeCursorOf = ({ at, id }: TimeCursor): string => `${at}-${id}`;
+
+/**
+ * A page of `limit` entries. `read` is asked for one more than that, which tells whether there is another page; `cursorOf`
+ * an entry is `before` of the page behind it.
+ */
+export async function readPage<Row, Entry>(
+  limit: number,
+  read: (limit: number) => Promise<readonly Row[]>,
+  cursorOf: (row: Row) => string,
+  present: (row: Row) => Entry,
+): Promise<Page<Entry>> {
+  const found = await read(limit + 1);
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  return {
+    entries: rows.map(present),
+    next: found.length > limit && last !== undefined ? cursorOf(last) : null,
+  };
+}

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { toCredits } from '../../../billing/price.ts';
+import type { Purchases } from '../../../billing/purchases.ts';
+import { fail } from '../../../errors.ts';
+import type { Context } from '../../context.ts';
+import { inBody, parse, text } from '../../parameters.ts';
+import type { Route } from '../../router.ts';
+import { accountIdOf, type Endpoints } from './access.ts';
+import type { PackInfo } from './api.ts';
+
+const checkoutRequest = z.object({ pack: text(100) });
+
+/** Packs of credits on sale; nothing where none are. */
+export function purchaseRoutes(
+  { purchases }: { readonly purchases?: Purchases | undefined },
+  { owner }: Endpoints,
+): Route[] {
+  if (!purchases) return [];
+  const packs = (): PackInfo[] =>
+    purchases.packs.map(({ id, credits, price, currency }) => ({
+      id,
+      credits: toCredits(credits),
+      price,
+      currency,
+    }));
+  const checkout = async (ctx: Context) => {
+    const url = await purchases.checkout(accountIdOf(ctx), parse(checkoutRequest, inBody(ctx)).pack);
+    if (url === undefined) throw fail('not_found', { detail: 'There is no such pack.' });
+    return { url };
+  };
+  return [owner.get('packs', packs), owner.post('checkout', checkout)];
+}

@@ -1,0 +1,87 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { csv } from '../../../billing/csv.ts';
+import type { Entry, HistoryPage } from '../../../billing/entries.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
+import { entryRow, isoTime } from '../../../billing/present.ts';
+import { toCredits } from '../../../billing/price.ts';
+import type { Context } from '../../context.ts';
+import { parse, time } from '../../parameters.ts';
+import type { Route } from '../../router.ts';
+import { accountIdOf, type Endpoints } from './access.ts';
+import type { Page, StatementEntry } from './api.ts';
+import { numberedPage, numberOf, readPage } from './page.ts';
+
+const filter = z.object({
+  kind: z.enum(['grant', 'purchase', 'reserve', 'settle', 'release', 'refund', 'adjust']).optional(),
+  from: time.optional(),
+  to: time.optional(),
+});
+const page = filter.extend(numberedPage.shape);
+
+export const entryInfo = (entry: Entry): StatementEntry => ({
+  id: entry.id,
+  at: isoTime(entry.at),
+  kind: entry.kind,
+  amount: toCredits(entry.amount),
+  balance: toCredits(entry.balance),
+  payment: entry.payment,
+  request: entry.requestId,
+  note: entry.note,
+});
+
+const columns = [
+  'id',
+  'time',
+  'kind',
+  'amount',
+  'balance',
+  'payment',
+  'reservation',
+  'request',
+  'reference',
+  'note',
+];
+
+const csvRows = (entries: readonly Entry[]) =>
+  csv(entries.map(entryRow).map((row) => columns.map((column) => String(row[column] ?? ''))));
+
+/** A statement as CSV, with a head line. */
+export const statementCsv = (entries: readonly Entry[]): string => csv([columns]) + csvRows(entries);
+
+const entriesAtATime = 1000;
+
+/** `statementCsv` of every entry of the filter, newest first, read a part at a time. */
+async function* streamCsv(ledger: Ledger, accountId: string, wanted: HistoryPage): AsyncGenerator<string> {
+  let entries: readonly Entry[];
+  let before: number | undefined;
+  let head = csv([columns]);
+  do {
+    entries = await ledger.history(accountId, { ...wanted, before, limit: entriesAtATime });
+    before = entries.at(-1)?.id;
+    yield head + csvRows(entries);
+    head = '';
+  } while (entries.length === entriesAtATime);
+}
+
+/** Every entry of the account's ledger, newest first: a page at a time, or all as a file. */
+export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner }: Endpoints): Route[] {
+  const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
+    const { limit, ...wanted } = parse(page, ctx.query);
+    const read = (most: number) => ledger.history(accountIdOf(ctx), { ...wanted, limit: most });
+    return readPage(limit, read, numberOf, entryInfo);
+  };
+  const download = async (ctx: Context) => {
+    const parts = streamCsv(ledger, accountIdOf(ctx), parse(filter, ctx.query));
+    // Read before the answer begins: what fails here is still answered with an error.
+    const first = await parts.next();
+    async function* all() {
+      if (!first.done) yield first.value;
+      yield* parts;
+    }
+    ctx.set('Content-Type', 'text/csv; charset=utf-8');
+    ctx.attachment('statement.csv');
+    return Readable.from(all());
+  };
+  return [owner.get('statement', statement), owner.get('statement.csv', download)];
+}

@@ -1,0 +1,176 @@
+import test, { type ExecutionContext } from 'ava';
+import { Accounts } from '../../src/accounts/accounts.ts';
+import { Ledger } from '../../src/billing/ledger.ts';
+import { credits, standardBilling } from '../../src/billing/price.ts';
+import type { Database } from '../../src/store/database.ts';
+import { ImproveTable } from '../../src/store/improveTable.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { migrations } from '../../src/store/migrations/index.ts';
+import { openDatabase } from '../../src/store/open.ts';
+import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
+import { withStatements } from '../support/database.ts';
+import { type NewPlace, sqlitePlace, TestClock } from '../support/stores.ts';
+
+/** The schema before lists had indexes. */
+const before = migrations.slice(0, 8);
+
+async function open(t: ExecutionContext, place: NewPlace): Promise<Database> {
+  const database = await openDatabase(await place(t));
+  t.teardown(() => database.close());
+  return database;
+}
+
+/** Rows of which some have the same time. */
+async function fill(database: Database, clock: TestClock): Promise<{ names: string[] }> {
+  const accounts = new Accounts(database, clock.now);
+  const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+  const names = ['Ada', 'Grace', '100 % sure', 'under_score', 'Ärger & Söhne', 'back\\slash', 'Ada again'];
+  for (const [index, name] of names.entries()) {
+    const { id } = await accounts.create(name, `acc_${index}`, index === 0 ? 'Ada@Example.test' : null);
+    await ledger.post(id, { kind: 'grant', amount: credits(index + 1) });
+    if (index % 3 === 2) clock.forward(1);
+    for (let image = 0; image < 5; image++)
+      await database.run(
+        `INSERT INTO improve_image (id, account_id, at, object, stored, type, bytes, width, height, sha256)
+         VALUES (@image, @id, @at, @image, @stored, 'png', 1, 1, 1, '')`,
+        { image: `${name} ${image}`, id, at: image >> 1, stored: image === 4 ? 0 : 1 },
+      );
+  }
+  return { names };
+}
+
+/** Every page of a list, until one is shorter than its limit. */
+async function everyPage<Row>(
+  limit: number,
+  read: (last: Row | undefined) => Promise<readonly Row[]>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (;;) {
+    const page = await read(rows.at(-1));
+    rows.push(...page);
+    if (page.length < limit) return rows;
+  }
+}
+
+function testLists(name: string, place: NewPlace): void {
+  test(`${name}: books of the version before are listed as they were, and their indexes are moved`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database, before);
+    await fill(database, clock);
+    const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+    const old = await ledger.listBalances();
+    const images = await new ImproveTable(database).page(old[0]?.id ?? '', { limit: 9 });
+    t.is(images.length, 4);
+    t.deepEqual(await migrate(database), { from: 8, to: migrations.length });
+    t.deepEqual(await ledger.listBalances(), old);
+    t.deepEqual(await new ImproveTable(database).page(old[0]?.id ?? '', { limit: 9 }), images);
+    t.deepEqual(await ledger.verify(), []);
+  });
+
+  test(`${name}: accounts come newest first, each once, whatever the size of a page`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database);
+    await fill(database, clock);
+    const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+    const all = await ledger.listBalances();
+    const key = ({ createdAt, id }: { createdAt: number; id: string }) => [createdAt, id] as const;
+    const newestFirst = all.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1));
+    t.deepEqual(all.map(key), newestFirst.map(key));
+    t.true(new Set(all.map(({ createdAt }) => createdAt)).size < all.length, 'some are of the same moment');
+    for (const { id, ...rest } of all) t.like({ ...rest }, await ledger.balance(id));
+    for (let limit = 1; limit <= 8; limit++)
+      t.deepEqual(
+        await everyPage<(typeof all)[number]>(limit, (last) =>
+          ledger.listBalances({ limit, before: last && { at: last.createdAt, id: last.id } }),
+        ),
+        all,
+      );
+  });
+
+  test(`${name}: what is searched for is text, in capital or small letters`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database);
+    const { names } = await fill(database, clock);
+    const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+    const found = async (search: string) =>
+      (await ledger.listBalances({ search })).map((account) => account.name).toSorted();
+    t.deepEqual(await found(''), names.toSorted());
+    t.deepEqual(await found('aDa'), ['Ada', 'Ada again']);
+    t.deepEqual(await found('EXAMPLE.'), ['Ada']);
+    t.deepEqual(await found('%'), ['100 % sure']);
+    t.deepEqual(await found('_s'), ['under_score']);
+    t.deepEqual(await found('\\'), ['back\\slash']);
+    t.deepEqual(await found('ärGER & sÖ'), ['Ärger & Söhne']);
+    t.deepEqual(await found("' OR 1=1 --"), []);
+    t.deepEqual(await found('ACC_1'), ['Grace']);
+  });
+
+  test(`${name}: submitted images come newest first, each once, those of the account only`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database);
+    await fill(database, clock);
+    const table = new ImproveTable(database);
+    const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+    const account = (await ledger.listBalances()).at(-1);
+    const id = account?.id ?? '';
+    for (let limit = 1; limit <= 5; limit++) {
+      const rows = await everyPage<{ id: string; at: number }>(limit, (last) =>
+        table.page(id, { limit, before: last }),
+      );
+      t.deepEqual(
+        rows.map((row) => row.id),
+        [3, 2, 1, 0].map((image) => `${account?.name} ${image}`),
+        'hidden ones left out',
+      );
+    }
+  });
+
+  test(`${name}: a page of accounts takes the same few statements, however long it is`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database);
+    await fill(database, clock);
+    let statements = 0;
+    const counted = { ...withStatements(database, () => statements++) } as unknown as Database;
+    const ledger = new Ledger(counted, { billing: standardBilling });
+    const count = async (limit: number) => {
+      statements = 0;
+      const { length } = await ledger.listBalances({ limit });
+      return { length, statements };
+    };
+    const [one, many] = [await count(1), await count(7)];
+    t.is(one.length, 1);
+    t.is(many.length, 7);
+    t.is(many.statements, one.statements);
+  });
+}
+
+testLists('SQLite', sqlitePlace);
+if (postgresMissing) test.skip(postgresMissing, () => {});
+else {
+  testLists('PostgreSQL', postgresPlace);
+  test.after.always(removePostgres);
+}
+
+test('SQLite reads pages in the order of an index', async (t) => {
+  const database = await open(t, sqlitePlace);
+  await migrate(database);
+  const plan = async (text: string) =>
+    (await database.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${text}`))
+      .map(({ detail }) => detail)
+      .join('; ');
+  const accounts = await plan(
+    'SELECT * FROM account WHERE (created_at, id) < (9, 9) ORDER BY created_at DESC, id DESC LIMIT 1',
+  );
+  t.regex(accounts, /account_created/);
+  t.notRegex(accounts, /TEMP B-TREE/);
+  const images = await plan(
+    "SELECT * FROM improve_image WHERE account_id = 'a' AND (at, id) < (9, 9) ORDER BY at DESC, id DESC LIMIT 1",
+  );
+  t.regex(images, /improve_image_account/);
+  t.notRegex(images, /TEMP B-TREE/);
+});

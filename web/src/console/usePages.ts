@@ -1,0 +1,81 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Page } from '../../../src/http/route/console/api.ts';
+import { get, isSignedOut } from '../lib/console.ts';
+import { messageOf } from '../lib/message.ts';
+
+const nothing: Page<never> = { entries: [], next: null };
+
+export interface Pages<Entry> {
+  /** Undefined until the first page is here. */
+  readonly entries: readonly Entry[] | undefined;
+  /** There are older entries. */
+  readonly hasMore: boolean;
+  readonly busy: boolean;
+  /** Why the last request failed; empty otherwise. */
+  readonly trouble: string;
+  readonly more: () => void;
+  /** Reads again what is shown. */
+  readonly reload: () => void;
+}
+
+const withQuery = (path: string, before: string | null) =>
+  before === null ? path : `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ before })}`;
+
+/**
+ * A list under /console/api, a page at a time; another path is another list. The entries shown stay until those of the new
+ * list are here. An expired session leads back to the sign-in.
+ */
+export function usePages<Entry>(path: string): Pages<Entry> {
+  /** Every page read so far, as one. */
+  const [page, setPage] = useState<Page<Entry>>();
+  const [busy, setBusy] = useState(false);
+  const [trouble, setTrouble] = useState('');
+  /** Of the latest request: answers to earlier ones come too late. */
+  const latest = useRef(0);
+
+  /** Reads on behind the page `from`, or from the beginning, until `atLeast` entries are there. */
+  const load = async (from: Page<Entry> | undefined, atLeast: number) => {
+    latest.current += 1;
+    const mine = latest.current;
+    const isLatest = () => mine === latest.current;
+    setBusy(true);
+    try {
+      let { entries, next } = from ?? nothing;
+      do {
+        const read: Page<Entry> = await get<Page<Entry>>(withQuery(path, next));
+        entries = [...entries, ...read.entries];
+        next = read.next;
+      } while (isLatest() && next !== null && entries.length < atLeast);
+      if (!isLatest()) return;
+      setPage({ entries, next });
+      setTrouble('');
+    } catch (error) {
+      if (isSignedOut(error)) location.reload();
+      else if (isLatest()) {
+        setTrouble(messageOf(error));
+        if (!from) setPage(undefined);
+      }
+    } finally {
+      if (isLatest()) setBusy(false);
+    }
+  };
+
+  useEffect(() => {
+    void load(undefined, 1);
+    return () => {
+      latest.current += 1;
+    };
+  }, [path]);
+
+  const next = page?.next ?? null;
+  return {
+    entries: page?.entries,
+    hasMore: next !== null,
+    busy,
+    trouble,
+    more: () => {
+      if (page && next !== null) void load(page, page.entries.length + 1);
+    },
+    reload: () => void load(undefined, page?.entries.length ?? 1),
+  };
+}
