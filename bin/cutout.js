@@ -15,6 +15,6 @@ if (existsSync(fileURLToPath(main))) {
   process.setSourceMapsEnabled(true);
   await import(main.href);
 } else {
-  console.error('cutout: it is not built yet; run `npm run setup` in its folder.');
+  console.error('cutout is not built yet; run `npm run setup` in its folder.');
   process.exitCode = 1;
 }

@@ -69,14 +69,14 @@ export const catalogue = {
     'failed_image_download',
     400,
     'Failed to download image from given image_url: {url}',
-    'The address could not be downloaded.',
+    'The URL could not be downloaded.',
   ),
   // The name of the parameter in this title is what the published API says.
   failed_bg_download: row(
     'failed_bg_download',
     400,
     'Failed to download background image from given image_url: {url}',
-    'The address could not be downloaded.',
+    'The URL could not be downloaded.',
   ),
   failed_to_read_image: row(
     'failed_to_read_image',
@@ -168,7 +168,7 @@ export const catalogue = {
     'method_not_allowed',
     405,
     'Method not allowed',
-    'The path exists, but not with this method.',
+    'This path does not support this method.',
   ),
   unsupported_content_type: row(
     'unsupported_content_type',
@@ -317,7 +317,7 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ],
   STORE_UNAVAILABLE: [
     'service_unavailable',
-    { reason: 'store', detail: 'A part of the service cannot be reached. Try again.' },
+    { reason: 'store', detail: 'A store of the service cannot be reached. Try again.' },
   ],
 };
 

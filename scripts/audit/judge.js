@@ -23,7 +23,7 @@ export function judge(stdout, stderr) {
     const why = report?.error?.summary || report?.message || stderr;
     return {
       status: 2,
-      said: `NOT AUDITED: known vulnerabilities of the packages could not be asked for: ${sentence(String(why))}`,
+      said: `NOT AUDITED: the registry could not be asked for known vulnerabilities: ${sentence(String(why))}`,
     };
   }
   const found = Object.values(report.vulnerabilities);

@@ -81,7 +81,7 @@ export class Postings {
       throw new StoreError('STORE_NOT_CHARGED', message);
     }
     if (refunded === 'not charged') {
-      const message = `Reservation ${reservationId} was not charged, so there is nothing to give back.`;
+      const message = `Reservation ${reservationId} was not charged, so there is nothing to refund.`;
       throw new StoreError('STORE_NOT_CHARGED', message);
     }
     return refunded === 'refunded';

@@ -51,7 +51,7 @@ export class ShortOfCredits extends Error {
   readonly shortfall: Shortfall;
 
   constructor(shortfall: Shortfall) {
-    super('What was reserved was released meanwhile, and the balance does not suffice any more.');
+    super('The reservation was released in the meantime, and the balance is no longer sufficient.');
     this.shortfall = shortfall;
   }
 }

@@ -67,11 +67,11 @@ const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.rese
 const rules: readonly Rule[] = [
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase') AND amount <= 0",
-    tell: (id) => `Entry ${id} is a grant or purchase that gives nothing.`,
+    tell: (id) => `Entry ${id} is a grant or purchase without credits.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase', 'adjust') AND reservation_id IS NOT NULL",
-    tell: (id) => `Entry ${id} is no end of a reservation, and points to one.`,
+    tell: (id) => `Entry ${id} refers to a reservation, but does not end one.`,
   },
   {
     sql: `SELECT ended.id FROM entry AS ended LEFT JOIN entry AS reserved
@@ -87,11 +87,11 @@ const rules: readonly Rule[] = [
   {
     sql: `SELECT back.id FROM entry AS back JOIN entry AS reserved ON reserved.id = back.reservation_id
       WHERE back.kind = 'refund' AND reserved.kind = 'reserve' AND NOT EXISTS (${chargedBy('reserved')})`,
-    tell: (id) => `Entry ${id} gives back a reservation that was not charged.`,
+    tell: (id) => `Entry ${id} refunds a reservation that was not charged.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind = 'reserve' AND amount > 0",
-    tell: (id) => `Reservation ${id} gives credits instead of taking them.`,
+    tell: (id) => `Reservation ${id} adds credits instead of taking them.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind = 'reserve' AND payment = 'free' AND amount < 0",
@@ -100,13 +100,13 @@ const rules: readonly Rule[] = [
   {
     sql: `SELECT id FROM entry
       WHERE kind = 'reserve' AND payment <> 'free' AND reservation_id IS NOT NULL AND amount < 0`,
-    tell: (id) => `Reservation ${id} repeats a charge, and took credits again.`,
+    tell: (id) => `Reservation ${id} repeats a charge, but took credits again.`,
   },
   {
     sql: `SELECT again.id FROM entry AS again LEFT JOIN entry AS charge
         ON charge.id = again.reservation_id AND ${isCharge('charge')}
       WHERE again.kind = 'reserve' AND again.reservation_id IS NOT NULL AND charge.id IS NULL`,
-    tell: (id) => `Reservation ${id} repeats what was not charged.`,
+    tell: (id) => `Reservation ${id} repeats a call that was not charged.`,
   },
   {
     sql: `SELECT again.id FROM entry AS again JOIN entry AS charge ON charge.id = again.reservation_id
@@ -116,29 +116,29 @@ const rules: readonly Rule[] = [
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id IN (answer.reservation_id, answer.charge_id)
       WHERE entry.account_id <> answer.account_id GROUP BY answer.id`,
-    tell: (id) => `Answer ${id} is of another account than what it points to.`,
+    tell: (id) => `Answer ${id} and the entry it refers to have different accounts.`,
   },
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.reservation_id
       WHERE entry.kind <> 'reserve'`,
-    tell: (id) => `Answer ${id} points to an entry that is no reservation.`,
+    tell: (id) => `Answer ${id} refers to an entry that is not a reservation.`,
   },
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.charge_id
       WHERE entry.kind = 'reserve' AND entry.reservation_id IS NOT NULL`,
-    tell: (id) => `Answer ${id} is to carry a charge that is only the repeat of one.`,
+    tell: (id) => `Answer ${id} carries a charge that is only a repeat.`,
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
         LEFT JOIN entry AS charge ON charge.id = repeat.reservation_id AND ${isCharge('charge')}
       WHERE charge.id IS NULL`,
-    tell: (id) => `What is remembered as charged, ${id}, was not.`,
+    tell: (id) => `Reservation ${id} is remembered as charged, but was not charged.`,
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
         JOIN entry AS charge ON charge.id = repeat.reservation_id
       WHERE ${isCharge('charge')} AND charge.account_id <> repeat.account_id`,
-    tell: (id) => `What is remembered as charged, ${id}, was charged to another account.`,
+    tell: (id) => `Reservation ${id} is remembered as charged, but belongs to another account.`,
   },
 ];
 
@@ -195,7 +195,7 @@ export async function contradictions(sql: Sql, prices: PriceList): Promise<strin
     // Where the price is 0 now, older versions did not write that it was.
     if (prices[payment] === 0) continue;
     const rows = await sql.all<{ id: number }>(unpaid, { payment, note: priceOfZero });
-    sentences.push(...rows.map(({ id }) => `Reservation ${id} is work for nothing that repeats no charge.`));
+    sentences.push(...rows.map(({ id }) => `Reservation ${id} has the amount 0, but repeats no charge.`));
   }
   return sentences;
 }

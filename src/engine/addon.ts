@@ -40,7 +40,7 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
   if (abi !== ABI) {
     throw new EngineError(
       'ENGINE_RUNTIME',
-      `'${file}' is no addon of this version (contract ${String(abi)}, wanted ${ABI}): build it again with \`npm run setup\`.`,
+      `'${file}' is not an addon of this version (contract ${String(abi)}, expected ${ABI}): build it again with \`npm run setup\`.`,
     );
   }
   return loaded as NativeModule;

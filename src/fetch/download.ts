@@ -52,12 +52,12 @@ function parseUrl(text: string, base?: URL): URL {
   try {
     url = new URL(text, base);
   } catch (error) {
-    throw refuse('The address is not a URL.', error);
+    throw refuse('The value is not a URL.', error);
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw refuse('Only http and https addresses are fetched.');
+    throw refuse('Only http and https URLs are downloaded.');
   if (url.username !== '' || url.password !== '')
-    throw refuse('An address with a user name or password is not fetched.');
+    throw refuse('URLs with a user name or password are not downloaded.');
   return url;
 }
 
@@ -145,7 +145,8 @@ async function collect(
     const size = upload.size + piece.length;
     if (size > maxBytes) throw tooLarge();
     for (; granted < times * size; granted += step)
-      if (!room(step)) throw new DownloadError('memory', 'memory', 'There is no room for the file now.');
+      if (!room(step))
+        throw new DownloadError('memory', 'memory', 'There is not enough memory for the file now.');
     upload.add(piece);
   }
   return upload.take();
@@ -195,12 +196,12 @@ async function follow(
 function publicReason({ mode, ports }: DownloadOptions): string {
   const numbers = ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`;
   return mode === 'public'
-    ? `The host could not be reached, or is not one that is fetched from: only public hosts on ${numbers} are.`
-    : 'The host could not be reached, or is not one that is fetched from.';
+    ? `The host could not be reached or is not allowed: only public hosts on ${numbers} are.`
+    : 'The host could not be reached or is not allowed.';
 }
 
 /** What a caller does instead. */
-const uploadIt = 'Send the image itself.';
+const uploadIt = 'Upload the image instead.';
 
 /** Downloads in memory, under rules that keep a caller from reaching into the network of the service. */
 export function createDownloader(options: DownloadOptions): Downloader {
@@ -215,9 +216,9 @@ export function createDownloader(options: DownloadOptions): Downloader {
   const checked = (text: string): URL => {
     const url = parseUrl(text);
     const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
-    if (options.mode === 'off') throw refuse('This service fetches no addresses.');
+    if (options.mode === 'off') throw refuse('This service does not download images.');
     if (options.mode === 'listed' && ruleOf(url.hostname, portOf(url)) !== 'listed')
-      throw refuse('This service fetches from listed hosts only, and this is none of them.');
+      throw refuse('This service downloads from listed hosts only, and this host is not listed.');
     return url;
   };
   return {

@@ -42,12 +42,14 @@ function listening(server: Server, host: string, port: number, settings: Setting
       if (error.code === 'EADDRINUSE')
         return reject(
           new UserError(
-            `Something else listens on ${at} already. Stop it, or set ${settings.port} to another port.`,
+            `Another program already listens on ${at}. Stop it, or set ${settings.port} to another port.`,
           ),
         );
       if (error.code === 'EACCES')
         return reject(
-          new UserError(`This user may not listen on ${at}. Set ${settings.port} to 1024 or above.`),
+          new UserError(
+            `This user is not allowed to listen on ${at}. Set ${settings.port} to 1024 or above.`,
+          ),
         );
       if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
         return reject(new UserError(`${settings.host} must be an address of this machine, not "${host}".`));
@@ -158,7 +160,7 @@ export async function listen(
     socket.on('error', () => {});
     connections.get(socket)?.refuse(
       fail('method_not_allowed', {
-        detail: `This service is no proxy: CONNECT ${excerpt(req.url ?? '')}`,
+        detail: `This service is not a proxy: CONNECT ${excerpt(req.url ?? '')}`,
         headers: { Allow: 'GET, HEAD, OPTIONS, POST' },
       }),
     );

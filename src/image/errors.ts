@@ -22,7 +22,7 @@ export class ImageError extends Error {
 }
 
 export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
-export const CUT_SHORT = 'The file ends before the image does.';
+export const CUT_SHORT = 'The file ends before the image is complete.';
 
 /**
  * libvips' errors have no code, only texts, and under load a text can be lost or another job's: it refines the

@@ -38,7 +38,7 @@ const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retr
   });
 
 const usedUp = (retryAfter: number) =>
-  tooMany('The images that may be handed in today are used up.', { retryAfter });
+  tooMany('The daily limit of submitted images is reached.', { retryAfter });
 
 /** The use case of `/improve`: checks the image as `cutout` does, up to its header, and keeps it. */
 export const createTakeImage =

@@ -38,7 +38,7 @@ export async function findFor(
   const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
   const made = entry.manifest.role;
   if (made === role) return entry;
-  const use = made === 'detector' ? 'tells subject types apart and makes no matte' : 'makes mattes';
+  const use = made === 'detector' ? 'determines subject types and makes no matte' : 'makes mattes';
   throw new ModelError(
     'model_unsupported',
     `The network ${name} ${use}; it cannot be used as a ${role} network.`,

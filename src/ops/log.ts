@@ -31,7 +31,7 @@ export function openLog(level: string): Log {
       flush: async () => {},
     };
   const output = new BoundedOutput(stdout, (dropped) =>
-    logger.warn({ dropped }, 'log: lines were dropped, as nobody read them'),
+    logger.warn({ dropped }, 'log: lines were dropped because the reader did not keep up'),
   );
   const logger = createLogger(level, output);
   return { logger, dropped: () => output.dropped, flush: (ms) => output.flush(ms) };

@@ -97,56 +97,49 @@ export class Metrics {
     ): Histogram<L> =>
       new Histogram({ name: `cutout_${name}`, help, buckets, labelNames: [...labelNames], registers });
 
-    this.#requests = counter('requests_total', 'Requests that are worked off. size: asked for, or none.', [
+    this.#requests = counter('requests_total', 'Completed requests. size: as requested, or none.', [
       'route',
       'method',
       'status',
       'size',
     ]);
     this.#errors = counter('errors_total', 'Answers with an error, by its code.', ['code']);
-    this.#refusals = counter('refusals_total', 'Requests that were asked to come again, by why.', ['reason']);
+    this.#refusals = counter('refusals_total', 'Requests refused for now, by reason.', ['reason']);
     this.#requestSeconds = histogram(
       'request_duration_seconds',
-      'From the headers of a request to the end of its answer.',
+      'Duration from the headers of a request to the end of its answer.',
       requestSeconds,
       ['route'],
     );
     this.#stageSeconds = histogram(
       'stage_duration_seconds',
-      'Stages of requests, as Server-Timing names them.',
+      'Duration of the stages of requests, named as in Server-Timing.',
       stageSeconds,
       ['stage'],
     );
-    this.#inputPixels = histogram('input_pixels', 'Pixels of images that were sent.', pixels);
-    this.#resultPixels = histogram('result_pixels', 'Pixels of results that were made.', pixels);
-    this.#inputBytes = counter('input_bytes_total', 'Bytes of images that were sent.');
-    this.#resultBytes = counter('result_bytes_total', 'Bytes of results that were made.');
-    this.#runs = counter('network_runs_total', 'Runs of the network, each on one image.');
-    this.#types = counter('subjects_total', 'Subjects that were found, by kind.', ['type']);
+    this.#inputPixels = histogram('input_pixels', 'Pixels of received images.', pixels);
+    this.#resultPixels = histogram('result_pixels', 'Pixels of results.', pixels);
+    this.#inputBytes = counter('input_bytes_total', 'Bytes of received images.');
+    this.#resultBytes = counter('result_bytes_total', 'Bytes of results.');
+    this.#runs = counter('network_runs_total', 'Network runs, each on one image.');
+    this.#types = counter('subjects_total', 'Detected subjects, by kind.', ['type']);
     this.#replays = counter('replays_total', 'Requests answered with the result of an earlier one.');
-    this.#charges = counter('charges_total', 'Results that were charged, by what they were paid with.', [
-      'payment',
-    ]);
-    this.#credits = counter('charged_credits_total', 'Credits charged, by what they were paid with.', [
-      'payment',
-    ]);
+    this.#charges = counter('charges_total', 'Charged results, by means of payment.', ['payment']);
+    this.#credits = counter('charged_credits_total', 'Charged credits, by means of payment.', ['payment']);
     this.#unclaimed = counter(
       'unclaimed_purchases_total',
       'Purchases that were paid after their account was deleted.',
     );
-    this.#loads = counter('network_loads_total', 'How often the network was opened.');
-    this.#unloads = counter(
-      'network_unloads_total',
-      'How often the network was dropped because nobody asked for it.',
-    );
+    this.#loads = counter('network_loads_total', 'Number of times the network was loaded.');
+    this.#unloads = counter('network_unloads_total', 'Number of times the idle network was unloaded.');
     this.#loadSeconds = new Gauge({
       name: 'cutout_network_load_seconds',
-      help: 'How long opening and warming the network took the last time.',
+      help: 'Duration of the last load and warm-up of the network.',
       registers,
     });
     this.#info = new Gauge({
       name: 'cutout_info',
-      help: 'Always 1; its labels say what runs.',
+      help: 'Always 1; the labels have version, network and precision.',
       labelNames: ['version', 'node', 'network', 'device', 'precision', 'profile', 'onnxruntime'],
       registers,
     });
@@ -223,35 +216,37 @@ export class Metrics {
         },
       });
     const sources = this.#sources;
-    gauge('ready', '1 while the service takes work.', () => Number(sources.ready?.() ?? false));
-    gauge('admission_running', 'Requests under way.', () => sources.admission?.().running);
-    gauge('admission_waiting', 'Requests that wait for a slot.', () => sources.admission?.().waiting);
-    gauge('admission_wait_seconds', 'How long the work that waits will take.', () => {
+    gauge('ready', '1 while the service accepts requests.', () => Number(sources.ready?.() ?? false));
+    gauge('admission_running', 'Requests in progress.', () => sources.admission?.().running);
+    gauge('admission_waiting', 'Requests that wait for admission.', () => sources.admission?.().waiting);
+    gauge('admission_wait_seconds', 'Predicted duration of the waiting work.', () => {
       const stats = sources.admission?.();
       return stats && stats.waitingMs / stats.speed / 1000;
     });
-    gauge('memory_room_bytes', 'Memory that requests may take together.', () =>
+    gauge('memory_room_bytes', 'Memory limit of all requests together.', () =>
       finite(sources.memory?.().room),
     );
     gauge('memory_held_bytes', 'Memory of bodies, downloads and answers.', () => sources.memory?.().held);
-    gauge('memory_working_bytes', 'Memory set aside for work under way.', () => sources.memory?.().working);
-    gauge('downloads_running', 'Images being downloaded by address.', () => sources.downloads?.());
+    gauge(
+      'memory_working_bytes',
+      'Memory reserved for requests in progress.',
+      () => sources.memory?.().working,
+    );
+    gauge('downloads_running', 'Images being downloaded.', () => sources.downloads?.());
     gauge(
       'engine_kept_bytes',
-      'Memory that networks do not use now and keep for their next run.',
+      'Unused memory kept for the next run of a network.',
       () => sources.engine?.().keptBytes,
     );
-    gauge('engine_queued', "Jobs that wait in the engine's queues.", () => sources.engine?.().queued);
-    gauge('engine_running', 'Jobs the engine works at.', () => sources.engine?.().running);
-    gauge('kept_results', 'Results kept for repeated requests.', () => sources.results?.().results);
-    gauge('kept_results_bytes', 'Memory of kept results.', () => sources.results?.().bytes);
-    gauge('open_reservations', 'Credits set aside for work under way.', () => sources.reservations?.());
-    gauge('balance_credits', 'What all accounts have left; the same on every node.', () =>
-      sources.balances?.(),
-    );
+    gauge('engine_queued', "Jobs waiting in the engine's queues.", () => sources.engine?.().queued);
+    gauge('engine_running', 'Jobs running in the engine.', () => sources.engine?.().running);
+    gauge('kept_results', 'Results cached for repeated requests.', () => sources.results?.().results);
+    gauge('kept_results_bytes', 'Memory of cached results.', () => sources.results?.().bytes);
+    gauge('open_reservations', 'Credits reserved for requests in progress.', () => sources.reservations?.());
+    gauge('balance_credits', 'Sum of all balances; the same on every node.', () => sources.balances?.());
     new Counter({
       name: 'cutout_booked_credits_total',
-      help: 'Credits granted, bought, adjusted and given back, as the books have them; the same on every node.',
+      help: 'Credits granted, bought, adjusted and refunded, as in the ledger; the same on every node.',
       labelNames: ['kind', 'direction'],
       registers,
       async collect() {
@@ -262,7 +257,7 @@ export class Metrics {
     });
     new Counter({
       name: 'cutout_log_lines_dropped_total',
-      help: 'Lines of the log that were thrown away because its reader did not keep up.',
+      help: 'Log lines that were dropped because the reader did not keep up.',
       registers,
       collect() {
         this.reset();
@@ -271,7 +266,7 @@ export class Metrics {
     });
     new Counter({
       name: 'cutout_engine_jobs_total',
-      help: 'Jobs of the engine that ended, by how.',
+      help: 'Finished jobs of the engine, by outcome.',
       labelNames: ['outcome'],
       registers,
       collect() {

@@ -103,13 +103,13 @@ export const copyDatabase = (from: Database, to: Database): Promise<Sums> =>
       const before = await sumsOf(target);
       const taken = tables.find(({ name }) => before.rows[name] !== 0);
       if (taken) {
-        const message = `The database ${to.name} has rows in ${taken.name} already; only an empty one is filled.`;
+        const message = `The database ${to.name} has rows in ${taken.name} already; only an empty database can be restored.`;
         throw new StoreError('STORE_NOT_EMPTY', message);
       }
       for (const table of tables) await copyTable(source, target, table);
       const [there, here] = [await sumsOf(source), await sumsOf(target)];
       if (JSON.stringify(there) !== JSON.stringify(here)) {
-        const message = `What was written to ${to.name} differs from ${from.name}; nothing of it was kept.`;
+        const message = `What was written to ${to.name} differs from ${from.name}; nothing was changed.`;
         throw new StoreError('STORE_CONTRADICTION', message);
       }
       const sum = (of: (account: AccountSums) => number) =>

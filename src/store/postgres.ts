@@ -285,7 +285,7 @@ class PostgresDatabase implements Database {
         `SELECT pg_xact_status(CAST(CAST(@id AS TEXT) AS xid8)) AS status, ${serverLife} AS life`,
         { id },
       ).catch((cause: unknown) => {
-        throw this.#unavailable(new InDoubt('nobody can say what became of a COMMIT', { cause }));
+        throw this.#unavailable(new InDoubt('the outcome of a COMMIT is unknown', { cause }));
       });
       if (found?.life !== life) throw this.#unavailable(new InDoubt('the server crashed during COMMIT'));
       if (found?.status !== 'in progress') return found?.status === 'committed';

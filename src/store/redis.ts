@@ -247,9 +247,7 @@ export class Redis {
       throw new UserError(`The Redis at ${place} is version ${said('redis_version')}; 7 or newer is needed.`);
     const policy = said('maxmemory_policy');
     if (policy !== undefined && policy !== 'noeviction')
-      onWarning(
-        `Redis forgets what it likes when it is full (maxmemory-policy ${policy}); set it to noeviction.`,
-      );
+      onWarning(`Redis evicts keys when it is full (maxmemory-policy ${policy}); set it to noeviction.`);
     const redis = new Redis(options);
     await Promise.all([redis.commands.opened, redis.values.opened]);
     return redis;

@@ -169,9 +169,7 @@ class SqliteDatabase implements Database {
     try {
       await this.#disk.done();
     } catch (error) {
-      throw unavailable(
-        new InDoubt(`the disk did not take it: ${(error as Error).message}`, { cause: error }),
-      );
+      throw unavailable(new InDoubt(`the disk write failed: ${(error as Error).message}`, { cause: error }));
     }
   }
 }

@@ -142,7 +142,10 @@ test('the name of the host is bounded, and escaped where it is shown', async (t)
   for (const target of ['/docs', '/', '/health/live', '/console/api/session']) {
     const { status, body } = await get(server.port, target, 'h<">'.repeat(7000));
     t.is(status, 400, target);
-    t.regex(JSON.parse(body).errors[0].detail, /^The Host header has 28000 characters, accepted are at most/);
+    t.regex(
+      JSON.parse(body).errors[0].detail,
+      /^The Host header has 28000 characters, at most \d+ are accepted/,
+    );
   }
   const longest = `${'h'.repeat(255)}:65535`;
   t.is((await get(server.port, '/docs', longest)).status, 200);

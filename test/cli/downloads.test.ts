@@ -223,7 +223,7 @@ test.serial('ports are those that are set, for a listed host and for redirects; 
   const closed = await startServing(t, { ...settings, CUTOUT_FETCH: 'off' });
   const answer = await postTo(closed, key, { image_url: `${base}/image` });
   t.is(answer.status, 400);
-  t.regex(await answer.text(), /invalid_image_url.*fetches no addresses/);
+  t.regex(await answer.text(), /invalid_image_url.*does not download images/);
 });
 
 const withRedis = redisIsHere ? test.serial : test.serial.skip;

@@ -49,7 +49,7 @@ interface Corruption {
 const corruptions: Readonly<Record<string, Corruption>> = {
   'a refund of a released reservation': {
     make: (sql, { one, released }) => write(sql, one, 'refund', 4, { reservation: released }),
-    sentence: /gives back a reservation that was not charged/,
+    sentence: /refunds a reservation that was not charged/,
   },
   'a refund of an open reservation': {
     make: async (sql, { one }) => {
@@ -60,7 +60,7 @@ const corruptions: Readonly<Record<string, Corruption>> = {
       );
       await write(sql, one, 'refund', 4, { reservation });
     },
-    sentence: /gives back a reservation that was not charged/,
+    sentence: /refunds a reservation that was not charged/,
   },
   'a refund on another account': {
     make: (sql, { other, charged }) => write(sql, other, 'refund', 4, { reservation: charged }),
@@ -79,11 +79,11 @@ const corruptions: Readonly<Record<string, Corruption>> = {
   },
   'work that pays the customer': {
     make: (sql, { one }) => settled(sql, one, 40, { payment: 'full' }),
-    sentence: /gives credits instead of taking them/,
+    sentence: /adds credits instead of taking them/,
   },
   'work for nothing': {
     make: (sql, { one }) => settled(sql, one, 0, { payment: 'full' }),
-    sentence: /is work for nothing that repeats no charge/,
+    sentence: /has the amount 0, but repeats no charge/,
   },
   'a free preview that took credits': {
     make: async (sql, { one }) => {
@@ -100,15 +100,15 @@ const corruptions: Readonly<Record<string, Corruption>> = {
   },
   'a repeat of what was released': {
     make: (sql, { one, released }) => settled(sql, one, 0, { payment: 'full', reservation: released }),
-    sentence: /repeats what was not charged/,
+    sentence: /repeats a call that was not charged/,
   },
   'a repeat of a repeat': {
     make: (sql, { one, repeat }) => settled(sql, one, 0, { payment: 'full', reservation: repeat }),
-    sentence: /repeats what was not charged/,
+    sentence: /repeats a call that was not charged/,
   },
   'a repeat that was charged': {
     make: (sql, { one, charged }) => settled(sql, one, -4, { payment: 'full', reservation: charged }),
-    sentence: /repeats a charge, and took credits again/,
+    sentence: /repeats a charge, but took credits again/,
   },
   'a remembered charge of another account': {
     make: (sql, { one, charged_by_other }) =>
@@ -117,39 +117,39 @@ const corruptions: Readonly<Record<string, Corruption>> = {
          VALUES (@one, 'content:new', @charged_by_other, 1)`,
         { one, charged_by_other },
       ),
-    sentence: /was charged to another account/,
+    sentence: /is remembered as charged, but belongs to another account/,
   },
   'a remembered charge that was released': {
     make: (sql, { released }) => sql.run('UPDATE repeat SET reservation_id = @released', { released }),
-    sentence: /What is remembered as charged, .* was not/,
+    sentence: /is remembered as charged, but was not charged/,
   },
   'an answer of another account than its charge': {
     make: (sql, { other, undelivered }) =>
       sql.run('UPDATE answer SET account_id = @other WHERE charge_id = @undelivered', { other, undelivered }),
-    sentence: /is of another account than what it points to/,
+    sentence: /and the entry it refers to have different accounts/,
   },
   'an answer that is to carry a repeat': {
     make: (sql, { repeat }) => sql.run('UPDATE answer SET charge_id = @repeat', { repeat }),
-    sentence: /is to carry a charge that is only the repeat of one/,
+    sentence: /carries a charge that is only a repeat/,
   },
   'an answer with a reservation that is none': {
     make: async (sql, { one }) => {
       const grant = await write(sql, one, 'grant', 4);
       await sql.run('UPDATE answer SET reservation_id = @grant', { grant });
     },
-    sentence: /points to an entry that is no reservation/,
+    sentence: /refers to an entry that is not a reservation/,
   },
   'a grant below 0': {
     make: (sql, { one }) => write(sql, one, 'grant', -4),
-    sentence: /is a grant or purchase that gives nothing/,
+    sentence: /is a grant or purchase without credits/,
   },
   'a purchase below 0': {
     make: (sql, { one }) => write(sql, one, 'purchase', -4),
-    sentence: /is a grant or purchase that gives nothing/,
+    sentence: /is a grant or purchase without credits/,
   },
   'an adjustment that gives a charge back': {
     make: (sql, { one, charged }) => write(sql, one, 'adjust', 4, { reservation: charged }),
-    sentence: /is no end of a reservation, and points to one/,
+    sentence: /refers to a reservation, but does not end one/,
   },
 };
 

@@ -48,7 +48,7 @@ test('an addon of another contract is refused', (t) => {
     const error = t.throws(() => loadAddon(other), {
       instanceOf: EngineError,
       code: 'ENGINE_RUNTIME',
-      message: /no addon of this version/,
+      message: /not an addon of this version/,
     });
     oneSentence(t, error);
   }

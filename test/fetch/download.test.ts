@@ -36,8 +36,7 @@ const createDownload = (options: DownloadOptions) => {
 };
 
 /** What is said of every address that could not be fetched, or must not be. */
-const unreachable =
-  /^The host could not be reached, or is not one that is fetched from: only public hosts on port/;
+const unreachable = /^The host could not be reached or is not allowed: only public hosts on port/;
 
 /** The real rules for these ports. */
 const rules: DownloadOptions = { ...downloadRules, ports };
@@ -343,12 +342,12 @@ test('fetching is off, or from listed hosts only: said at once, and nobody is as
   });
   const url = `http://127.0.0.1:${port}/`;
   const off = createDownloader(loopback({ mode: 'off', allowHosts: [`127.0.0.1:${port}`] }));
-  t.throws(() => off.check(url), { instanceOf: DownloadError, message: /fetches no addresses\. Send/ });
+  t.throws(() => off.check(url), { instanceOf: DownloadError, message: /does not download images\. Upload/ });
   await failsWith(
     t,
     off.download(url, never, () => true),
     'url',
-    /fetches no addresses/,
+    /does not download images/,
   );
   const listed = createDownloader(
     loopback({ mode: 'listed', allowHosts: ['images.test', `b.test:${port}`] }),
@@ -377,7 +376,7 @@ test('in listed mode a redirect to another host is not followed', async (t) => {
     t,
     download(`http://127.0.0.1:${first.port}/`, never, () => true),
     'failed',
-    /^The host could not be reached, or is not one that is fetched from\.$/,
+    /^The host could not be reached or is not allowed\.$/,
     'blocked',
   );
   t.is(asked, 0);
@@ -402,7 +401,7 @@ test('bytes are asked for before they are kept; without room the host is hung up
       granted += bytes;
       return true;
     };
-    await failsWith(t, download(`http://a.test:${port}${path}`, never, room), 'memory', /no room/);
+    await failsWith(t, download(`http://a.test:${port}${path}`, never, room), 'memory', /not enough memory/);
     t.true(granted > 1.5e6 && granted <= 2e6);
   }
   await eventually(() => hungUp.length === 2);

@@ -388,7 +388,7 @@ test('our own refusals are no failures of the account', async (t) => {
 test('a service that fetches nothing says so, and what to do; nothing is charged', async (t) => {
   const service = await start(t, { credits: 1, freePreviews: 0, download: { mode: 'off' } });
   const image = await host(t, await scene());
-  const detail = 'This service fetches no addresses. Send the image itself.';
+  const detail = 'This service does not download images. Upload the image instead.';
   const refused = await service.post(form({ image_url: image.url, size: 'full' }));
   t.is(refused.status, 400);
   t.like(await errorOf(t, refused), { code: 'invalid_image_url', detail });
@@ -407,7 +407,8 @@ test('from listed hosts only: the list is the rule for backgrounds too', async (
   const other = await service.post(form({ image_url: image.url }));
   t.like(await errorOf(t, other), {
     code: 'invalid_image_url',
-    detail: 'This service fetches from listed hosts only, and this is none of them. Send the image itself.',
+    detail:
+      'This service downloads from listed hosts only, and this host is not listed. Upload the image instead.',
   });
   const both = form({ image_url: `http://127.0.0.1:${port}/`, bg_image_url: image.url });
   t.is((await errorOf(t, await service.post(both))).code, 'invalid_bg_image_url');
@@ -440,7 +441,7 @@ test('/improve: the same limits; nothing is fetched once the images of the day a
 
   const usedUp = await handIn(image.url);
   t.is(usedUp.status, 429);
-  t.regex((await errorOf(t, usedUp)).detail, /today are used up/);
+  t.regex((await errorOf(t, usedUp)).detail, /daily limit of submitted images is reached/);
   t.is(image.asked(), 0);
   t.is(missing.asked(), 0);
 });

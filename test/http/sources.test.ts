@@ -95,7 +95,7 @@ test('failures of a download tell the given address and the reason', async (t) =
     title: `Failed to download image from given image_url: ${hidden}`,
     code: 'failed_image_download',
   });
-  t.regex(unreachable.detail, /^The host could not be reached, or is not one that is fetched from: /);
+  t.regex(unreachable.detail, /^The host could not be reached or is not allowed: /);
   for (const bad of [
     'photo.jpg',
     'file:///etc/passwd',

@@ -143,7 +143,7 @@ test.serial(
   async (t) => {
     const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
     const gap = Buffer.concat([bytes.subarray(0, bytes.length - 2000), bytes.subarray(-2)]);
-    t.is(await refusal(gap), 'failed_to_read_image: The file ends before the image does.');
+    t.is(await refusal(gap), 'failed_to_read_image: The file ends before the image is complete.');
     t.true(difference((await read(withStrayBytes(bytes))).data, expected.data).mean < 0.5);
     const trailing = Buffer.concat([bytes, Buffer.from('more')]);
     t.true(difference((await read(trailing)).data, expected.data).mean < 0.5);

@@ -141,7 +141,7 @@ test('a WebP that is cut short is said to be so', async (t) => {
   const bytes = await file('webp');
   t.is(
     await refusal(bytes.subarray(0, bytes.length / 2)),
-    'failed_to_read_image: The file ends before the image does.',
+    'failed_to_read_image: The file ends before the image is complete.',
   );
 });
 

@@ -43,7 +43,7 @@ test('a detector is no network to cut out with, nor the other way round', async 
   const options = { modelsDir, pull: false, device: 'cpu', observer: recorder } as const;
   await t.throwsAsync(ensureNetwork(SUBJECT_DETECTOR, options), {
     code: 'model_unsupported',
-    message: /tells subject types apart and makes no matte/,
+    message: /determines subject types and makes no matte/,
   });
   await t.throwsAsync(ensureNetwork('isnet', { ...options, role: 'detector' }), {
     code: 'model_unsupported',

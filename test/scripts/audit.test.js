@@ -50,7 +50,7 @@ for (const [why, stdout, stderr] of [
   test(`nobody to ask (${why}) is no pass: it says that nothing was audited, and why`, (t) => {
     const { status, said } = judge(stdout, stderr);
     t.is(status, 2);
-    t.regex(said, /^NOT AUDITED: .+ could not be asked for: ./);
+    t.regex(said, /^NOT AUDITED: .+ could not be asked for known vulnerabilities: ./);
   });
 
 /** Against a registry that answers every question so; exit status and last line. */

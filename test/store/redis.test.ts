@@ -26,7 +26,7 @@ if (redisIsHere) {
     await t.throwsAsync(Redis.open({ url: none, onChange: nothing }, nothing), { message: /NOAUTH/ });
   });
 
-  test('a Redis that forgets what it likes when full is warned of', async (t) => {
+  test('a Redis that evicts keys when full is warned of', async (t) => {
     const server = await RedisServer.start(['--maxmemory-policy', 'allkeys-lru']);
     t.teardown(() => server.remove());
     const warnings: string[] = [];

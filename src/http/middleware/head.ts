@@ -23,11 +23,11 @@ function isReadable(ctx: Context): boolean {
 export const head: Middleware = async (ctx, next) => {
   const { headers, httpVersion } = ctx.req;
   if (!isReadable(ctx))
-    throw bad('The target of the request is no path and no address: send one such as /v1.0/removebg.');
+    throw bad('The request target is neither a path nor a URL: send one such as /v1.0/removebg.');
   if (httpVersion === '1.1' && headers.host === undefined) throw bad('The Host header is missing.');
   if (headers.host !== undefined && headers.host.length > longestHost)
     throw bad(
-      `The Host header has ${headers.host.length} characters, accepted are at most ${longestHost}: send the name of this service.`,
+      `The Host header has ${headers.host.length} characters, at most ${longestHost} are accepted: send the name of this service.`,
     );
   await next();
 };

@@ -17,12 +17,12 @@ const count = (description: string) => header(description, { type: 'integer', mi
 const pixels = (description: string) => header(description, { type: 'integer', minimum: 1 });
 
 const everyAnswer = {
-  'X-Request-Id': header('Names the request, also in the log of the service.', { type: 'string' }),
+  'X-Request-Id': header('Id of the request, also in the log of the service.', { type: 'string' }),
 };
 
 const rate = {
   'X-RateLimit-Limit': count('Megapixels that the account may send in a minute.'),
-  'X-RateLimit-Remaining': count('Megapixels left of this minute.'),
+  'X-RateLimit-Remaining': count('Megapixels left in this minute.'),
   'X-RateLimit-Reset': count('Unix time in seconds at which the next minute begins.'),
 };
 
@@ -90,7 +90,7 @@ export const json = (description: string, name: string): Answer => ({
 const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
 
 export const cutoutAnswer: Answer = {
-  description: 'The subject: an image, or JSON around it when Accept names application/json.',
+  description: 'The result: an image, or JSON that contains it if Accept names application/json.',
   headers: {
     ...everyAnswer,
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
@@ -111,12 +111,12 @@ export const cutoutAnswer: Answer = {
     'X-Height': pixels('Height of the result.'),
     'X-Max-Width': pixels('Width that size=full would give, before a crop.'),
     'X-Max-Height': pixels('Height that size=full would give, before a crop.'),
-    'X-Credits-Charged': header('Credits this request cost.', { type: 'number', minimum: 0 }),
+    'X-Credits-Charged': header('Credits charged for this request.', { type: 'number', minimum: 0 }),
     'X-Foreground-Top': count('Upper edge of the subject in the result.'),
     'X-Foreground-Left': count('Left edge of the subject in the result.'),
     'X-Foreground-Width': pixels('Width of the subject in the result.'),
     'X-Foreground-Height': pixels('Height of the subject in the result.'),
-    'Idempotent-Replayed': header('true when this is the kept result of an earlier request.', {
+    'Idempotent-Replayed': header('true if this is the cached result of an earlier request.', {
       type: 'string',
       const: 'true',
     }),

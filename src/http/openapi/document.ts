@@ -48,14 +48,14 @@ const cutout = (operationId: string, summary: string): Operation => ({
   operationId,
   summary,
   description:
-    'Exactly one of image_file, image_file_b64 and image_url, and at most one of bg_color, bg_image_url and bg_image_file. A field that is empty counts as absent, one that is unknown is ignored. A repeated request (the same Idempotency-Key, or the same image and options) gets the kept result of the first one for 10 minutes and costs nothing.',
+    'Exactly one of image_file, image_file_b64 and image_url, and at most one of bg_color, bg_image_url and bg_image_file. An empty field counts as absent, an unknown one is ignored. A repeated request (the same Idempotency-Key, or the same image and options) within 10 minutes returns the cached result of the first one and costs nothing.',
   security: anyKey,
   parameters: [
     {
       name: 'Idempotency-Key',
       in: 'header',
       description:
-        'Safe-retry key: while the result it first led to is kept, the same key returns that result without a second charge. Later, other content under it is a new request.',
+        'Safe-retry key: while its first result is cached, the same key returns that result without a second charge. Afterwards, other content under the key is a new request.',
       schema: { type: 'string' },
     },
   ],
@@ -80,8 +80,8 @@ export const openApiDocument = (version: string): OpenApi => ({
   },
   servers: [{ url: '/' }],
   paths: {
-    '/v1.0/cutout': { post: cutout('cutout', 'Cut out the subject of an image') },
-    '/v1.0/removebg': { post: cutout('removebg', 'The same as /v1.0/cutout, under its established name') },
+    '/v1.0/cutout': { post: cutout('cutout', 'Remove the background of an image') },
+    '/v1.0/removebg': { post: cutout('removebg', 'Alias of /v1.0/cutout') },
     '/v1.0/account': {
       get: {
         operationId: 'account',
@@ -93,15 +93,15 @@ export const openApiDocument = (version: string): OpenApi => ({
     '/v1.0/improve': {
       post: {
         operationId: 'improve',
-        summary: 'Hand in an image, which is kept to improve the networks',
+        summary: 'Submit an image that is stored to improve the networks',
         description: 'Exactly one of image_file, image_file_b64 and image_url.',
         security: anyKey,
         requestBody: body(improveBodies),
-        responses: answers(json('The image is kept.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
+        responses: answers(json('The image is stored.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
       },
     },
-    '/health/live': { get: health('live', 'The process answers') },
-    '/health/ready': { get: health('ready', 'The network is warm and new work is taken', 503) },
+    '/health/live': { get: health('live', 'The process is running') },
+    '/health/ready': { get: health('ready', 'The network is loaded and new requests are accepted', 503) },
   },
   components: {
     schemas: components,

@@ -64,7 +64,7 @@ const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
 function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
   const grammar = json.enum ? 'Upper and lower case are the same.' : `Expected ${expected}.`;
-  const each = perSubject ? ' Also once per kind of subject.' : '';
+  const each = perSubject ? ' May also be given for each kind of subject.' : '';
   return {
     ...json,
     description: `${description} ${grammar}${each}`,
@@ -112,7 +112,7 @@ const sourceTexts: Properties = {
     { contentEncoding: 'base64', ...errors(...imageErrors) },
   ),
   image_url: text(
-    'Address of the image; http or https, on a public host, port 80 or 443 unless the operator set others. Some services fetch from listed hosts only, or not at all.',
+    'URL of the image; http or https, on a public host, port 80 or 443 unless the operator set others. An installation may download from listed hosts only, or not at all.',
     {
       format: 'uri',
       ...errors('invalid_image_url', 'failed_image_download', ...imageErrors),
@@ -120,7 +120,7 @@ const sourceTexts: Properties = {
   ),
 };
 const backgroundTexts: Properties = {
-  bg_image_url: text('Address of an image to lay behind the subject, as image_url.', {
+  bg_image_url: text('URL of a background image, with the rules of image_url.', {
     format: 'uri',
     ...errors('invalid_bg_image_url', 'failed_bg_download', ...imageErrors),
   }),
@@ -131,10 +131,10 @@ const sourceFile = {
   ),
 };
 const backgroundFile = {
-  bg_image_file: image('An image to lay behind the subject; it is scaled to cover the canvas.'),
+  bg_image_file: image('Background image; it is scaled to cover the canvas.'),
 };
 const labels: Properties = {
-  image_filename: text('Name of the image; only its last part is kept.', { maxLength: 255 }),
+  image_filename: text('File name of the image; only its last part is stored.', { maxLength: 255 }),
   tag: text('Groups images.', { maxLength: 255 }),
 };
 

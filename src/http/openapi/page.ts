@@ -108,7 +108,7 @@ function section(document: OpenApi, { paths, method, operation }: Described): st
   return [
     `<section id="${operation.operationId}"><h2>${code(`${method.toUpperCase()} ${first}`)}</h2>`,
     prose(`${summary}.`),
-    others.length > 0 ? `<p>Also as ${codes(others)}, the same in every respect.</p>` : '',
+    others.length > 0 ? `<p>Also as ${codes(others)}, which is identical.</p>` : '',
     description ? prose(description) : '',
     prose(security.length === 0 ? 'Needs no key.' : 'Needs a key.'),
     requestBody ? `<h3>Request</h3><p>Body as ${codes(Object.keys(requestBody.content))}.</p>` : '',
@@ -176,7 +176,7 @@ ${programs.join('\n')}
 </section>
 ${all.map((each) => section(document, each)).join('\n')}
 <section id="errors"><h2>All errors</h2>
-${prose('Every error is one object: `{"errors":[{"title":"…","code":"…","detail":"…"}]}`. Errors are never charged. The detail says what was received where that helps; here stands the usual one.')}
+${prose('Every error is one object: `{"errors":[{"title":"…","code":"…","detail":"…"}]}`. Errors are never charged. The detail says what was received where that helps; the table has the default one.')}
 ${table(['Code', 'Status', 'Title', 'Detail'], errorRows())}
 </section>
 </body>

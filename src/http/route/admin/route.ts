@@ -74,14 +74,16 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     ),
     post('/keys/:id/revoke', async (ctx) => {
       if (!(await revokeKey(by(ctx), idIn(ctx)))) {
-        throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${idIn(ctx)} that is still in use.`);
+        throw new StoreError('STORE_UNKNOWN_KEY', `There is no active key ${idIn(ctx)}.`);
       }
       return { id: idIn(ctx), revoked: true };
     }),
     post('/accounts/:id/credits', async (ctx) => {
       const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
       if (kind === 'grant' ? amount <= 0 : amount === 0) {
-        throw fail('malformed_request', { detail: 'credits: a grant is more than 0, an adjustment not 0.' });
+        throw fail('malformed_request', {
+          detail: 'credits: a grant must be more than 0, an adjustment must not be 0.',
+        });
       }
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
       const { outcome, balance } = await postCredits(by(ctx), idIn(ctx), request);

@@ -37,7 +37,7 @@ export const fields = {
     {
       unset: 'preview',
       invalid: 'invalid_size',
-      description: `Largest size of the result: preview (small, regular) ${megapixels('preview')} megapixels, medium ${megapixels('medium')}, hd ${megapixels('hd')}, full (4k) ${megapixels('full')}, 50MP ${megapixels('50MP')}. Images are never enlarged. auto is full where a credit is left to pay for it, else preview.`,
+      description: `Largest size of the result: preview (small, regular) ${megapixels('preview')} megapixels, medium ${megapixels('medium')}, hd ${megapixels('hd')}, full (4k) ${megapixels('full')}, 50MP ${megapixels('50MP')}. Images are never enlarged. auto is full if the account can pay for it, else preview.`,
     },
   ),
   type: choice<'auto' | Subject>(
@@ -45,7 +45,7 @@ export const fields = {
     {
       unset: 'auto',
       invalid: 'invalid_type',
-      description: 'Kind of subject; auto finds it out.',
+      description: 'Kind of subject; auto detects it.',
     },
   ),
   type_level: choice(
@@ -53,7 +53,7 @@ export const fields = {
     {
       unset: '1',
       invalid: 'invalid_type_level',
-      description: 'How finely the header X-Type tells the kind of subject; none does not tell it.',
+      description: 'Level of detail of the header X-Type; none omits the header.',
     },
   ),
   format: choice(
@@ -62,24 +62,24 @@ export const fields = {
       unset: 'auto',
       invalid: 'invalid_format',
       description:
-        'auto is PNG when any pixel of the result is not fully opaque, otherwise JPG. JPG has no transparency: without a background the subject stands on white. zip holds color.jpg and alpha.png.',
+        'auto is PNG when any pixel of the result is not fully opaque, otherwise JPG. JPG has no transparency: without a background the subject is placed on white. zip contains color.jpg and alpha.png.',
     },
   ),
   channels: choice(same('rgba', 'alpha'), {
     unset: 'rgba',
     invalid: 'invalid_channels',
-    description: 'alpha gives only the matte of the subject, as a gray image.',
+    description: 'alpha returns only the alpha matte, as a grayscale image.',
   }),
   roi: text(roiGrammar, {
     fallback: WHOLE_IMAGE,
     unset: '0% 0% 100% 100%',
     invalid: 'invalid_roi',
     description:
-      'Region of interest "x1 y1 x2 y2" of the upright input: only what lies inside can be foreground.',
+      'Region of interest "x1 y1 x2 y2" of the upright input: only pixels inside it can be foreground.',
   }),
   crop: flag('false', {
     invalid: 'invalid_crop',
-    description: 'Cuts the result to the subject. Does not change the price.',
+    description: 'Crops the result to the subject. Does not change the price.',
   }),
   crop_margin: text(cropMarginGrammar, {
     fallback: NO_MARGIN,
@@ -98,11 +98,11 @@ export const fields = {
     fallback: undefined,
     invalid: 'invalid_position',
     description:
-      'Where the subject lies on the canvas: 0% touches the left or top edge, 100% the right or bottom. Default: original, center when scale is a percentage.',
+      'Position of the subject on the canvas: 0% touches the left or top edge, 100% the right or bottom. Default: original, center when scale is a percentage.',
   }),
   add_shadow: flag('false', {
     invalid: 'invalid_add_shadow',
-    description: 'Adds a drop shadow. shadow_type wins over it.',
+    description: 'Adds a drop shadow. shadow_type takes precedence.',
   }),
   shadow_type: perSubject(shadowTypeGrammar, {
     invalid: 'invalid_shadow_type',
@@ -115,7 +115,7 @@ export const fields = {
   }),
   semitransparency: flag('true', {
     invalid: 'invalid_semitransparency',
-    description: 'Checked, without effect.',
+    description: 'Validated, without effect.',
   }),
   bg_color: text<Colour>(colourGrammar, {
     fallback: transparent,

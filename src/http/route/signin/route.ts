@@ -112,7 +112,8 @@ export function signInRoutes(parts: SignInParts): Route[] {
     // Whatever comes of it: the same answer of the provider is not taken twice.
     pending.clear(ctx);
     try {
-      if (!attempt) throw new SignInRefused('This browser began no sign-in, or took too long.');
+      if (!attempt)
+        throw new SignInRefused('This browser did not start a sign-in, or the sign-in has expired.');
       const { person, vouched, idToken } = await provider.finish(
         new URLSearchParams(ctx.querystring),
         attempt,
