@@ -292,14 +292,6 @@ export function excerpt(value: string, length = 100): string {
 export const invalidOption = (id: InvalidOption, expected: string, received: string): AppError =>
   fail(id, { detail: `Expected ${expected}, received "${excerpt(received)}".` });
 
-export const invalidFileType = (expected: readonly string[], received: string): AppError =>
-  fail('invalid_file_type', { detail: `Expected ${expected.join('/')}, received ${excerpt(received, 40)}` });
-
-export const resolutionTooHigh = (width: number, height: number, limitMegapixels: number): AppError =>
-  fail('resolution_too_high', {
-    detail: `Input image has ${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${limitMegapixels} megapixels`,
-  });
-
 /** Codes of the native engine (src/engine/types.ts) and of the books' database to public errors. */
 const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],

@@ -1,20 +1,13 @@
 import type { Engine, JobControl } from './engine.ts';
 import type { MattePlan, MatteResult, Pixels } from './types.ts';
 
-export interface IdleUnloadOptions {
+interface IdleUnloadOptions {
   /** Milliseconds without a matte after which the networks are dropped. */
   readonly afterMs: number;
   /** Loads what was dropped into the engine again. */
   readonly load: () => Promise<unknown>;
   /** Hears what happened, and how long it took in milliseconds. */
   readonly told: (what: 'unloaded' | 'loaded', ms: number) => void;
-}
-
-export interface IdleUnloadStats {
-  readonly loaded: boolean;
-  /** Since the start; the first load is not in it. */
-  readonly loads: number;
-  readonly unloads: number;
 }
 
 /**
@@ -30,18 +23,12 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   #unloading: Promise<unknown> = Promise.resolve();
   #working = 0;
   #timer: NodeJS.Timeout | undefined;
-  #loads = 0;
-  #unloads = 0;
 
   /** `engine` has its networks. */
   constructor(engine: Engine, options: IdleUnloadOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#wait();
-  }
-
-  get stats(): IdleUnloadStats {
-    return { loaded: this.#loaded !== undefined, loads: this.#loads, unloads: this.#unloads };
   }
 
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
@@ -78,7 +65,6 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     const started = performance.now();
     const loaded = this.#loaded;
     this.#loaded = undefined;
-    this.#unloads++;
     this.#unloading = loaded
       .then(() => this.#engine.unload())
       .then(
@@ -91,7 +77,6 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   async #load(): Promise<void> {
     await this.#unloading;
     const started = performance.now();
-    this.#loads++;
     try {
       await this.#options.load();
     } catch (error) {

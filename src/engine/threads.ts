@@ -12,7 +12,7 @@ export interface Threads {
   readonly pixelThreads: number;
 }
 
-export interface ThreadWishes {
+interface ThreadWishes {
   readonly workers?: number | undefined;
   readonly intraOpThreads?: number | undefined;
   readonly provider?: 'cpu' | 'cuda' | 'tensorrt' | undefined;

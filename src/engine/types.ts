@@ -29,7 +29,7 @@ const ENGINE_CODES = [
   'ENGINE_INTERNAL',
 ] as const;
 
-export type EngineCode = (typeof ENGINE_CODES)[number];
+type EngineCode = (typeof ENGINE_CODES)[number];
 
 export const isEngineCode = (code: unknown): code is EngineCode =>
   (ENGINE_CODES as readonly unknown[]).includes(code);
@@ -151,10 +151,15 @@ export interface MatteMap {
   readonly height: number;
 }
 
-export interface DescribePlan {
+/** A job's time limit. */
+interface Deadline {
+  /** Milliseconds from the call; checked when the job starts and between its steps. ENGINE_DEADLINE when it has passed. */
+  readonly deadlineMs?: number;
+}
+
+export interface DescribePlan extends Deadline {
   /** Borrowed until the promise settles, like the pixels. */
   readonly matte: MatteMap;
-  readonly deadlineMs?: number;
 }
 
 export interface Description {
@@ -178,7 +183,7 @@ export interface Box {
   readonly height: number;
 }
 
-export interface MattePlan {
+export interface MattePlan extends Deadline {
   readonly network: string;
   /** Size of the result, at most the size of the image in both directions. */
   readonly width: number;
@@ -200,8 +205,6 @@ export interface MattePlan {
    * at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
-  /** Milliseconds from now; checked when the job starts and between its steps. */
-  readonly deadlineMs?: number;
 }
 
 export interface MatteResult {
@@ -238,7 +241,7 @@ export interface DropShadow {
 }
 
 /** Geometry and layers of a result, in whole pixels. */
-export interface ComposePlan {
+export interface ComposePlan extends Deadline {
   /** Of the canvas, which is the result. */
   readonly width: number;
   readonly height: number;
@@ -251,7 +254,6 @@ export interface ComposePlan {
   /** An image of the canvas's size behind everything, instead of `colour`. Borrowed like the pixels. */
   readonly background?: Pixels;
   readonly shadow?: DropShadow;
-  readonly deadlineMs?: number;
 }
 
 export interface ComposeResult {
@@ -263,7 +265,7 @@ export interface ComposeResult {
   readonly composeMs: number;
 }
 
-export interface PngOptions {
+export interface PngOptions extends Deadline {
   /** `rgba`: colour type 6. `alpha`: the alpha channel alone as 8-bit gray, colour type 0. */
   readonly channels: 'rgba' | 'alpha';
   /** 1 fastest, 9 smallest. */
@@ -272,7 +274,6 @@ export interface PngOptions {
   readonly icc?: Uint8Array;
   /** Pixels per metre (x, y), written as pHYs. */
   readonly pixelsPerMetre?: readonly [number, number];
-  readonly deadlineMs?: number;
 }
 
 /** Jobs of every kind, loading included. What was refused at once is in none of the counts. */

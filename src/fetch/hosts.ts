@@ -10,7 +10,7 @@ export interface HostOptions {
 }
 
 /** `listed`: fetched wherever it is. `public`: fetched if its address is public. `host`, `port`: not fetched, as it is another. */
-export type HostRule = 'listed' | 'public' | 'host' | 'port';
+type HostRule = 'listed' | 'public' | 'host' | 'port';
 
 /** Which hosts and ports are fetched from. `hostname` may be written with or without the brackets of IPv6. */
 export function createHostRule({ mode, allowHosts, ports }: HostOptions) {

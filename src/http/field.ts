@@ -23,7 +23,7 @@ export interface Field<T> {
 
 type Wording = Pick<Field<unknown>, 'invalid' | 'description'>;
 
-export type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never };
+type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never };
 
 /** `a, b or c` */
 const inWords = (words: readonly string[]): string =>

@@ -1,5 +1,5 @@
 /** Codes are those of docs/contract.md section 10; the caller gives them their status and title. */
-export type ImageErrorCode =
+type ImageErrorCode =
   | 'invalid_file_type'
   | 'invalid_dimensions'
   | 'resolution_too_high'

@@ -25,7 +25,7 @@ const MOST_ENTRIES = 4096;
 const PIXELS_A_TURN = 65_536;
 
 /** Colours of sRGB in another RGB space of 8 bits. */
-export interface FromSrgb {
+interface FromSrgb {
   colour(rgb: Triple): Triple;
   /** In place, alpha as it is. Lets the event loop turn in between; rejects with the signal's reason. */
   raster(image: Raster, signal?: AbortSignal): Promise<void>;

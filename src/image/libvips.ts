@@ -11,13 +11,13 @@ const LOADERS: Readonly<Record<InputFormat, string>> = {
   gif: 'VipsForeignLoadNsgifBuffer',
 };
 
-export interface LibvipsOptions {
+interface LibvipsOptions {
   readonly formats: readonly InputFormat[];
   /** Threads of one decode or encode; absent leaves sharp's choice (1 on glibc without jemalloc). */
   readonly concurrency?: number;
 }
 
-export interface LibvipsState {
+interface LibvipsState {
   readonly version: string;
   readonly concurrency: number;
   readonly formats: readonly InputFormat[];

@@ -13,7 +13,7 @@ export interface Tags {
 const ICC_PER_SEGMENT = 65_519;
 
 /** Most bytes of a profile that is kept. Those of screens and cameras have some kilobytes; a JPEG could carry 16 MB. */
-export const MAX_ICC_BYTES = 1024 * 1024;
+const MAX_ICC_BYTES = 1024 * 1024;
 
 /** The profile if it is a whole one for RGB images (ICC.1:2022, section 7.2), else undefined. */
 export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {

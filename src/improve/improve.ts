@@ -5,7 +5,7 @@ import type { Bucket } from './bucket.ts';
 
 export type HandedIn = ImproveRow;
 
-export interface HandIn {
+interface HandIn {
   readonly accountId: string;
   readonly bytes: Uint8Array;
   /** By content: 'jpg', 'png', 'webp', or what the operator allows besides. */
@@ -18,14 +18,14 @@ export interface HandIn {
   readonly tag?: string | undefined;
 }
 
-export type HandInOutcome =
+type HandInOutcome =
   | { readonly outcome: 'kept'; readonly id: string }
   /** The day's images are used up; whole seconds until the next UTC day. */
   | { readonly outcome: 'refused'; readonly retryAfter: number }
   /** The account was deleted before the image was kept; nothing of it is left. */
   | { readonly outcome: 'no account' };
 
-export interface ImproveOptions {
+interface ImproveOptions {
   readonly table: ImproveTable;
   readonly bucket: Bucket;
   /** Images an account may hand in on a UTC day; 0 = any number. */

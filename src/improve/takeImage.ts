@@ -14,7 +14,7 @@ export interface HandInRequest {
   readonly tag: string | undefined;
 }
 
-export interface HandInCall {
+interface HandInCall {
   readonly accountId: string;
   readonly signal: AbortSignal;
   readonly telemetry: RequestTelemetry;
@@ -23,7 +23,7 @@ export interface HandInCall {
 /** Resolves with the image's id once it is kept. */
 export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<string>;
 
-export interface TakeImageParts {
+interface TakeImageParts {
   readonly improve: Improve;
   /** Images by address. */
   readonly openFetch: OpenFetch;

@@ -9,7 +9,7 @@ export interface WorkSize {
 }
 
 /** Milliseconds of the three parts of a piece of work. */
-export type WorkTimes = WorkSize;
+type WorkTimes = WorkSize;
 
 const parts = ['source', 'network', 'result'] as const;
 

@@ -38,7 +38,7 @@ export type FairSchedulerOutcome =
       readonly leave: (done: boolean) => void;
     };
 
-export interface FairSchedulerStats {
+interface FairSchedulerStats {
   readonly running: number;
   readonly waiting: number;
   /** Milliseconds of work that wait. */

@@ -17,7 +17,7 @@ export interface Hold {
   release(): void;
 }
 
-export interface MemoryStats {
+interface MemoryStats {
   readonly room: number;
   /** Bodies and downloads being read or waiting, and answers being sent. */
   readonly held: number;

@@ -23,8 +23,6 @@ export interface RateOptions {
   readonly windowSeconds: number;
 }
 
-export const standardRate: RateOptions = { megapixels: 500, windowSeconds: 60 };
-
 /**
  * Megapixels a window and account. The window starts with its first counted call and is fixed; a call that
  * does not fit is refused and consumes nothing; a failed one gives back what it took, its window included if

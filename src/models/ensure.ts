@@ -6,7 +6,7 @@ import type { Observer } from './observer.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
 
-export interface EnsureOptions extends Place {
+interface EnsureOptions extends Place {
   /** Whether a network that is not there may be fetched, and a damaged one repaired. */
   readonly pull: boolean;
   readonly observer: Observer;

@@ -1,4 +1,4 @@
-export type ModelErrorCode =
+type ModelErrorCode =
   | 'model_unknown'
   | 'model_missing'
   | 'model_damaged'

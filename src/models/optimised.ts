@@ -32,7 +32,7 @@ const recordSchema = z.strictObject({
 });
 type Sum = z.infer<typeof sumSchema>;
 
-export interface OptimisedCopy {
+interface OptimisedCopy {
   /** For NetworkSpec.path. */
   readonly file: string;
   /** Reads every byte of it; false when one is not as it was written. */
@@ -106,7 +106,7 @@ export async function findOptimised(prepared: string, maker: Maker): Promise<Opt
   return { file: graph, intact: () => intact().catch(() => false) };
 }
 
-export interface OptimisedDraft {
+interface OptimisedDraft {
   /** For NetworkSpec.saveTo. */
   readonly file: string;
   /** Puts what was saved into its place. */

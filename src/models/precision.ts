@@ -4,8 +4,8 @@ import type { Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** CUTOUT_PRECISION. */
-export const PRECISION_WISHES = ['auto', 'fp32', 'int8'] as const;
-export type PrecisionWish = (typeof PRECISION_WISHES)[number];
+const PRECISION_WISHES = ['auto', 'fp32', 'int8'] as const;
+type PrecisionWish = (typeof PRECISION_WISHES)[number];
 
 /** Dot products of 8-bit integers summed up in 32 bits, as native/core/cpu.h names them. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];

@@ -40,7 +40,7 @@ export const preparedRecordSchema = z.strictObject({
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
 
-export interface Rewritten {
+interface Rewritten {
   /** The prepared network, piece by piece; to be read once. */
   readonly pieces: Iterable<Uint8Array>;
   readonly precision: Precision;

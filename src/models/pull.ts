@@ -33,7 +33,7 @@ export interface PullOptions {
 }
 
 /** What the operator must know of a network's licence before its weights are fetched. */
-export function licenceNotice(manifest: Manifest): string {
+function licenceNotice(manifest: Manifest): string {
   const { name, restricted, note } = manifest.licence;
   const first = `The weights of ${manifest.name} are under ${name}.${note ? ` ${note}` : ''}`;
   if (!restricted) return first;

@@ -5,7 +5,7 @@ import { SUBJECT_TYPES, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 
 /** models/types/head.json of this installation, seen from build/ts/src/models. */
-export const installedHead = (): string =>
+const installedHead = (): string =>
   fileURLToPath(new URL('../../../../models/types/head.json', import.meta.url));
 
 const bytes = z.base64().transform((text) => new Uint8Array(Buffer.from(text, 'base64')));

@@ -8,9 +8,9 @@ import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './p
 import { tableSum } from './quantise/table.ts';
 
 /** ok; not there; there but with other bytes than expected. */
-export type SourceState = 'ok' | 'missing' | 'damaged';
+type SourceState = 'ok' | 'missing' | 'damaged';
 /** As above; outdated: sound, but made by another version of preparation or from another file. */
-export type PreparedState = SourceState | 'outdated';
+type PreparedState = SourceState | 'outdated';
 
 const absent = (error: unknown): undefined => {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

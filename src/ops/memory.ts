@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 
-export interface MemoryLimit {
+interface MemoryLimit {
   readonly bytes: number;
   /** For people: what sets it. */
   readonly from: string;

@@ -14,7 +14,7 @@ export interface Install {
 }
 
 /** Credits that came to accounts or left them otherwise than by being used. */
-export interface BookedCredits {
+interface BookedCredits {
   readonly kind: string;
   readonly direction: 'in' | 'out';
   readonly credits: number;

@@ -21,7 +21,7 @@ export const STAGES = [
   'settle',
 ] as const;
 
-export type StageName = (typeof STAGES)[number];
+type StageName = (typeof STAGES)[number];
 
 /** Milliseconds of some stages, in the order of the stages. */
 export type Stages = Readonly<Partial<Record<StageName, number>>>;

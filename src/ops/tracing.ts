@@ -19,7 +19,7 @@ import {
 import type { Logger } from './log.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 
-export interface TracingOptions {
+interface TracingOptions {
   /** OTLP over HTTP: address of the collector, `/v1/traces` is added to one without a path. */
   readonly url: string;
   /** Sent with every export, for example an authorization. */
@@ -28,7 +28,7 @@ export interface TracingOptions {
   readonly logger: Logger;
 }
 
-export interface Tracing {
+interface Tracing {
   readonly record: Recorder;
   /** Sends what is not sent yet, within a few seconds. */
   close(): Promise<void>;

@@ -10,7 +10,7 @@ interface Applied {
 
 const checksum = (sql: string) => createHash('sha256').update(sql).digest('hex');
 
-export interface Migrated {
+interface Migrated {
   /** Of the schema, before and now; 0 = there was none. */
   readonly from: number;
   readonly to: number;

@@ -4,7 +4,7 @@ import type { Database, Dialect, SchemaSql, Sql, Value, Values } from './databas
 import { InDoubt, StoreError } from './error.ts';
 import { refuseFunction, toPostgres } from './schema.ts';
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** postgres://user:password@host:port/database?sslmode=… */
   readonly url: string;
   /** Connections at a time. */

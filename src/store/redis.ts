@@ -3,7 +3,7 @@ import { createClient, ErrorReply, RESP_TYPES } from '@redis/client';
 import { UserError } from '../errors.ts';
 import { StoreError } from './error.ts';
 
-export type Argument = string | Buffer;
+type Argument = string | Buffer;
 /** What Redis answers: numbers, text or bytes, nothing, lists of these. */
 export type Reply = number | string | Buffer | null | readonly Reply[];
 
@@ -71,7 +71,7 @@ const handshakeMs = 3000;
  * comes (a machine that is gone, a process that hangs), the connection is given up and a new one is opened,
  * as TCP alone would wait for a quarter of an hour.
  */
-export class Link {
+class Link {
   readonly #options: RedisOptions;
   readonly #timeoutMs: number;
   readonly #heartbeat: NodeJS.Timeout;

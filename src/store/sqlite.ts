@@ -8,7 +8,7 @@ import { InDoubt, StoreError } from './error.ts';
 import { GroupCommit } from './groupCommit.ts';
 import { Mutex } from './mutex.ts';
 
-export interface SqliteOptions {
+interface SqliteOptions {
   readonly file: string;
 }
 

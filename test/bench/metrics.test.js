@@ -299,6 +299,7 @@ test('the band holds what is soft, hard steps, and their surroundings', (t) => {
 });
 
 test('dilation reaches exactly so far', (t) => {
+  const wrong = [];
   const [width, height] = [23, 17];
   const next = random(2);
   const mask = Uint8Array.from({ length: width * height }, () => (next() < 0.03 ? 1 : 0));
@@ -311,10 +312,10 @@ test('dilation reaches exactly so far', (t) => {
           Math.abs((k % width) - (i % width)) <= radius &&
           Math.abs(Math.floor(k / width) - Math.floor(i / width)) <= radius,
       );
-      if (Boolean(value) !== near) t.fail(`radius ${radius} at ${i}`);
+      if (Boolean(value) !== near) wrong.push(`radius ${radius} at ${i}`);
     });
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('colours count where the truth is soft, by their share; clear pixels of the result have none', (t) => {

@@ -205,6 +205,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
   });
 
   test('matte: a middling probability becomes a middling alpha, times the alpha that was there', async (t) => {
+    const wrong: string[] = [];
     const engine = start(t);
     const spec = networks.spec(name(), { gain: 0 });
     await engine.load(spec);
@@ -216,10 +217,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       const image = halves(50, 40, before);
       await engine.matte(1, image, planFor(spec.name, image));
       for (let i = 3; i < image.data.length; i += 4) {
-        if (Math.abs((image.data[i] ?? 0) - after) > 1) t.fail(`alpha ${image.data[i]} for ${before}`);
+        if (Math.abs((image.data[i] ?? 0) - after) > 1) wrong.push(`alpha ${image.data[i]} for ${before}`);
       }
     }
-    t.pass();
+    t.deepEqual(wrong.slice(0, 5), []);
   });
 
   test('matte: hiddenColour keep leaves the colours under alpha 0', async (t) => {

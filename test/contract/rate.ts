@@ -1,12 +1,6 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import fc from 'fast-check';
-import {
-  type RateLimit,
-  type RateOptions,
-  type RateOutcome,
-  type RateTicket,
-  standardRate,
-} from '../../src/limits/rate.ts';
+import type { RateLimit, RateOptions, RateOutcome, RateTicket } from '../../src/limits/rate.ts';
 import { random } from '../fixtures/random.ts';
 
 /** A rate limit as two nodes see it. */
@@ -24,6 +18,8 @@ function taken(outcome: RateOutcome): RateTicket {
   return outcome.ticket;
 }
 
+/** Megapixels and window of the default settings. */
+export const standardRate: RateOptions = { megapixels: 500, windowSeconds: 60 };
 /** Short enough to be waited for. */
 const short: RateOptions = { megapixels: 500, windowSeconds: 2 };
 

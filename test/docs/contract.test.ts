@@ -1,11 +1,11 @@
 import test from 'ava';
 import { formatCredits, standardBilling } from '../../src/billing/price.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { reserveRequest } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
 import { SIZE_LIMITS, type SizeName } from '../../src/image/size.ts';
-import { standardRate } from '../../src/limits/rate.ts';
 import { documents, read, sources } from './documents.ts';
 
 const contract = read('docs/contract.md');
@@ -87,7 +87,7 @@ test('section 5 has every size with its limit and price, and the free calls', (t
     section('5'),
     new RegExp(`Free calls: ${freePreviews.perMonth} a month, at most ${freePreviews.perDay} a day`),
   );
-  t.regex(section('11'), new RegExp(`^${standardRate.megapixels} megapixel-images a minute`, 'm'));
+  t.regex(section('11'), new RegExp(`^${loadConfig({}).limits.rate} megapixel-images a minute`, 'm'));
 });
 
 test('section 2 has the headers that pages of other origins may read', (t) => {

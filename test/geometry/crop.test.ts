@@ -75,12 +75,13 @@ test('the crop holds the whole shadow, except where the image cuts the subject',
 });
 
 test('the crop holds the subject and is never larger than the largest', (t) => {
-  fc.assert(
-    fc.property(imageAndSubject, margin, opacity, ({ image, subject }, margin, opacity) => {
-      const box = cropBox(image, subject, margin, opacity);
-      const most = largestCrop(image, margin, opacity);
-      return isInside(subject, box) && box.width <= most.width && box.height <= most.height;
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(imageAndSubject, margin, opacity, ({ image, subject }, margin, opacity) => {
+        const box = cropBox(image, subject, margin, opacity);
+        const most = largestCrop(image, margin, opacity);
+        return isInside(subject, box) && box.width <= most.width && box.height <= most.height;
+      }),
+    ),
   );
-  t.pass();
 });

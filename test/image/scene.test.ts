@@ -6,22 +6,24 @@ for (const name of SCENES) {
   const scene = drawScene(name, 160, 120, 2);
 
   test(`${name}: the composite is the foreground over a background, by exactly this alpha`, (t) => {
+    const wrong: string[] = [];
     const clear = drawScene(name, 160, 120, 2);
     t.is(difference(scene.composite, clear.composite).max, 0, 'the same arguments draw the same image');
     scene.alpha.forEach((a, pixel) => {
       for (let c = pixel * 4; c < pixel * 4 + 3; c += 1) {
         const [f, seen] = [scene.foreground[c] ?? 0, scene.composite[c] ?? 0];
-        if (a === 255 && f !== seen) t.fail('an opaque pixel differs from its foreground');
+        if (a === 255 && f !== seen) wrong.push('an opaque pixel differs from its foreground');
         // The background that would explain the composite must be one that exists.
         if (a < 255) {
           const background = (255 * seen - a * f) / (255 - a);
           const slack = (0.5 * 255) / (255 - a);
-          if (background < -slack || background > 255 + slack) t.fail('no background explains the composite');
+          if (background < -slack || background > 255 + slack)
+            wrong.push('no background explains the composite');
         }
       }
-      if (scene.foreground[pixel * 4 + 3] !== a) t.fail('the cut-out has another alpha');
+      if (scene.foreground[pixel * 4 + 3] !== a) wrong.push('the cut-out has another alpha');
     });
-    t.pass();
+    t.deepEqual(wrong.slice(0, 5), []);
   });
 
   test(`${name}: has background, object and soft pixels, and lies within the image`, (t) => {

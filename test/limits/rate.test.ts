@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
-import { standardRate } from '../../src/limits/rate.ts';
 import { RedisRateLimit } from '../../src/limits/redisRate.ts';
-import { testRateContract } from '../contract/rate.ts';
+import { standardRate, testRateContract } from '../contract/rate.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 import { TestClock } from '../support/stores.ts';

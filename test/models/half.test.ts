@@ -18,14 +18,16 @@ test('infinities and NaN stay what they are', (t) => {
 });
 
 test('every finite number is one step of its exponent above the one before, mirrored below zero', (t) => {
+  const wrong: string[] = [];
   const positive = widened(Array.from({ length: 0x7c00 }, (_, bits) => bits));
   const negative = widened(Array.from({ length: 0x7c00 }, (_, bits) => bits | 0x8000));
   for (let bits = 1; bits < 0x7c00; bits++) {
     const exponent = Math.max((bits - 1) >> 10, 1);
-    if (Number(positive[bits]) - Number(positive[bits - 1]) !== 2 ** (exponent - 25)) t.fail(`at ${bits}`);
-    if (positive[bits] !== -Number(negative[bits])) t.fail(`sign at ${bits}`);
+    if (Number(positive[bits]) - Number(positive[bits - 1]) !== 2 ** (exponent - 25))
+      wrong.push(`at ${bits}`);
+    if (positive[bits] !== -Number(negative[bits])) wrong.push(`sign at ${bits}`);
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('bytes at an odd address are read, an odd number of bytes is refused', (t) => {

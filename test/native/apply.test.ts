@@ -245,6 +245,7 @@ test('nothing outside the region of interest is foreground', (t) => {
 });
 
 test('between samples a matte never leaves the range of its neighbours', (t) => {
+  const wrong: string[] = [];
   const next = random(21);
   const p = Float32Array.from({ length: 16 }, () => (next() < 0.5 ? 0.3 : 0.7));
   const { out } = apply(
@@ -254,10 +255,10 @@ test('between samples a matte never leaves the range of its neighbours', (t) => 
   for (let y = 0; y < 640; y += 3) {
     for (let x = 0; x < 640; x++) {
       const alpha = pixel(out, x, y)[3] ?? 0;
-      if (alpha < 76 || alpha > 179) t.fail(`${alpha} at ${x}, ${y}`);
+      if (alpha < 76 || alpha > 179) wrong.push(`${alpha} at ${x}, ${y}`);
     }
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('the spline is closer to a smooth matte than linear interpolation', (t) => {

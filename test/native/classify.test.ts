@@ -152,6 +152,7 @@ test('statistics are those of their definition, pixel by pixel', (t) => {
 });
 
 test('what lies inside and outside is that of its definition, whatever the weights', (t) => {
+  const wrong: string[] = [];
   const random = randoms(5);
   const parts: Record<string, (x: number, y: number) => number> = {
     any: () => random(),
@@ -176,13 +177,13 @@ test('what lies inside and outside is that of its definition, whatever the weigh
           for (const name of REGION) {
             const [a, b] = [fast[which][name], wanted[which][name]];
             if (!(Math.abs(a - b) < 1e-5 && a >= 0 && a <= 1))
-              t.fail(`${title} ${side} ${part} ${which} ${name}: ${a} ${b}`);
+              wrong.push(`${title} ${side} ${part} ${which} ${name}: ${a} ${b}`);
           }
         }
       }
     }
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('wide rows, all of them white, and any number of threads count the same', (t) => {

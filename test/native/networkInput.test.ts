@@ -72,6 +72,7 @@ test('network input has the same bits for any number of threads and leaves the i
 });
 
 test('network input keeps a flat image flat, shrinking and enlarging', (t) => {
+  const wrong: string[] = [];
   const image = paint(531, 217, () => [200, 7, 91, 255]);
   for (const [width, height] of [
     [64, 64],
@@ -82,10 +83,10 @@ test('network input keeps a flat image flat, shrinking and enlarging', (t) => {
     const plane = width * height;
     out.forEach((value, i) => {
       const expected = [200, 7, 91][Math.floor(i / plane)] ?? 0;
-      if (Math.abs(value - expected) > 0.001) t.fail(`${value} instead of ${expected} at ${i}`);
+      if (Math.abs(value - expected) > 0.001) wrong.push(`${value} instead of ${expected} at ${i}`);
     });
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('network input keeps the mean of the image when it shrinks it', (t) => {

@@ -96,13 +96,15 @@ test('matches reach exactly the window of 32768 bytes, never beyond', (t) => {
 });
 
 test('runs of every length around the longest match', (t) => {
+  const wrong: string[] = [];
   for (let length = 1; length < 1100; length += length > 10 && length < 250 ? 17 : 1) {
     const bytes = Buffer.concat([Buffer.from('abc'), Buffer.alloc(length, 0x7a), Buffer.from('xy')]);
     for (const effort of [1, 3, 6]) {
-      if (!inflate(png.deflate([bytes], effort, 0, 1)).equals(bytes)) t.fail(`${length}, effort ${effort}`);
+      if (!inflate(png.deflate([bytes], effort, 0, 1)).equals(bytes))
+        wrong.push(`${length}, effort ${effort}`);
     }
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 /** Bits of an optimal prefix code without codes longer than `limit`: package-merge, with lists kept whole. */

@@ -64,6 +64,7 @@ test('reduction has the same bytes for any number of threads', (t) => {
 });
 
 test('reduction keeps a flat colour exactly, opaque or not', (t) => {
+  const wrong: string[] = [];
   for (const alpha of [255, 128, 1]) {
     const image = paint(613, 407, () => [201, 3, 255, alpha]);
     for (const [width, height] of [
@@ -74,13 +75,12 @@ test('reduction keeps a flat colour exactly, opaque or not', (t) => {
       const out = reduce(image, width, height);
       for (let i = 0; i < out.length; i += 4) {
         if (Buffer.compare(out.subarray(i, i + 4), Buffer.from([201, 3, 255, alpha])) !== 0) {
-          t.fail(`${out.subarray(i, i + 4)} at ${i}`);
-          return;
+          wrong.push(`${out.subarray(i, i + 4)} at ${i}`);
         }
       }
     }
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('reduction to the same size drops row padding and nothing else, hidden colours included', (t) => {

@@ -95,6 +95,7 @@ test('a shadow keeps the sum of the alpha, whatever the cell it is computed in',
 });
 
 test('a shadow moves by whole pixels with its offset', (t) => {
+  const wrong: string[] = [];
   const box = { left: 200, top: 150, width: 50, height: 40 };
   const canvas = subject(500, 400, box);
   const still = kernels.shadow(canvas, box, { ...plain, sigma: 14 }, 1);
@@ -102,10 +103,10 @@ test('a shadow moves by whole pixels with its offset', (t) => {
   for (let y = 60; y < 300; y += 7) {
     for (let x = 100; x < 400; x++) {
       const [a, b] = [at(still, canvas, x, y), at(moved, canvas, x + 13, y - 7)];
-      if (Math.abs(a - b) > 1e-6) t.fail(`${a} at ${x}, ${y}, ${b} moved`);
+      if (Math.abs(a - b) > 1e-6) wrong.push(`${a} at ${x}, ${y}, ${b} moved`);
     }
   }
-  t.pass();
+  t.deepEqual(wrong.slice(0, 5), []);
 });
 
 test('nothing of a shadow is drawn outside its extent, and nothing visible is cut off', (t) => {

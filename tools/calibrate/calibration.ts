@@ -14,7 +14,7 @@ import { merge, solve } from './solve.ts';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
-export interface Calibration {
+interface Calibration {
   readonly source: string;
   readonly features: string;
   /** Folder of the photos. */

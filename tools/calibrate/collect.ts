@@ -24,7 +24,7 @@ const filesOf = (folder: string, at: number) => {
 };
 
 /** Everything a range is chosen for: what convolutions and additions give, after their ReLU where they have one. */
-export function measuredTensors(source: string, features: string): string[] {
+function measuredTensors(source: string, features: string): string[] {
   const { graph } = readNetwork(source, features);
   const relu = new Set(graph.node.filter(({ opType }) => opType === 'Relu').map(({ input }) => input[0]));
   return graph.node

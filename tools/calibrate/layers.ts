@@ -1,7 +1,7 @@
 import type { GraphProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
 
 /** Channels of a tensor that a convolution reads, where they come from. */
-export interface Segment {
+interface Segment {
   /** A measured tensor. */
   readonly source: string;
   readonly channels: number;
@@ -23,7 +23,7 @@ export interface Convolution {
   readonly bias: Float32Array;
 }
 
-export interface Addition {
+interface Addition {
   readonly left: string;
   readonly right: string;
   readonly makes: string;

@@ -16,7 +16,7 @@ export const STAGES = [
 /** Of a stage that RANGE_QUANTILES does not name. */
 export const USUAL_QUANTILE = 0.4;
 
-export const RANGE_QUANTILES: Quantiles = { stage3: 1, stage4: 1, stage5: 0.9, stage6: 1 };
+const RANGE_QUANTILES: Quantiles = { stage3: 1, stage4: 1, stage5: 0.9, stage6: 1 };
 
 /** Of a tensor: its name begins with its stage. */
 export const quantileOf = (tensor: string, quantiles: Quantiles): number =>

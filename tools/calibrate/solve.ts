@@ -23,7 +23,7 @@ const CUT_OFF = 0.47;
 const LOGIT = { low: -8, high: 8, parts: 16 };
 
 /** What all photos together show of one tensor. */
-export interface Merged {
+interface Merged {
   readonly channels: number;
   count: number;
   readonly histogram: Float64Array;

@@ -13,7 +13,7 @@ export const CENTRES: Float64Array = Float64Array.from({ length: BINS }, (_, bin
 });
 
 /** Bin of a positive number, 0 to BINS. */
-export function binOf(value: number): number {
+function binOf(value: number): number {
   float[0] = value;
   return Math.max(0, Math.min(BINS, ((bits[0] ?? 0) >> SHIFT) - FIRST));
 }

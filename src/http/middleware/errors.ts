@@ -4,7 +4,7 @@ import type { RequestAttributes } from '../../ops/telemetry.ts';
 import type { Context, Middleware } from '../context.ts';
 import { isUploading, lingeringClose } from '../lingeringClose.ts';
 
-export function answerError(ctx: Context, error: AppError): void {
+function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;
   ctx.body = error.envelope();
   ctx.set('Content-Type', 'application/json; charset=utf-8');

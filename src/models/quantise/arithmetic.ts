@@ -4,7 +4,7 @@ const WEIGHT_LIMIT = 127;
 /** Magnitude a 32-bit bias may reach, which leaves the sum of a convolution room. */
 const BIAS_LIMIT = 2 ** 30;
 
-export interface QuantisedConv {
+interface QuantisedConv {
   /** int8, as the weights: [outputs, rest]. */
   readonly weights: Int8Array;
   /** Real value of one step of an output channel's weights. */

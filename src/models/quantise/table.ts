@@ -23,7 +23,7 @@ const entrySchema = z.strictObject({
 });
 
 /** models/<name>/int8.json: what calibration found (docs/research/0108). */
-export const tableSchema = z.object({
+const tableSchema = z.object({
   /** Sum of the published file it was made for. */
   sourceSha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** Names of the convolutions that stay in floats. */
@@ -48,7 +48,7 @@ export function scalesOf(entry: TensorEntry, channels: number): Float64Array {
   );
 }
 
-export interface ReadTable {
+interface ReadTable {
   readonly table: QuantisationTable;
   readonly sha256: string;
 }

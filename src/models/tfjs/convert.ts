@@ -46,7 +46,7 @@ class Writer implements Sink {
 }
 
 /** Pixels of the image that a network reads. */
-export interface ImageSize {
+interface ImageSize {
   readonly height: number;
   readonly width: number;
 }

@@ -44,7 +44,7 @@ function constant({ node, inputs }: Call, at: number): Constant {
 }
 
 /** Moves the axes of a constant: axis i of the result is axis order[i] of the source. */
-export function transposed({ shape, values }: Constant, order: readonly number[]): Constant {
+function transposed({ shape, values }: Constant, order: readonly number[]): Constant {
   const side = (axis: number) => shape[axis] ?? 1;
   const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((product, each) => product * each, 1));
   const dims = order.map(side);

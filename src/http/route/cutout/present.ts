@@ -5,7 +5,7 @@ import type { Stages } from '../../../ops/telemetry.ts';
 import type { Context } from '../../context.ts';
 
 /** JSON when Accept names it; a wildcard means the image (docs/contract.md section 2). */
-export function wantsJson(accept: string): boolean {
+function wantsJson(accept: string): boolean {
   return accept.split(',').some((range) => {
     const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
