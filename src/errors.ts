@@ -225,11 +225,25 @@ export type Reason =
   | 'starting'
   | 'stopping';
 
+/** An account's share of a rate limit. */
+export interface RateWindow {
+  /** Megapixels a window. */
+  readonly limit: number;
+  /** Megapixels left in it. */
+  readonly remaining: number;
+  /** Unix time in whole seconds at which the next one begins. */
+  readonly reset: number;
+}
+
 export interface ErrorParts {
   readonly detail?: string;
   /** Values for the placeholders of the title. */
   readonly fill?: Readonly<Record<string, string>>;
-  /** Response headers beside the usual ones. */
+  /** Whole seconds after which to try again; every 429 and 503 has them. */
+  readonly retryAfter?: number;
+  /** Where a rate limit is the reason. */
+  readonly window?: RateWindow;
+  /** Headers of this answer alone, for example Allow. */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only. */
   readonly cause?: unknown;
@@ -249,6 +263,9 @@ export class AppError extends Error {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
+  /** Defined for every 429 and 503. */
+  readonly retryAfter: number | undefined;
+  readonly window: RateWindow | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly reason: Reason | undefined;
   readonly reported: boolean;
@@ -262,9 +279,9 @@ export class AppError extends Error {
     this.status = status;
     this.title = title.replace(/\{(\w+)\}/g, (_, name: string) => parts.fill?.[name] ?? '');
     this.detail = parts.detail ?? detail;
-    const retry: Record<string, string> =
-      status === 429 || status === 503 ? { 'Retry-After': String(retryAfterSeconds) } : {};
-    this.headers = Object.freeze({ ...retry, ...parts.headers });
+    this.retryAfter = parts.retryAfter ?? (status === 429 || status === 503 ? retryAfterSeconds : undefined);
+    this.window = parts.window;
+    this.headers = Object.freeze({ ...parts.headers });
     this.reason = parts.reason;
     this.reported = parts.reported ?? reported;
   }
@@ -301,11 +318,7 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_CLOSED: [
     'service_unavailable',
-    {
-      reason: 'stopping',
-      detail: 'The service is shutting down. Try again.',
-      headers: { Connection: 'close' },
-    },
+    { reason: 'stopping', detail: 'The service is shutting down. Try again.' },
   ],
   STORE_UNAVAILABLE: [
     'service_unavailable',

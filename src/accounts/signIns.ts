@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { type Now, readClock, unknownAccount } from '../billing/ledgerTransaction.ts';
 import { AccountTable, holdLiving } from '../store/accountTable.ts';
+import { type Now, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
+import { unknownAccount } from '../store/error.ts';
 import { SignInTable } from '../store/signInTable.ts';
 import { type Account, Accounts } from './accounts.ts';
 import { randomText } from './keys.ts';

@@ -1,11 +1,6 @@
 import type { Ledger } from './ledger.ts';
-import type { PriceList, QuarterCredits } from './price.ts';
-import type { ReserveRequest } from './reservation.ts';
-
-export interface Shortfall {
-  readonly needed: QuarterCredits;
-  readonly balance: QuarterCredits;
-}
+import type { PriceList } from './price.ts';
+import type { ReserveRequest, Shortfall } from './reservation.ts';
 
 /**
  * Undefined when the account could pay for a result of this size now, with a free preview or credits; nothing is set

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
-import { InDoubt, isUnavailable } from '../store/error.ts';
+import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
 import { type AccountBalance, type AccountQuery, listBalances } from './accountList.ts';
 import { type Booked, balances, booked } from './booked.ts';
 import * as chargeStates from './chargeStates.ts';
@@ -16,7 +17,7 @@ import {
   usage,
 } from './entries.ts';
 import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
-import { LedgerTransaction, type Now, readClock, unknownAccount } from './ledgerTransaction.ts';
+import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
 import { repeatedCharges } from './repeatedCharges.ts';

@@ -1,31 +1,11 @@
+import { clockOf, type Now } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
-import { StoreError } from '../store/error.ts';
+import { unknownAccount } from '../store/error.ts';
 import type { Entry } from './entries.ts';
 import type { QuarterCredits } from './price.ts';
 
-/** In place of the database's clock; Unix milliseconds. */
-export type Now = () => number;
-
 export type NewEntry = Pick<Entry, 'kind' | 'amount'> &
   Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
-
-export const unknownAccount = (id: string) =>
-  new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
-
-/** The clock in SQL: the database's own, which is the same for every server on it, unless `now` replaces it. */
-function clockOf(sql: Sql, now: Now | undefined) {
-  return now
-    ? { text: 'CAST(@now AS BIGINT)', values: { now: now() } }
-    : { text: sql.dialect.clock, values: {} };
-}
-
-/** One reading of the clock, outside a ledger transaction. */
-export async function readClock(sql: Sql, now: Now | undefined): Promise<number> {
-  if (now) return now();
-  const found = await sql.get<{ at: number }>(`SELECT ${sql.dialect.clock} AS at`);
-  if (!found) throw new Error('A clock without a reading.');
-  return found.at;
-}
 
 /**
  * One change of one account: a transaction, or part of one, that no other ledger transaction of the account overlaps, on whatever

@@ -1,9 +1,10 @@
+import type { Now } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import * as chargeStates from './chargeStates.ts';
 import type { EntryKind } from './entries.ts';
 import { ofOwner } from './freePreviews.ts';
-import { LedgerTransaction, type Now } from './ledgerTransaction.ts';
+import { LedgerTransaction } from './ledgerTransaction.ts';
 import type { QuarterCredits } from './price.ts';
 
 export interface PostRequest {

@@ -1,4 +1,3 @@
-import type { Shortfall } from './creditCheck.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
@@ -43,6 +42,12 @@ export interface Settlement {
   readonly charged: QuarterCredits;
   /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there are no books. */
   readonly charge: number | undefined;
+}
+
+/** What a charge needs and what the account has. */
+export interface Shortfall {
+  readonly needed: QuarterCredits;
+  readonly balance: QuarterCredits;
 }
 
 /** What was reserved for the work is gone, and the balance does not suffice to charge it anew. */

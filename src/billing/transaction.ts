@@ -1,9 +1,9 @@
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
 import { AuditTable } from '../store/auditTable.ts';
+import type { Now } from '../store/clock.ts';
 import type { Database, Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
-import type { Now } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 
 /** What takes part in a transaction of the books. */

@@ -1,4 +1,3 @@
-import type { Shortfall } from '../billing/creditCheck.ts';
 import type { Tier } from '../billing/price.ts';
 import { formatCredits } from '../billing/price.ts';
 import {
@@ -6,6 +5,7 @@ import {
   type Reservations,
   type ReserveRequest,
   type Settlement,
+  type Shortfall,
   ShortOfCredits,
 } from '../billing/reservation.ts';
 import { type AppError, fail } from '../errors.ts';
@@ -142,7 +142,7 @@ export function createAdmission({
       throw fail('service_unavailable', {
         reason: 'memory',
         detail: 'This image needs more memory than the server may take. Send a smaller one.',
-        headers: { 'Retry-After': '60' },
+        retryAfter: 60,
       });
     let done = false;
     try {

@@ -68,7 +68,7 @@ function publicError(error: DownloadError, field: UrlField, url: string): AppErr
 }
 
 const unavailable = (reason: Reason, detail: string, cause?: unknown) =>
-  fail('service_unavailable', { reason, detail, cause, headers: { 'Retry-After': String(retrySeconds) } });
+  fail('service_unavailable', { reason, detail, cause, retryAfter: retrySeconds });
 
 const noRoom = (cause?: unknown) =>
   unavailable('memory', 'The memory of the server is taken by other requests. Try again.', cause);

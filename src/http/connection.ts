@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
+import { errorHeaders } from './errorHeaders.ts';
 import { corsHeaders } from './middleware/cors.ts';
 
 interface Exchange {
@@ -37,7 +38,7 @@ function rawAnswer(error: AppError): string {
     `HTTP/1.1 ${error.status} ${reasons[error.status] ?? 'Error'}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    ...Object.entries({ ...corsHeaders, ...error.headers }).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries({ ...corsHeaders, ...errorHeaders(error) }).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
   ];
   return `${head.join('\r\n')}\r\n\r\n${body}`;

@@ -34,7 +34,7 @@ const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retr
   fail('rate_limit_exceeded', {
     detail,
     ...(reason && { reason }),
-    headers: { 'Retry-After': String(retryAfter) },
+    retryAfter,
   });
 
 const usedUp = (retryAfter: number) =>

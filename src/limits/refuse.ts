@@ -2,13 +2,6 @@ import { type AppError, fail, type Reason } from '../errors.ts';
 import type { Busy } from './fairScheduler.ts';
 import type { RateState } from './rate.ts';
 
-/** The three headers of docs/contract.md section 11. */
-export const rateHeaders = ({ limit, remaining, reset }: RateState): Readonly<Record<string, string>> => ({
-  'X-RateLimit-Limit': String(limit),
-  'X-RateLimit-Remaining': String(remaining),
-  'X-RateLimit-Reset': String(reset),
-});
-
 /** 429. `retryAfter` in whole seconds; that of the window where none is given. */
 export const tooMany = (
   state: RateState,
@@ -18,7 +11,8 @@ export const tooMany = (
   fail('rate_limit_exceeded', {
     reason,
     detail,
-    headers: { ...rateHeaders(state), 'Retry-After': String(retryAfter) },
+    retryAfter,
+    window: state,
   });
 
 /** 429 for an account whose window has nothing left. */
@@ -30,7 +24,7 @@ export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   fail('service_unavailable', {
     reason: why,
     detail: 'Too many requests are waiting. Try again.',
-    headers: { 'Retry-After': String(retryAfter) },
+    retryAfter,
   });
 
 /** 429 for who has to wait after failed tries; `what` failed, `wait` in whole seconds. */
@@ -38,5 +32,5 @@ export const slowedDown = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {
     reason: 'attempts',
     detail: `Too many ${what} from this address. Try again in ${wait} seconds.`,
-    headers: { 'Retry-After': String(wait) },
+    retryAfter: wait,
   });

@@ -34,3 +34,6 @@ export class InDoubt extends Error {
 
 export const isUnavailable = (error: unknown): error is StoreError =>
   error instanceof StoreError && error.code === 'STORE_UNAVAILABLE';
+
+export const unknownAccount = (id: string) =>
+  new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);

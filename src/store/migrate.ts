@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Database, SchemaSql } from './database.ts';
 import { StoreError } from './error.ts';
-import { type Migration, migrations } from './migrations/index.ts';
+import { migrations } from './migrations/index.ts';
+import type { Migration } from './migrations/migration.ts';
 
 interface Applied {
   readonly version: number;

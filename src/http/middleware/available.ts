@@ -10,13 +10,12 @@ export const available =
       throw fail('service_unavailable', {
         reason: 'starting',
         detail: 'The service is starting up. Try again.',
-        headers: { 'Retry-After': '5' },
+        retryAfter: 5,
       });
     if (health.phase === 'stopping')
       throw fail('service_unavailable', {
         reason: 'stopping',
         detail: 'The service is shutting down. Try again.',
-        headers: { Connection: 'close' },
       });
     await next();
   };

@@ -2,13 +2,14 @@ import { AppError, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { RequestAttributes } from '../../ops/telemetry.ts';
 import type { Context, Middleware } from '../context.ts';
+import { errorHeaders } from '../errorHeaders.ts';
 import { isUploading, lingeringClose } from '../lingeringClose.ts';
 
 function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;
   ctx.body = error.envelope();
   ctx.set('Content-Type', 'application/json; charset=utf-8');
-  ctx.set(error.headers);
+  ctx.set(errorHeaders(error));
 }
 
 /** What the log may say of it. Causes are for the lines of our own faults, as they may repeat what was sent; a store's not. */

@@ -1,7 +1,8 @@
 import { AppError } from '../../errors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
-import { rateHeaders, windowUsedUp } from '../../limits/refuse.ts';
+import { windowUsedUp } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
+import { rateHeaders } from '../errorHeaders.ts';
 
 /**
  * Gives every 429 of a route the rate headers (docs/contract.md section 11), also one that comes before the account is known:
@@ -13,8 +14,8 @@ export const rateHeadersOnRefusal =
     try {
       await next();
     } catch (error) {
-      if (error instanceof AppError && error.status === 429 && !('X-RateLimit-Reset' in error.headers))
-        ctx.set(rateHeaders(rate.refusal(Number(error.headers['Retry-After']))));
+      if (error instanceof AppError && error.status === 429 && !error.window)
+        ctx.set(rateHeaders(rate.refusal(error.retryAfter ?? 0)));
       throw error;
     }
   };

@@ -70,7 +70,7 @@ const noRoom = () =>
   fail('service_unavailable', {
     reason: 'memory',
     detail: 'The memory of the server is taken by other requests. Try again.',
-    headers: { 'Retry-After': String(retrySeconds) },
+    retryAfter: retrySeconds,
   });
 
 /** What is set aside for a body of which nobody knows how long it becomes. It doubles, by `mostStep` bytes at most. */

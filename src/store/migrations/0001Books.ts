@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /**
  * Accounts, keys and the ledger. Times are Unix milliseconds, amounts quarter credits.

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /** Images handed in through /improve. The bytes lie in a bucket under `object`. */
 export const improve: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /**
  * People: who an account belongs to, one-time links to the console, and what was done to accounts and by whom.

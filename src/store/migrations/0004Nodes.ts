@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /** Several servers on the same books, and what was paid for once. Times are Unix milliseconds. */
 export const nodes: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /** What operators give, sell and take back is counted at every scrape of the metrics: without reading the charges. */
 export const booked: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /**
  * One row for each answer under way, in place of `reservation`: what is reserved for it, and the charge it may answer

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /**
  * Whoever deletes an account and comes back is given nothing twice. People are known again by a keyed digest of issuer and

@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /** What people used is summed over all their accounts, whichever of them is asked for. */
 export const laterAccounts: Migration = {

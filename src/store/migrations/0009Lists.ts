@@ -1,4 +1,4 @@
-import type { Migration } from './index.ts';
+import type { Migration } from './migration.ts';
 
 /** Accounts and submitted images are listed a page at a time, in the order of these indexes. */
 export const lists: Migration = {

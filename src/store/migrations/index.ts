@@ -7,14 +7,9 @@ import { answers } from './0006Answers.ts';
 import { formerAccounts } from './0007FormerAccounts.ts';
 import { laterAccounts } from './0008LaterAccounts.ts';
 import { lists } from './0009Lists.ts';
+import type { Migration } from './migration.ts';
 
-export interface Migration {
-  readonly name: string;
-  /** In SQLite's words; schema.ts has PostgreSQL's. */
-  readonly sql: string;
-}
-
-/** In order; a step that was released is never edited, only followed by another. */
+/** In the order in which they are applied. */
 export const migrations: readonly Migration[] = [
   books,
   improve,

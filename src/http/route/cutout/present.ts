@@ -1,8 +1,8 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/cutout.ts';
-import { rateHeaders } from '../../../limits/refuse.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
 import type { Context } from '../../context.ts';
+import { rateHeaders } from '../../errorHeaders.ts';
 
 /** JSON when Accept names it; a wildcard means the image (docs/contract.md section 2). */
 function wantsJson(accept: string): boolean {
