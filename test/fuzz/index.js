@@ -4,14 +4,14 @@
 // finding names the seed that makes it again: `npm run fuzz -- --minutes 0 --seed S --only …`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { drawImage, KINDS } from '../bench/quality/generate/index.js';
-import { setup } from './setup/index.js';
-import { onSupportedNode } from './setup/nodejs.js';
-import { inBuild, inRoot } from './setup/paths.js';
-import { processSettings } from './setup/process.js';
-import { reportFailure } from './setup/report.js';
-import { buildSanitized, runSanitized } from './setup/sanitizer.js';
-import { runProgram, runStep, SetupError } from './setup/step.js';
+import { drawImage, KINDS } from '../../bench/quality/generate/index.js';
+import { setup } from '../../scripts/setup/index.js';
+import { onSupportedNode } from '../../scripts/setup/nodejs.js';
+import { inBuild, inRoot } from '../../scripts/setup/paths.js';
+import { processSettings } from '../../scripts/setup/process.js';
+import { reportFailure } from '../../scripts/setup/report.js';
+import { buildSanitized, runSanitized } from '../../scripts/setup/sanitizer.js';
+import { runProgram, runStep, SetupError } from '../../scripts/setup/step.js';
 
 const SANITIZERS = 'address,undefined';
 
