@@ -6,7 +6,7 @@ import { ABI, EngineError, type NativeModule } from './types.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Where set-up puts the addon; this file runs as build/ts/src/engine/addon.js. */
+/** Where set-up builds the addon, relative to build/ts/src/engine/addon.js. */
 export const defaultAddonPath = fileURLToPath(
   new URL('../../../native/Release/cutout.node', import.meta.url),
 );
@@ -17,9 +17,8 @@ const reason = (error: unknown): string => {
 };
 
 /**
- * Loads the native addon and checks that it speaks this contract.
- * @throws EngineError ENGINE_RUNTIME with one sentence: the file is missing, cannot be loaded here, or
- *   was built from another state of the sources.
+ * Loads the native addon and checks that its ABI version is this one. @throws EngineError ENGINE_RUNTIME with
+ * one sentence: the file is missing, cannot be loaded on this system, or was built from other sources.
  */
 export function loadAddon(file: string = defaultAddonPath): NativeModule {
   let loaded: unknown;
@@ -47,9 +46,9 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
 }
 
 /**
- * The ONNX Runtime library inside the npm package, for CPUs. Only the file is used: the package's own
- * JavaScript is never loaded (docs/decisions).
- * @throws EngineError ENGINE_RUNTIME when the package is missing or has no library for this system.
+ * Path of the CPU library inside the npm package onnxruntime-node. Only the file is used; the package's
+ * JavaScript is never loaded (docs/decisions/0001-onnxruntime-at-run-time.md). @throws EngineError ENGINE_RUNTIME if the
+ * package is missing or has no library for this system.
  */
 export function defaultRuntimePath(): string {
   let manifest: string;

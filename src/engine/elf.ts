@@ -4,11 +4,10 @@ const HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
 
 /**
- * True when the file is a 64-bit ELF library that ends before its segments or its section table do. Opening such a file does not
- * fail: the system's loader maps it and the process dies with SIGBUS at the first page that is missing, so
- * an interrupted copy has to be found before.
- * Anything else, missing files included, is left to the loader, which explains itself.
- * Layout: System V gABI, chapters "ELF Header" and "Program Header".
+ * Whether a 64-bit ELF library is truncated: it ends before its segments or its section table do. The loader
+ * maps such a file without an error and the process dies with SIGBUS at the first missing page, so an
+ * interrupted copy must be detected beforehand. Anything else, a missing file included, returns false and is
+ * left to the loader. Layout: System V gABI, chapters "ELF Header" and "Program Header".
  */
 export function isCutShort(file: string): boolean {
   let descriptor: number;

@@ -20,21 +20,21 @@ import {
   type SubjectTypesSpec,
 } from './types.ts';
 
-/** How a job is given up: aborting rejects it with ENGINE_CANCELLED, at once if it was still waiting. */
+/** Aborting rejects the job with ENGINE_CANCELLED, at once if it was still waiting. */
 export interface JobControl {
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The engine as the rest of the program sees it: promises and AbortSignal. Misuse throws TypeError or
- * RangeError; everything else is an EngineError with a code.
+ * The engine for the rest of the program: promises and AbortSignal. Misuse throws TypeError or RangeError;
+ * everything else is an EngineError with a code.
  */
 export interface Engine {
-  /** Opens a network, runs it once, keeps it under `spec.name`; a name loaded before is replaced. */
+  /** Opens a network, runs it once and keeps it as `spec.name`; a network of that name is replaced. */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
-  /** Opens what tells subject types apart; a matte may ask for the type from then on. */
+  /** Opens the subject classifier; mattes may ask for the subject's type from then on. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
-  /** Drops networks and detector, and frees their memory; what is running on them ends first. */
+  /** Drops all networks and frees their memory; jobs running on them finish first. */
   unload(): Promise<void>;
   /** NativeEngine.describe: reads `pixels.data`, which must not change until the promise settles. */
   describe(pixels: Pixels, plan: DescribePlan, control?: JobControl): Promise<Description>;
@@ -45,13 +45,13 @@ export interface Engine {
   /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
   encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
   stats(): EngineStats;
-  /** Refuses new jobs, lets the others finish for `graceMs`, cancels the rest with ENGINE_CLOSED. */
+  /** Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED. */
   close(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts the engine's threads. Nothing is loaded yet.
- * @throws EngineError ENGINE_RUNTIME when `options.runtimePath` cannot be used.
+ * Starts the engine's threads; no network is loaded yet. @throws EngineError ENGINE_RUNTIME if
+ * `options.runtimePath` cannot be used.
  */
 export function createEngine(native: NativeModule, options: EngineOptions): Engine {
   return new NativeFace(native, options);
@@ -140,7 +140,7 @@ async function settle<T>(job: Promise<T>, called: Error): Promise<T> {
   }
 }
 
-/** Native errors know no JavaScript stack: they get the one of the call that started the job. */
+/** Native errors have no JavaScript stack: they get the one of the call that started the job. */
 function toEngineError(error: unknown, called: Error): unknown {
   if (!(error instanceof Error && 'code' in error && isEngineCode(error.code))) return error;
   return graft(new EngineError(error.code, error.message, { cause: error }), called);

@@ -2,29 +2,29 @@ import type { Engine, JobControl } from './engine.ts';
 import type { MattePlan, MatteResult, Pixels } from './types.ts';
 
 interface IdleUnloadOptions {
-  /** Milliseconds without a matte after which the networks are dropped. */
+  /** Milliseconds without a matte after which the networks are unloaded. */
   readonly afterMs: number;
-  /** Loads what was dropped into the engine again. */
+  /** Loads the networks into the engine again. */
   readonly load: () => Promise<unknown>;
-  /** Hears what happened, and how long it took in milliseconds. */
+  /** Called after each change with its duration in milliseconds. */
   readonly told: (what: 'unloaded' | 'loaded', ms: number) => void;
 }
 
 /**
- * An engine that drops its networks, and with them their memory, after a time without work, and loads them when the
- * next matte is asked for: all who wait share one load, and leave it when their signal is aborted. A load that failed is tried
- * again by the next call. Nothing else of the engine needs a network.
+ * Unloads the networks, and frees their memory, after a time without work, and loads them for the next matte.
+ * All callers that wait share one load and leave it when their signal is aborted. After a failed load the
+ * next call tries again. No other operation of the engine needs a network.
  */
 export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'encodePng'> {
   readonly #engine: Engine;
   readonly #options: IdleUnloadOptions;
-  /** Fulfilled: loaded; pending: being loaded; undefined: dropped. */
+  /** Fulfilled: loaded; pending: loading; undefined: unloaded. */
   #loaded: Promise<unknown> | undefined = Promise.resolve();
   #unloading: Promise<unknown> = Promise.resolve();
   #working = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `engine` has its networks. */
+  /** `engine` has its networks loaded. */
   constructor(engine: Engine, options: IdleUnloadOptions) {
     this.#engine = engine;
     this.#options = options;
@@ -47,7 +47,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   readonly compose: Engine['compose'] = (...call) => this.#engine.compose(...call);
   readonly encodePng: Engine['encodePng'] = (...call) => this.#engine.encodePng(...call);
 
-  /** Drops nothing from now on; for the end of the program. */
+  /** Unloads nothing from now on; for shutdown. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#working++;
@@ -69,7 +69,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
       .then(() => this.#engine.unload())
       .then(
         () => told('unloaded', performance.now() - started),
-        // An engine that is closed has nothing loaded either.
+        // A closed engine has nothing loaded.
         () => {},
       );
   }
@@ -87,13 +87,13 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   }
 }
 
-/** Rejects with the signal's reason as soon as it is aborted; the work then goes on for others. */
+/** Rejects with the signal's reason as soon as it is aborted; the work continues for others. */
 function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
-    // Also of one that nobody waits for any more: what it ends with is heard.
+    // Handles the result of work that nobody waits for any more, too.
     work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
   });
 }

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** How the cores of a machine are shared out; docs/decisions/0010-threads.md has the measurements. */
+/** Distribution of the machine's cores; docs/decisions/0010-threads.md has the measurements. */
 export interface Threads {
-  /** Networks that run at the same time. */
+  /** Network runs at the same time. */
   readonly workers: number;
-  /** Threads of one network run, the worker included; runs at the same time share the others. */
+  /** Threads of one network run, the worker included; concurrent runs share the others. */
   readonly intraOpThreads: number;
   /** Threads for pixel work. */
   readonly pixelThreads: number;
@@ -19,8 +19,8 @@ interface ThreadWishes {
 }
 
 /**
- * Cores this process may use: affinity, and the CPU quota of its container (control groups version 2, then
- * 1), rounded up. os.availableParallelism() of Node 20 does not know the quota.
+ * Cores this process may use: CPU affinity and the CPU quota of its container (control groups version 2, then
+ * 1), rounded up. os.availableParallelism() of Node.js 20 ignores the quota.
  */
 export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.availableParallelism()): number {
   const numbers = (file: string): number[] => {
@@ -34,20 +34,20 @@ export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.ava
     numbers('cpu.max'),
     [...numbers('cpu/cpu.cfs_quota_us'), ...numbers('cpu/cpu.cfs_period_us')],
   ].find((limit) => limit.length === 2) ?? [-1, 1];
-  // No limit is 'max' in version 2 and -1 in version 1.
+  // "No limit" is 'max' in version 2 and -1 in version 1.
   const limited = quota !== undefined && period !== undefined && quota > 0 && period > 0;
   return limited ? Math.max(1, Math.min(cores, Math.ceil(quota / period))) : cores;
 }
 
-/** Cores beyond which one run is not given more: a run splits less and less well. */
+/** Most cores for one run; beyond them parallel efficiency drops. */
 const coresOfOneRun = 8;
 
 /**
- * Threads for `cores` (by default those this process may use). A wish is taken as it is, and the other number
- * follows from it.
+ * Threads for `cores` (default: those this process may use). A given number is used as it is, and the other
+ * one follows from it.
  *
- * Workers times threads are the cores, with as few workers as possible: one run alone is then as quick as it
- * gets, runs side by side gain nothing, and every worker holds about 0.6 GB while it runs.
+ * Workers times threads equals the cores, with as few workers as possible: a single run is then as fast as it
+ * can be, concurrent runs gain nothing from more workers, and every worker holds about 0.6 GB while it runs.
  */
 export function chooseThreads(wishes: ThreadWishes = {}, cores: number = availableCores()): Threads {
   const gpu = wishes.provider !== undefined && wishes.provider !== 'cpu';
@@ -67,7 +67,7 @@ export function chooseThreads(wishes: ThreadWishes = {}, cores: number = availab
   };
 }
 
-/** For the start-up lines, for example "2 cores: 2 workers x 2 threads, 2 pixel threads". */
+/** For the start-up log, for example "2 cores: 2 workers x 2 threads, 2 pixel threads". */
 export function describeThreads(threads: Threads, cores: number = availableCores()): string {
   const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`;
   return `${count(cores, 'core')}: ${count(threads.workers, 'worker')} x ${count(threads.intraOpThreads, 'thread')}, ${count(threads.pixelThreads, 'pixel thread')}`;

@@ -1,30 +1,36 @@
 /**
- * The whole native surface. `binding/` implements it, `src/engine/addon.ts` loads it and compares `abi`,
- * and test/contract/engine.ts checks it. Option names are the same here and in C++.
+ * The complete native interface. `binding/` implements it, `src/engine/addon.ts` loads it and compares `abi`,
+ * test/contract/engine.ts checks it. Option names are the same here and in C++.
  *
- * Nothing here blocks the JavaScript thread. Caller bugs (wrong type, wrong length) throw synchronously
- * as TypeError or RangeError; everything else rejects with an Error that has one of `EngineCode` as `code`.
+ * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
+ * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
 export const ABI = 6;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
 const ENGINE_CODES = [
-  /** The pixels cannot be worked on. */
+  /** The pixels cannot be processed. */
   'ENGINE_BAD_INPUT',
   /** `queueLimit` jobs are waiting already. */
   'ENGINE_QUEUE_FULL',
-  /** By `cancel`. */
+  /** Cancelled by `cancel`. */
   'ENGINE_CANCELLED',
-  /** `deadlineMs` passed. */
+  /** `deadlineMs` has passed. */
   'ENGINE_DEADLINE',
-  /** `close` was called: before the job came, or its grace ended before the job did. */
+  /** `close` was called before the job was given, or its grace period ended before the job did. */
   'ENGINE_CLOSED',
-  /** The network's file is missing, damaged or of another shape, no such network is loaded, or one gave infinity or NaN. */
+  /**
+   * The network's file is missing, damaged or of another shape, no such network is loaded, or a network's
+   * output has infinity or NaN.
+   */
   'ENGINE_MODEL',
-  /** ONNX Runtime's library, the GPU asked for or the addon cannot be used, or the system starts no more threads. */
+  /**
+   * ONNX Runtime's library, the requested GPU or the addon cannot be used, or the system refuses to start
+   * threads.
+   */
   'ENGINE_RUNTIME',
-  /** An allocation was refused: this job failed, others go on. */
+  /** An allocation was refused: this job failed, others continue. */
   'ENGINE_OUT_OF_MEMORY',
   'ENGINE_INTERNAL',
 ] as const;
@@ -34,7 +40,7 @@ type EngineCode = (typeof ENGINE_CODES)[number];
 export const isEngineCode = (code: unknown): code is EngineCode =>
   (ENGINE_CODES as readonly unknown[]).includes(code);
 
-/** What src/engine throws and rejects with. The addon's own errors are plain Errors with the same codes. */
+/** Thrown by src/engine. The addon's own errors are plain Errors with the same codes. */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: EngineCode;
@@ -50,25 +56,28 @@ export interface EngineOptions {
   readonly runtimePath: string;
   readonly provider: Provider;
   readonly deviceId: number;
-  /** Jobs that may run a network at the same time. */
+  /** Network runs at the same time. */
   readonly workers: number;
-  /** Threads of one network run, its worker included; runs at the same time share the others. */
+  /** Threads of one network run, its worker included; concurrent runs share the others. */
   readonly intraOpThreads: number;
   /** Threads for pixel work (resampling, matte, encoding). */
   readonly pixelThreads: number;
-  /** Jobs that may wait for a thread, of both kinds; one more is rejected with ENGINE_QUEUE_FULL. */
+  /** Jobs that may wait for a worker or a pixel thread, together; one more is rejected with ENGINE_QUEUE_FULL. */
   readonly queueLimit: number;
-  /** Milliseconds without a run after which its memory goes back to the system, at most a day; 0 = never. */
+  /**
+   * Milliseconds without a run after which the memory of runs is returned to the system, at most a day; 0:
+   * never.
+   */
   readonly idleReleaseMs: number;
 }
 
 export interface NetworkSpec {
   readonly name: string;
-  /** File of the prepared network (src/models/prepare.ts), or one that an earlier `saveTo` left. */
+  /** File of the prepared network (src/models/prepare.ts), or one saved earlier through `saveTo`. */
   readonly path: string;
   /**
-   * File where the network is left as optimised for this processor by this ONNX Runtime, its weights beside it
-   * as `<saveTo>.data`. Opening that copy takes a fraction of the time and maps the weights.
+   * Where to save the network as ONNX Runtime optimised it for this processor, its weights beside it as
+   * `<saveTo>.data`. That copy opens in a fraction of the time, with its weights memory-mapped.
    */
   readonly saveTo?: string;
   /** Input size in pixels; the image is stretched to it. */
@@ -77,9 +86,12 @@ export interface NetworkSpec {
   /** (value - mean) / std, value in 0..255, per RGB channel. */
   readonly mean: readonly [number, number, number];
   readonly std: readonly [number, number, number];
-  /** Output 0: a probability in 0..1, or a logit that still needs the sigmoid. */
+  /** Output 0: a probability in 0..1, or a logit to which the sigmoid is applied. */
   readonly output: 'probability' | 'logit';
-  /** masks (default): what it draws too solid is corrected before refinement; mattes: its alpha is believed. */
+  /**
+   * masks (default): trained on binary masks, so alpha that is too solid is corrected before refinement;
+   * mattes: trained on soft alpha, which is used as it is.
+   */
   readonly taughtOn?: 'masks' | 'mattes';
 }
 
@@ -92,7 +104,7 @@ export interface NetworkInfo {
   readonly warmUpMs: number;
 }
 
-/** Kinds of subject, in the order of everything that lists them. */
+/** Types of subject, in the order of everything that lists them. */
 export const SUBJECT_TYPES = [
   'person',
   'product',
@@ -105,9 +117,9 @@ export const SUBJECT_TYPES = [
 
 export type SubjectType = (typeof SUBJECT_TYPES)[number];
 
-/** Weights of the head that tells types from features; meaning and lengths: native/classify/head.h. */
+/** Weights of the classification head; meaning and lengths: native/classify/head.h. */
 export interface SubjectHead {
-  /** Units of the hidden layer; 0: there is none, and no `second`. */
+  /** Units of the hidden layer; 0: no hidden layer, and no `second`. */
   readonly hidden: number;
   readonly mean: Float32Array;
   readonly scale: Float32Array;
@@ -123,37 +135,40 @@ export interface SubjectHead {
 }
 
 export interface SubjectTypesSpec {
-  /** A prepared network of two outputs: maps of kinds of things, and of features. */
+  /** A prepared network with two outputs: class maps and feature maps. */
   readonly detector: NetworkSpec;
-  /** Without it features can be had and no types. */
+  /** Without it features are available and types are not. */
   readonly head?: SubjectHead;
 }
 
 export interface SubjectTypesInfo {
-  /** Numbers that `describe` gives. */
+  /** Length of the features that `describe` returns. */
   readonly features: number;
   readonly loadMs: number;
   readonly warmUpMs: number;
 }
 
-/** What a subject was found to be. */
+/** Result of the classification. */
 export interface Subject {
-  /** The likeliest type; `other` where none is likely enough. */
+  /** The likeliest type; `other` if none reaches the threshold. */
   readonly type: SubjectType;
   /** In the order of SUBJECT_TYPES; they sum to 1. */
   readonly probabilities: readonly number[];
 }
 
-/** Where the subject of an image is: values 0..1, rows without padding, of any size. */
+/** Position of the subject in an image: values 0..1, row-major without padding, of any size. */
 export interface MatteMap {
   readonly data: Float32Array;
   readonly width: number;
   readonly height: number;
 }
 
-/** A job's time limit. */
+/** Time limit of a job. */
 interface Deadline {
-  /** Milliseconds from the call; checked when the job starts and between its steps. ENGINE_DEADLINE when it has passed. */
+  /**
+   * Milliseconds from the call; checked when the job starts and between its steps. A job past it rejects with
+   * ENGINE_DEADLINE.
+   */
   readonly deadlineMs?: number;
 }
 
@@ -163,13 +178,13 @@ export interface DescribePlan extends Deadline {
 }
 
 export interface Description {
-  /** native/classify/features.h. */
+  /** Order and meaning: native/classify/features.h. */
   readonly features: Float32Array;
   /** Absent without a head. */
   readonly subject?: Subject;
 }
 
-/** Straight RGBA8, rows without padding, `data.length === width * height * 4`. */
+/** Straight RGBA8, row-major without padding, `data.length === width * height * 4`. */
 export interface Pixels {
   readonly data: Uint8Array;
   readonly width: number;
@@ -185,24 +200,25 @@ export interface Box {
 
 export interface MattePlan extends Deadline {
   readonly network: string;
-  /** Size of the result, at most the size of the image in both directions. */
+  /** Size of the result in pixels, at most that of the image in both directions. */
   readonly width: number;
   readonly height: number;
-  /** `clear`: RGB 0 where alpha is 0. `keep`: the background's colours stay there (ZIP). */
+  /** `clear`: RGB is 0 where alpha is 0. `keep`: RGB stays that of the image there (ZIP). */
   readonly hiddenColour: 'clear' | 'keep';
-  /** In pixels of the result; alpha is 0 outside. */
+  /** Region of interest in pixels of the result; alpha is 0 outside. */
   readonly roi?: Box;
   /**
-   * `on` (default): alpha and colours of unsure edges are worked out from the image itself at the result's size
-   * (native/matte/refine.h). `off`: the network's alpha is upsampled, RGB stays as it is wherever alpha is not 0.
+   * `on` (default): alpha and foreground colours of uncertain edges are estimated from the image at the
+   * result's size (docs/matting.md). `off`: the network's alpha is upsampled; RGB is unchanged wherever alpha
+   * is not 0.
    */
   readonly refine?: 'on' | 'off';
-  /** Finds out the subject's type, beside the network. Needs subject types with a head. */
+  /** Also classifies the subject. Needs subject types with a head. */
   readonly subject?: boolean;
   /**
-   * Size of the network's input instead of the spec's, of at most its area, for a network whose file leaves the size
-   * free (`sizeStep` of its record); ENGINE_MODEL for any other. Where the answer is not decided, the network runs again
-   * at the spec's size.
+   * Input size of the network instead of the spec's, of at most its area; only for a network with a free size
+   * (`sizeStep` of its record), ENGINE_MODEL for others. If the matte at this size is ambiguous, the network
+   * runs again at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
 }
@@ -210,44 +226,50 @@ export interface MattePlan extends Deadline {
 export interface MatteResult {
   readonly width: number;
   readonly height: number;
-  /** Smallest rectangle with every pixel of alpha > 0; width and height 0 when there is none. */
+  /** Bounding box of all pixels with alpha > 0; width and height are 0 if there are none. */
   readonly box: Box;
   /** Pixels with alpha of at least 128. */
   readonly foregroundPixels: number;
-  /** True when every pixel has alpha 255. */
+  /** True if every pixel has alpha 255. */
   readonly opaque: boolean;
-  /** Of the network; 2 when the answer at a smaller `input` was not decided. */
+  /** Runs of the network; 2 if the matte at a smaller `input` was ambiguous. */
   readonly runs: number;
   readonly queueMs: number;
   readonly prepareMs: number;
   readonly inferMs: number;
-  /** Spent on the subject's type after the run, waiting for the detector included. */
+  /** Time for the classification after the network's run, waiting for the detector included. */
   readonly subjectMs: number;
   readonly matteMs: number;
-  /** Where the plan asked for it. */
+  /** Present if the plan asked for it. */
   readonly subject?: Subject;
 }
 
 /** A black shadow: the subject's alpha, moved and blurred. Lengths in pixels of the canvas. */
 export interface DropShadow {
-  /** 0 to 1, what an inner point of a large subject gets. */
+  /** 0 to 1: the shadow's alpha inside a large subject. */
   readonly opacity: number;
-  /** Of the Gaussian, 0.1 to 4096. Nothing is drawn further than ceil(3 * sigma) from the moved box. */
+  /**
+   * Standard deviation of the Gaussian, 0.1 to 4096. Nothing is drawn further than ceil(3 * sigma) from the
+   * moved box.
+   */
   readonly sigma: number;
   readonly offsetX: number;
   readonly offsetY: number;
-  /** Rows over which it fades out above the lower border of a canvas that cuts the subject; 0: it does not. */
+  /**
+   * Rows above the lower border of the canvas over which the shadow fades out, if the border cuts the
+   * subject; 0: none.
+   */
   readonly fade: number;
 }
 
 /** Geometry and layers of a result, in whole pixels. */
 export interface ComposePlan extends Deadline {
-  /** Of the canvas, which is the result. */
+  /** Size of the canvas, which is the result. */
   readonly width: number;
   readonly height: number;
-  /** Part of the image that is shown, inside it. */
+  /** Part of the image that is shown; lies inside the image. */
   readonly source: Box;
-  /** Where that lies on the canvas, inside it. Another size than the source's scales by any factor. */
+  /** Where that part lies on the canvas, inside it. A size other than the source's scales by any factor. */
   readonly target: Box;
   /** Straight RGBA behind everything. */
   readonly colour?: readonly [number, number, number, number];
@@ -257,9 +279,12 @@ export interface ComposePlan extends Deadline {
 }
 
 export interface ComposeResult {
-  /** Of the subject on the canvas, without shadow and background; width and height 0 when there is none. */
+  /**
+   * Bounding box of the subject on the canvas, without shadow and background; width and height are 0 if there
+   * is none.
+   */
   readonly box: Box;
-  /** True when every pixel of the result has alpha 255. */
+  /** True if every pixel of the result has alpha 255. */
   readonly opaque: boolean;
   readonly queueMs: number;
   readonly composeMs: number;
@@ -268,7 +293,7 @@ export interface ComposeResult {
 export interface PngOptions extends Deadline {
   /** `rgba`: colour type 6. `alpha`: the alpha channel alone as 8-bit gray, colour type 0. */
   readonly channels: 'rgba' | 'alpha';
-  /** 1 fastest, 9 smallest. */
+  /** Compression effort: 1 fastest, 9 smallest. */
   readonly effort: number;
   /** ICC profile, written as iCCP. */
   readonly icc?: Uint8Array;
@@ -276,65 +301,66 @@ export interface PngOptions extends Deadline {
   readonly pixelsPerMetre?: readonly [number, number];
 }
 
-/** Jobs of every kind, loading included. What was refused at once is in none of the counts. */
+/** Jobs of every kind, loading included. Jobs that were refused are not counted. */
 export interface EngineStats {
   readonly queued: number;
   readonly running: number;
   readonly done: number;
-  /** Deadlines included. */
+  /** Jobs past their deadline included. */
   readonly failed: number;
   /** By `cancel` and by `close`. */
   readonly cancelled: number;
-  /** Memory that networks on the CPU do not use now and keep for their next run. */
+  /** Bytes that networks on the CPU hold between runs for their next one. */
   readonly keptBytes: number;
 }
 
 /**
- * `pixels.data` is borrowed from the call until its promise settles: the caller neither writes to it nor
- * transfers it in between, and may hand it to several encodePng at once but not to two jobs of which one
- * is a matte or a composition (RangeError). `id`, 0 or a positive integer, names the job for `cancel` and must not be in use.
+ * `pixels.data` is borrowed from the call until its promise settles: the caller must neither write to it nor
+ * transfer it. It may be given to several encodePng at once, but not to two jobs of which one is a matte or a
+ * composition (RangeError). `id`, 0 or a positive integer, identifies the job for `cancel` and must not be in
+ * use.
  *
- * Threads: matte and describe run on one of `workers`, compose, encodePng and the loading on one of `pixelThreads`; each
- * starts in the order they came.
+ * Threads: matte and describe run on one of `workers`; compose, encodePng and loading on one of
+ * `pixelThreads`. Each kind starts in the order of the calls.
  */
 export interface NativeEngine {
   /**
-   * Opens a network, checks its shapes, runs it once and keeps it; a name loaded before is replaced, jobs
+   * Opens a network, checks its shapes, runs it once and keeps it. A network of that name is replaced; jobs
    * that use the old one finish on it. Rejects with ENGINE_MODEL or ENGINE_RUNTIME.
    */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
-  /** As load, for what tells subject types apart; jobs that use an older one finish on it. */
+  /** As `load`, for the subject classifier; jobs that use an older one finish on it. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
   /**
-   * Drops every network and what tells subject types, and gives their memory back to the system. Jobs that were given
-   * before finish on them and keep them so long; jobs that come before the next load reject with ENGINE_MODEL.
+   * Drops all networks and the subject classifier, and returns their memory to the system. Jobs given before
+   * finish on them and keep them until then; jobs given before the next load reject with ENGINE_MODEL.
    */
   unload(): Promise<void>;
   /**
-   * The type of a subject and the numbers it is told by, under a matte that is already known. Changes neither
-   * `pixels` nor matte. Rejects with ENGINE_MODEL before loadSubjectTypes.
+   * Classifies a subject under a given matte. Changes neither `pixels` nor the matte. Rejects with
+   * ENGINE_MODEL before loadSubjectTypes.
    */
   describe(id: number, pixels: Pixels, plan: DescribePlan): Promise<Description>;
   /**
-   * Finds the subject and writes its matte into `pixels.data`: the first width * height * 4 bytes of the
-   * plan's size are the result. Alpha that was there before is multiplied with the matte. After a
-   * rejection the pixels are unchanged if the job was still waiting, else undefined.
+   * Estimates the matte and writes it into `pixels.data`: the first width * height * 4 bytes of the plan's
+   * size are the result. Alpha of the input is multiplied with the matte. After a rejection the pixels are
+   * unchanged if the job was still waiting, else undefined.
    */
   matte(id: number, pixels: Pixels, plan: MattePlan): Promise<MatteResult>;
   /**
-   * Crops, scales and places the image, draws its shadow and lays it over the background. The first
-   * width * height * 4 bytes of the plan's size are the result, so `pixels.data` may be longer than the
-   * image and must be when the canvas is larger. After a rejection as for `matte`.
+   * Crops, scales and places the image, draws its shadow and composites it over the background. The first
+   * width * height * 4 bytes of the plan's size are the result, so `pixels.data` may be longer than the image
+   * and must be if the canvas is larger. After a rejection as for `matte`.
    */
   compose(id: number, pixels: Pixels, plan: ComposePlan): Promise<ComposeResult>;
-  /** Writes a PNG (8 bit, not interlaced). Does not change `pixels`. */
+  /** Encodes a PNG (8 bit, not interlaced). Does not change `pixels`. */
   encodePng(id: number, pixels: Pixels, options: PngOptions): Promise<Buffer>;
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */
   cancel(id: number): boolean;
   stats(): EngineStats;
   /**
-   * Refuses new jobs, lets the others finish for `graceMs`, cancels the rest with ENGINE_CLOSED, joins all
-   * threads and frees the networks. May be called again; the shortest grace counts.
+   * Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED,
+   * joins all threads and frees the networks. May be called again; the shortest grace period counts.
    */
   close(graceMs: number): Promise<void>;
 }
@@ -351,7 +377,7 @@ export interface NativeModule {
     readonly onnxruntime: string;
     readonly instructionSets: readonly string[];
   };
-  /** Throws ENGINE_RUNTIME when the library at `runtimePath` cannot be used. */
+  /** Throws ENGINE_RUNTIME if the library at `runtimePath` cannot be used. */
   readonly Engine: new (
     options: EngineOptions,
   ) => NativeEngine;

@@ -2,15 +2,15 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Addresses of the public internet's ranges behind which a cloud answers to its own machines. Those of other clouds are
+ * Public addresses at which a cloud's metadata service answers its own machines. Those of other clouds are
  * link-local (169.254.169.254), private (fd00:ec2::254), shared (100.100.100.200) or reserved (192.0.0.192).
  */
 const cloudAddresses: ReadonlySet<string> = new Set(['168.63.129.16']);
 
 /**
- * True for addresses of the public internet alone. Not for loopback, private, link-local, shared (CGNAT),
- * multicast, documentation, benchmarking and reserved ranges, nor for any IPv6 form that carries an IPv4
- * address (mapped, compatible, translated, 6to4, Teredo), nor for one with a zone, nor for a cloud's own.
+ * Whether an address is on the public internet. False for loopback, private, link-local, shared (CGNAT),
+ * multicast, documentation, benchmarking and reserved ranges, for every IPv6 form that embeds an IPv4 address
+ * (mapped, compatible, translated, 6to4, Teredo), for addresses with a zone, and for `cloudAddresses`.
  */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
@@ -21,11 +21,14 @@ export function isPublicAddress(address: string): boolean {
   return parsed.zoneId === undefined && ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
 }
 
-/** Of all interfaces of this machine, as they are now. */
+/** Addresses of all network interfaces of this machine, as they are now. */
 export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
 
-/** True for public addresses of other machines. `own`: addresses of this one, asked each time as they change. */
+/**
+ * Whether an address is public and belongs to another machine. `own` is called each time, because addresses
+ * change.
+ */
 export const isPublicElsewhere =
   (own: () => readonly string[] = ownAddresses) =>
   (address: string): boolean => {

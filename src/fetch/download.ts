@@ -6,11 +6,11 @@ import { DownloadError, type DownloadFault } from './error.ts';
 import { createHostRule, type HostOptions, portOf } from './hosts.ts';
 import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 
-/** Asked for so many bytes more before they are kept; false: there is no room for them. */
+/** Asks for memory for so many bytes more; false if there is none. */
 export type Room = (bytes: number) => boolean;
 
 export interface Downloader {
-  /** Throws DownloadError of kind `url` for an address that is not fetched here, whatever lies behind it. */
+  /** Throws DownloadError of kind `url` for an address that the rules exclude; nothing is contacted. */
   check(url: string): void;
   /** Throws DownloadError, or the signal's reason. */
   download(url: string, signal: AbortSignal, room: Room): Promise<Buffer>;
@@ -19,15 +19,15 @@ export interface Downloader {
 export interface DownloadOptions extends HostOptions {
   readonly maxBytes: number;
   readonly connectTimeoutMs: number;
-  /** For everything together, redirects included. */
+  /** Covers everything together, redirects included. */
   readonly totalTimeoutMs: number;
   readonly maxRedirects: number;
   readonly resolve: Resolve;
-  /** Of hosts that are not listed. */
+  /** Checked for hosts that are not listed. */
   readonly isAllowedAddress: (address: string) => boolean;
 }
 
-/** docs/contract.md section 3.1. */
+/** Rules of docs/contract.md section 3.1. */
 export const downloadRules: DownloadOptions = {
   mode: 'public',
   allowHosts: [],
@@ -40,7 +40,7 @@ export const downloadRules: DownloadOptions = {
   isAllowedAddress: isPublicElsewhere(),
 };
 
-/** Bytes that are asked for at a time. */
+/** Bytes that memory is asked for at a time. */
 const step = 256 * 1024;
 
 const notAllowed = (fault: 'blocked' | 'port' | 'dns', cause?: unknown) =>
@@ -61,7 +61,7 @@ function parseUrl(text: string, base?: URL): URL {
   return url;
 }
 
-/** Whether an address is of a kind that is fetched at all; where it leads is checked when it is fetched. */
+/** Whether a URL is of a kind that can be fetched; its host is checked when it is fetched. */
 export function isFetchable(text: string): boolean {
   try {
     parseUrl(text);
@@ -71,7 +71,7 @@ export function isFetchable(text: string): boolean {
   }
 }
 
-/** net.connect asks this for addresses and connects to one of those it is given: no second look-up. */
+/** A lookup for net.connect, which connects to one of the returned addresses without a second look-up. */
 function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): LookupFunction {
   return (hostname, _options, callback) => {
     const checked = async () => {
@@ -88,8 +88,9 @@ function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): 
 }
 
 /**
- * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never looked up,
- * hence the check before; the one after sees where the socket really ended.
+ * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never
+ * looked up, hence the check before connecting; the check afterwards verifies the address the socket is
+ * connected to.
  */
 function guardedConnector(options: DownloadOptions): buildConnector.connector {
   const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
@@ -112,7 +113,7 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
   };
 }
 
-/** What went wrong below, in a word for the log. */
+/** Category of a lower-level error, for the log. */
 function faultOf(error: unknown): DownloadFault {
   if (error instanceof DownloadError) return error.fault;
   const code = String(error instanceof Error && 'code' in error ? error.code : '');
@@ -128,7 +129,7 @@ function faultOf(error: unknown): DownloadFault {
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Reads a body of at most `maxBytes`. `announced`: bytes it should have, 0 when nobody said. */
+/** Reads a body of at most `maxBytes`. `announced`: the expected bytes, 0 if unknown. */
 async function collect(
   body: AsyncIterable<Buffer>,
   announced: number,
@@ -138,7 +139,7 @@ async function collect(
   const tooLarge = () => new DownloadError('large', 'large', 'The file is too large.');
   if (announced > maxBytes) throw tooLarge();
   const upload = new UploadBuffer(announced, maxBytes);
-  // What has no length is moved as it grows, and is there twice then.
+  // A buffer of unknown length is copied as it grows, and then exists twice.
   const times = announced > 0 ? 1 : 2;
   let granted = 0;
   for await (const piece of body) {
@@ -169,13 +170,13 @@ async function follow(
       headers: { accept: 'image/*,*/*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Cutout' },
     });
     const { statusCode, headers, body } = answer;
-    // Bodies that nobody wants are cut off, not read.
+    // Unwanted bodies are cut off, not read.
     const drop = () => body.on('error', () => {}).destroy();
     if (redirects.has(statusCode) && typeof headers['location'] === 'string') {
       drop();
       if (hop === maxRedirects)
         throw new DownloadError('failed', 'redirect', `More than ${maxRedirects} redirects.`);
-      // Host, port and address are checked when it is connected to.
+      // Host, port and address of the redirect are checked on connecting.
       url = parseUrl(headers['location'], url);
       continue;
     }
@@ -192,7 +193,7 @@ async function follow(
   }
 }
 
-/** What may be said of an address that came to nothing: the rules, which everybody may know, and not what happened. */
+/** Public reason for a failed address: the rules, which are no secret, and not what happened. */
 function publicReason({ mode, ports }: DownloadOptions): string {
   const numbers = ports.length === 1 ? `port ${ports[0]}` : `ports ${ports.join(', ')}`;
   return mode === 'public'
@@ -200,13 +201,16 @@ function publicReason({ mode, ports }: DownloadOptions): string {
     : 'The host could not be reached or is not allowed.';
 }
 
-/** What a caller does instead. */
+/** The alternative offered to the caller. */
 const uploadIt = 'Upload the image instead.';
 
-/** Downloads in memory, under rules that keep a caller from reaching into the network of the service. */
+/** Downloads into memory, under rules that keep callers out of the service's own network. */
 export function createDownloader(options: DownloadOptions): Downloader {
   const ruleOf = createHostRule(options);
-  /** Every fault of a connection reads the same; what a host that was reached says of the file may be told. */
+  /**
+   * Every connection error has the same public text; an answer about the file from a host that was reached
+   * may be passed on.
+   */
   const publicly = (error: unknown): DownloadError => {
     const fault = faultOf(error);
     const told = error instanceof DownloadError && error.kind !== 'url';
@@ -226,7 +230,7 @@ export function createDownloader(options: DownloadOptions): Downloader {
     download: async (text, signal, room) => {
       signal.throwIfAborted();
       const url = checked(text);
-      // One agent a download: no connection, and so no earlier check, is used twice.
+      // One agent per download: a connection, and with it an earlier check, is never reused.
       const agent = new Agent({ connect: guardedConnector(options) });
       const limit = AbortSignal.timeout(options.totalTimeoutMs);
       try {

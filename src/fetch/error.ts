@@ -1,4 +1,4 @@
-/** Why a download failed, for the log alone: told to a caller, it would say what is there. */
+/** Why a download failed, for the log only: a caller could use it to explore the service's network. */
 export type DownloadFault =
   | 'address'
   | 'blocked'
@@ -12,12 +12,12 @@ export type DownloadFault =
   | 'large'
   | 'memory';
 
-/** `reason` is public. It never tells an address, nor what became of a connection. */
+/** `reason` is public. It contains neither an address nor the outcome of a connection. */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
   /**
-   * `url`: not an address this service would fetch; nothing was asked of anybody. `large`: too many bytes. `memory`: no
-   * room for its bytes now. `failed`: all else.
+   * `url`: excluded by the rules, nothing was contacted. `large`: too many bytes. `memory`: no memory for its
+   * bytes now. `failed`: all else.
    */
   readonly kind: 'url' | 'large' | 'memory' | 'failed';
   readonly fault: DownloadFault;

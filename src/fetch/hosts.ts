@@ -1,18 +1,21 @@
 import { isIP } from 'node:net';
 
 export interface HostOptions {
-  /** Whose addresses are fetched: nobody's, those of listed hosts, or those of every public host as well. */
+  /** Hosts that are fetched from: none, the listed ones, or every public one as well. */
   readonly mode: 'off' | 'listed' | 'public';
-  /** Hosts the operator trusts, `name` or `name:port`, as URLs write them: their addresses are not checked. */
+  /** Hosts the operator trusts, `name` or `name:port` as in URLs: their addresses are not checked. */
   readonly allowHosts: readonly string[];
   /** Ports that are fetched from, unless a host is listed with its own. */
   readonly ports: readonly number[];
 }
 
-/** `listed`: fetched wherever it is. `public`: fetched if its address is public. `host`, `port`: not fetched, as it is another. */
+/**
+ * `listed`: fetched whatever its address. `public`: fetched if its address is public. `host`, `port`: not
+ * fetched, because of its host or port.
+ */
 type HostRule = 'listed' | 'public' | 'host' | 'port';
 
-/** Which hosts and ports are fetched from. `hostname` may be written with or without the brackets of IPv6. */
+/** Returns the rule for a host and port. `hostname` may have the brackets of IPv6. */
 export function createHostRule({ mode, allowHosts, ports }: HostOptions) {
   const listed = new Set(allowHosts);
   return (hostname: string, port: number): HostRule => {
@@ -26,7 +29,7 @@ export function createHostRule({ mode, allowHosts, ports }: HostOptions) {
   };
 }
 
-/** The port that a URL leads to. */
+/** The port of a URL, explicit or by its scheme. */
 export const portOf = ({
   protocol,
   port,

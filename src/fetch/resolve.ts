@@ -1,11 +1,11 @@
 import { lookup, Resolver } from 'node:dns/promises';
 
-/** All addresses of a host name; rejects or gives none when it has none. */
+/** All addresses of a host name; rejects or returns none if it has none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 /**
- * Asks the name servers directly, without libuv's thread pool: names that resolve slowly must not keep
- * others' images from being decoded there.
+ * Queries the name servers directly, without libuv's thread pool, so that slow look-ups do not delay image
+ * decoding.
  */
 export const resolveByDns: Resolve = async (hostname) => {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
@@ -13,6 +13,6 @@ export const resolveByDns: Resolve = async (hostname) => {
   return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
 };
 
-/** As the machine itself resolves names, its hosts file included: for hosts the operator named. */
+/** Resolves names as the system does, its hosts file included; for hosts that the operator listed. */
 export const resolveBySystem: Resolve = async (hostname) =>
   (await lookup(hostname, { all: true })).map(({ address }) => address);

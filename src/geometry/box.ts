@@ -1,6 +1,6 @@
 import type { Box } from '../engine/types.ts';
 
-/** One value for each side of a rectangle. */
+/** One value per side of a rectangle. */
 export interface Sides<T> {
   readonly top: T;
   readonly right: T;
@@ -8,7 +8,7 @@ export interface Sides<T> {
   readonly left: T;
 }
 
-/** A box grown by so many pixels on each side. */
+/** The box enlarged by `by` pixels on each side. */
 export const outset = (box: Box, by: Sides<number>): Box => ({
   left: box.left - by.left,
   top: box.top - by.top,
@@ -29,7 +29,7 @@ function boxBetween(left: number, top: number, right: number, bottom: number): B
 const right = (box: Box) => box.left + box.width;
 const bottom = (box: Box) => box.top + box.height;
 
-/** Smallest box with both. */
+/** Bounding box of both. */
 export const join = (a: Box, b: Box): Box =>
   boxBetween(
     Math.min(a.left, b.left),
@@ -38,7 +38,7 @@ export const join = (a: Box, b: Box): Box =>
     Math.max(bottom(a), bottom(b)),
   );
 
-/** What lies in both, for boxes that overlap. */
+/** Intersection of two boxes that overlap. */
 export const overlap = (a: Box, b: Box): Box =>
   boxBetween(
     Math.max(a.left, b.left),
@@ -47,7 +47,7 @@ export const overlap = (a: Box, b: Box): Box =>
     Math.min(bottom(a), bottom(b)),
   );
 
-/** True if `inner` has an area and no pixel outside `outer`. */
+/** Whether `inner` has an area and lies inside `outer`. */
 export const isInside = (inner: Box, outer: Box): boolean =>
   inner.width > 0 &&
   inner.height > 0 &&

@@ -5,21 +5,21 @@ import { cropBox, largestCrop, type Margin } from './crop.ts';
 import { type Position, placedBox, type Scale } from './place.ts';
 import { dropShadow } from './shadow.ts';
 
-/** What a request wants done to the image after its matte is known. */
+/** Geometry options of a request, applied after its matte is known. */
 export interface Geometry {
   readonly crop: boolean;
-  /** Only with `crop`. */
+  /** Used with `crop` only. */
   readonly cropMargin: Margin;
   readonly scale: Scale;
-  /** Not given: where it is, or the centre when `scale` is a percentage. */
+  /** Default: unchanged, or centred if `scale` is a percentage. */
   readonly position: Position | undefined;
   /** Peak opacity of the drop shadow, 0 to 1; 0: none. */
   readonly shadowOpacity: number;
 }
 
-/** The geometry of a result, in whole pixels; all of it can be handed to the engine's `compose`. */
+/** The geometry of a result in whole pixels, as the engine's `compose` takes it. */
 export interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'source' | 'target'> {
-  /** Where the subject lies on the canvas. */
+  /** Box of the subject on the canvas. */
   readonly subject: Box;
   readonly shadow?: DropShadow;
 }
@@ -27,15 +27,14 @@ export interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'sou
 const wholeOf = ({ width, height }: Dimensions): Box => ({ left: 0, top: 0, width, height });
 
 /**
- * Crop and margin, then scale and position, then shadow (docs/contract.md sections 4 and 6).
+ * Applies crop and margin, then scale and position, then shadow (docs/contract.md sections 4 and 6).
  *
- * A subject that is neither scaled nor moved keeps what is around it: `source` is all of the image that
- * the canvas shows, and is copied. Otherwise `source` is the subject's box, and `target` has a size that is
- * at least as large, or at most as large, in both directions.
+ * A subject that is neither scaled nor moved keeps its surroundings: `source` is the part of the image that
+ * the canvas shows, and is copied. Otherwise `source` is the subject's box, and `target` is at least as
+ * large, or at most as large, in both directions.
  *
- * @param image size of the image, already reduced
- * @param subject its box of alpha > 0
- * @throws RangeError when the subject is empty or not inside the image
+ * @param image size of the decoded image @param subject its box of alpha > 0 @throws RangeError if the
+ * subject is empty or not inside the image
  */
 export function composition(image: Dimensions, subject: Box, geometry: Geometry): Composition {
   const whole = wholeOf(image);
@@ -56,14 +55,14 @@ export function composition(image: Dimensions, subject: Box, geometry: Geometry)
   return { width, height, source, target, subject: after, ...shadow };
 }
 
-/** True if the result is the image as it is. */
+/** Whether the result is the image unchanged. */
 export const isIdentity = (image: Dimensions, { width, height, source, target, shadow }: Composition) =>
   shadow === undefined &&
   sameBox(wholeOf(image), wholeOf({ width, height })) &&
   sameBox(wholeOf(image), source) &&
   sameBox(source, target);
 
-/** At least as large as any result of this image, whatever its subject: what memory has to be there for. */
+/** Upper bound of the size of any result of this image, whatever its subject; for reserving memory. */
 export const largestCanvas = (
   { width, height }: Dimensions,
   { crop, cropMargin, shadowOpacity }: Geometry,

@@ -7,7 +7,7 @@ import { shadowReach } from './shadow.ts';
 
 export type Margin = Sides<Length>;
 
-/** A side's margin is at most this, more is clamped: half of the subject, or so many pixels of the result. */
+/** Larger margins are clamped to this: percent of the subject's side, or pixels of the result. */
 const MOST: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 };
 
 export const NO_MARGIN: Margin = { top: nothing, right: nothing, bottom: nothing, left: nothing };
@@ -37,9 +37,9 @@ const marginPixels = (margin: Margin, { width, height }: Dimensions): Sides<numb
 });
 
 /**
- * What `crop` cuts out, in pixels of the image: the subject, its shadow (opacity 0..1), then the margin,
- * which is measured by the subject alone. Shadow and margin may leave the image; but where the image's
- * border cuts the subject, only a margin does, because a shadow there would show the cut as a line.
+ * The box that `crop` cuts out, in pixels of the image: the subject, its shadow (opacity 0..1), then the
+ * margin, a share of the subject alone. Shadow and margin may extend beyond the image; where the image's
+ * border cuts the subject only the margin does, because a shadow there would show the cut as a line.
  */
 export function cropBox(image: Dimensions, subject: Box, margin: Margin, shadowOpacity: number): Box {
   const reach = shadowReach(subject, shadowOpacity);
@@ -52,7 +52,7 @@ export function cropBox(image: Dimensions, subject: Box, margin: Margin, shadowO
   return outset(withShadow, marginPixels(margin, subject));
 }
 
-/** At least as large as the crop of any subject in this image. */
+/** Upper bound of the crop of any subject in this image. */
 export function largestCrop(image: Dimensions, margin: Margin, shadowOpacity: number): Dimensions {
   const subject = { left: 0, top: 0, ...image };
   const { width, height } = outset(

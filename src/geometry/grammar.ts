@@ -1,6 +1,6 @@
-/** How the text of one option is read. Texts come trimmed and are never empty (docs/contract.md section 2). */
+/** Parser of one option. Texts are trimmed and never empty (docs/contract.md section 2). */
 export interface Grammar<T> {
-  /** undefined: the text is not of this grammar. */
+  /** Undefined if the text does not match the grammar. */
   readonly parse: (text: string) => T | undefined;
   /** The grammar in words: "Expected …". */
   readonly expected: string;

@@ -1,4 +1,4 @@
-/** Pixels, or percent of a whole that is known only later. At least 0. */
+/** Pixels, or percent of a length that is known only later. At least 0. */
 export interface Length {
   readonly value: number;
   readonly unit: 'px' | '%';
@@ -17,7 +17,7 @@ export function parseLength(text: string): Length | undefined {
   return { value, unit: unit === '%' ? '%' : 'px' };
 }
 
-/** Lengths separated by white space, if all of them are well-formed. Nothing is 0 pixels, in whatever unit it came. */
+/** Lengths separated by white space; undefined if one is malformed. Zero is 0 pixels in either unit. */
 export function parseLengths(text: string): readonly Length[] | undefined {
   const lengths = text
     .split(/\s+/)
@@ -26,13 +26,13 @@ export function parseLengths(text: string): readonly Length[] | undefined {
   return lengths.every((length) => length !== undefined) ? lengths : undefined;
 }
 
-/** `<n>%` from `least` to 100, as a share of 1. */
+/** `<n>%` from `least` to 100, as a fraction of 1. */
 export function parseShare(text: string, least: number): number | undefined {
   const length = parseLength(text);
   if (length?.unit !== '%' || length.value < least || length.value > 100) return undefined;
   return length.value / 100;
 }
 
-/** `whole` in pixels. */
+/** The length in pixels; percentages refer to `whole`. */
 export const inPixels = ({ value, unit }: Length, whole: number): number =>
   unit === 'px' ? value : (whole * value) / 100;

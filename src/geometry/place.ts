@@ -3,7 +3,7 @@ import type { Dimensions } from '../image/types.ts';
 import type { Grammar } from './grammar.ts';
 import { parseShare } from './length.ts';
 
-/** Share of the canvas, 0.1 to 1, that the subject fits into; `original`: not scaled. */
+/** Fraction of the canvas, 0.1 to 1, that the subject fits into; `original`: not scaled. */
 export type Scale = 'original' | number;
 
 export const scaleGrammar: Grammar<Scale> = {
@@ -12,12 +12,12 @@ export const scaleGrammar: Grammar<Scale> = {
   examples: ['original', '80%'],
 };
 
-/** Shares 0 (left, top) to 1 (right, bottom) of the room around the subject; `original`: stays where it is. */
+/** Fractions of the space around the subject, 0 (left, top) to 1 (right, bottom); `original`: not moved. */
 export type Position = 'original' | { readonly x: number; readonly y: number };
 
 const CENTRE: Position = { x: 0.5, y: 0.5 };
 
-/** Without a position a subject stays where it is, or is centred when it is scaled. */
+/** Without a position a subject is not moved, or centred if it is scaled. */
 export const wantedPosition = (scale: Scale, position: Position | undefined): Position =>
   position ?? (scale === 'original' ? 'original' : CENTRE);
 
@@ -37,8 +37,8 @@ export const positionGrammar: Grammar<Position> = {
 };
 
 /**
- * Size of a subject that fits into `share` of the canvas in both directions and fills it in one, to the
- * nearest pixel: smaller or larger than before, in both directions alike.
+ * Size of a subject, aspect ratio kept, that fits into `share` of the canvas and fills it in one direction,
+ * to the nearest pixel.
  */
 function scaledTo(share: number, subject: Dimensions, canvas: Dimensions): Dimensions {
   const factor = share * Math.min(canvas.width / subject.width, canvas.height / subject.height);
@@ -46,13 +46,11 @@ function scaledTo(share: number, subject: Dimensions, canvas: Dimensions): Dimen
   return { width: side(subject.width, canvas.width), height: side(subject.height, canvas.height) };
 }
 
-/** Start of `size` pixels around the centre of the old ones, moved as far as the room demands. */
+/** Start of `size` pixels around the previous centre, moved into the available space. */
 const keepCentre = (start: number, before: number, size: number, room: number): number =>
   Math.max(0, Math.min(Math.round(start + (before - size) / 2), room - size));
 
-/**
- * Where a subject of the canvas comes to lie on it. Both boxes lie inside the canvas.
- */
+/** Box of a placed subject. Both boxes lie inside the canvas. */
 export function placedBox(
   canvas: Dimensions,
   subject: Box,

@@ -32,7 +32,7 @@ export const roiGrammar: Grammar<Roi> = {
   examples: ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 450px 90%'],
 };
 
-/** What is wrong with a roi of this input, if anything: an error code (docs/contract.md section 4). */
+/** Error code (docs/contract.md section 4) of a region that does not fit this input; undefined if it fits. */
 export function roiFault(
   roi: Roi,
   { width, height }: Dimensions,
@@ -43,14 +43,14 @@ export function roiFault(
   return x1 < x2 && y1 < y2 ? undefined : 'roi_region_empty';
 }
 
-/** Pixels of a side of the result that are touched: rounded outward, never none, however near the corners. */
+/** Pixels of the result's side that the interval touches: rounded outward, at least one. */
 function touched(from: Length, to: Length, input: number, result: number): { start: number; size: number } {
   const at = ({ value, unit }: Length) => (value * result) / (unit === '%' ? 100 : input);
   const start = Math.floor(at(from));
   return { start, size: Math.max(1, Math.ceil(at(to)) - start) };
 }
 
-/** A faultless roi in pixels of the result: every pixel that the region touches. */
+/** A valid region in pixels of the result: every pixel that it touches. */
 export function roiBox(roi: Roi, input: Dimensions, result: Dimensions): Box {
   const x = touched(roi.x1, roi.x2, input.width, result.width);
   const y = touched(roi.y1, roi.y2, input.height, result.height);

@@ -4,7 +4,7 @@ import { join, moved, outset, type Sides } from './box.ts';
 import type { Grammar } from './grammar.ts';
 import { parseLength } from './length.ts';
 
-/** Kinds of subject that shadows tell apart. */
+/** Types of subject that shadows distinguish. */
 export type Subject = SubjectType;
 
 /** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
@@ -24,7 +24,7 @@ export const shadowTypeGrammar: Grammar<ShadowType> = {
   examples: [...SHADOW_TYPES.values()],
 };
 
-/** Peak opacity, 0 to 1; `auto`: by the kind of subject. */
+/** Peak opacity, 0 to 1; `auto`: by the type of subject. */
 export type ShadowOpacity = 'auto' | number;
 
 export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
@@ -55,8 +55,8 @@ export const SUBJECT_NAMES: ReadonlyMap<string, Subject> = new Map([
 ]);
 
 /**
- * Reads `field` and every `field[subject]` out of a request's texts; nothing given gives {}. A subject that
- * does not exist is invalid like a value outside the grammar.
+ * Reads `field` and every `field[subject]` of a request; {} if none is given. An unknown subject is as
+ * invalid as a value outside the grammar.
  */
 export function parseBySubject<T>(
   field: string,
@@ -76,7 +76,7 @@ export function parseBySubject<T>(
   return { value };
 }
 
-/** What a request says about shadows. */
+/** Shadow options of a request. */
 export interface ShadowWish {
   readonly addShadow: boolean;
   readonly shadowType: BySubject<ShadowType>;
@@ -93,14 +93,14 @@ const AUTO_TYPE: Readonly<Record<Subject, ShadowType>> = {
   other: 'drop',
 };
 
-/** A type for this subject wins over the plain one, any shadow_type over add_shadow. */
+/** A type for this subject takes precedence over the plain one, any shadow_type over add_shadow. */
 function wantedType({ addShadow, shadowType }: ShadowWish, subject: Subject): ShadowType {
   if (Object.keys(shadowType).length === 0) return addShadow ? 'drop' : 'none';
   const type = shadowType[subject] ?? shadowType.any ?? 'none';
   return type === 'auto' ? AUTO_TYPE[subject] : type;
 }
 
-/** Peak opacity, 0 to 1, of the drop shadow of this subject; 0: none is drawn. */
+/** Peak opacity, 0 to 1, of this subject's drop shadow; 0: none. */
 export function dropShadowOpacity(wish: ShadowWish, subject: Subject): number {
   if (wantedType(wish, subject) !== 'drop') return 0;
   const opacity = wish.shadowOpacity[subject] ?? wish.shadowOpacity.any ?? 'auto';
@@ -108,23 +108,23 @@ export function dropShadowOpacity(wish: ShadowWish, subject: Subject): number {
   return opacity;
 }
 
-/** For each kind of subject: all that a wish comes to. */
+/** Peak opacity for each type of subject. */
 export const dropShadowOpacities = (wish: ShadowWish): Readonly<Record<Subject, number>> =>
   Object.fromEntries(SUBJECT_TYPES.map((subject) => [subject, dropShadowOpacity(wish, subject)])) as Readonly<
     Record<Subject, number>
   >;
 
-/** The preset `drop`, in shares of the longer side of the subject's box (docs/matting.md section 7). */
+/** The preset `drop`, in fractions of the longer side of the subject's box (docs/matting.md section 7). */
 const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
 
-/** Limits of the engine, in pixels; reached by sides above 200 000 only. */
+/** Limits of the engine in pixels; exceeded by sides above 200 000 only. */
 const LEAST_SIGMA = 0.1;
 const MOST_SIGMA = 4096;
 const MOST_OFFSET = 65_535;
 
 /**
- * The drop shadow of a subject as it lies on a canvas of this height. It fades out above the lower border
- * when that cuts the subject, whose shadow would show a line there.
+ * The drop shadow of a subject on a canvas of this height. It fades out above the lower border if that cuts
+ * the subject, where it would show as a line.
  */
 export function dropShadow(subject: Box, canvasHeight: number, opacity: number): DropShadow {
   const side = Math.max(subject.width, subject.height);
@@ -132,7 +132,7 @@ export function dropShadow(subject: Box, canvasHeight: number, opacity: number):
   const offset = (share: number) => Math.min(Math.round(side * share), MOST_OFFSET);
   return {
     opacity,
-    // The engine calculates in single precision: rounded here, both sides find the same extent.
+    // The engine computes in single precision: rounded here, both sides find the same extent.
     sigma: Math.fround(Math.min(Math.max(side * DROP.sigma, LEAST_SIGMA), MOST_SIGMA)),
     offsetX: offset(DROP.offsetX),
     offsetY: offset(DROP.offsetY),
@@ -140,14 +140,14 @@ export function dropShadow(subject: Box, canvasHeight: number, opacity: number):
   };
 }
 
-/** Box of a subject and all that is drawn of its shadow; the same as native/matte/shadow.h. */
+/** Bounding box of a subject and its shadow; equal to that of native/matte/shadow.h. */
 export function shadowExtent(subject: Box, { sigma, offsetX, offsetY }: DropShadow): Box {
   const reach = Math.ceil(3 * sigma);
   const sides = { top: reach, right: reach, bottom: reach, left: reach };
   return join(subject, outset(moved(subject, offsetX, offsetY), sides));
 }
 
-/** How far the drop shadow of a subject of this size reaches beyond each side of its box, in pixels. */
+/** Extent of the drop shadow beyond each side of the subject's box, in pixels, for a subject of this size. */
 export function shadowReach({ width, height }: Dimensions, opacity: number): Sides<number> {
   if (opacity === 0) return { top: 0, right: 0, bottom: 0, left: 0 };
   const subject = { left: 0, top: 0, width, height };

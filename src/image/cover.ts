@@ -6,10 +6,10 @@ import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 /**
- * Decodes a background image upright to exactly `canvas`: scaled, larger or smaller, to cover it with its
- * aspect ratio kept, centred, the rest cut off; of the same size it stays as it is. Straight RGBA8. Colours
- * become sRGB, or those of the profile `icc` that the image on top of it has: with the very same profile they
- * stay as they are, else they go through sRGB.
+ * Decodes a background image, upright and as straight RGBA8, to exactly `canvas`: scaled up or down to cover
+ * it, aspect ratio kept, centred, the rest cut off. An image of that size is not resampled. Colours are
+ * converted to sRGB, or to the foreground's profile `icc`: an image with that very profile stays unchanged,
+ * others are converted through sRGB.
  *
  * Throws ImageError `failed_to_read_image` or `timeout`, or the signal's reason.
  */

@@ -14,16 +14,16 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
     autoOrient: true,
     ignoreIcc: !probe.convertsProfile,
   });
-  // libvips reads no profile of 16-bit gray; of 8-bit gray it does.
+  // libvips reads profiles of 8-bit gray, but not of 16-bit gray.
   if (probe.convertsProfile && probe.colour === 'gray' && probe.depth === 16) {
     image = image.pipelineColourspace('b-w');
   }
-  // Reading at a smaller scale (JPEG, WebP) is allowed here alone: the pixels are resampled anyway.
+  // Reading at a reduced scale (JPEG, WebP) is allowed only here, because the pixels are resampled anyway.
   if (reduced) image = image.resize({ ...target, fit: 'fill', kernel: 'lanczos3' });
   return image.toColourspace('srgb').ensureAlpha().raw();
 }
 
-/** Bytes that decoding takes beside the file, at most, the raster included. */
+/** Upper bound of the bytes that decoding takes beside the file, the raster included. */
 export function decodeBytes(probe: Probe, target: Dimensions): number {
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
   const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0 } as const;
@@ -34,15 +34,16 @@ export function decodeBytes(probe: Probe, target: Dimensions): number {
 }
 
 /**
- * Decodes to an upright straight RGBA8 raster of its own ArrayBuffer. RGB values stay as they are stored (16 bit:
- * the high byte) and belong to `probe.icc`; CMYK and gray become sRGB, through the embedded profile where there is
- * one. Alpha of the source is kept; of an animation, the first frame.
+ * Decodes to an upright straight RGBA8 raster in an ArrayBuffer of its own. RGB values are unchanged (16 bit:
+ * the high byte) and belong to `probe.icc`; CMYK and gray become sRGB, through the embedded profile if there
+ * is one. Alpha of the source is kept. Of an animation the first frame is decoded.
  *
- * `target` is `probe`'s size (bit-exact) or less (`decodeSize`). Peak memory beside the file, measured at full size:
- * 4.6 bytes a pixel, 4 of them the raster. On top of that, 3 a pixel (4 with alpha) for an orientation other than 1
- * or an interlaced PNG, 3 to 6 for a progressive JPEG's coefficients, 7 for a WebP.
+ * `target` is the size in `probe` (bit-exact) or less (`decodeSize`). Peak memory beside the file, at full
+ * size: 4.6 bytes per pixel, 4 of them the raster. In addition per pixel: 3 (4 with alpha) for an orientation
+ * other than 1 or an interlaced PNG, 3 to 6 for the coefficients of a progressive JPEG, 7 for a WebP.
  *
- * Throws ImageError `failed_to_read_image` for truncated and damaged files, `timeout`, or the signal's reason.
+ * Throws ImageError `failed_to_read_image` for truncated and damaged files, `timeout`, or the signal's
+ * reason.
  */
 export async function decode(
   bytes: Uint8Array,
@@ -55,7 +56,7 @@ export async function decode(
   }
   let result: Awaited<ReturnType<typeof runJob>>;
   try {
-    // sharp throws some errors as soon as it is given the bytes.
+    // sharp throws some errors synchronously.
     result = await runJob(pipeline(bytes, probe, target), jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();

@@ -10,7 +10,7 @@ function density(x: number, y: number): Density | undefined {
   return legal(x) && legal(y) ? { x, y } : undefined;
 }
 
-/** JFIF APP0, the first segment: units 1 are dots per inch, 2 per centimetre, 0 no resolution. */
+/** JFIF APP0, the first segment: unit 1 is dots per inch, 2 per centimetre, 0 no resolution. */
 function fromJfif(bytes: Buffer): Density | undefined {
   if (bytes.length < 18 || bytes.readUInt16BE(2) !== 0xffe0 || bytes.toString('latin1', 6, 11) !== 'JFIF\0')
     return;
@@ -19,10 +19,10 @@ function fromJfif(bytes: Buffer): Density | undefined {
   return;
 }
 
-/** Kinds of chunks, as numbers: a file may have millions. */
+/** Chunk types as numbers, because a file may have millions of chunks. */
 const [IDAT, PHYS] = [0x49444154, 0x70485973] as const;
 
-/** PNG pHYs, which comes before IDAT: unit 1 is the metre, 0 no resolution. */
+/** PNG pHYs, which precedes IDAT: unit 1 is the metre, 0 no resolution. */
 function fromPhys(bytes: Buffer): Density | undefined {
   for (let at = 8; at + 12 <= bytes.length; ) {
     const length = bytes.readUInt32BE(at);
@@ -38,7 +38,10 @@ function fromPhys(bytes: Buffer): Density | undefined {
   return;
 }
 
-/** Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0, in a TIFF structure (TIFF 6.0, section 2). */
+/**
+ * Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0 of a TIFF structure (TIFF 6.0,
+ * section 2).
+ */
 function fromTiff(tiff: Buffer): Density | undefined {
   if (tiff.length < 8) return;
   const little = tiff.toString('latin1', 0, 2) === 'II';
@@ -61,8 +64,8 @@ function fromTiff(tiff: Buffer): Density | undefined {
 }
 
 /**
- * Resolution that the file states, or undefined where it states none. (libvips reports 72 dpi for many files
- * without any.) JFIF or pHYs first, then EXIF. `exif` is the block as sharp gives it, with its `Exif\0\0`.
+ * Resolution stated in the file, from JFIF or pHYs, else from EXIF; undefined if it states none. (libvips
+ * reports 72 dpi for many files without any.) `exif` is the block as sharp returns it, with its `Exif\0\0`.
  */
 export function readDensity(file: Uint8Array, format: InputFormat, exif?: Buffer): Density | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

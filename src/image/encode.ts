@@ -6,14 +6,14 @@ import { type Tags, tagJpeg, tagWebp } from './profile.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
 import { zipResult } from './zip.ts';
 
-/** The native encoder: NativeEngine.encodePng with its id, deadline and cancellation bound by the caller. */
+/** The native encoder: NativeEngine.encodePng with id, deadline and cancellation bound by the caller. */
 export type PngEncoder = (pixels: Pixels, options: PngOptions) => Promise<Buffer>;
 
 export interface EncodeOptions extends Tags, JobLimits {
   readonly format: OutputFormat;
-  /** `alpha`: the matte alone, as gray. A ZIP is the same for both. */
+  /** `alpha`: the matte alone, as gray. No effect on a ZIP. */
   readonly channels: 'rgba' | 'alpha';
-  /** True when every pixel has alpha 255 (MatteResult.opaque). */
+  /** True if every pixel has alpha 255 (MatteResult.opaque). */
   readonly opaque: boolean;
   /** 1 fastest, 9 smallest. */
   readonly pngEffort: number;
@@ -24,7 +24,7 @@ export interface Encoded {
   readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'application/zip';
 }
 
-/** Most pixels a side: what libjpeg and WebP's 14-bit fields allow. A ZIP has a JPEG inside. */
+/** Most pixels per side: limits of libjpeg and of WebP's 14-bit fields. A ZIP contains a JPEG. */
 const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
   png: 0x7fffffff,
   jpg: 65_500,
@@ -36,7 +36,7 @@ const fits = (format: OutputFormat, { width, height }: Dimensions) =>
   Math.max(width, height) <= MAX_SIDE[format];
 
 /**
- * Throws ImageError `invalid_format` when no file of that format can hold the result. To be called before the
+ * Throws ImageError `invalid_format` if no file of that format can hold the result. Must be called before the
  * work is done; `encode` relies on it.
  */
 export function assertFits(format: OutputFormat | 'auto', result: Dimensions): void {
@@ -48,12 +48,13 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
 }
 
 /**
- * Bytes that encoding takes beside the raster, at most for images of the world, the file included. `auto` is PNG or JPG.
+ * Upper bound, for photographs, of the bytes that encoding takes beside the raster, the file included. `auto`
+ * is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
   width * height * { auto: 3, png: 3, jpg: 1.5, webp: 9, zip: 5 }[format];
 
-/** `auto` is PNG where a pixel is not opaque, for a matte, and where a JPEG could not hold the result; else JPG. */
+/** `auto` is PNG if any pixel is not opaque, for a matte, and if a JPEG could not hold the result; else JPG. */
 export function resolveFormat(
   format: OutputFormat | 'auto',
   result: Dimensions & { readonly opaque: boolean; readonly channels: 'rgba' | 'alpha' },
@@ -63,19 +64,19 @@ export function resolveFormat(
 }
 
 /**
- * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones cost a second pass over the image, twice
+ * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones need a second pass over the image, twice
  * the time for 1 % of the size (docs/decisions/0042).
  */
 const JPEG = { quality: 90, chromaSubsampling: '4:2:0', progressive: false, optimiseCoding: false } as const;
 
-/** `exact` keeps RGB 0 where alpha is 0; effort above 2 doubles the time for 3 % of the size. */
+/** `exact` keeps RGB 0 where alpha is 0; an effort above 2 doubles the time for 3 % of the size. */
 const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const;
 
 /**
- * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the source
- * (Probe): PNG and JPG get both, WebP has no field for the density, gray images of the matte get no profile.
- * `jpg` puts a raster that is not opaque on white; the JPEG in a ZIP shows the RGB as they are, alpha ignored.
- * RGB under alpha 0 is the caller's business (MattePlan.hiddenColour: `keep` for a ZIP).
+ * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the
+ * source (Probe): PNG and JPG get both, WebP has no field for the density, and a gray matte gets no profile.
+ * `jpg` composites a raster that is not opaque over white; the JPEG in a ZIP has the RGB values as they are,
+ * alpha ignored. RGB under alpha 0 is up to the caller (MattePlan.hiddenColour: `keep` for a ZIP).
  */
 export async function encode(raster: Raster, options: EncodeOptions, png: PngEncoder): Promise<Encoded> {
   const { format, channels, opaque, icc, density, pngEffort } = options;

@@ -1,4 +1,4 @@
-/** Codes are those of docs/contract.md section 10; the caller gives them their status and title. */
+/** Codes of docs/contract.md section 10; the caller adds status and title. */
 type ImageErrorCode =
   | 'invalid_file_type'
   | 'invalid_dimensions'
@@ -8,7 +8,7 @@ type ImageErrorCode =
   | 'invalid_format'
   | 'timeout';
 
-/** An answer to the client: `detail` is public, `cause` is for the log only. */
+/** An error of the image itself: `detail` is public, `cause` is for the log only. */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
   readonly code: ImageErrorCode;
@@ -25,9 +25,9 @@ export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could no
 export const CUT_SHORT = 'The file ends before the image is complete.';
 
 /**
- * libvips' errors have no code, only texts, and under load a text can be lost or another job's: it refines the
- * sentence, never what is done. First match wins; test/image/errors.test.ts provokes every row
- * with real bytes, so that a new libvips that words them otherwise is noticed.
+ * libvips' errors have texts and no codes, and under load a text can be missing or belong to another job.
+ * They therefore only refine the sentence, never the decision. First match wins; test/image/errors.test.ts
+ * provokes every row with real bytes, which detects a libvips with other texts.
  */
 export const LIBVIPS_ERRORS: readonly {
   readonly text: RegExp;
@@ -54,7 +54,7 @@ export const LIBVIPS_ERRORS: readonly {
   },
 ];
 
-/** The ImageError for whatever libvips threw; what is in no row of the table is `failed_to_read_image`. */
+/** The ImageError for an error of libvips; `failed_to_read_image` if no row of the table matches. */
 export function imageErrorFrom(error: unknown): ImageError {
   if (error instanceof ImageError) return error;
   const text = error instanceof Error ? error.message : String(error);

@@ -3,10 +3,10 @@ import type { Raster } from './types.ts';
 
 type Triple = readonly [number, number, number];
 type Matrix = readonly [Triple, Triple, Triple];
-/** Encoded value to light, both 0..1, never falling. */
+/** Encoded value to linear light, both 0..1, monotonic. */
 type Curve = (encoded: number) => number;
 
-/** Light of sRGB to XYZ under D50, as ICC profiles count (IEC 61966-2-1, adapted by Bradford). */
+/** Linear sRGB to XYZ under D50, the connection space of ICC profiles (IEC 61966-2-1, adapted by Bradford). */
 const SRGB_TO_XYZ: Matrix = [
   [0.4360747, 0.3850649, 0.1430804],
   [0.2225045, 0.7168786, 0.0606169],
@@ -15,19 +15,19 @@ const SRGB_TO_XYZ: Matrix = [
 
 const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
 
-/** Light is looked up by its square root, so that dark tones are as fine as light ones. */
+/** The table is indexed by the square root of linear light, which resolves dark tones as finely as light ones. */
 const LAST_STEP = 4095;
 
-/** Most entries of a curve that is read, the most that profiles in use have. */
+/** Most entries of a curve that is read; profiles in use have no more. */
 const MOST_ENTRIES = 4096;
 
 /** Pixels between two turns of the event loop: about 1 ms. */
 const PIXELS_A_TURN = 65_536;
 
-/** Colours of sRGB in another RGB space of 8 bits. */
+/** Conversion of sRGB colours to another RGB space, 8 bits per channel. */
 interface FromSrgb {
   colour(rgb: Triple): Triple;
-  /** In place, alpha as it is. Lets the event loop turn in between; rejects with the signal's reason. */
+  /** Converts in place; alpha is unchanged. Yields to the event loop; rejects with the signal's reason. */
   raster(image: Raster, signal?: AbortSignal): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ const dot = ([a, b, c]: Triple, [x, y, z]: Triple) => a * x + b * y + c * z;
 
 const column = (matrix: Matrix, i: 0 | 1 | 2): Triple => [matrix[0][i], matrix[1][i], matrix[2][i]];
 
-/** Light of sRGB to light of a space with these primaries; white stays white whatever they are rounded to. */
+/** Linear sRGB to the linear space of these primaries; white maps to white whatever their rounding. */
 function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefined {
   const back = inverse([
     [red[0], green[0], blue[0]],
@@ -119,13 +119,13 @@ function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefin
   return [row(back[0]), row(back[1]), row(back[2])];
 }
 
-/** The nearest of 256 encoded values for each step of the square root of light. */
+/** The nearest of 256 encoded values for each step of the square root of linear light. */
 function encoding(light: Curve): Uint8Array {
   const table = new Uint8Array(LAST_STEP + 1);
   let encoded = 0;
   for (let step = 0; step <= LAST_STEP; step++) {
     const wanted = (step / LAST_STEP) ** 2;
-    // The curve never falls, so neither does the answer.
+    // The curve is monotonic, so the search continues from the last result.
     while (encoded < 255 && light((encoded + 0.5) / 255) < wanted) encoded++;
     table[step] = encoded;
   }
@@ -136,7 +136,7 @@ function converter(matrix: Matrix, encode: readonly [Uint8Array, Uint8Array, Uin
   const light = Float64Array.from({ length: 256 }, (_, v) => srgbLight(v / 255));
   const [[rr, rg, rb], [gr, gg, gb], [br, bg, bb]] = matrix;
   const [red, green, blue] = encode;
-  // NaN-free: what is out of the other space ends at its border.
+  // Values outside the other space are clipped to its border, so none is NaN.
   const step = (value: number) => Math.round(Math.sqrt(Math.min(1, Math.max(0, value))) * LAST_STEP);
   const convert = (data: Uint8Array, from: number, to: number) => {
     for (let at = from; at < to; at += 4) {
@@ -166,7 +166,7 @@ function converter(matrix: Matrix, encode: readonly [Uint8Array, Uint8Array, Uin
   };
 }
 
-/** No colour of a grid moves by more than one level: a profile of sRGB, whichever of its many wordings. */
+/** No colour of a grid moves by more than one level: the profile describes sRGB. */
 function isSrgb({ colour }: FromSrgb): boolean {
   const levels = [0, 32, 64, 96, 128, 160, 192, 224, 255];
   return levels.every((r) =>
@@ -180,16 +180,17 @@ function isSrgb({ colour }: FromSrgb): boolean {
 }
 
 /**
- * From sRGB into the space of an RGB profile of three primaries and three curves (Display P3, Adobe RGB, ProPhoto and
- * whatever cameras and screens write), relative colorimetric. Undefined where nothing has to be done (sRGB), and for
- * profiles of tables, which a result keeps as well, but into which nothing is converted (docs/decisions/0089).
+ * Converts from sRGB to the space of an RGB profile with three primaries and three curves (Display P3, Adobe
+ * RGB, ProPhoto and those of cameras and displays), relative colorimetric. Undefined if no conversion is
+ * needed (sRGB), and for profiles with lookup tables: a result keeps those, but nothing is converted to them
+ * (docs/decisions/0089).
  *
- * @param icc a whole profile for RGB (`usableRgbProfile`)
+ * @param icc a complete RGB profile (`usableRgbProfile`)
  */
 export function fromSrgb(icc: Uint8Array): FromSrgb | undefined {
   try {
     const found = tags(new DataView(icc.buffer, icc.byteOffset, icc.byteLength));
-    // A profile that has tables is meant to be read by them.
+    // A profile with lookup tables must be read by them.
     if (found.has('A2B0') || found.has('B2A0')) return;
     const [red, green, blue] = ['rXYZ', 'gXYZ', 'bXYZ'].map((name) => found.get(name));
     const [redTone, greenTone, blueTone] = ['rTRC', 'gTRC', 'bTRC'].map((name) => found.get(name));
@@ -200,7 +201,7 @@ export function fromSrgb(icc: Uint8Array): FromSrgb | undefined {
     const conversion = converter(matrix, [encoding(r), encoding(g), encoding(b)]);
     return isSrgb(conversion) ? undefined : conversion;
   } catch (error) {
-    // A length or an offset that leads out of the profile.
+    // A length or an offset leads outside the profile.
     if (error instanceof RangeError) return;
     throw error;
   }

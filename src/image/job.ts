@@ -3,10 +3,9 @@ import { ImageError } from './errors.ts';
 import type { JobLimits } from './types.ts';
 
 /**
- * Runs one libvips job on libuv's pool. A job cannot be torn out of libvips, so an abort is noticed before and
- * after it (the signal's reason is thrown); libvips itself gives up after `timeoutSeconds` (ImageError `timeout`),
- * except inside the WebP encoder, which looks at no clock.
- * Everything else is thrown as sharp throws it.
+ * Runs one libvips job on libuv's pool. A job cannot be interrupted, so an abort is noticed before and after
+ * it (the signal's reason is thrown). libvips itself gives up after `timeoutSeconds` (ImageError `timeout`),
+ * except inside the WebP encoder. Other errors are thrown as sharp throws them.
  */
 export async function runJob(
   image: Sharp,
@@ -19,7 +18,7 @@ export async function runJob(
     .toBuffer({ resolveWithObject: true })
     .catch((error: unknown) => {
       signal?.throwIfAborted();
-      // By the clock: libvips keeps one error text for all threads, so it can be another job's.
+      // Decided by the clock: libvips keeps one error text for all threads, which may belong to another job.
       const expired = timeoutSeconds > 0 && performance.now() - started >= timeoutSeconds * 1000;
       throw expired ? new ImageError('timeout', 'The image could not be processed in time.', error) : error;
     });

@@ -1,7 +1,7 @@
 /**
- * True when libjpeg would warn of something before the first scan that does not touch the image: stray bytes
- * between segments, a JFIF version other than 1, spectral bounds in a sequential scan (some cameras write 0 0 0).
- * Looked for in the bytes, because libvips' error texts are not reliable when jobs run side by side.
+ * Whether libjpeg would warn before the first scan of a fault that does not affect the image: stray bytes
+ * between segments, a JFIF version other than 1, spectral bounds in a sequential scan (some cameras write 0 0
+ * 0). Determined from the bytes, because libvips' error texts are unreliable with concurrent jobs.
  */
 export function hasHarmlessFaults(jpeg: Uint8Array): boolean {
   const view = new DataView(jpeg.buffer, jpeg.byteOffset, jpeg.byteLength);

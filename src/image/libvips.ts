@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import type { InputFormat } from './types.ts';
 
-/** Only loaders that read from memory: nothing of an upload may name a file. */
+/** Loaders that read from memory only, so that an upload cannot name a file. */
 const LOADERS: Readonly<Record<InputFormat, string>> = {
   jpeg: 'VipsForeignLoadJpegBuffer',
   png: 'VipsForeignLoadPngBuffer',
@@ -13,7 +13,7 @@ const LOADERS: Readonly<Record<InputFormat, string>> = {
 
 interface LibvipsOptions {
   readonly formats: readonly InputFormat[];
-  /** Threads of one decode or encode; absent leaves sharp's choice (1 on glibc without jemalloc). */
+  /** Threads of one decode or encode; default: sharp's choice (1 on glibc without jemalloc). */
   readonly concurrency?: number;
 }
 
@@ -24,9 +24,9 @@ interface LibvipsState {
 }
 
 /**
- * Settings of libvips for the whole process; to be called once, before the first image.
- * Every loader but those of `formats` is blocked: SVG can fetch and expand, and Ultra HDR files fall back to
- * the plain JPEG in them. The operation cache is off because no two requests share an input.
+ * Configures libvips for the whole process; call once, before the first image. Every loader but those of
+ * `formats` is blocked: SVG can fetch and expand, and Ultra HDR files fall back to the plain JPEG in them.
+ * The operation cache is off because requests share no inputs.
  */
 export function configureLibvips(options: LibvipsOptions): LibvipsState {
   sharp.cache(false);

@@ -36,16 +36,16 @@ function assertDimensions(width: number, height: number, { maxPixels }: ProbeLim
   );
 }
 
-/** True when a RIFF file is shorter than its header says. */
+/** Whether a RIFF file is shorter than its header states. */
 function isCutShort(bytes: Uint8Array): boolean {
   const { buffer, byteOffset, byteLength } = bytes;
   return byteLength < 8 + new DataView(buffer, byteOffset, byteLength).getUint32(4, true);
 }
 
 /**
- * Reads type and header; no pixel is decoded. The type is what the bytes say. Checks, in this order:
- * `file_too_large`, `invalid_file_type`, `failed_to_read_image` (more parts than an image has), `invalid_dimensions` (or
- * `failed_to_read_image` for a WebP that is cut short), `resolution_too_high` (ImageError).
+ * Detects the type from the bytes and reads the header; decodes no pixel. Throws ImageError, checking in this
+ * order: `file_too_large`, `invalid_file_type`, `failed_to_read_image` (too many parts), `invalid_dimensions`
+ * (or `failed_to_read_image` for a truncated WebP), `resolution_too_high`.
  */
 export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {
   if (bytes.length > limits.maxBytes) {
@@ -56,10 +56,10 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   const needed = forDecoder(bytes, format);
   let metadata: Metadata;
   try {
-    // The limit is checked below, where its error can say how many pixels there are.
+    // The limit is checked below, where the error can state the number of pixels.
     metadata = await sharp(needed, { limitInputPixels: false }).metadata();
   } catch (error) {
-    // WebP is the one format that libvips opens only when it is complete.
+    // WebP is the only format that libvips opens only if it is complete.
     if (format === 'webp' && isCutShort(bytes)) {
       throw new ImageError('failed_to_read_image', CUT_SHORT, error);
     }

@@ -1,21 +1,24 @@
 import type { Density, Dimensions } from './types.ts';
 
 /**
- * ICC profile and resolution are spliced into finished JPEG and WebP files: sharp takes a profile only as a file
- * on disk, and nothing of an upload may lie there (docs/decisions/0041).
+ * ICC profile and resolution to insert into finished JPEG and WebP files: sharp accepts a profile only as a
+ * file on disk, where nothing of an upload may be written (docs/decisions/0041).
  */
 export interface Tags {
   readonly icc?: Uint8Array;
   readonly density?: Density;
 }
 
-/** A segment holds 65 533 bytes, 14 of them the APP2 heading (ICC.1:2022, annex B.4). */
+/** A segment holds 65 533 bytes, 14 of them the APP2 header (ICC.1:2022, annex B.4). */
 const ICC_PER_SEGMENT = 65_519;
 
-/** Most bytes of a profile that is kept. Those of screens and cameras have some kilobytes; a JPEG could carry 16 MB. */
+/**
+ * Most bytes of a profile that is kept. Profiles of displays and cameras have a few kilobytes; a JPEG could
+ * carry 16 MB.
+ */
 const MAX_ICC_BYTES = 1024 * 1024;
 
-/** The profile if it is a whole one for RGB images (ICC.1:2022, section 7.2), else undefined. */
+/** The profile if it is complete and for RGB images (ICC.1:2022, section 7.2), else undefined. */
 export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {
   if (icc.length < 128 || icc.length > MAX_ICC_BYTES) return;
   const header = Buffer.from(icc.buffer, icc.byteOffset, 128);
@@ -47,12 +50,12 @@ function iccSegments(icc: Uint8Array): Buffer[] {
   });
 }
 
-/** The JPEG with JFIF resolution and ICC profile, in place of a JFIF segment it may begin with. */
+/** Inserts JFIF resolution and ICC profile into a JPEG, replacing its JFIF segment. */
 export function tagJpeg(jpeg: Buffer, { icc, density }: Tags): Buffer {
   if (!icc && !density) return jpeg;
   const hasJfif = jpeg.readUInt16BE(2) === 0xffe0;
   const rest = hasJfif && density ? 4 + jpeg.readUInt16BE(4) : 2;
-  // JFIF must stay the first segment, so the profile goes behind one that is kept.
+  // JFIF must remain the first segment, so the profile goes behind one that is kept.
   const head = hasJfif && !density ? 4 + jpeg.readUInt16BE(4) : 2;
   return Buffer.concat([
     jpeg.subarray(0, head),
@@ -73,8 +76,8 @@ const VP8X_ICC = 0x20;
 const VP8X_ALPHA = 0x10;
 
 /**
- * The WebP with an ICC profile: chunk ICCP behind VP8X, which a simple file gets first (RFC 9649, section 2.7).
- * WebP has no field for a resolution.
+ * Inserts an ICC profile into a WebP: chunk ICCP behind VP8X, which is added to a simple file (RFC 9649,
+ * section 2.7). WebP has no field for a resolution.
  */
 export function tagWebp(webp: Buffer, { icc }: Tags, { width, height }: Dimensions): Buffer {
   if (!icc) return webp;
@@ -82,7 +85,7 @@ export function tagWebp(webp: Buffer, { icc }: Tags, { width, height }: Dimensio
   const vp8x = Buffer.alloc(10);
   if (extended) webp.copy(vp8x, 0, 20, 30);
   else {
-    // Bit 28 of a lossless bitstream's header says that alpha is used; a simple lossy file has none.
+    // Bit 28 of a lossless bitstream's header states that alpha is used; a simple lossy file has no alpha.
     const lossless = webp.toString('latin1', 12, 16) === 'VP8L';
     vp8x.writeUInt8(lossless && webp.readUInt32LE(21) & 0x10000000 ? VP8X_ALPHA : 0, 0);
     vp8x.writeUIntLE(width - 1, 4, 3);

@@ -1,6 +1,6 @@
 import type { Dimensions } from './types.ts';
 
-/** The sizes a request can end up with; aliases and `auto` are resolved before (docs/contract.md section 5). */
+/** Sizes of a result; aliases and `auto` are resolved before (docs/contract.md section 5). */
 export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
 
 /** Most pixels of the result. */
@@ -23,7 +23,10 @@ function reducedSide(side: number, other: number, limit: number): number {
   return Math.max(1, result);
 }
 
-/** Size of the result for an upright source: never enlarged, at most `limit` pixels, sides rounded down, at least 1. */
+/**
+ * Size of the result for an upright source: never enlarged, at most `limit` pixels, sides rounded down, at
+ * least 1.
+ */
 export function resultSize(source: Dimensions, limit: number): Dimensions {
   const { width, height } = source;
   if (width * height <= limit) return { width, height };
@@ -31,8 +34,8 @@ export function resultSize(source: Dimensions, limit: number): Dimensions {
 }
 
 /**
- * Size to decode at: the result's, unless that is below the network's input in a direction where the source has
- * more pixels (the matte would lose detail that the network can see). Keeps the source's proportions.
+ * Size to decode at: the result's, unless it is below the network's input in a direction where the source has
+ * more pixels, in which case the matte would lose detail. Keeps the source's aspect ratio.
  */
 export function decodeSize(source: Dimensions, result: Dimensions, network: Dimensions): Dimensions {
   const enough =

@@ -9,7 +9,7 @@ interface Signature {
 const at = (offset: number, text: string) => (bytes: Buffer) =>
   bytes.toString('latin1', offset, offset + text.length) === text;
 
-/** ISO media files name their kind in the `ftyp` box: four letters at 8, more of them from 16 on. */
+/** ISO media files state their brands in the `ftyp` box: four letters at offset 8, more of them from 16 on. */
 function brands(bytes: Buffer): readonly string[] {
   if (!at(4, 'ftyp')(bytes)) return [];
   const end = Math.min(bytes.length, bytes.readUInt32BE(0), 256);
@@ -25,7 +25,7 @@ const brand =
 
 const text = (pattern: RegExp) => (bytes: Buffer) => pattern.test(bytes.toString('latin1', 0, 512));
 
-/** First match wins. The formats of `InputFormat` bear its names; the others are here to be named in the refusal. */
+/** First match wins. Formats of `InputFormat` have its names; the others are here to be named in the error. */
 const SIGNATURES: readonly Signature[] = [
   { name: 'jpeg', matches: at(0, '\xff\xd8\xff') },
   { name: 'png', matches: at(0, '\x89PNG\r\n\x1a\n') },
@@ -65,7 +65,10 @@ export function isInputFormat(name: string): name is InputFormat {
   return INPUT_FORMATS.includes(name);
 }
 
-/** The kind of file by its first bytes, never by a name or a declared type: an input format, another's name, `empty file` or `unknown`. */
+/**
+ * The type of a file by its first bytes, never by a name or a declared type: an input format, the name of
+ * another one, `empty file` or `unknown`.
+ */
 export function sniff(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty file';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512));

@@ -1,12 +1,12 @@
 /**
- * Where the bytes of images handed in are kept. Names are relative paths of letters, digits, '-', '.', '/'.
- * test/improve/bucket.test.ts is what every implementation must pass.
+ * Object storage for images that customers hand in. Names are relative paths of letters, digits, '-', '.',
+ * '/'. test/improve/bucket.test.ts specifies every implementation.
  */
 export interface Bucket {
-  /** Whole or not at all; replaces what has the name. */
+  /** Atomic; replaces an object of that name. */
   put(name: string, bytes: Uint8Array, type: string): Promise<void>;
   get(name: string): Promise<Buffer | undefined>;
-  /** A name that is not there is no error. */
+  /** A missing object is not an error. */
   delete(name: string): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type Bucket, checkName } from './bucket.ts';
 
-/** A folder as bucket, readable by its owner only. */
+/** A local folder as bucket, readable by its owner only. */
 export function folderBucket(folder: string): Bucket {
   const place = (name: string) => path.join(folder, checkName(name));
   return {

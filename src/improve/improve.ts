@@ -8,11 +8,11 @@ export type HandedIn = ImproveRow;
 interface HandIn {
   readonly accountId: string;
   readonly bytes: Uint8Array;
-  /** By content: 'jpg', 'png', 'webp', or what the operator allows besides. */
+  /** Detected from the content: 'jpg', 'png', 'webp', or another format that the operator enables. */
   readonly type: string;
   readonly width: number;
   readonly height: number;
-  /** Any name; only its last part is kept, at most 255 characters. */
+  /** Any name; the last part of a path is kept, at most 255 characters. */
   readonly filename?: string | undefined;
   /** At most 255 characters are kept. */
   readonly tag?: string | undefined;
@@ -20,30 +20,30 @@ interface HandIn {
 
 type HandInOutcome =
   | { readonly outcome: 'kept'; readonly id: string }
-  /** The day's images are used up; whole seconds until the next UTC day. */
+  /** The quota of the day is used up; whole seconds until the next UTC day. */
   | { readonly outcome: 'refused'; readonly retryAfter: number }
-  /** The account was deleted before the image was kept; nothing of it is left. */
+  /** The account was deleted before the image was stored; nothing of it remains. */
   | { readonly outcome: 'no account' };
 
 interface ImproveOptions {
   readonly table: ImproveTable;
   readonly bucket: Bucket;
-  /** Images an account may hand in on a UTC day; 0 = any number. */
+  /** Images per account and UTC day; 0: no limit. */
   readonly perDay: number;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
 
 const dayMilliseconds = 86_400_000;
-/** Longer than a bucket may take: a row that old without bytes belongs to a server that died. */
+/** Longer than any upload to the bucket takes: a pending row that old belongs to a server that died. */
 const lostMilliseconds = 600_000;
 const labelLength = 255;
 
-/** When the UTC day of `at` began. */
+/** Start of the UTC day of `at`. */
 const dayOf = (at: number) => at - (at % dayMilliseconds);
 const untilTomorrow = (at: number) => Math.max(1, Math.ceil((dayOf(at) + dayMilliseconds - at) / 1000));
 
-/** The images customers hand in to improve the networks: the only ones that are kept. */
+/** Images that customers hand in to improve the networks, the only images the service stores permanently. */
 export class Improve {
   readonly #options: ImproveOptions;
 
@@ -51,7 +51,10 @@ export class Improve {
     this.#options = options;
   }
 
-  /** Keeps the image before it resolves. Rejects when the bucket fails; then nothing is kept and the day not used. */
+  /**
+   * Stores the image before it resolves. Rejects if the bucket fails; then nothing is stored and the quota is
+   * not used.
+   */
   async handIn(image: HandIn): Promise<HandInOutcome> {
     const { table, bucket, perDay, now } = this.#options;
     const at = now();
@@ -70,7 +73,7 @@ export class Improve {
       filename: label(image.filename?.split(/[/\\]/).at(-1)),
       tag: label(image.tag),
     };
-    // The row first: it takes the place in the day's count, also against calls at the same time.
+    // The row is inserted first: it takes its place in the quota of the day, also against concurrent calls.
     const placed = await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay);
     if (placed === 'no account') return { outcome: placed };
     if (placed === 'full') return { outcome: 'refused', retryAfter: untilTomorrow(at) };
@@ -85,7 +88,7 @@ export class Improve {
     return { outcome: 'no account' };
   }
 
-  /** Whole seconds until the account may hand in another image; 0: it may now. */
+  /** Whole seconds until the account may hand in another image; 0: now. */
   async wait(accountId: string): Promise<number> {
     const { table, perDay, now } = this.#options;
     const at = now();
@@ -97,31 +100,31 @@ export class Improve {
     return this.#options.table.list(query);
   }
 
-  /** Those of an account, newest first. */
+  /** A page of an account's images, newest first. */
   page(accountId: string, page: TimedPage): Promise<HandedIn[]> {
     return this.#options.table.page(accountId, page);
   }
 
-  /** Also one whose removal was begun. */
+  /** Also finds an image whose removal has begun. */
   find(id: string): Promise<HandedIn | undefined> {
     return this.#options.table.any(id);
   }
 
-  /** Undefined when the bucket has lost it. */
+  /** Undefined if the bucket does not have it. */
   bytes(image: HandedIn): Promise<Buffer | undefined> {
     return this.#options.bucket.get(image.object);
   }
 
   /**
-   * Removes the bytes, then the row of an image that was hidden (`ImproveTable.hide`). Where the bucket fails it can be done
-   * again, and the sweep does it.
+   * Removes the bytes, then the row, of an image hidden by `ImproveTable.hide`. If the bucket fails, it can
+   * be repeated, and the sweep repeats it.
    */
   async remove({ id, object }: HandedIn): Promise<void> {
     await this.#options.bucket.delete(object);
     await this.#options.table.delete(id);
   }
 
-  /** Removes what is hidden, and what a server that died left half handed in. Gives how many. */
+  /** Removes hidden images and those that a server that died left unfinished. Returns their number. */
   async sweep(): Promise<number> {
     const { table, now } = this.#options;
     const lost = await table.pending(now() - lostMilliseconds);
@@ -130,7 +133,7 @@ export class Improve {
   }
 }
 
-/** Without control characters, cut to length; null when nothing is left. */
+/** Without control characters, truncated; null if nothing is left. */
 function label(text: string | undefined): string | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to drop
   const visible = text?.replace(/[\u0000-\u001f\u007f]/g, '').trim() ?? '';

@@ -8,7 +8,7 @@ export interface OpenImproveOptions {
   readonly database: Sql;
   readonly perDay: number;
   readonly folder: string;
-  /** Instead of the folder. */
+  /** Replaces the folder. */
   readonly s3: S3Options | undefined;
 }
 
@@ -23,8 +23,8 @@ export const openImprove = ({ database, perDay, folder, s3 }: OpenImproveOptions
   });
 
 /**
- * Sweeps now and on a timer that does not keep the process alive. `onError` hears of a sweep that failed; the next
- * one tries again. Gives what ends it.
+ * Sweeps now and on a timer that does not keep the process alive. `onError` receives the error of a failed
+ * sweep; the next one tries again. Returns a function that stops it.
  */
 export function keepSwept(improve: Improve, onError: (error: unknown) => void): () => void {
   const sweep = () => void improve.sweep().catch(onError);

@@ -9,10 +9,10 @@ export interface S3Options {
   readonly secretAccessKey: string;
 }
 
-/** How long one image may take on its way. */
+/** Time limit of one transfer. */
 const timeoutMilliseconds = 30_000;
 
-/** A bucket of Amazon S3 or of anything that speaks its protocol. */
+/** A bucket of Amazon S3 or of any service with its protocol. */
 export function s3Bucket(options: S3Options): Bucket {
   const client = new S3mini({ ...options, requestAbortTimeout: timeoutMilliseconds });
   return {

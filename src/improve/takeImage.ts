@@ -20,12 +20,12 @@ interface HandInCall {
   readonly telemetry: RequestTelemetry;
 }
 
-/** Resolves with the image's id once it is kept. */
+/** Resolves with the image's id once it is stored. */
 export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<string>;
 
 interface TakeImageParts {
   readonly improve: Improve;
-  /** Images by address. */
+  /** Downloads images by address. */
   readonly openFetch: OpenFetch;
   readonly limits: ProbeLimits;
 }
@@ -40,11 +40,11 @@ const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retr
 const usedUp = (retryAfter: number) =>
   tooMany('The daily limit of submitted images is reached.', { retryAfter });
 
-/** The use case of `/improve`: checks the image as `cutout` does, up to its header, and keeps it. */
+/** The use case of `/improve`: validates the image up to its header, as `cutout` does, and stores it. */
 export const createTakeImage =
   ({ improve, openFetch, limits }: TakeImageParts): TakeImage =>
   async ({ source, filename, tag }, { accountId, signal, telemetry }) => {
-    // Nothing is fetched for who may hand in nothing more.
+    // An account whose quota is used up causes no download.
     const precheck = async () => {
       const wait = await improve.wait(accountId);
       if (wait > 0) throw usedUp(wait);

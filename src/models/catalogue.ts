@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { ModelError } from './error.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 
-/** The folder models/ of this installation, seen from build/ts/src/models. */
+/** Path of this installation's `models/` folder, relative to build/ts/src/models. */
 export function installedCatalogue(): string {
   return fileURLToPath(new URL('../../../../models', import.meta.url));
 }
 
 export interface CatalogueEntry {
   readonly manifest: Manifest;
-  /** Folder of the manifest, to which the path of a `file` source is relative. */
+  /** Folder of the manifest; the path of a `file` source is relative to it. */
   readonly folder: string;
 }
 
@@ -37,13 +37,13 @@ async function names(catalogueDir: string): Promise<string[]> {
   return found.sort();
 }
 
-/** Every network of a catalogue by name. Rejects with ModelError for an invalid manifest. */
+/** All networks of a catalogue, by name. Rejects with ModelError for an invalid manifest. */
 export async function listCatalogue(catalogueDir: string): Promise<CatalogueEntry[]> {
   const found = await names(catalogueDir);
   return Promise.all(found.map((name) => readEntry(catalogueDir, name)));
 }
 
-/** One network. Rejects with ModelError `model_unknown` that lists the names there are. */
+/** One network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names. */
 export async function findNetwork(catalogueDir: string, name: string): Promise<CatalogueEntry> {
   const known = await names(catalogueDir);
   if (known.includes(name)) return readEntry(catalogueDir, name);

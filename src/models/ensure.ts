@@ -7,7 +7,7 @@ import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } fr
 import { verifyPrepared, verifySource } from './verify.ts';
 
 interface EnsureOptions extends Place {
-  /** Whether a network that is not there may be fetched, and a damaged one repaired. */
+  /** Allows fetching a missing network and repairing a damaged one. */
   readonly pull: boolean;
   readonly observer: Observer;
   readonly dependencies?: PullDependencies;
@@ -15,8 +15,9 @@ interface EnsureOptions extends Place {
 }
 
 /**
- * What the engine needs to open a network, after checking every byte of its file. A network prepared by
- * another version of Cutout is prepared again. Rejects with ModelError, whose message is for the operator.
+ * Returns what the engine needs to open a network, after verifying the checksum of its file. A network that
+ * another version of Cutout prepared is prepared again. Rejects with ModelError, whose message is for the
+ * operator.
  */
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
   const entry = await findFor(name, options);

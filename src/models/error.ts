@@ -6,7 +6,7 @@ type ModelErrorCode =
   | 'model_source'
   | 'model_unsupported';
 
-/** A network that cannot be had or used. The message is a complete sentence for the operator. */
+/** A network is missing, damaged or unusable. The message is a complete sentence for the operator. */
 export class ModelError extends Error {
   readonly code: ModelErrorCode;
 

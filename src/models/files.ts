@@ -9,7 +9,7 @@ export interface Written {
   readonly sha256: string;
 }
 
-/** Length and sum of a file, read once. Rejects with ENOENT when there is none. */
+/** Length and SHA-256 of a file, read once. Rejects with ENOENT if it does not exist. */
 export async function digestFile(file: string, signal?: AbortSignal): Promise<Written> {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -20,7 +20,7 @@ export async function digestFile(file: string, signal?: AbortSignal): Promise<Wr
   return { bytes, sha256: hash.digest('hex') };
 }
 
-/** Makes a rename in `folder` survive a power cut. */
+/** Syncs a folder, so that a rename in it survives a power failure. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -30,7 +30,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Gives a complete file its final name: contents first, then the name. */
+/** Moves a complete file to its final name: its contents are synced before the rename. */
 export async function place(temporary: string, file: string): Promise<void> {
   const handle = await open(temporary, 'r+');
   try {
@@ -43,8 +43,8 @@ export async function place(temporary: string, file: string): Promise<void> {
 }
 
 /**
- * Writes a file that appears under its name only when it is complete; a failure leaves nothing behind.
- * The folder must exist.
+ * Writes a file that appears under its name only when it is complete; a failure leaves nothing behind. The
+ * folder must exist.
  */
 export async function writeAtomically(
   file: string,

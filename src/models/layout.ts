@@ -2,24 +2,24 @@ import path from 'node:path';
 import type { Manifest } from './manifest.ts';
 
 /**
- * Numbers a prepared network computes with: floats of 32 bits for any CPU, integers of 8 bits for CPUs with
- * instructions for them, floats of 16 bits, where they were published, for GPUs.
+ * Number format of a prepared network: float32 for every CPU, int8 for CPUs with dot-product instructions,
+ * float16 for GPUs where the network was published in it.
  */
 export type Precision = 'fp32' | 'int8' | 'fp16';
 
-/** Beginning of the names of unfinished files and folders; nothing reads them but the pull that made them. */
+/** Prefix of unfinished files and folders; only the pull that made them reads them. */
 export const UNFINISHED = '.pull-';
 
-/** Files of one network under the models folder. A file has its final name only when it is complete. */
+/** Files of one network in the models folder. A file has its final name only when it is complete. */
 export interface NetworkFiles {
   readonly folder: string;
   /** The file as published. */
   readonly source: string;
   readonly prepared: string;
-  /** What `prepared` was made from and its sum (PreparedRecord). Written after it. */
+  /** The PreparedRecord of `prepared`, written after it. */
   readonly record: string;
   readonly lock: string;
-  /** A download that may be resumed, and what it is a part of. */
+  /** An interrupted download and the description of what it belongs to; it may be resumed. */
   readonly part: string;
   readonly partRecord: string;
 }

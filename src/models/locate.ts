@@ -6,21 +6,21 @@ import { ModelError } from './error.ts';
 import { networkFiles, type Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
-/** The network whose findings the subject types are told by (models/types). */
+/** The network whose outputs classify the subject (models/types). */
 export const SUBJECT_DETECTOR = 'centernet';
 
-/** Where the files of networks are, and for what. */
+/** Folders of catalogue and networks, and the use a network is needed for. */
 export interface Place {
   readonly modelsDir: string;
   readonly device: Provider;
-  /** What it is to compute with (precision.ts); when not given, the device's floats. */
+  /** Number format (precision.ts); default: the device's float format. */
   readonly precision?: Precision;
   readonly catalogueDir?: string;
-  /** What the network is to be used for; `matte` when not given. */
+  /** Default: `matte`. */
   readonly role?: Manifest['role'];
 }
 
-/** Floats a device is given: 16-bit ones only where they were published and the device likes them. */
+/** Float format for a device: float16 only on a GPU and only where the network was published in it. */
 export function precisionFor(manifest: Manifest, device: Provider): Precision {
   return device === 'cpu' ? 'fp32' : manifest.file.precision;
 }
@@ -30,7 +30,7 @@ export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path
   return { name, path, width, height, mean, std, output, taughtOn };
 };
 
-/** A network of the catalogue that can be used for this. Rejects with ModelError. */
+/** A network of the catalogue that fits role, device and precision. Rejects with ModelError. */
 export async function findFor(
   name: string,
   { catalogueDir, role = 'matte' }: Pick<Place, 'catalogueDir' | 'role'>,
@@ -45,7 +45,10 @@ export async function findFor(
   );
 }
 
-/** Where `ensureNetwork` finds or puts the network; nothing is read but the catalogue. Rejects with ModelError. */
+/**
+ * The path where `ensureNetwork` finds or places the network. Reads the catalogue only. Rejects with
+ * ModelError.
+ */
 export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {
   const { modelsDir, device } = options;
   const { manifest } = await findFor(name, options);
@@ -53,12 +56,13 @@ export async function locateNetwork(name: string, options: Place): Promise<Netwo
   return specOf(manifest, name, networkFiles(modelsDir, manifest, precision).prepared);
 }
 
-/** Of PreparedRecord (prepare.ts), read without the rest of preparation, which takes long to import. */
+/** The part of PreparedRecord that is needed here: importing prepare.ts would load all of preparation. */
 const sizeSchema = z.object({ sizeStep: z.number().int().min(0) });
 
 /**
- * What the sides of an image must be multiples of for the prepared network to run at other sizes than its usual one;
- * 0 when it has one size or its record says nothing. Rejects with ModelError for a network that is not in the catalogue.
+ * Number that both sides of the input must be a multiple of for the prepared network to run at other sizes
+ * than the manifest's; 0 if its size is fixed or its record does not say. Rejects with ModelError for an
+ * unknown network.
  */
 export async function sizeStepOf(name: string, options: Place): Promise<number> {
   const { modelsDir, device } = options;

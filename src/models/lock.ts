@@ -8,15 +8,15 @@ import { UNFINISHED } from './layout.ts';
 
 const POLL_MS = 250;
 const HEARTBEAT_MS = 10_000;
-/** An owner this long without a heartbeat is dead, even if it cannot be looked up (another host). */
+/** Milliseconds without a heartbeat after which an owner counts as dead, even one on another host. */
 const SILENT_MS = 60_000;
 
 const ownerSchema = z.object({ token: z.string(), host: z.string(), pid: z.number(), started: z.string() });
 
-/** When a process started, so that a new process with an old number is told apart; '' where unknown. */
+/** Start time of a process, which distinguishes a new process that reuses a process id; '' if unknown. */
 async function startOf(pid: number): Promise<string> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // Field 22; the second field is a name in parentheses that may hold spaces.
+  // Field 22 of /proc/PID/stat; the second field is a name in parentheses that may contain spaces.
   return line.slice(line.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 }
 
@@ -43,8 +43,9 @@ async function isStale(file: string, content: string): Promise<boolean> {
 }
 
 /**
- * Takes the lock of a dead owner away; false if another process is at it. Removing takes a mark of that very lock:
- * while one process has it and the lock is as it was seen, nobody else removes it or puts another in its place.
+ * Removes the lock of a dead owner; false if another process is doing so. Removal first creates a marker
+ * named after that very lock: while one process holds the marker and the lock is unchanged, nobody else
+ * removes or replaces it.
  */
 async function removeStale(file: string, seen: string): Promise<boolean> {
   const name = createHash('sha256').update(seen).digest('hex').slice(0, 16);
@@ -68,8 +69,8 @@ async function removeStale(file: string, seen: string): Promise<boolean> {
 const absent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 /**
- * Waits until this process alone holds the lock `file`, does `work`, and gives it back. A lock whose owner
- * died is taken over. `onWait` is called once if there is somebody to wait for.
+ * Waits until this process alone holds the lock `file`, runs `work`, and releases it. A lock whose owner died
+ * is taken over. `onWait` is called once if the lock is held by another process.
  */
 export async function withLock<T>(
   file: string,

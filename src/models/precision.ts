@@ -3,22 +3,22 @@ import { ModelError } from './error.ts';
 import type { Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
-/** CUTOUT_PRECISION. */
+/** Values of CUTOUT_PRECISION. */
 const PRECISION_WISHES = ['auto', 'fp32', 'int8'] as const;
 type PrecisionWish = (typeof PRECISION_WISHES)[number];
 
-/** Dot products of 8-bit integers summed up in 32 bits, as native/core/cpu.h names them. */
+/** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
 
-/** The first of a processor's instruction sets that makes an 8-bit network worth it. */
+/** The first instruction set of a processor that makes an 8-bit network worthwhile. */
 export const dotProductOf = (instructionSets: readonly string[]): string | undefined =>
   instructionSets.find((name) => DOT_PRODUCTS.includes(name));
 
 export interface PrecisionChoice {
   readonly precision: Precision;
-  /** For a person, for example "avx512_vnni". */
+  /** The reason in a word, for example "avx512_vnni". */
   readonly because: string;
-  /** What an operator should know of a choice they made. */
+  /** What the operator should know about an explicit choice. */
   readonly warning?: string;
 }
 
@@ -30,10 +30,10 @@ export interface PrecisionQuestion {
 }
 
 /**
- * The numbers a network computes with on a device. A GPU gets 16-bit floats where they were published. A CPU gets
- * 8-bit integers where the network has a table for them and the processor dot products: without those, sums
- * of two products saturate at 16 bits, and it is not faster either (docs/decisions/0109).
- * Throws ModelError `model_unsupported` for a wish that cannot be met.
+ * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
+ * if the network has a scale table and the processor has dot-product instructions, else float32; without
+ * those, pairs of products saturate at 16 bits and nothing is gained (docs/decisions/0109). Throws ModelError
+ * `model_unsupported` for a wish that cannot be met.
  */
 export function choosePrecision(
   manifest: Manifest,
@@ -66,7 +66,7 @@ export function choosePrecision(
   return { precision: 'int8', because: dotProduct };
 }
 
-/** Precisions a network can be prepared in for a device, the usual one first. */
+/** Number formats a network can be prepared in for a device, the default first. */
 export function precisionsOf(manifest: Manifest, device: Provider): readonly Precision[] {
   if (device !== 'cpu') return [manifest.file.precision];
   return manifest.int8 === undefined ? ['fp32'] : ['fp32', 'int8'];

@@ -19,7 +19,7 @@ import { quantise } from './quantise/graph.ts';
 import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
-/** Raised whenever preparation makes other files than before: older ones are then made again. */
+/** Incremented whenever preparation produces different files; older ones are then prepared again. */
 export const PREPARER_VERSION = 4;
 
 export const preparedRecordSchema = z.strictObject({
@@ -28,20 +28,20 @@ export const preparedRecordSchema = z.strictObject({
   sha256: z.string(),
   bytes: z.number().int(),
   precision: z.enum(['fp32', 'fp16', 'int8']),
-  /** Names of the outputs: the matte, then the encoder's deepest map where the manifest names one. */
+  /** Names of the outputs: the matte, then the deepest feature map of the encoder if the manifest names one. */
   outputs: z.array(z.string()),
-  /** Whether any number of images can be run at once. */
+  /** Whether several images can be run in one batch. */
   freeBatch: z.boolean(),
-  /** What the sides of an image must be multiples of; 0 when the network has one size. */
+  /** Number that both sides of the input must be a multiple of; 0 if the size is fixed. */
   sizeStep: z.number().int().min(0),
-  /** Sum of the table of scales an 8-bit network was made with. */
+  /** SHA-256 of the scale table that an int8 network was made with. */
   tableSha256: z.string().optional(),
 });
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
 
 interface Rewritten {
-  /** The prepared network, piece by piece; to be read once. */
+  /** The prepared network in pieces; may be iterated once. */
   readonly pieces: Iterable<Uint8Array>;
   readonly precision: Precision;
   readonly outputs: readonly string[];
@@ -59,14 +59,17 @@ function refuseExternalData(model: ModelProto): void {
 }
 
 /**
- * Rewrites a published ONNX file for the engine: only output 0 and `features` are kept, what they do not
- * need is dropped, 16-bit floats become 32-bit ones unless `precision` is fp16, input and outputs are of
- * 32-bit floats, and batch dimension and size are freed where that is certain to be right (onnx/batch.ts,
- * onnx/size.ts). The size stays fixed with 16-bit floats, which are for GPUs: TensorRT builds an engine for every size.
- * `int8` makes the convolutions of 8-bit integers with the scales of `table` (quantise/graph.ts).
- * The batch is left at what it is with `batch` `kept`: ONNX Runtime then knows the size of every map beforehand.
- * `file` is borrowed until the pieces are read. Throws a RangeError for a file it cannot take, an Error of
- * the protobuf reader for bytes that are no ONNX file.
+ * Rewrites a published ONNX file for the engine:
+ *
+ * - keeps output 0 and `features` only, and drops what they do not need;
+ * - widens float16 to float32 unless `precision` is fp16; input and outputs are float32 in any case;
+ * - frees batch dimension and input size where that is known to be correct (onnx/batch.ts, onnx/size.ts). The
+ *   size stays fixed for fp16, because TensorRT builds an engine per size. With `batch` `kept` the batch
+ *   dimension stays as published, so that ONNX Runtime knows the size of every map;
+ * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts).
+ *
+ * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
+ * the protobuf reader for bytes that are not an ONNX file.
  */
 export function rewrite(
   file: Uint8Array,
@@ -106,7 +109,7 @@ export function rewrite(
   };
 }
 
-/** The file as published as an ONNX file. Throws a RangeError for what cannot be converted. */
+/** Converts the published file to ONNX if necessary. Throws a RangeError for what cannot be converted. */
 function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8Array {
   const { format } = file;
   if (format.name === 'onnx') return source;
@@ -116,8 +119,8 @@ function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8A
 }
 
 /**
- * Makes prepared.onnx and its record from the file as published, whose sum it checks on the way. Needs memory for the
- * source file and one of its tensors. Rejects with ModelError.
+ * Writes prepared.onnx and its record from the published file, whose checksum it verifies while reading.
+ * Memory: the source file and one of its tensors. Rejects with ModelError.
  */
 export async function prepareNetwork(
   modelsDir: string,
@@ -149,7 +152,7 @@ export async function prepareNetwork(
       cause,
     });
   }
-  // The old record goes first: a file without one counts as missing, never as damaged.
+  // The old record is removed first: a file without a record counts as missing, never as damaged.
   await rm(files.record, { force: true });
   const written = await writeAtomically(files.prepared, rewritten.pieces);
   const record: PreparedRecord = {

@@ -14,7 +14,7 @@ import { type Fetch, httpsSource } from './source/https.ts';
 import { npmSource, type RunNpm, runNpm } from './source/npm.ts';
 import { readRecord, verifyPrepared, verifySource } from './verify.ts';
 
-/** The two ways out of this machine. */
+/** The two ways to reach the network. */
 export interface PullDependencies {
   readonly fetch: Fetch;
   readonly runNpm: RunNpm;
@@ -27,7 +27,7 @@ export interface PullOptions {
   readonly precision: Precision;
   readonly observer: Observer;
   readonly dependencies: PullDependencies;
-  /** Where to take the file from instead: an https address or a file of this machine. Its sum must match. */
+  /** Replaces the manifest's source: an https address or a local file. The checksum must match all the same. */
   readonly from?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,7 +43,7 @@ function licenceNotice(manifest: Manifest): string {
   );
 }
 
-/** Deletes leftovers of pulls that were killed; a part that can be resumed stays. Only under the lock. */
+/** Deletes leftovers of killed pulls; a resumable part stays. The caller holds the lock. */
 async function sweep(files: NetworkFiles): Promise<void> {
   const resumable = (await exists(files.source)) ? [] : [files.part, files.partRecord];
   for (const name of await readdir(files.folder)) {
@@ -96,8 +96,8 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
 }
 
 /**
- * Prepares a pulled network unless that is done already. `force` makes it again in any case.
- * The caller holds the lock.
+ * Prepares a pulled network unless a current prepared file exists. `force` prepares it in any case. The
+ * caller holds the lock.
  */
 async function prepareUnlessDone(
   entry: CatalogueEntry,
@@ -133,9 +133,9 @@ async function locked<T>(
 }
 
 /**
- * Fetches, checks and prepares a network; what is there and sound is kept. Two pulls of one network wait for
- * each other, also across processes. Killed at any moment, it leaves nothing that counts as a network.
- * Rejects with ModelError, or with the reason of `signal`.
+ * Fetches, verifies and prepares a network; valid files are kept. Pulls of the same network wait for each
+ * other, across processes too. A pull killed at any moment leaves nothing that counts as a network. Rejects
+ * with ModelError, or with the reason of `signal`.
  */
 export function pullNetwork(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
   return locked(entry.manifest, options, async (files) => {
@@ -144,7 +144,7 @@ export function pullNetwork(entry: CatalogueEntry, options: PullOptions): Promis
   });
 }
 
-/** Makes prepared.onnx again from what was pulled. Rejects with ModelError. */
+/** Prepares prepared.onnx again from the pulled file. Rejects with ModelError. */
 export function prepareAgain(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
   return locked(entry.manifest, options, () => prepareUnlessDone(entry, options, true));
 }

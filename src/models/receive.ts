@@ -8,14 +8,14 @@ import type { NetworkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import type { OpenSource, Resume } from './source/delivery.ts';
 
-/** A source that sends nothing for this long has failed. */
+/** Milliseconds without data after which a source has failed. */
 const IDLE_MS = 60_000;
-/** Times a broken connection is resumed in one pull, as long as every one brought something. */
+/** Resumptions of a broken connection in one pull, as long as each delivered something. */
 const MAX_RESUMES = 5;
 
 const partRecordSchema = z.object({ sha256: z.string(), validator: z.string().optional() });
 
-/** What is left of an earlier download of the same file. */
+/** What an earlier download of the same file left. */
 async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume> {
   try {
     const record = partRecordSchema.parse(JSON.parse(await readFile(files.partRecord, 'utf8')));
@@ -24,7 +24,7 @@ async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume
       return { offset: size, validator: record.validator };
     }
   } catch {
-    // Nothing there, or nothing that can be trusted.
+    // There is no part, or none that can be trusted.
   }
   return { offset: 0 };
 }
@@ -41,7 +41,7 @@ async function hashOf(file: string, bytes: number): Promise<Hash> {
   return hash;
 }
 
-/** Bytes of an iterable, each waited for at most IDLE_MS: `abort` ends the source when it falls silent. */
+/** Yields the bytes of an iterable; `idle` is aborted, which ends the source, after IDLE_MS without any. */
 async function* watched(bytes: AsyncIterable<Uint8Array>, idle: AbortController): AsyncGenerator<Uint8Array> {
   const silent = () => idle.abort(new Error(`nothing was received for ${IDLE_MS / 1000} s`));
   let timer = setTimeout(silent, IDLE_MS);
@@ -57,8 +57,8 @@ async function* watched(bytes: AsyncIterable<Uint8Array>, idle: AbortController)
 }
 
 /**
- * Appends what the source delivers to the part file, hashing on the way.
- * @returns the sum of the part when it has all bytes; undefined if the source ended early
+ * Appends what the source delivers to the part file and hashes it. @returns the SHA-256 of the part if it is
+ * complete; undefined if the source ended early
  */
 async function append(
   files: NetworkFiles,
@@ -94,15 +94,15 @@ async function append(
     }
     return bytes === manifest.file.bytes ? hash.digest('hex') : undefined;
   } finally {
-    // What the source still holds open when the disk fails is let go.
+    // Releases what the source still holds open when writing fails.
     idle.abort();
     await handle?.close();
   }
 }
 
 /**
- * Downloads a network's file, checks it and gives it its name. An interrupted download is continued, in
- * this call or the next one. Rejects with ModelError; a wrong sum deletes the download.
+ * Downloads a network's file, verifies it and moves it to its final name. An interrupted download is resumed,
+ * in this call or a later one. Rejects with ModelError; a wrong checksum deletes the download.
  */
 export async function receive(
   files: NetworkFiles,
@@ -148,7 +148,7 @@ export async function receive(
   await rm(files.partRecord, { force: true });
 }
 
-/** fetch hides the reason of a failed connection in `cause`. */
+/** fetch puts the reason of a failed connection into `cause`. */
 function causeText(error: Error): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

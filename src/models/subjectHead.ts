@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { SUBJECT_TYPES, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 
-/** models/types/head.json of this installation, seen from build/ts/src/models. */
+/** Path of this installation's models/types/head.json, relative to build/ts/src/models. */
 const installedHead = (): string =>
   fileURLToPath(new URL('../../../../models/types/head.json', import.meta.url));
 
 const bytes = z.base64().transform((text) => new Uint8Array(Buffer.from(text, 'base64')));
 
-/** Little-endian 32-bit floats. */
+/** Little-endian float32. */
 const floats = bytes
   .refine((raw) => raw.length % 4 === 0, 'whole floats')
   .transform((raw) => {
@@ -35,7 +35,10 @@ const headSchema = z.object({
   secondBias: floats,
 });
 
-/** Reads the trained head of the subject types. Rejects with ModelError when the file is missing or not one. */
+/**
+ * Reads the trained classification head of the subject types. Rejects with ModelError if the file is missing
+ * or invalid.
+ */
 export async function readSubjectHead(file: string = installedHead()): Promise<SubjectHead> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new ModelError('model_missing', `The head of the subject types, ${file}, is missing.`, { cause });

@@ -7,9 +7,9 @@ import type { Manifest } from './manifest.ts';
 import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './prepare.ts';
 import { tableSum } from './quantise/table.ts';
 
-/** ok; not there; there but with other bytes than expected. */
+/** Matches its checksum; missing; or present with other bytes. */
 type SourceState = 'ok' | 'missing' | 'damaged';
-/** As above; outdated: sound, but made by another version of preparation or from another file. */
+/** As above; outdated: valid, but made by another version of preparation or from another file. */
 type PreparedState = SourceState | 'outdated';
 
 const absent = (error: unknown): undefined => {
@@ -24,7 +24,7 @@ export async function verifySource(files: NetworkFiles, manifest: Manifest): Pro
   return found.sha256 === manifest.file.sha256 ? 'ok' : 'damaged';
 }
 
-/** The record beside a prepared network; undefined if there is none or none that can be read. */
+/** The record beside a prepared network; undefined if there is none or it cannot be read. */
 export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | undefined> {
   const text = await readFile(files.record, 'utf8').catch(absent);
   if (text === undefined) return undefined;
@@ -36,8 +36,8 @@ export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | 
 }
 
 /**
- * Whether the record is that of this version of preparation, this manifest and its table of 8-bit scales; the
- * network itself is not read.
+ * Whether the record matches this version of preparation, this manifest and its scale table; the network
+ * itself is not read.
  */
 async function isCurrent(
   record: PreparedRecord,
@@ -68,7 +68,7 @@ export async function verifyPrepared(
   return found.sha256 === record.sha256 ? 'ok' : 'damaged';
 }
 
-/** `isCurrent` for the record that lies beside a network's prepared file; false without one. */
+/** `isCurrent` for the record beside a network's prepared file; false without one. */
 export async function isPreparedCurrent(
   name: string,
   { modelsDir, device, catalogueDir, ...place }: Place,

@@ -1,18 +1,22 @@
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/** Bytes that may wait for the reader, beside what the system holds. */
+/** Most bytes queued for the reader, beside what the system buffers. */
 const mostWaiting = 4e6;
 
-/** What somebody reads at the other end: a container's log driver, journald, a program behind `|`. */
+/**
+ * Whether the descriptor is read by another process: a container's log driver, journald, a program behind
+ * `|`.
+ */
 export function isPipe(fd: number): boolean {
   const stat = fstatSync(fd);
   return stat.isFIFO() || stat.isSocket();
 }
 
 /**
- * Writes lines to a pipe and never waits for its reader. What the system does not take at once waits here, up to a bound;
- * lines beyond are dropped and counted. `caughtUp` is told how many were, once the reader has all that waited.
+ * Writes lines to a pipe without ever blocking on its reader. What the system does not take at once is queued
+ * up to a bound; further lines are dropped and counted. `caughtUp` receives their number once the queue is
+ * empty again.
  */
 export class BoundedOutput {
   readonly #pipe: Socket;
@@ -24,7 +28,7 @@ export class BoundedOutput {
   constructor(fd: number, caughtUp: (dropped: number) => void) {
     this.#pipe = new Socket({ fd, readable: false, writable: true });
     process.once('exit', () => this.#send());
-    // The reader is gone for good: lines are dropped from now on, and the service goes on.
+    // The reader has closed the pipe: lines are dropped from now on, and the service continues.
     this.#pipe.on('error', () => {});
     this.#pipe.on('drain', () => {
       const dropped = this.#dropped - this.#told;
@@ -33,7 +37,7 @@ export class BoundedOutput {
     });
   }
 
-  /** Lines so far. */
+  /** Dropped lines so far. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -54,7 +58,10 @@ export class BoundedOutput {
     if (lines !== '') this.#pipe.write(lines);
   }
 
-  /** Resolves when the system has taken all lines, or after `ms`; then what waits is given up, and holds up no exit. */
+  /**
+   * Resolves when the system has taken all lines, or after `ms` milliseconds; the rest is then discarded and
+   * does not delay the exit.
+   */
   async flush(ms: number): Promise<void> {
     this.#send();
     const pipe = this.#pipe;

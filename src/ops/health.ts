@@ -1,10 +1,10 @@
-/** `draining`: works as ever, and tells balancers to send what is new elsewhere. */
+/** `draining`: works normally, and tells load balancers to send new requests elsewhere. */
 export type Phase = 'starting' | 'ready' | 'draining' | 'stopping';
 
-/** Where the process stands in its life; moves forward only. */
+/** Life cycle of the process; moves forward only. */
 export interface Health {
   readonly phase: Phase;
-  /** The network is warm. Ignored once stopping. */
+  /** The network is warmed up. Ignored once stopping. */
   ready(): void;
   /** Ignored unless ready. */
   draining(): void;

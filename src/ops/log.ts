@@ -5,7 +5,7 @@ export type { Logger };
 
 /**
  * JSON lines. Callers log names, sizes and times; never a header, a body, a key or an address that the
- * download guard refused.
+ * download rules refused.
  */
 export function createLogger(level: string, destination: DestinationStream): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination);
@@ -13,17 +13,17 @@ export function createLogger(level: string, destination: DestinationStream): Log
 
 export interface Log {
   readonly logger: Logger;
-  /** Lines so far that were thrown away because whoever reads the log does not keep up. */
+  /** Lines dropped so far because the reader of the log is too slow. */
   readonly dropped: () => number;
-  /** Resolves when all lines are written, or after `ms`: what is left then is thrown away. */
+  /** Resolves when all lines are written, or after `ms` milliseconds, when the rest is discarded. */
   readonly flush: (ms: number) => Promise<void>;
 }
 
 const stdout = 1;
 
-/** The log of this process on its standard output. Writing it waits for nobody. */
+/** Logs to standard output without ever blocking on its reader. */
 export function openLog(level: string): Log {
-  // Files take all there is room for; a person at a terminal may stop it.
+  // Files never block for long; a terminal may be stopped by its user.
   if (!isPipe(stdout))
     return {
       logger: createLogger(level, pino.destination({ fd: stdout, sync: true })),

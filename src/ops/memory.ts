@@ -2,23 +2,29 @@ import { totalmem } from 'node:os';
 
 interface MemoryLimit {
   readonly bytes: number;
-  /** For people: what sets it. */
+  /** What sets the limit, in words. */
   readonly from: string;
 }
 
-/** What is left to others on a machine that sets no limit. */
+/** Fraction of the machine's memory used if nothing sets a limit. */
 const shareOfMachine = 0.75;
-/** The rest is for what is not counted: the heap's garbage, fragments, files that the system keeps for the process. */
+/**
+ * Fraction of the limit that is budgeted; the rest is for what is not counted: garbage on the heap,
+ * fragmentation, files cached by the system.
+ */
 export const countedShare = 0.9;
 
-/** What this process may take: as configured, else the limit of its control group, else a share of the machine. */
+/**
+ * Memory limit of this process: as configured, else that of its control group, else a fraction of the
+ * machine's memory.
+ */
 export function memoryLimit(
   wish: number | 'auto',
   group: number = process.constrainedMemory(),
   machine: number = totalmem(),
 ): MemoryLimit {
   if (wish !== 'auto') return { bytes: wish, from: 'CUTOUT_MEMORY_LIMIT' };
-  // 0 or more than there is: no limit.
+  // 0, or more than the machine has: no limit.
   if (group > 0 && group < machine) return { bytes: group, from: 'the control group' };
   return { bytes: shareOfMachine * machine, from: 'three quarters of the machine' };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Recorder, RequestRecord } from './record.ts';
 
-/** Attributes of an install that do not change while it runs; one label each. */
+/** Attributes of an installation that do not change while it runs; one label each. */
 export interface Install {
   readonly version: string;
   readonly node: string;
@@ -13,16 +13,16 @@ export interface Install {
   readonly onnxruntime: string;
 }
 
-/** Credits that came to accounts or left them otherwise than by being used. */
+/** Credits that were added to or taken from accounts other than by use. */
 interface BookedCredits {
   readonly kind: string;
   readonly direction: 'in' | 'out';
   readonly credits: number;
 }
 
-/** What is read at every scrape. Parts that are opened later, or not at all, are told of by `watch`. */
+/** Values read at every scrape. Parts that are opened later, or not at all, are added by `watch`. */
 export interface Sources {
-  /** Of the log, since the start. */
+  /** Dropped log lines since the start. */
   readonly droppedLines: () => number;
   readonly ready: () => boolean;
   readonly admission: () => {
@@ -32,7 +32,7 @@ export interface Sources {
     readonly speed: number;
   };
   readonly memory: () => { readonly room: number; readonly held: number; readonly working: number };
-  /** Under way. */
+  /** Downloads in progress. */
   readonly downloads: () => number;
   readonly engine: () => {
     readonly queued: number;
@@ -44,20 +44,20 @@ export interface Sources {
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
-  /** Credits, not quarters. */
+  /** In credits, not quarters. */
   readonly balances: () => Promise<number>;
   readonly booked: () => Promise<readonly BookedCredits[]>;
 }
 
-/** Seconds. From what a repeat takes to what a client waits for at most. */
+/** Seconds: from the time of a repeated request to the longest time a client waits. */
 const requestSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 8, 13, 30, 60, 120];
 const stageSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128];
-/** The sizes of the contract among them. */
+/** Includes the sizes of the contract. */
 const pixels = [0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 4e6, 8e6, 12e6, 16e6, 25e6, 36e6, 50e6];
 
 /**
- * What Prometheus scrapes (docs/operations.md). A registry of its own, so that several services in one process do not
- * mix. Labels have few and fixed values: patterns of routes, never paths; no accounts, no keys.
+ * Prometheus metrics (docs/operations.md), in a registry of their own, so that several services in one
+ * process do not mix. Labels have few and fixed values: route patterns, never paths; no accounts, no keys.
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -145,12 +145,12 @@ export class Metrics {
     });
     this.#read();
     collectDefaultMetrics({ register: this.#registry });
-    // Gauges, named like counters; the same numbers are there by kind.
+    // Gauges named like counters; the same numbers exist by type.
     for (const name of ['handles', 'requests', 'resources'])
       this.#registry.removeSingleMetric(`nodejs_active_${name}_total`);
   }
 
-  /** A part of the service that can be read from now on. */
+  /** Adds a part of the service to what is read at each scrape. */
   watch(sources: Partial<Sources>): void {
     Object.assign(this.#sources, sources);
   }
@@ -195,12 +195,12 @@ export class Metrics {
 
   readonly contentType: string = this.#registry.contentType;
 
-  /** Everything, in Prometheus' text format. */
+  /** All metrics in Prometheus' text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
 
-  /** What is read when it is asked for. A source that is not there leaves its metric without a value. */
+  /** Reads the sources. A missing source leaves its metric without a value. */
   #read(): void {
     const registers = [this.#registry];
     const gauge = (name: string, help: string, value: () => number | undefined | Promise<number>) =>
@@ -279,7 +279,7 @@ export class Metrics {
   }
 }
 
-/** A part that fails or hangs, a database for instance, takes its own value along and no other. */
+/** A source that fails or hangs, for example a database, loses its own value only. */
 async function inTime<T>(value: () => T | Promise<T> | undefined): Promise<T | undefined> {
   const cancelled = new AbortController();
   try {
@@ -292,10 +292,10 @@ async function inTime<T>(value: () => T | Promise<T> | undefined): Promise<T | u
   }
 }
 
-/** Without a bound there is nothing to tell. */
+/** Without a bound there is no value. */
 const finite = (value: number | undefined) =>
   value === undefined || Number.isFinite(value) ? value : undefined;
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'OPTIONS']);
-/** A client may send any word. */
+/** A client may send any method. */
 const methodLabel = (method: string) => (methods.has(method) ? method : 'other');

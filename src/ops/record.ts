@@ -1,33 +1,33 @@
 import type { RequestAttributes, Span } from './telemetry.ts';
 
-/** How a request ended, in one word; `gone`: its client left before it had the whole answer. */
+/** How a request ended; `gone`: its client left before it had the whole answer. */
 export type Outcome = 'ok' | 'invalid' | 'refused' | 'failed' | 'gone';
 
-/** A request that is worked off, as the log, the metrics and the traces tell of it. */
+/** A finished request, as passed to log, metrics and traces. */
 export interface RequestRecord {
   readonly requestId: string;
   readonly method: string;
-  /** Pattern of the route that took it, `/admin/v1/accounts/:id`; `none` where there was none. */
+  /** Pattern of its route, `/admin/v1/accounts/:id`; `none` if no route matched. */
   readonly route: string;
-  /** As it was sent, without the query. */
+  /** As sent, without the query. */
   readonly path: string;
-  /** 499: the client went away before it had the whole answer. */
+  /** 499: the client left before it had the whole answer. */
   readonly status: number;
   readonly outcome: Outcome;
-  /** As `performance.now()` counts. */
+  /** As in `performance.now()`. */
   readonly start: number;
   readonly ms: number;
   readonly account: string | undefined;
   readonly attributes: RequestAttributes;
   readonly spans: readonly Span[];
-  /** Header `traceparent`, as it was sent; empty when it was not. */
+  /** Header `traceparent` as sent; empty if there was none. */
   readonly traceparent: string;
 }
 
-/** Hears of every request once. What it throws is logged and concerns no other. */
+/** Called once for every request. An error it throws is logged and affects no other recorder. */
 export type Recorder = (record: RequestRecord) => void;
 
-/** Asking again, later or with more credits, would have got an answer. */
+/** The same request could have succeeded later or with more credits. */
 const refusals: ReadonlySet<number> = new Set([402, 429, 503]);
 
 export function outcomeOf(status: number): Outcome {

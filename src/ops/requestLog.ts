@@ -4,10 +4,10 @@ import type { Recorder } from './record.ts';
 
 const tenth = (ms: number) => Math.round(ms * 10) / 10;
 
-/** Probes and scrapes come every few seconds and would drown the rest. */
+/** Probes and scrapes repeat every few seconds and are not logged. */
 const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
 
-/** One JSON line a request: who asked for what, how large it was, what it took and what came of it. */
+/** One JSON line per request: account, size, stages and outcome. */
 export const requestLog =
   (logger: Logger): Recorder =>
   ({ requestId, method, route, path, status, outcome, ms, account, attributes, spans }) => {

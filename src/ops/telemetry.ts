@@ -1,12 +1,15 @@
-/** Stages of a request, in their order. Named the same in `Server-Timing`, the log, the metrics and the traces. */
+/**
+ * Stages of a request, in order. The same names appear in `Server-Timing`, the log, the metrics and the
+ * traces.
+ */
 export const STAGES = [
   /** Reading and parsing the body. */
   'upload',
   /** Downloading images by address. */
   'fetch',
-  /** Setting credits aside. */
+  /** Reserving credits. */
   'reserve',
-  /** Waiting for a slot. */
+  /** Waiting for a slot of the scheduler. */
   'admission',
   'decode',
   /** Waiting for a worker of the engine. */
@@ -26,53 +29,53 @@ type StageName = (typeof STAGES)[number];
 /** Milliseconds of some stages, in the order of the stages. */
 export type Stages = Readonly<Partial<Record<StageName, number>>>;
 
-/** `start` as `performance.now()` counts; both in milliseconds. */
+/** `start` as in `performance.now()`; both in milliseconds. */
 export interface Span {
   readonly stage: StageName;
   readonly start: number;
   readonly ms: number;
 }
 
-/** What is said of a request in the log, in metrics and in traces. No image data, no keys, no addresses. */
+/** Attributes of a request for log, metrics and traces. No image data, no keys, no addresses. */
 export interface RequestAttributes {
-  /** Asked for. */
+  /** The size that was asked for. */
   size?: string;
-  /** `300x200 png`: of the image that was sent. */
+  /** The image that was sent, `300x200 png`. */
   input?: string;
   inputPixels?: number;
   inputBytes?: number;
-  /** `300x200 png`: of the answer. */
+  /** The image of the answer, `300x200 png`. */
   result?: string;
   resultPixels?: number;
   resultBytes?: number;
-  /** Kind of subject that was found. */
+  /** Type of subject that was found. */
   type?: string;
-  /** Credits, as people read them. */
+  /** Credits, formatted for people. */
   charged?: string;
   payment?: 'free' | 'preview' | 'full';
-  /** An earlier call's result was given again. */
+  /** The answer is the result of an earlier call. */
   replayed?: boolean;
   /** Runs of the network. */
   runs?: number;
-  /** Id of its trace, where there is one. */
+  /** Id of its trace, if it has one. */
   trace?: string;
-  /** Code of the answered error, why it was refused, and what was said of it. */
+  /** Code of the error that was answered, the reason of a refusal, and the detail. */
   error?: string;
   reason?: string;
   detail?: string;
-  /** Why a download failed: what its caller is not told. */
+  /** Why a download failed; its caller is not told. */
   download?: string;
-  /** Of a sign-in that came to nothing. */
+  /** Why a sign-in failed. */
   problem?: string;
-  /** Who was signed in, where no key said so. */
+  /** The account that was signed in, if no key identified one. */
   account?: string;
-  /** Outcome of a payment's event. */
+  /** Outcome of a payment event. */
   purchase?: string;
-  /** Id of an image handed in. */
+  /** Id of an image that was handed in. */
   image?: string;
 }
 
-/** Collects what the parts of the program that a request passes have to say of it. One for each request. */
+/** Collects spans and attributes of one request from the parts of the program that handle it. */
 export class RequestTelemetry {
   readonly attributes: RequestAttributes = {};
   readonly #spans: Span[] = [];
@@ -86,7 +89,7 @@ export class RequestTelemetry {
     Object.assign(this.attributes, attributes);
   }
 
-  /** Stages that lay one behind the other, of which the last has just ended. */
+  /** Adds consecutive stages, of which the last has just ended. */
   ended(stages: Stages): void {
     const all = Object.entries(stages) as [StageName, number][];
     let start = performance.now() - all.reduce((sum, [, ms]) => sum + ms, 0);

@@ -20,7 +20,7 @@ import type { Logger } from './log.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 
 interface TracingOptions {
-  /** OTLP over HTTP: address of the collector, `/v1/traces` is added to one without a path. */
+  /** OTLP over HTTP: address of the collector; `/v1/traces` is appended if it has no path. */
   readonly url: string;
   /** Sent with every export, for example an authorization. */
   readonly headers: Readonly<Record<string, string>>;
@@ -30,14 +30,14 @@ interface TracingOptions {
 
 interface Tracing {
   readonly record: Recorder;
-  /** Sends what is not sent yet, within a few seconds. */
+  /** Exports what is pending, within a few seconds. */
   close(): Promise<void>;
 }
 
 /** https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields. */
 const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
-/** The caller's span, which ours belongs to; none where the header is missing or malformed. */
+/** Context of the caller's span, our parent; the root context if the header is missing or malformed. */
 function parentOf(header: string): Context {
   const [, traceId, spanId, flags] = traceparent.exec(header) ?? [];
   if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
@@ -51,7 +51,7 @@ const endpoint = (text: string): string => {
   return url.href;
 };
 
-/** Names of the conventions of OpenTelemetry where there are some, else ours. */
+/** Attribute names of OpenTelemetry's conventions where they exist, else ours. */
 function attributesOf({ requestId, method, route, status, account, attributes }: RequestRecord) {
   const own = {
     request_id: requestId,
@@ -81,15 +81,16 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
   };
 }
 
-/** Probes and scrapes say nothing that a trace would explain. */
+/** Probes and scrapes are not traced. */
 const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
 
 /**
- * One span a request and one a stage within it, sent to a collector. They are made when the request is over, from what
- * was noted of it: nothing is carried through the program meanwhile, and where nothing listens nothing is loaded.
+ * Exports one span per request and one per stage to a collector. Spans are created when the request is
+ * finished, from what was recorded: no context is passed through the program, and without a collector no
+ * library is loaded.
  */
 export function openTracing({ url, headers, version, logger }: TracingOptions): Tracing {
-  // The library tells of exports that failed here and nowhere else.
+  // The library reports failed exports only here.
   const tell = (message: string) => logger.warn({ tracing: message }, 'tracing');
   const quiet = () => {};
   diag.setLogger(
@@ -110,7 +111,7 @@ export function openTracing({ url, headers, version, logger }: TracingOptions): 
 
   const record: Recorder = (request) => {
     if (isWatching(request.route)) return;
-    // Wall clocks are set now and then; that of a span is the one of its end.
+    // The wall clock may be set; all times of a request are derived from its value at the end.
     const epoch = Date.now() - performance.now();
     const startTime = epoch + request.start;
     const name = `${request.method} ${request.route}`;

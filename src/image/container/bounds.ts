@@ -1,8 +1,8 @@
 import { ImageError } from '../errors.ts';
 
 /**
- * Parts of a file that a decoder looks at one by one: it keeps a record of each, or warns of each, at many times the cost
- * of the few bytes that a part takes in the file (docs/decisions/0210).
+ * Error for a file with too many parts that a decoder processes one by one: it stores a record of each, or
+ * warns of each, at many times the cost of the few bytes that a part takes in the file (docs/decisions/0210).
  */
 export function tooManyParts(parts: string, most: number): ImageError {
   return new ImageError(
@@ -11,5 +11,5 @@ export function tooManyParts(parts: string, most: number): ImageError {
   );
 }
 
-/** Bytes that are looked at in a row before others have their turn. */
+/** Bytes that are scanned before the event loop gets a turn. */
 export const bytesATurn = 4 * 1024 * 1024;

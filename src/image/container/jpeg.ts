@@ -1,15 +1,18 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { bytesATurn, tooManyParts } from './bounds.ts';
 
-/** A profile has 255 segments at most; no file of the legal size has more than some hundreds of full ones. */
+/**
+ * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
+ * ones.
+ */
 const mostSegments = 10_000;
 
 const [RST0, SOI, EOI, SOS, TEM] = [0xd0, 0xd8, 0xd9, 0xda, 0x01] as const;
 const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
 
 /**
- * Throws ImageError for a JPEG of too many segments, those between and behind its scans included: libjpeg keeps a record of
- * each. Goes from marker to marker as libjpeg does, also in a damaged file.
+ * Rejects with ImageError for a JPEG of too many segments, including those between and after its scans:
+ * libjpeg stores a record of each. Walks from marker to marker as libjpeg does, in damaged files too.
  */
 export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
   let segments = 0;
@@ -24,7 +27,7 @@ export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
     while (at < stop && jpeg[at] !== 0xff) at += 1;
     if (at >= stop) continue;
     const marker = jpeg[at + 1] ?? 0;
-    // Before a marker there may be any number of fill bytes.
+    // A marker may be preceded by any number of fill bytes.
     if (marker === 0xff) {
       at += 1;
       continue;

@@ -1,27 +1,30 @@
 import { tooManyParts } from './bounds.ts';
 
 const signatureBytes = 8;
-/** Encoders cut an image's data into chunks of a kilobyte at least. */
+/** Encoders split the image data into chunks of at least a kilobyte. */
 const mostChunks = 100_000;
-/** Chunks that decoding does without: so many of one file may stay. Libpng warns of many a kind, and sharp tells each. */
+/**
+ * Most ancillary chunks that a file may keep: libpng warns of every unknown one, and sharp reports each
+ * warning.
+ */
 const mostSpare = 64;
-/** Bytes of texts that may be compressed: so many of one file may stay; they become a thousand times as many at most. */
+/** Most bytes of text chunks that a file may keep: decompressed they may be a thousand times larger. */
 const mostTextBytes = 16 * 1024;
 
 const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
 
 const [IDAT, IEND, ZTXT, ITXT] = [number('IDAT'), number('IEND'), number('zTXt'), number('iTXt')] as const;
-/** Of those that are not critical, all that a result depends on. An image has one of each. */
+/** Ancillary chunks that affect the result. An image has at most one of each. */
 const used: ReadonlySet<number> = new Set(
   ['tRNS', 'iCCP', 'gAMA', 'cHRM', 'sRGB', 'pHYs', 'eXIf', 'sBIT', 'bKGD', 'cICP'].map(number),
 );
-/** Bit 5 of a type's first letter (PNG, section 5.4). */
+/** Bit 5 of the type's first letter (PNG, section 5.4). */
 const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
 
 /**
- * The file without the chunks that decoding does without, and without repeated ones, where it has more of them than an
- * image needs; otherwise the same bytes. Nothing of a result depends on them, and a megabyte of file can hold gigabytes of
- * text, or 90 000 warnings. Throws ImageError for more chunks than an image can have.
+ * The file without superfluous and repeated chunks if it has more of them than an image needs; otherwise the
+ * same bytes. The result does not depend on them, and a megabyte of file can hold gigabytes of text, or cause
+ * 90 000 warnings. Throws ImageError for more chunks than an image can have.
  */
 export function neededChunks(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

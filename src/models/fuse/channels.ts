@@ -2,12 +2,12 @@ import { attribute } from '../onnx/graph.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
 import { type FloatGraph, type Floats, groupsOf, outputOf } from './floatGraph.ts';
 
-/** Channels that ONNX Runtime computes at once on any processor, or a multiple of them. */
+/** Channels are padded to a multiple of this; ONNX Runtime's blocks have 8 or 16, depending on the processor. */
 const BLOCK = 16;
-/** Depthwise convolutions of a multiple of these it takes as they are. */
+/** Depthwise convolutions whose channels are a multiple of this use the fast kernels as they are. */
 const TAKEN = 8;
 
-/** Lengthens one axis of a constant with zeros. */
+/** Pads one axis of a constant with zeros. */
 function lengthened({ dims, values }: Floats, axis: number, length: number): Floats {
   const inner = dims.slice(axis + 1).reduce((product, side) => product * side, 1);
   const old = (dims[axis] ?? 1) * inner;
@@ -17,7 +17,7 @@ function lengthened({ dims, values }: Floats, axis: number, length: number): Flo
   return { dims: dims.with(axis, length), values: result };
 }
 
-/** Weights and bias of a convolution as constants. */
+/** Weights and bias of a convolution, if both are constants. */
 function constantsOf(graph: FloatGraph, node: NodeProto | undefined): readonly Floats[] | undefined {
   if (node?.opType !== 'Conv') return undefined;
   const constants = node.input.slice(1).map((name) => graph.constant(name));
@@ -26,7 +26,7 @@ function constantsOf(graph: FloatGraph, node: NodeProto | undefined): readonly F
 
 function lengthen(graph: FloatGraph, node: NodeProto, axis: number, length: number): void {
   const constants = constantsOf(graph, node) ?? [];
-  // A bias has the outputs only.
+  // A bias has the output axis only.
   const touched = axis === 0 ? constants : constants.slice(0, 1);
   touched.forEach((constant, at) => {
     const name = `${node.input[at + 1]} of ${node.name}, longer`;
@@ -37,7 +37,7 @@ function lengthen(graph: FloatGraph, node: NodeProto, axis: number, length: numb
 const isDense = (graph: FloatGraph, node: NodeProto | undefined): node is NodeProto =>
   constantsOf(graph, node) !== undefined && node !== undefined && groupsOf(node) === 1;
 
-/** The convolution, with or without a ReLU, that makes a tensor for `reader` alone. */
+/** The convolution, with or without a ReLU behind it, that produces a tensor which `reader` alone consumes. */
 function source(graph: FloatGraph, tensor: string | undefined, reader: NodeProto): NodeProto | undefined {
   const maker = graph.maker(tensor);
   if (maker === undefined || graph.onlyReader(outputOf(maker)) !== reader) return undefined;
@@ -45,8 +45,9 @@ function source(graph: FloatGraph, tensor: string | undefined, reader: NodeProto
 }
 
 /**
- * Gives depthwise convolutions between two others silent channels, weights and biases of 0, up to a whole block: ONNX
- * Runtime takes no other with its fast kernels, and turns the layout of all channels around before and after it.
+ * Pads depthwise convolutions between two other convolutions with channels of weight and bias 0, up to a
+ * whole block. ONNX Runtime runs its fast kernels only on whole blocks, and otherwise reorders the layout of
+ * all channels before and after the node.
  */
 export function fillBlocks(graph: FloatGraph): void {
   for (const node of graph.graph.node) {

@@ -2,7 +2,7 @@ import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
 import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
 
-/** Multiplies a constant input of a node. */
+/** Multiplies a constant input of a node by `factor`. False if the input is not a constant. */
 function scale(graph: FloatGraph, node: NodeProto, input: number, factor: number): boolean {
   const name = node.input[input];
   const constant = graph.constant(name);
@@ -12,14 +12,14 @@ function scale(graph: FloatGraph, node: NodeProto, input: number, factor: number
   return true;
 }
 
-/** Divides what a convolution gives, if only `reader` sees it. */
+/** Divides the output of a convolution by `factor`, if `reader` is its only consumer. */
 function divide(graph: FloatGraph, tensor: string, reader: NodeProto, factor: number): boolean {
   const convolution = graph.maker(tensor);
   if (convolution?.opType !== 'Conv' || graph.onlyReader(tensor) !== reader) return false;
   return convolution.input.slice(1).every((_, at) => scale(graph, convolution, at + 1, 1 / factor));
 }
 
-/** Whether `reader` would give its result divided by the factor if it read `tensor` without it. */
+/** Whether the output of `reader` is divided by the factor when it reads `tensor` without it. */
 function passes(graph: FloatGraph, reader: NodeProto, tensor: string, factor: number): boolean {
   if (reader.opType === 'GlobalAveragePool') return true;
   const other = besides(reader, tensor);
@@ -28,7 +28,7 @@ function passes(graph: FloatGraph, reader: NodeProto, tensor: string, factor: nu
   return reader.opType === 'Add' && divide(graph, other, reader, factor);
 }
 
-/** Lets `reader` do without the factor of `product`, a constant times `plain`. */
+/** Moves the factor of `product`, a constant times `plain`, behind `reader`. */
 function move(graph: FloatGraph, product: NodeProto, plain: string, factor: number, reader: NodeProto): void {
   const tensor = outputOf(product);
   const constant = reader.input.findIndex((name) => graph.constant(name) !== undefined);
@@ -47,11 +47,11 @@ function move(graph: FloatGraph, product: NodeProto, plain: string, factor: numb
 }
 
 /**
- * Moves multiplications by one number into the weights of the convolutions behind them, through means, products and sums
- * on the way. One whose result is an output, or read by anything else, stays for that.
+ * Folds multiplications by a scalar into the weights of the convolutions that follow, across means, products
+ * and sums. A multiplication whose result is a graph output or has other consumers stays for those.
  */
 export function foldFactors(graph: FloatGraph): void {
-  // A factor that moved on is a new node behind the one that is looked at.
+  // Moved factors are new nodes behind the current one, so this loop reaches them.
   for (const node of graph.graph.node) {
     if (node.opType !== 'Mul') continue;
     const plain = node.input.find((name) => graph.constant(name) === undefined);

@@ -2,13 +2,13 @@ import { floatTensor } from '../onnx/build.ts';
 import { attribute, FLOAT } from '../onnx/graph.ts';
 import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
 
-/** A constant as numbers; no dimension means a scalar. */
+/** A constant with its values; no dimensions means a scalar. */
 export interface Floats {
   readonly dims: readonly number[];
   readonly values: Float32Array;
 }
 
-/** A graph of 32-bit floats while it is rewritten: what makes a tensor, what reads it, what is constant. */
+/** A float32 graph under rewriting: producers, consumers and constants by tensor name. */
 export class FloatGraph {
   readonly graph: GraphProto;
 
@@ -24,7 +24,7 @@ export class FloatGraph {
     return this.graph.node.filter((node) => node.input.includes(tensor));
   }
 
-  /** What alone reads a tensor that is no output of the graph. */
+  /** The only consumer of a tensor that is not a graph output; otherwise undefined. */
   onlyReader(tensor: string): NodeProto | undefined {
     const [reader, ...others] = this.readers(tensor);
     const isOutput = this.graph.output.some(({ name }) => name === tensor);
@@ -40,33 +40,33 @@ export class FloatGraph {
     };
   }
 
-  /** The value of a constant of one number. */
+  /** The value of a constant with one element. */
   number(tensor: string | undefined): number | undefined {
     const values = this.constant(tensor)?.values;
     return values?.length === 1 ? values[0] : undefined;
   }
 
-  /** Adds a constant under a name that is not in use and returns the name. */
+  /** Adds a constant under an unused name derived from `name` and returns that name. */
   add(name: string, { dims, values }: Floats): string {
     this.graph.initializer.push(floatTensor(name, dims, values));
     return name;
   }
 
-  /** Puts nodes in the place of one; `replaced` may be among them. */
+  /** Replaces one node by several; `replaced` may be among them. */
   replace(replaced: NodeProto, nodes: readonly NodeProto[]): void {
     this.graph.node.splice(this.graph.node.indexOf(replaced), 1, ...nodes);
   }
 }
 
-/** The one output of a node. */
+/** Name of the only output of a node. Throws for a node with several. */
 export function outputOf({ name, output: [only, ...others] }: NodeProto): string {
   if (only === undefined || others.length > 0) throw new RangeError(`${name} has not one output`);
   return only;
 }
 
-/** The input beside `tensor` of a node of two. */
+/** The other input of a node with two inputs. */
 export const besides = (node: NodeProto, tensor: string): string | undefined =>
   node.input.length === 2 ? node.input.find((name) => name !== tensor) : undefined;
 
-/** Groups of a convolution. */
+/** Number of groups of a convolution. */
 export const groupsOf = (node: NodeProto): number => Number(attribute(node, 'group')?.i ?? 1n);

@@ -7,8 +7,8 @@ import { fuseHardActivations } from './hard.ts';
 import { reluBeforeConcat } from './relu.ts';
 
 /**
- * Rewrites a graph of 32-bit floats so that ONNX Runtime can keep its maps in blocks of channels (NCHWc) from one end to the
- * other (docs/research/0174). What it computes stays the same but for the order of roundings.
+ * Rewrites a float32 graph so that ONNX Runtime can keep its maps in the blocked layout NCHWc throughout
+ * (docs/research/0174). The result is the same up to the order of rounding.
  */
 export function fuse(graph: GraphProto): void {
   const floats = new FloatGraph(graph);

@@ -2,7 +2,7 @@ import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
 import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
 
-/** x of max(0, min(6, x + 3)) when `clip` computes that. */
+/** The tensor x, if `clip` computes max(0, min(6, x + 3)). */
 function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   if (clip.opType !== 'Clip' || graph.number(clip.input[1]) !== 0 || graph.number(clip.input[2]) !== 6) {
     return undefined;
@@ -12,14 +12,14 @@ function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   return sum.input.find((x) => graph.number(besides(sum, x)) === 3);
 }
 
-/** c when `node` is c * x, c a constant. */
+/** The factor c, if `node` computes c * x with a constant c. */
 function factorOf(graph: FloatGraph, node: NodeProto | undefined, x: string): number | undefined {
   return node?.opType === 'Mul' ? graph.number(besides(node, x)) : undefined;
 }
 
 /**
- * Writes c * clip(x + 3, 0, 6) as 6 c * HardSigmoid(x), and that times x as 6 c * HardSwish(x): ONNX Runtime
- * computes either while it writes what a convolution gives. c is about 1/6; foldFactors removes what is left of it.
+ * Rewrites c * clip(x + 3, 0, 6) as 6c * HardSigmoid(x), and its product with x as 6c * HardSwish(x), which
+ * ONNX Runtime fuses into the preceding convolution. c is about 1/6; foldFactors removes what remains of it.
  */
 export function fuseHardActivations(graph: FloatGraph): void {
   for (const clip of [...graph.graph.node]) {

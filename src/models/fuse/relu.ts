@@ -1,7 +1,7 @@
 import { buildNode } from '../onnx/build.ts';
 import { type FloatGraph, outputOf } from './floatGraph.ts';
 
-/** Puts a ReLU behind a concatenation in front of it, where it can become a part of the convolutions there. */
+/** Moves a ReLU behind a concatenation in front of it, where it can be fused into the convolutions. */
 export function reluBeforeConcat(graph: FloatGraph): void {
   for (const relu of [...graph.graph.node]) {
     const joined = relu.opType === 'Relu' ? graph.maker(relu.input[0]) : undefined;

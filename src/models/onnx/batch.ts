@@ -1,7 +1,7 @@
 import { attribute, constants, int64Tensor, int64Values, newNode, subgraphs } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
-/** Operators that treat every image of a batch alone, whatever their attributes. */
+/** Operators that treat every image of a batch independently, whatever their attributes. */
 const INDEPENDENT = new Set([
   ...['Conv', 'ConvTranspose', 'BatchNormalization', 'InstanceNormalization'],
   ...['MaxPool', 'AveragePool', 'GlobalAveragePool', 'GlobalMaxPool'],
@@ -9,14 +9,14 @@ const INDEPENDENT = new Set([
   ...['Cast', 'Identity', 'Pad', 'DepthToSpace', 'SpaceToDepth'],
 ]);
 
-/** Elementwise operators of two values; a constant beside the images is broadcast over the batch. */
+/** Elementwise operators of two values; a constant operand is broadcast over the batch. */
 const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div', 'PRelu', 'Pow']);
 
 type Rewrite = () => void;
 
 /**
- * Shapes given to Reshape and Resize that bake in a batch of 1. Returns what must be rewritten for one node
- * that reads images, or undefined when it is not certain that it treats them one by one.
+ * The constants of one node, shapes given to Reshape and Resize, that fix the batch at 1 and must be
+ * rewritten; undefined if the node is not known to treat images independently.
  */
 function rewritesFor(
   node: NodeProto,
@@ -41,7 +41,7 @@ function rewritesFor(
     return node.input.every((name) => images.has(name) || broadcasts(name)) ? [] : undefined;
   }
   if (node.opType === 'Concat') {
-    // Anything else joined to the images has a batch of its own.
+    // Anything else concatenated with the images has a batch of its own.
     return axis > 0 && node.input.every((name) => images.has(name)) ? [] : undefined;
   }
   if (node.opType === 'Split' || node.opType === 'Softmax') return axis > 0 ? [] : undefined;
@@ -65,7 +65,7 @@ function rewritesFor(
     if (sizes === '') return [];
     const fixed = constantDims(sizes);
     if (!fixed) {
-      // Computed sizes follow the batch when they begin with what the image's own shape says.
+      // A computed size follows the batch if its first part comes from the image's own shape.
       const join = producers.get(sizes);
       const first = join?.opType === 'Concat' ? (join.input[0] ?? '') : '';
       return first !== '' && !known.has(first) ? [] : undefined;
@@ -105,9 +105,9 @@ function freeFirst(value: ValueInfoProto): void {
 }
 
 /**
- * Lets a network that was published for one image run on any number of them. Done only when every
- * operator the images pass through is known to treat them one by one; otherwise nothing is changed.
- * @returns whether the batch dimension is free now
+ * Frees the batch dimension of a network published for one image. Done only if every operator between input
+ * and output is known to treat images independently; otherwise nothing changes. @returns whether the batch
+ * dimension is free now
  */
 export function freeBatch(graph: GraphProto): boolean {
   const [input] = graph.input;

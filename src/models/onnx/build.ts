@@ -13,10 +13,10 @@ import {
   ValueInfoProtoSchema,
 } from './onnx_pb.ts';
 
-/** Attribute types, by their numbers in the ONNX standard. */
+/** Attribute types, numbered as in the ONNX standard. */
 const TYPES = { float: 1, int: 2, text: 3, ints: 7 } as const;
 
-/** An attribute's value: text, an integer, a list of integers or a 32-bit float. */
+/** Value of an attribute: text, integer, list of integers or float32. */
 export type Setting = string | number | readonly number[] | { readonly float: number };
 
 function attributeOf(name: string, value: Setting): AttributeProto {
@@ -28,7 +28,7 @@ function attributeOf(name: string, value: Setting): AttributeProto {
   return create(AttributeProtoSchema, { name, type: TYPES.ints, ints: value.map(BigInt) });
 }
 
-/** A node with one output, after which it is named. */
+/** A node with one output, which has the node's name. */
 export function buildNode(
   opType: string,
   input: readonly string[],
@@ -44,7 +44,7 @@ export function buildNode(
   });
 }
 
-/** An initializer of 32-bit floats; no dimension means a scalar. */
+/** A float32 initializer; no dimensions means a scalar. */
 export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
   const rawData = new Uint8Array(values.length * 4);
   const view = new DataView(rawData.buffer);
@@ -54,7 +54,7 @@ export function floatTensor(name: string, dims: readonly number[], values: Float
   return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType: FLOAT, rawData });
 }
 
-/** An input or output of 32-bit floats; without `dims` its shape is left to be found out. */
+/** A float32 input or output; without `dims` its shape is left to shape inference. */
 export function floatValue(name: string, dims?: readonly number[]): ValueInfoProto {
   const shape = dims && {
     dim: dims.map((side) =>

@@ -10,7 +10,7 @@ import {
   type ValueInfoProto,
 } from './onnx_pb.ts';
 
-/** Element types of TensorProto.data_type, by their numbers in the ONNX standard. */
+/** Element types of TensorProto.data_type, numbered as in the ONNX standard. */
 export const FLOAT = 1;
 export const UINT8 = 2;
 export const INT8 = 3;
@@ -18,7 +18,7 @@ export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
 
-/** Attribute types, by their numbers in the ONNX standard. */
+/** Attribute types, numbered as in the ONNX standard. */
 const ATTRIBUTE_INT = 2;
 
 export function attribute(node: NodeProto, name: string): AttributeProto | undefined {
@@ -30,7 +30,7 @@ export function subgraphs(node: NodeProto): GraphProto[] {
   return node.attribute.flatMap((each) => (each.g ? [each.g, ...each.graphs] : each.graphs));
 }
 
-/** Every node of a graph and of the graphs nested in it. */
+/** All nodes of a graph and of the graphs nested in it. */
 export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   for (const node of graph.node) {
     yield node;
@@ -38,7 +38,7 @@ export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   }
 }
 
-/** Every tensor of a graph and of the graphs nested in it: initializers and attributes. */
+/** All tensors of a graph and of the graphs nested in it: initializers and attributes. */
 export function* allTensors(graph: GraphProto): Generator<TensorProto> {
   yield* graph.initializer;
   for (const node of graph.node) {
@@ -81,7 +81,7 @@ export function int64Tensor(name: string, values: readonly bigint[]): TensorProt
   });
 }
 
-/** `data`: the numbers as ONNX stores them, little-endian; kept, not copied. */
+/** `data`: values as ONNX stores them, little-endian. Referenced, not copied. */
 export function rawTensor(
   name: string,
   dataType: number,
@@ -100,7 +100,7 @@ export function floatTensor(name: string, dims: readonly number[], values: Float
   );
 }
 
-/** The numbers of a small INT64 tensor, whichever way it is stored. */
+/** Values of a small INT64 tensor, in either of its encodings. */
 export function int64Values(tensor: TensorProto): bigint[] | undefined {
   if (tensor.dataType !== INT64) return undefined;
   if (tensor.rawData.length === 0) return tensor.int64Data;

@@ -12,8 +12,8 @@ function halfToNumber(bits: number): number {
 }
 
 /**
- * A converter of little-endian binary16 bytes to little-endian binary32 bytes; exact, because every
- * binary16 number is a binary32 number. It owns a table of all 65536 values, so make one per network.
+ * Returns a converter from little-endian binary16 to little-endian binary32; exact. It owns a table of all
+ * 65536 values, so make one per network.
  */
 export function halfWidener(): (half: Uint8Array) => Uint8Array {
   const table = Float32Array.from({ length: 65536 }, (_, bits) => halfToNumber(bits));
@@ -30,8 +30,8 @@ export function halfWidener(): (half: Uint8Array) => Uint8Array {
 }
 
 /**
- * Reads tensors of 32-bit floats into arrays of the caller's own, those in `widened` from the 16-bit floats
- * they still hold. Throws a RangeError for a tensor of another type.
+ * Returns a reader of float tensors into new arrays; tensors in `widened` still hold binary16. It throws a
+ * RangeError for a tensor of another type.
  */
 export function floatReader(
   widened: ReadonlySet<TensorProto>,

@@ -8,7 +8,7 @@ import {
   ValueInfoProtoSchema,
 } from './onnx_pb.ts';
 
-/** Names a node reads, those of its nested graphs included. */
+/** Names that a node reads, including those of its nested graphs. */
 function reads(node: NodeProto): string[] {
   return [
     ...node.input,
@@ -20,8 +20,8 @@ function reads(node: NodeProto): string[] {
 }
 
 /**
- * Makes `names`, in this order, the only outputs. A tensor that was no output becomes one (of floats).
- * Throws a RangeError for a name no node makes.
+ * Makes `names`, in this order, the only outputs. A tensor that was not an output becomes one of type
+ * float32. Throws a RangeError for a name that no node produces.
  */
 export function keepOutputs(graph: GraphProto, names: readonly string[]): void {
   graph.output = names.map((name) => {
@@ -38,7 +38,7 @@ export function keepOutputs(graph: GraphProto, names: readonly string[]): void {
   });
 }
 
-/** Drops nodes and initializers no output depends on, and the notes on intermediate shapes. */
+/** Drops nodes and initializers that no output depends on, and the recorded shapes of intermediate tensors. */
 export function dropUnused(graph: GraphProto): void {
   const producer = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
   const used = new Set<NodeProto>();
@@ -54,7 +54,7 @@ export function dropUnused(graph: GraphProto): void {
   }
   graph.node = graph.node.filter((node) => used.has(node));
   graph.initializer = graph.initializer.filter((tensor) => names.has(tensor.name));
-  // Files of IR version 3 list initializers among the inputs; the image's input always stays.
+  // Files of IR version 3 list initializers among the inputs; the first input is the image and always stays.
   graph.input = graph.input.filter((value, at) => at === 0 || names.has(value.name));
   graph.valueInfo = [];
 }

@@ -2,10 +2,10 @@ import { attribute, constants, FLOAT, floatTensor, int64Values } from './graph.t
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 
-/** Height and width of a map. */
+/** Height and width of a feature map. */
 type Side = readonly [number, number];
 
-/** Operators that keep the sides of their first input. */
+/** Operators whose output has the height and width of their first input. */
 const KEEP = new Set([
   ...[
     'BatchNormalization',
@@ -22,7 +22,7 @@ const KEEP = new Set([
 ]);
 const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div']);
 const POOLS = new Set(['MaxPool', 'AveragePool']);
-/** What published files compute the sizes of a Resize with. */
+/** Operators from which published files compute the sizes of a Resize. */
 const ARITHMETIC = new Set(['Shape', 'Slice', 'Gather', 'Unsqueeze', 'Squeeze', 'Concat', 'Cast']);
 
 const equal = (a: Side, b: Side) => a[0] === b[0] && a[1] === b[1];
@@ -32,7 +32,10 @@ const numbers = (node: NodeProto, name: string): number[] | undefined => {
   return found?.length ? found : undefined;
 };
 
-/** Sides after a convolution or pooling, by the formulas of the ONNX standard; undefined for automatic padding. */
+/**
+ * Height and width after a convolution or pooling, by the formulas of the ONNX standard; undefined for
+ * automatic padding.
+ */
 function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Side | undefined {
   const padding = attribute(node, 'auto_pad')?.s;
   if (padding && padding.length > 0 && Buffer.from(padding).toString() !== 'NOTSET') return undefined;
@@ -50,7 +53,7 @@ function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Si
   return [along(0), along(1)];
 }
 
-/** Numbers of a small float tensor, whichever way it is stored. */
+/** Values of a small float tensor, in either of its encodings. */
 function floats(tensor: TensorProto | undefined): number[] | undefined {
   if (tensor?.dataType !== FLOAT) return undefined;
   if (tensor.rawData.length === 0) return tensor.floatData;
@@ -65,8 +68,8 @@ const wholeFactors = (from: Side, to: Side): Side | undefined => {
 };
 
 /**
- * By how much each Resize enlarges, in whole numbers, for an input of this size; undefined when one does anything
- * else. Sizes may be constant, or begin with computed parts and end with constant ones.
+ * Integer scale factors of every Resize for an input of this size; undefined if one is not enlarged by an
+ * integer. Sizes may be constant, or begin with computed parts and end with constant ones.
  */
 class Enlargements {
   readonly #known: ReadonlyMap<string, TensorProto>;
@@ -102,8 +105,8 @@ class Enlargements {
 type Factors = ReadonlyMap<NodeProto, Side>;
 
 /**
- * Sides of every map for an input of `input`, where `factors` are those of the Resize nodes; undefined when a node is met
- * that is not certain to work at any size, or maps that must be equal are not.
+ * Height and width of every map for an input of size `input`, with `factors` for the Resize nodes; undefined
+ * if an operator is not known to work at any size, or if maps that must agree do not.
  */
 function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, Side> | undefined {
   const known = constants(graph);
@@ -138,7 +141,7 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
     } else if (node.opType === 'Shape') {
       for (const name of node.output) computed.add(name);
     } else {
-      // The image's size is in a computed value: only that of a Resize is understood.
+      // A value computed from the image's size is supported as the size of a Resize only.
       if (node.opType !== 'Resize' && node.input.some((name) => computed.has(name))) return undefined;
       const first = maps.get(node.input[0] ?? '') ?? maps.get(map);
       const side = first && after(node, first);
@@ -149,11 +152,11 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
   return graph.output.every(({ name }) => maps.has(name)) ? maps : undefined;
 }
 
-/** Factors of every Resize for the size the file was published for. */
+/** Scale factors of every Resize at the size the file was published for. */
 function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
   const enlargements = new Enlargements(graph);
   const factors = new Map<NodeProto, Side>();
-  // A Resize decides the sides of what follows it: found one after another.
+  // A Resize determines the sizes of what follows it, so they are found one after another.
   for (const node of graph.node.filter(({ opType }) => opType === 'Resize')) {
     const before = graph.node.slice(0, graph.node.indexOf(node));
     const part = { ...graph, node: before, output: [] };
@@ -175,10 +178,10 @@ function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
 }
 
 /**
- * Lets a network that was published for one size of image run at others: a Resize to constant sides becomes one by
- * whole factors. Done only when every operator the image passes through is known to work at any size, and every
- * map keeps its proportion to the image exactly; otherwise nothing is changed.
- * @returns the number that the sides of an image must be multiples of; undefined when the size stays fixed
+ * Frees the input size of a network published for one size: a Resize to constant sides becomes one by integer
+ * factors. Done only if every operator between input and output is known to work at any size and every map
+ * keeps its exact proportion to the image; otherwise nothing changes. @returns the number that both sides of
+ * the input must be a multiple of; undefined if the size stays fixed
  */
 export function freeSize(graph: GraphProto): number | undefined {
   const input = declaredSide(graph.input[0]);
@@ -188,7 +191,8 @@ export function freeSize(graph: GraphProto): number | undefined {
   const parts = [...maps.values()].flatMap((side) => [input[0] / side[0], input[1] / side[1]]);
   const step = Math.max(...parts);
   if (!parts.every((part) => Number.isInteger(part) && step % part === 0)) return undefined;
-  // The same proportions at another size, of other proportions: nothing was rounded by luck.
+  // Checks the factors at another size and aspect ratio: an agreement by rounding at the first would not hold
+  // here.
   const other: Side = [5 * step, 3 * step];
   const again = sidesOf(graph, other, factors);
   for (const [name, side] of maps) {

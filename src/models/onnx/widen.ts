@@ -13,7 +13,7 @@ import {
 } from './graph.ts';
 import { type GraphProto, type NodeProto, type TensorProto, TensorProtoSchema } from './onnx_pb.ts';
 
-/** Whether any tensor, value or cast of the graph is of 16-bit floats. */
+/** Whether any tensor, value or cast of the graph is float16. */
 export function hasHalf(graph: GraphProto): boolean {
   for (const tensor of allTensors(graph)) if (tensor.dataType === FLOAT16) return true;
   for (const node of allNodes(graph)) {
@@ -22,7 +22,7 @@ export function hasHalf(graph: GraphProto): boolean {
   return [...graph.input, ...graph.output].some((value) => elementType(value) === FLOAT16);
 }
 
-/** Element types of named values as far as the graph tells them. */
+/** Element types of named values, as far as the graph states them. */
 function knownTypes(graph: GraphProto): Map<string, number> {
   const types = new Map<string, number>();
   for (const value of [...graph.input, ...graph.output, ...graph.valueInfo]) {
@@ -41,7 +41,7 @@ function knownTypes(graph: GraphProto): Map<string, number> {
   return types;
 }
 
-/** Moves 16-bit floats that are stored one per int32 into raw bytes, the one form `halfWidener` reads. */
+/** Moves float16 values stored one per int32 into raw bytes, the encoding that `halfWidener` reads. */
 function toRaw(tensor: TensorProto): void {
   if (tensor.int32Data.length === 0) return;
   tensor.rawData = new Uint8Array(Uint16Array.from(tensor.int32Data).buffer);
@@ -59,8 +59,8 @@ function renameInputs(graph: GraphProto, rename: (name: string) => string): void
 }
 
 /**
- * Takes out the casts between 16- and 32-bit floats, which do nothing once all floats have 32 bits, and
- * connects what they connected. Outputs keep their names.
+ * Removes casts between float16 and float32, which have no effect once all floats are float32. Outputs keep
+ * their names.
  */
 function dropFloatCasts(graph: GraphProto): void {
   const types = knownTypes(graph);
@@ -85,7 +85,7 @@ function dropFloatCasts(graph: GraphProto): void {
   for (const { name } of graph.output) {
     const from = root(name);
     if (from === name) continue;
-    // A value made by a node and wanted under one name takes it; all else is copied.
+    // A value that a node produces and that is wanted under one name takes it; all else is copied.
     if (made.has(from) && !outputs.has(from) && !back.has(from)) back.set(from, name);
     else extra.push(newNode('Identity', [from], [name]));
   }
@@ -111,9 +111,9 @@ function retype(graph: GraphProto): void {
 }
 
 /**
- * Rewrites a graph of 16-bit floats to 32-bit floats: weights, constants, types and casts. The weights of
- * the outermost graph are the bulk, so only their type changes here: the tensors named in the result still
- * hold 16-bit numbers, to be widened one at a time while the file is written (write.ts).
+ * Rewrites a float16 graph to float32: weights, constants, types and casts. The weights of the outermost
+ * graph, which are most of the file, only change their type here: the tensors returned still hold binary16,
+ * and are widened one at a time while the file is written (write.ts).
  */
 export function widen(graph: GraphProto, widenBytes: (half: Uint8Array) => Uint8Array): Set<TensorProto> {
   dropFloatCasts(graph);
@@ -135,7 +135,7 @@ export function widen(graph: GraphProto, widenBytes: (half: Uint8Array) => Uint8
   return postponed;
 }
 
-/** Gives a graph of 16-bit floats an input and outputs of 32-bit floats, which is what the engine speaks. */
+/** Gives a float16 graph float32 input and outputs, which the engine requires. */
 export function floatBorders(graph: GraphProto): void {
   const before: NodeProto[] = [];
   const after: NodeProto[] = [];

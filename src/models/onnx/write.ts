@@ -7,7 +7,7 @@ import {
   TensorProtoSchema,
 } from './onnx_pb.ts';
 
-/** protobuf's own limit: lengths are 31-bit. */
+/** Limit of protobuf: lengths have 31 bits. */
 const MAX_BYTES = 2 ** 31 - 1;
 
 const LENGTH_DELIMITED = 2;
@@ -20,12 +20,12 @@ function varint(value: number): number[] {
   return bytes;
 }
 
-/** What stands before a length-delimited field. */
+/** Tag and length of a length-delimited field. */
 function fieldHead(number: number, length: number): Uint8Array {
   return Uint8Array.from([...varint((number << 3) | LENGTH_DELIMITED), ...varint(length)]);
 }
 
-/** A tensor's encoding in two parts: everything but the numbers, and the numbers. */
+/** Encoding of a tensor in two parts: everything but its values, and its values. */
 interface Parts {
   readonly head: Uint8Array;
   readonly dataBytes: number;
@@ -33,10 +33,9 @@ interface Parts {
 }
 
 /**
- * Encodes a model piece by piece, so that a file of any size costs the memory of its largest tensor beside
- * what is already there. Takes the model apart: it must not be used afterwards.
- * Throws a RangeError if it would not fit an ONNX file.
- * @param widened tensors whose stored bytes are still 16-bit; `widenBytes` doubles their length
+ * Encodes a model piece by piece: memory beside the model itself is bounded by its largest tensor. Consumes
+ * the model, which must not be used afterwards. Throws a RangeError if the result would exceed the limit of
+ * an ONNX file. @param widened tensors whose bytes are still binary16; `widenBytes` doubles their length
  */
 export function encodeModel(
   model: ModelProto,
@@ -51,7 +50,7 @@ export function encodeModel(
     clearField(tensor, TensorProtoSchema.field.rawData);
     const fields = toBinary(TensorProtoSchema, tensor);
     const dataBytes = stored.length * (doubled ? 2 : 1);
-    // An empty raw_data field would contradict numbers that are stored in another field.
+    // An empty raw_data field would contradict values stored in another field.
     const dataHead =
       stored.length > 0 ? fieldHead(TensorProtoSchema.field.rawData.number, dataBytes) : new Uint8Array();
     return {

@@ -1,13 +1,13 @@
-/** Largest magnitude of an 8-bit weight: -128 is left out, so that weights are symmetric around zero point 0. */
+/** Largest magnitude of an 8-bit weight: -128 is not used, so that weights are symmetric around zero point 0. */
 const WEIGHT_LIMIT = 127;
 
-/** Magnitude a 32-bit bias may reach, which leaves the sum of a convolution room. */
+/** Largest magnitude of a 32-bit bias; leaves headroom for the sum of the convolution. */
 const BIAS_LIMIT = 2 ** 30;
 
 interface QuantisedConv {
-  /** int8, as the weights: [outputs, rest]. */
+  /** int8, shape of the given weights: [outputs, rest]. */
   readonly weights: Int8Array;
-  /** Real value of one step of an output channel's weights. */
+  /** Real value of one step of the weights, per output channel. */
   readonly weightScales: Float32Array;
   /** int32, in steps of inputScale * weightScales[output]. */
   readonly bias: Int32Array;
@@ -20,8 +20,9 @@ function levelOf(value: number, step: number): number {
 }
 
 /**
- * Step that quantises `values` with the least squared error: from the one that just holds the largest value
- * down to one that clips it, where the many small values gain more than the few large ones lose.
+ * Step that quantises `values` with the least squared error. Candidates range from the step that just
+ * represents the largest value down to steps that clip it, where the error of many small values shrinks by
+ * more than that of the few large ones grows.
  */
 function bestStep(values: Float64Array, largest: number): number {
   let best = largest / WEIGHT_LIMIT;
@@ -43,12 +44,11 @@ function bestStep(values: Float64Array, largest: number): number {
 }
 
 /**
- * Weights and bias of a convolution whose input and output are 8-bit. Channel c of the input stands for
- * q * inputScales[c] and of the output for q * outputScales[c]; ONNX knows one scale a tensor, so the
- * channels' own are moved into the weights, which have a scale per output channel.
- * @param weights [outputs, inputs, taps], row by row; not changed
- * @param bias [outputs]
- * @param inputScale and @param outputScale are the tensors' scales as the file will name them
+ * Quantises weights and bias of a convolution whose input and output are 8-bit. Channel c of the input
+ * represents q * inputScales[c], of the output q * outputScales[c]; ONNX has one scale per tensor, so the
+ * per-channel scales are folded into the weights, which have a scale per output channel. @param weights
+ * [outputs, inputs, taps], row-major; not changed @param bias [outputs] @param inputScale and @param
+ * outputScale are the scales of the tensors as written to the file
  */
 export function quantiseConv(
   weights: Float32Array,
@@ -81,7 +81,7 @@ export function quantiseConv(
       }
     }
     const wanted = (bias[output] ?? Number.NaN) * gain;
-    // A channel of (nearly) no weights is all bias: its step must still let the bias fit 32 bits.
+    // In a channel with (almost) no weights the step must still let the bias fit 32 bits.
     const floor = Math.max(Math.abs(wanted) / BIAS_LIMIT / inputScale, Number.MIN_VALUE, 1e-30);
     const step = Math.fround(Math.max(largest === 0 ? 0 : bestStep(row, largest), floor));
     result.weightScales[output] = step;

@@ -14,26 +14,26 @@ import { type GraphProto, type NodeProto, NodeProtoSchema, type TensorProto } fr
 import { quantiseConv } from './arithmetic.ts';
 import { BIAS_STEPS, type QuantisationTable, scalesOf, type TensorEntry } from './table.ts';
 
-/** A tensor of the network that is 8-bit now. Channel c of it stands for (q - zero) * scales[c]. */
+/** An 8-bit tensor of the rewritten network. Channel c represents (q - zero) * scales[c]. */
 interface Eight {
   readonly name: string;
   readonly scales: Float64Array;
-  /** The scale the file names: the channels' own are in the weights around it. */
+  /** The scale written to the file; per-channel scales are folded into the weights before and after. */
   readonly scale: number;
   readonly zero: number;
 }
 
-/** Operators that only move or compare values: they work on 8-bit values as they are. */
+/** Operators that only move or compare values: they work on 8-bit values unchanged. */
 const PASSING = new Set(['MaxPool', 'Resize', 'Relu']);
 const MOVING = new Set([...PASSING, 'Concat']);
 
 /**
- * ONNX Runtime's fast integer convolutions take multiples of so many input channels, and give at least 16
+ * ONNX Runtime's fast integer convolutions take multiples of 4 input channels, and give at least 16
  * (docs/research/0169).
  */
 const INPUT_CHANNELS = 4;
 
-/** Rewrites one graph; the nodes come out in an order ONNX allows because they went in in one. */
+/** Rewrites one graph. Nodes are emitted in the order of the input, which is topological. */
 class Quantiser {
   readonly #graph: GraphProto;
   readonly #table: QuantisationTable;
@@ -109,7 +109,7 @@ class Quantiser {
     return entry;
   }
 
-  /** QuantizeLinear of a tensor whose channels' scales are in the weights already. */
+  /** QuantizeLinear of a tensor whose per-channel scales are already folded into the weights. */
   #quantise(value: string, name: string, entry: TensorEntry, scales: Float64Array): Eight {
     const eight = { name: this.#fresh('u8'), scales, scale: entry.scale, zero: entry.zeroPoint };
     this.#nodes.push(
@@ -123,7 +123,7 @@ class Quantiser {
     return eight;
   }
 
-  /** The 8-bit form of a tensor; one that is of floats so far is quantised per channel, before it is moved. */
+  /** The 8-bit form of a tensor; a float tensor is quantised per channel first. */
   #asEight(name: string): Eight {
     const known = this.#eight.get(name) ?? this.#movedAsEight(name);
     if (known) return known;
@@ -140,7 +140,7 @@ class Quantiser {
     return eight;
   }
 
-  /** What a node that works on 8-bit values as they are gives on the 8-bit forms of its inputs. */
+  /** The output of a node that works on 8-bit values unchanged, in 8-bit form. */
   #movedAsEight(name: string): Eight | undefined {
     const maker = this.#makers.get(name);
     if (!maker || this.#table.tensors[name] || !MOVING.has(maker.opType)) return undefined;
@@ -149,7 +149,7 @@ class Quantiser {
     return this.#pass(again) || this.#concat(again) ? this.#eight.get(name) : undefined;
   }
 
-  /** Channels of what a convolution or an addition gives, or of the image. */
+  /** Number of channels of the output of a convolution or an addition, or of the image. */
   #channels(name: string): number {
     const maker = this.#makers.get(name);
     if (maker?.opType === 'Conv') {
@@ -160,7 +160,7 @@ class Quantiser {
     return Number(this.#initializers.get(reader?.input[1] ?? '')?.dims[1] ?? Number.NaN);
   }
 
-  /** The tensor in the file's own terms, one scale for all channels: for the operators of ONNX Runtime. */
+  /** The tensor with the file's single scale, as ONNX Runtime's operators need it. */
   #dequantised(eight: Eight): string {
     const value = this.#fresh('f32');
     this.#nodes.push(
@@ -169,7 +169,7 @@ class Quantiser {
     return value;
   }
 
-  /** Makes sure the tensor exists with its true values, under its own name. */
+  /** Ensures that the tensor exists as floats, with its true values, under its own name. */
   #asFloat(name: string): void {
     const eight = this.#eight.get(name);
     if (!eight || this.#float.has(name)) return;
@@ -181,7 +181,7 @@ class Quantiser {
     );
   }
 
-  /** Names of the scales and zero points of all channels. */
+  /** Names of the per-channel scales and zero points. */
   #perChannel(scales: Float64Array, zero: number): [string, string] {
     const { length } = scales;
     const zeros = new Uint8Array(length).fill(zero);
@@ -191,7 +191,7 @@ class Quantiser {
     ];
   }
 
-  /** A node that stays as it is, on floats; Shape reads whichever form there is. */
+  /** A node that stays in floats; Shape reads whichever form exists. */
   #keep(node: NodeProto): void {
     const [first = ''] = node.input;
     const eight = this.#eight.get(first);
@@ -206,7 +206,8 @@ class Quantiser {
     const [output = ''] = node.output;
     const eight = this.#eight.get(first);
     if (!eight || !PASSING.has(node.opType)) return false;
-    // A ReLU that was not joined with its convolution: what is 8-bit with zero point 0 has none below it.
+    // A ReLU that was not fused with its convolution: an 8-bit tensor with zero point 0 has no negative
+    // values.
     if (node.opType === 'Relu') {
       if (eight.zero !== 0) return false;
       this.#eight.set(output, eight);
@@ -220,7 +221,7 @@ class Quantiser {
     return true;
   }
 
-  /** Joins 8-bit maps as they are: their scales stay those of their channels. */
+  /** Concatenates 8-bit maps unchanged; channels keep their scales. */
   #concat(node: NodeProto): boolean {
     const parts = node.input.map((name) => this.#eight.get(name));
     if (node.opType !== 'Concat' || attribute(node, 'axis')?.i !== 1n) return false;
@@ -242,7 +243,7 @@ class Quantiser {
     return true;
   }
 
-  /** The sum of two maps whose channels are scaled alike, up to one factor. */
+  /** The sum of two maps whose per-channel scales are equal up to one factor. */
   #add(node: NodeProto): boolean {
     const [a, b] = node.input.map((name) => this.#eight.get(name));
     const [output = ''] = node.output;
@@ -278,8 +279,9 @@ class Quantiser {
   }
 
   /**
-   * Input and weights of a convolution with silent channels added until there are a multiple of INPUT_CHANNELS: such
-   * a convolution reads its input where it lies; others first copy the surroundings of every pixel, and keep all sums.
+   * Pads input and weights of a convolution with zero channels to a multiple of INPUT_CHANNELS: such a
+   * convolution reads its input in place; others first copy the neighbourhood of every pixel and store all
+   * sums.
    */
   #inWholeGroups(
     input: Eight,
@@ -313,7 +315,7 @@ class Quantiser {
     const { input, weights, dims } = this.#inWholeGroups(this.#asEight(inputName), made.weights, made.dims);
     const consumers = this.#consumers.get(outputName) ?? [];
     const [next] = consumers;
-    // Values below zero point 0 are cut off by QuantizeLinear: that is the ReLU.
+    // QuantizeLinear clips values below zero point 0, which is the ReLU.
     if (next && consumers.length === 1 && next.opType === 'Relu') {
       fused.add(next);
       outputName = next.output[0] ?? '';
@@ -342,9 +344,9 @@ class Quantiser {
   }
 
   /**
-   * A convolution of one output channel that needs finer values than 8 bits hold: the channel is made
-   * `count` times, each copy holding the next part of the range and cut off at its ends, and their sum is
-   * the value. With 16 of them it costs less than one alone would (INPUT_CHANNELS).
+   * A convolution with one output channel that needs a finer resolution than 8 bits. The channel is made
+   * `count` times; each copy holds one part of the range, clipped to it, and their sum is the value. With 16
+   * copies it costs less than a single channel would (INPUT_CHANNELS).
    */
   #stepped(
     node: NodeProto,
@@ -386,7 +388,10 @@ class Quantiser {
     this.#float.add(outputName);
   }
 
-  /** DequantizeLinear of input, weights and bias, and the convolution of them. Returns its output's name. */
+  /**
+   * Emits DequantizeLinear of input, weights and bias, and the convolution of them. Returns the name of its
+   * output.
+   */
   #emit(
     node: NodeProto,
     input: Eight,
@@ -441,11 +446,11 @@ class Quantiser {
 }
 
 /**
- * Rewrites a network of 32-bit floats so that ONNX Runtime runs its convolutions on 8-bit integers, with the
- * scales of `table` (docs/research/0108): QuantizeLinear and DequantizeLinear around every convolution and
- * addition, pooling, enlarging and joining on the 8-bit values as they are, a ReLU as the lower end of an 8-bit range.
- * Inputs and outputs stay of floats. Changes `graph`. Throws a RangeError when table and network do not fit.
- * @param floats the numbers of a tensor of floats, however they are stored; the result is the caller's own
+ * Rewrites a float32 network so that ONNX Runtime runs its convolutions on 8-bit integers with the scales of
+ * `table` (docs/research/0108): QuantizeLinear and DequantizeLinear around every convolution and addition;
+ * pooling, resizing and concatenation on 8-bit values; ReLU as the lower end of an 8-bit range. Inputs and
+ * outputs stay float32. Modifies `graph`. Throws a RangeError if table and network do not match. @param
+ * floats reads the values of a float tensor in any encoding into a new array
  */
 export function quantise(
   graph: GraphProto,

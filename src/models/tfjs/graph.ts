@@ -3,7 +3,7 @@ import { halfWidener } from '../onnx/half.ts';
 
 const integers = z.array(z.coerce.number().int());
 
-/** An attribute of a node as TensorFlow.js writes it; texts are base64. */
+/** An attribute of a node as TensorFlow.js writes it; strings are base64. */
 const attributeSchema = z.looseObject({
   s: z.string().optional(),
   b: z.boolean().optional(),
@@ -33,13 +33,13 @@ const modelSchema = z.looseObject({
 export type TfNode = z.infer<typeof nodeSchema>;
 type Weight = z.infer<typeof weightSchema>;
 
-/** A constant of the graph, in the layout of TensorFlow (images [N,H,W,C], kernels [H,W,in,out]). */
+/** A constant of the graph, in TensorFlow's layout (images [N,H,W,C], kernels [H,W,in,out]). */
 export interface Constant {
   readonly shape: readonly number[];
   readonly values: Float32Array;
 }
 
-/** A TensorFlow.js graph model: nodes by name, constants by name. */
+/** A TensorFlow.js graph model: nodes and constants by name. */
 export interface TfGraph {
   readonly nodes: ReadonlyMap<string, TfNode>;
   readonly constants: ReadonlyMap<string, Constant>;
@@ -50,8 +50,8 @@ const count = ({ shape }: Weight) => shape.reduce((product, side) => product * s
 const bytesOf = (weight: Weight) => count(weight) * (weight.quantization ? 2 : 4);
 
 /**
- * Reads a graph model from its JSON text and the file of its weights: 16- and 32-bit floats and 32-bit
- * integers, one after the other. Throws a RangeError for anything else and for a file of another length.
+ * Parses a graph model from its JSON text and its weight file: float16, float32 and int32 values, one tensor
+ * after the other. Throws a RangeError for anything else and for a file of another length.
  */
 export function readTfGraph(json: string, weights: Uint8Array): TfGraph {
   const parsed = modelSchema.safeParse(JSON.parse(json));
@@ -82,7 +82,7 @@ const text = (base64: string) => Buffer.from(base64, 'base64').toString('latin1'
 
 /** Attributes of a node, decoded. */
 export const settings = ({ name, attr }: TfNode) => ({
-  /** Throws a RangeError when the node lacks it. */
+  /** Throws a RangeError if the node lacks it. */
   integers(key: string): readonly number[] {
     const list = attr[key]?.list?.i;
     if (!list) throw new RangeError(`${name} has no list of numbers ${key}`);

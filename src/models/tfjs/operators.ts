@@ -1,12 +1,12 @@
 import type { Setting } from '../onnx/build.ts';
 import { type Constant, settings, type TfNode } from './graph.ts';
 
-/** What a node's input is: a constant, or the name of a tensor in ONNX's layout [N,C,H,W]. */
+/** Input of a node: a constant, or the name of a tensor in ONNX's layout [N,C,H,W]. */
 export type Operand =
   | { readonly kind: 'constant'; readonly constant: Constant }
   | { readonly kind: 'tensor'; readonly name: string };
 
-/** Where an operator puts what it becomes. */
+/** Receives the ONNX nodes and constants that an operator becomes. */
 export interface Sink {
   /** Adds a node with one output of this name and returns the name. */
   node(
@@ -15,7 +15,7 @@ export interface Sink {
     output: string,
     settings?: Readonly<Record<string, Setting>>,
   ): string;
-  /** Adds floats and returns their name. */
+  /** Adds a float32 constant and returns its name. */
   floats(dims: readonly number[], values: Float32Array): string;
   integers(values: readonly number[]): string;
 }
@@ -24,11 +24,11 @@ export interface Call {
   readonly node: TfNode;
   readonly inputs: readonly Operand[];
   readonly sink: Sink;
-  /** Height and width of the image over those that the model was published for. */
+  /** Height and width of the input over those that the model was published for. */
   readonly zoom: readonly [number, number];
 }
 
-/** Writes one operator of TensorFlow as ONNX; the result is the tensor `node.name`. */
+/** Converts one TensorFlow operator to ONNX; the result is the tensor `node.name`. */
 type Operator = (call: Call) => void;
 
 function tensor({ node, inputs }: Call, at = 0): string {
@@ -43,7 +43,7 @@ function constant({ node, inputs }: Call, at: number): Constant {
   return operand.constant;
 }
 
-/** Moves the axes of a constant: axis i of the result is axis order[i] of the source. */
+/** Transposes a constant: axis i of the result is axis order[i] of the source. */
 function transposed({ shape, values }: Constant, order: readonly number[]): Constant {
   const side = (axis: number) => shape[axis] ?? 1;
   const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((product, each) => product * each, 1));
@@ -68,7 +68,7 @@ function relu6({ sink }: Call, input: string, output: string): string {
   return sink.node('Clip', [input, scalar(sink, 0), scalar(sink, 6)], output);
 }
 
-/** `SAME` of TensorFlow puts the odd pixel below and to the right. */
+/** TensorFlow's `SAME` puts the odd pixel below and to the right. */
 function padding({ node }: Call): string {
   const given = settings(node).text('padding');
   if (given === 'SAME') return 'SAME_UPPER';
@@ -102,7 +102,7 @@ const convolution =
     if (fused.includes('BiasAdd') !== (bias.length === 1) || activations.length > 1)
       throw new RangeError(`${node.name} is fused with ${fused.join(', ')}`);
     const dilations = node.attr['dilations'] ? spatial(call, 'dilations') : [1, 1];
-    // ONNX Runtime does not find the padding of dilated kernels out by itself.
+    // ONNX Runtime does not compute automatic padding for dilated kernels.
     if (padding(call) !== 'VALID' && dilations.some((each) => each !== 1))
       throw new RangeError(`${node.name} is dilated and padded`);
     const [activation] = activations;
@@ -121,7 +121,7 @@ const convolution =
       throw new RangeError(`${node.name} is fused with the unknown ${activation}`);
   };
 
-/** A constant beside an image: a scalar stays one, a value a channel moves to axis 1. */
+/** A constant operand of an image: a scalar stays one, per-channel values move to axis 1. */
 function beside({ node, sink }: Call, { shape, values }: Constant): string {
   if (values.length === 1) return scalar(sink, values[0] ?? Number.NaN);
   if (shape.length === 1) return sink.floats([1, values.length, 1, 1], values);
@@ -206,7 +206,7 @@ const maximum: Operator = (call) => {
   });
 };
 
-/** Operators that can be converted, by TensorFlow's names. */
+/** Supported operators, by TensorFlow's names. */
 export const operators: Readonly<Record<string, Operator>> = {
   _FusedConv2D: convolution(false),
   Conv2D: convolution(false),
