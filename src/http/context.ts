@@ -5,30 +5,30 @@ import type { Hold } from '../limits/memory.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Form } from './form.ts';
 
-/** What the middlewares of one request leave for each other. Each field names who writes it. */
+/** State that the middlewares of one request share. Each field names the middleware that writes it. */
 export interface State {
   /** requestId */
   requestId: string;
-  /** deadline: aborted with an AppError when the client goes away or time is up. */
+  /** deadline: aborted with an AppError when the client disconnects or time is up. */
   signal: AbortSignal;
   /** deadline: `performance.now()` at which the signal aborts. */
   deadline: number;
   /** auth */
   account?: Account;
   /**
-   * Guards: what let the request in, each to be asked again (it throws as the guard does). body asks all of them once the
-   * body is there: what was taken away while it came counts.
+   * Guards: re-checks of what admitted the request (they throw as the guards do). body runs them once the
+   * body is read, so that a permission revoked meanwhile counts.
    */
   still?: (() => Promise<void>)[];
-  /** body: what the request holds of the memory, until its answer is out. */
+  /** body: memory that the request holds until its answer is sent. */
   hold?: Hold;
   /** body */
   form?: Form;
-  /** cutout: to be called when the head of its answer was sent (`headBeforeBody`). */
+  /** cutout: called when the head of the answer has been sent. */
   headSent?: () => void;
-  /** router: pattern of the route that takes the request; absent where there is none. */
+  /** router: pattern of the matching route; absent if there is none. */
   route?: string;
-  /** requestId makes it, anybody adds: what log, metrics and traces tell of the request. */
+  /** requestId creates it, anyone adds: attributes for log, metrics and traces. */
   telemetry: RequestTelemetry;
 }
 
@@ -37,7 +37,7 @@ export type Middleware = KoaMiddleware<State, object>;
 
 const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
 
-/** For guards: what lets the request in is asked now, and `again` (the same when not given) once its body was read. */
+/** For guards: runs `check` now, and `again` (default: the same) once the body is read. */
 export async function guarded(
   { state }: Context,
   allowed: () => Promise<void>,
@@ -54,7 +54,7 @@ export function accountOf({ state }: Context): Account {
   return state.account;
 }
 
-/** What `body` read. */
+/** The form that `body` read. */
 export function formOf({ state }: Context): Form {
   if (!state.form) throw missing('body');
   return state.form;

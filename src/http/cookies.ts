@@ -1,12 +1,12 @@
 import type { Context } from './context.ts';
 
 /**
- * Cookies of the pages: out of reach of scripts, sent to this service only. Behind TLS they are Secure and bound to
- * this very host (`__Host-`, RFC 6265bis); plain http on the own machine gets the same without.
+ * Cookies of the pages: HttpOnly and SameSite. Over https they are Secure and bound to the host (`__Host-`,
+ * RFC 6265bis); plain http on the local machine gets the same without.
  */
 export interface Cookies {
   get(ctx: Context): string | undefined;
-  /** `seconds` until the browser forgets it; without, when it is closed. */
+  /** `seconds` until it expires; default: at the end of the browser session. */
   set(ctx: Context, value: string, seconds?: number): void;
   clear(ctx: Context): void;
 }

@@ -4,12 +4,9 @@ import type { Grammar } from '../geometry/grammar.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
 import { type Form, mostTextLength } from './form.ts';
 
-/**
- * One option of a request, declared once: how it is read, what it means, what is told when it is wrong, and
- * what the documents say about it.
- */
+/** Declaration of one option: its parser, meaning, error and documentation. */
 export interface Field<T> {
-  /** Throws the field's own error; gives the default when the field is absent. */
+  /** Throws the field's own error; returns the default if the field is absent. */
   readonly read: (name: string, form: Form) => T;
   /** Takes the text as sent, trimmed and never empty. Its JSON Schema describes that text. */
   readonly schema: z.ZodType<T, string>;
@@ -17,7 +14,7 @@ export interface Field<T> {
   /** The grammar in words: "Expected …". */
   readonly expected: string;
   readonly description: string;
-  /** True for fields that also exist once per kind of subject: `name[person]`. */
+  /** Whether the field also exists per type of subject: `name[person]`. */
   readonly perSubject: boolean;
 }
 
@@ -29,7 +26,7 @@ type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer 
 const inWords = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 
-/** Text that `parse` understands; `meta` is what JSON Schema says about it. */
+/** Text that `parse` understands; `meta` is added to its JSON Schema. */
 const readable = <T>(parse: (text: string) => T | undefined, meta: Record<string, unknown>) =>
   z
     .string()
@@ -61,8 +58,8 @@ function field<T>(
 }
 
 /**
- * One of some words in any case. `words` maps every accepted spelling to what it means, aliases included;
- * `unset` is the spelling that stands for an absent field.
+ * One of several words, case-insensitive. `words` maps every accepted spelling, aliases included, to its
+ * value; `unset` is the spelling that an absent field stands for.
  */
 export function choice<T extends string | boolean>(
   words: Readonly<Record<string, T>>,
@@ -83,7 +80,7 @@ export function choice<T extends string | boolean>(
   return field(schema, { ...wording, fallback, expected: inWords(spellings) });
 }
 
-/** Words that mean themselves. */
+/** Words that are their own values. */
 export const same = <const T extends string>(...words: readonly T[]): Readonly<Record<T, T>> =>
   Object.fromEntries(words.map((word) => [word, word])) as Record<T, T>;
 
@@ -91,7 +88,10 @@ export const same = <const T extends string>(...words: readonly T[]): Readonly<R
 export const flag = (unset: 'true' | 'false', wording: Wording): Field<boolean> =>
   choice({ true: true, false: false, 1: true, 0: false }, { ...wording, unset });
 
-/** Text of a grammar; an absent field has the value of the text `unset`, or `fallback` when it has no text. */
+/**
+ * Text of a grammar; an absent field has the value of the text `unset`, or `fallback` if there is no such
+ * text.
+ */
 export function text<T>(
   grammar: Grammar<T>,
   { fallback, unset, ...wording }: Wording & { fallback: NoInfer<T>; unset?: string },
@@ -101,7 +101,7 @@ export function text<T>(
   return field(readable(parse, meta), { ...wording, fallback, expected });
 }
 
-/** Text of a grammar, plain or once per kind of subject: `name[person]=…`. */
+/** Text of a grammar, plain or per type of subject: `name[person]=…`. */
 export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySubject<T>> {
   const { expected, examples } = grammar;
   const parse = (given: string) => (given.length <= mostTextLength ? grammar.parse(given) : undefined);
@@ -122,7 +122,7 @@ export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySu
   };
 }
 
-/** Reads the options in the order of their declaration; the first that is wrong is the error. */
+/** Reads the options in the order of their declaration; throws the error of the first invalid one. */
 export function readFields<F extends Readonly<Record<string, Field<unknown>>>>(
   fields: F,
   form: Form,

@@ -1,31 +1,31 @@
 import { type AppError, fail } from '../errors.ts';
 
 /**
- * The fields of a request, the same for all three content types: trimmed, the last value of a repeated one,
- * and without those that are empty, because empty means absent (docs/contract.md section 2).
+ * The fields of a request, the same for all three content types: trimmed, the last value of a repeated field,
+ * and without empty ones, which count as absent (docs/contract.md section 2).
  */
 export interface Form {
-  /** Text by field name. Nested JSON objects and brackets look alike: `shadow_type[person]`. */
+  /** Text by field name. Nested JSON objects become names with brackets: `shadow_type[person]`. */
   readonly text: ReadonlyMap<string, string>;
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
 export interface UploadedFile {
   readonly data: Buffer;
-  /** As the client named it; for labels only. */
+  /** File name given by the client; for labels only. */
   readonly name: string | undefined;
 }
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
-/** Most characters of what is read as an option or a label: more than any of them can mean. Images in base64 are longer. */
+/** Most characters of an option or a label, above what any of them needs. Images in base64 may be longer. */
 export const mostTextLength = 2048;
-/** Of an address. */
+/** Most characters of an address. */
 export const mostUrlLength = 8192;
-/** Of a field's name. */
+/** Most characters of a field's name. */
 export const mostNameLength = 200;
 
-/** Fields that carry bytes. They exist in multipart bodies only. */
+/** Fields that carry bytes, in multipart bodies only. */
 export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file']);
 
 const last = (value: unknown): unknown => (Array.isArray(value) ? value.at(-1) : value);
@@ -44,8 +44,8 @@ export function checkName(name: string): void {
 }
 
 /**
- * Text fields from parsed name-value pairs. Values that are neither text, number, boolean nor (one level
- * of) object are absent; so are the names of file fields. Throws `malformed_request` for a name that is too long.
+ * Text fields from parsed name-value pairs. Values other than text, number, boolean or (one level of) object
+ * are ignored; so are the names of file fields. Throws `malformed_request` for a name that is too long.
  */
 export function textFields(pairs: Iterable<readonly [string, unknown]>): Map<string, string> {
   const text = new Map<string, string>();

@@ -2,14 +2,14 @@ import type { Context } from './context.ts';
 
 const lingerMs = 1000;
 
-/** True while the client may still be sending its body. */
+/** Whether the client may still be sending its body. */
 export const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
 
 /**
- * Sends the answer that stands in `ctx` while the client is still sending. Closing at once would make it see
- * a reset instead of the answer, and reading on for ever would let it send without limit. So the answer goes
- * out whole, what still comes is thrown away, and the connection ends when the client is done or after a
- * second.
+ * Lingering close: sends the answer in `ctx` while the client is still sending. Closing at once would reset
+ * the connection before the client reads the answer, and reading on would let it send without limit. So the
+ * answer is sent completely, further input is discarded, and the connection is closed when the client is
+ * done, or after a second.
  */
 export function lingeringClose(ctx: Context): void {
   const { req, res } = ctx;
@@ -19,7 +19,7 @@ export function lingeringClose(ctx: Context): void {
   if (ctx.method === 'HEAD') res.flushHeaders();
   else res.write(body);
 
-  // Ending the response is what makes node:http destroy the socket, so that waits.
+  // Ending the response makes node:http destroy the socket, so it is delayed.
   const end = () => {
     clearTimeout(timer);
     res.end();
@@ -28,7 +28,7 @@ export function lingeringClose(ctx: Context): void {
   req.unpipe();
   req.removeAllListeners('data');
   req.once('end', end);
-  // A reset is an end like any other here.
+  // A reset ends the connection like any other end.
   req.once('error', end);
   req.resume();
 }

@@ -3,18 +3,18 @@ import type { Socket } from 'node:net';
 import type { Context } from './context.ts';
 import { timeSlice } from './timeSlice.ts';
 
-/** The end of one request: one listener on each emitter, however many hear of it. */
+/** The end of one request: one listener on each emitter, however many subscribers there are. */
 interface Ending {
   delivered: boolean;
   over: boolean;
   readonly listeners: (() => void)[];
-  /** What the listeners do: closing the request's books among it. */
+  /** Pending work of the subscribers, for example settling the charge. */
   readonly work: Promise<void>[];
 }
 
 const endings = new WeakMap<IncomingMessage, Ending>();
 
-/** Who hears of the end of a connection; one listener on each socket, however many requests it carries. */
+/** Subscribers to the end of a connection; one listener per socket, however many requests it carries. */
 const hearers = new WeakMap<Socket, Set<() => void>>();
 
 function hearersOf(socket: Socket): Set<() => void> {
@@ -35,7 +35,7 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
   const ending: Ending = { delivered: false, over: false, listeners: [], work: [] };
   endings.set(req, ending);
   const finish = () => {
-    // A write that failed at once is told by `errored` alone: the socket is destroyed only after this.
+    // A write that failed immediately sets `errored` only: the socket is destroyed later.
     ending.delivered = !socket.destroyed && !socket.errored;
   };
   const end = () => {
@@ -50,7 +50,7 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
   if (res.closed || socket.destroyed) {
     ending.over = true;
   } else {
-    // Before node:http itself hears of it: the last answer of a connection destroys the socket.
+    // Before node:http's own listener, which destroys the socket after the last answer.
     res.prependOnceListener('finish', finish);
     res.once('close', end);
     hearersOf(socket).add(end);
@@ -58,17 +58,17 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
   return ending;
 }
 
-/** Resolves when the request has ended and all that its listeners then do is done. */
+/** Resolves when the request has ended and the work of its subscribers is done. */
 export async function workedOff(req: IncomingMessage): Promise<void> {
   await Promise.all(endings.get(req)?.work ?? []);
 }
 
 /**
- * Calls `listener` once: when the answer is out (`delivered` true: all of it was handed to the system while its
- * connection stood), or when its connection is no more. The answer alone does not tell: of requests sent ahead on
- * one connection, those whose turn never came end without any event of theirs. Nor does `writableFinished`: it is
- * true as well when a broken connection threw away what it had still to send. A server that stops waits for what the
- * listener does, which must not reject.
+ * Calls `listener` once: when the answer has been sent (`delivered` true: all of it was handed to the system
+ * while the connection was open), or when the connection is closed. Events of the response are not enough: a
+ * pipelined request whose turn never came ends without any. Nor is `writableFinished`, which is also true
+ * when a broken connection discarded what was pending. A server that stops waits for the listener's promise,
+ * which must not reject.
  */
 export function onResponseEnd(
   context: Pick<Context, 'req' | 'res'>,
@@ -80,14 +80,14 @@ export function onResponseEnd(
       try {
         resolve(listener(ending.delivered));
       } catch (error) {
-        // It ends this request's work, and keeps nobody else from hearing of the end.
+        // An error ends this request's work and does not keep other subscribers from being called.
         reject(error);
       }
     };
     if (ending.over) tell();
     else ending.listeners.push(tell);
   });
-  // Whoever stops the server hears of it through `workedOff`.
+  // `workedOff` reports the error to whoever stops the server.
   work.catch(() => {});
   ending.work.push(work);
 }

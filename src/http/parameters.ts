@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { excerpt, fail } from '../errors.ts';
 import type { Context } from './context.ts';
 
-/** What requests to operators' API and console carry in path, body and query, and the pieces of its description. */
+/** Parameters of the operators' API and the console in path, body and query, and parts of their schemas. */
 
-/** The router puts the parts of the path there. */
+/** The router stores the parameters of the path there. */
 export const inPath = (ctx: Context, name: string): string =>
   String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
 
-/** Text fields of the body that was read. */
+/** Text fields of the body. */
 export const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
 
 export const text = (length: number) => z.string().min(1).max(length);
@@ -21,7 +21,7 @@ export const whole = z
   .regex(/^\d{1,15}$/, 'expected a whole number')
   .transform(Number);
 
-/** The parsed fields, or 400 with every field that is wrong. Unknown fields are ignored. */
+/** The parsed fields; throws 400 that names every invalid field. Unknown fields are ignored. */
 export function parse<T>(schema: z.ZodType<T>, fields: object): T {
   const result = schema.safeParse(fields);
   if (result.success) return result.data;

@@ -10,7 +10,7 @@ export interface Route {
   readonly handlers: readonly Middleware[];
 }
 
-/** Names the route for those who tell of the request. */
+/** Records the route's pattern for log, metrics and traces. */
 const named =
   (path: string): Middleware =>
   async (ctx, next) => {
@@ -18,7 +18,7 @@ const named =
     await next();
   };
 
-/** All routes, preflights on each, and the answers to paths and methods that do not exist. */
+/** All routes, preflights for each, and the answers to unknown paths and methods. */
 export function createRouter(routes: readonly Route[]): Middleware[] {
   const router = new Router<State, object>();
   for (const { method, paths, handlers } of routes) {
@@ -37,6 +37,6 @@ export function createRouter(routes: readonly Route[]): Middleware[] {
       headers: { Allow: allowed.join(', ') },
     });
   };
-  // The router adds `params` and `router` to the context itself; its type asks for them beforehand.
+  // The router adds `params` and `router` to the context itself, which its type requires beforehand.
   return [router.routes() as unknown as Middleware, unmatched];
 }

@@ -13,13 +13,14 @@ export interface HttpServer {
   readonly server: Server;
   readonly address: AddressInfo;
   /**
-   * Takes no new connections and resolves when the last request is worked off, its books closed: true when all were
-   * answered and the system has taken their answers, false when `graceMs` were over and the rest was cut off.
+   * Accepts no new connections and resolves when the last request is processed, its charge settled: true if
+   * all were answered and the system has taken their answers, false if `graceMs` milliseconds were over and
+   * the rest was cut off.
    */
   close(graceMs: number): Promise<boolean>;
 }
 
-/** What node:http refuses before it is a request: the envelope all the same. */
+/** What node:http refuses before there is a request gets the same envelope. */
 function refusal(code: string | undefined): AppError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return fail('timeout', { detail: 'The request was not sent completely in time.' });
@@ -29,7 +30,7 @@ function refusal(code: string | undefined): AppError {
   });
 }
 
-/** Which settings said where to listen, for the messages of what went wrong. */
+/** Settings that determined the address, for error messages. */
 interface Settings {
   readonly host: string;
   readonly port: string;
@@ -70,10 +71,11 @@ function closed(
       inTime = false;
       for (const socket of connections.keys()) socket.destroy();
     }, graceMs);
-    // Not that of node:http: it cuts off answers that are still being sent, because it takes their connections for idle.
+    // Replaces that of node:http, which takes connections whose answer is still being sent for idle and cuts
+    // them off.
     TcpServer.prototype.close.call(server, () => {
       clearTimeout(timer);
-      // Nothing is left to cut off; this one ends its clock for heads and requests.
+      // Nothing is left to cut off; this stops node:http's timers for heads and requests.
       server.close();
       resolve(inTime);
     });
@@ -84,19 +86,19 @@ function closed(
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
-  /** Of a request, in seconds. */
+  /** Time limit of a request in seconds. */
   readonly timeout: number;
   readonly settings?: Settings;
-  /** Milliseconds in which a client must send, or take, at least something; 30 s when not given. */
+  /** Milliseconds within which a client must send, or take, something; default 30 s. */
   readonly stallMs?: number;
-  /** Milliseconds for the head of a request; 20 s when not given. */
+  /** Milliseconds for the head of a request; default 20 s. */
   readonly headMs?: number;
 }
 
-/** Each holds a descriptor and some kilobytes; more are closed as they come. */
+/** Each takes a descriptor and some kilobytes; further connections are closed immediately. */
 const mostConnections = 20_000;
 
-/** Opens the port. Throws UserError when it cannot be had. */
+/** Opens the port. Throws UserError if it cannot be opened. */
 export async function listen(
   application: Handler,
   {
@@ -108,7 +110,7 @@ export async function listen(
     headMs = 20_000,
   }: ListenOptions,
 ): Promise<HttpServer> {
-  // A request whose connection was cut off still has books to close.
+  // A request whose connection was cut off still has its charge to settle.
   const working = new Set<Promise<unknown>>();
   const connections = new Map<Duplex, Connection>();
   const answered = async (req: IncomingMessage, res: ServerResponse) => {
@@ -117,7 +119,7 @@ export async function listen(
   };
   const handler: Handler = (req, res) => {
     connections.get(req.socket)?.begins(req, res, () => {
-      // The application answers all by itself, its faults too. What it throws all the same costs that connection.
+      // The application answers its own errors. If it throws nevertheless, the connection is closed.
       const work = answered(req, res)
         .catch(() => res.destroy())
         .finally(() => working.delete(work));
@@ -126,14 +128,15 @@ export async function listen(
   };
   const server = createServer(
     {
-      // The application answers a late upload itself; this is for clients that do not read the answer.
+      // The application answers a late upload itself; this limit is for clients that do not read the answer.
       requestTimeout: (timeout + 20) * 1000,
       headersTimeout: headMs,
-      // How often these two are looked at; node:http's own 30 s would more than double the one for heads.
+      // Interval at which node:http checks both limits; its default of 30 s would more than double the one
+      // for heads.
       connectionsCheckingInterval: Math.min(5000, headMs),
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
-      // The application sees to it, so that the answer is one of its own.
+      // The application checks it, so that the answer has its envelope.
       requireHostHeader: false,
     },
     handler,
@@ -142,14 +145,14 @@ export async function listen(
     deferContinue(req);
     handler(req, res);
   });
-  // Any other expectation may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
+  // Other expectations may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
   server.on('connection', (socket) => {
     connections.set(socket, new Connection(socket));
     socket.once('close', () => connections.delete(socket));
   });
   server.maxConnections = mostConnections;
-  // Nothing went in or out for a while; node:http leaves to this listener what becomes of the connection.
+  // No data for a while; with this listener node:http leaves the connection to us.
   server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
@@ -165,8 +168,8 @@ export async function listen(
       }),
     );
   });
-  // A client that has ended its side gets its answer all the same. Not in the documentation of node:http, but there
-  // since its beginning; `Connection` tells such a client from one that is gone.
+  // Half-closed connections are kept, so that a client that has ended its side gets its answer. An
+  // undocumented option of node:http, there since its beginning; `Connection` detects clients that are gone.
   Object.assign(server, { httpAllowHalfOpen: true });
   const address = await listening(server, host, port, settings);
   return {

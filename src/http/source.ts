@@ -2,7 +2,7 @@ import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
 import { type Form, mostUrlLength } from './form.ts';
 
-/** The address in a field, if there is one. Throws the field's error for one that is too long to be looked at. */
+/** The address in a field, if given. Throws the field's error if it is too long. */
 export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string | undefined {
   const url = form.text.get(field);
   if (url === undefined || url.length <= mostUrlLength) return url;
@@ -11,7 +11,7 @@ export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string
 }
 
 /**
- * The one source of the image (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
+ * The image's one source (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
  * `invalid_image_url`.
  */
 export function readSource(form: Form): Source {

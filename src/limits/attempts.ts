@@ -1,31 +1,34 @@
 import { isIPv6 } from 'node:net';
 
 export interface AttemptRules {
-  /** Failures from one source in a window before it has to wait; 0 = no limit. */
+  /** Failures of one source within a window before it has to wait; 0: no limit. */
   readonly failures: number;
   readonly windowSeconds: number;
 }
 
 /**
- * Brakes guessing: counts failed tries of a source (an address, an account) in fixed windows and says how long it
- * has to wait. What succeeds is not counted. Neither method ever rejects.
+ * Brute-force protection: counts failed attempts per source (an address, an account) in fixed windows and
+ * returns how long the source has to wait. Successful attempts are not counted. Neither method ever rejects.
  *
- * Any number of tries may be under way at once. So a guard asks when it knows whether the try was right, and before
- * anybody else does: `failed` of a wrong one, `wait` of a right one, both in one step. Where either gives more than 0, the
- * guesser learns that alone: of all tries no more are answered than `failures` wrong ones.
+ * Any number of attempts may be concurrent. A guard therefore calls, as soon as it knows the outcome and
+ * before it answers, `failed` for a wrong attempt or `wait` for a right one. If either returns more than 0,
+ * the caller learns only that. So at most `failures` wrong attempts of a window are answered as such.
  */
 export interface Attempts {
-  /** Whole seconds to wait before the next try; 0: go on. */
+  /** Whole seconds until the next attempt is allowed; 0: now. */
   wait(source: string): Promise<number>;
-  /** Counts a failed try; `wait` as it was before, in the same step: one that had to wait is not counted. */
+  /**
+   * Counts a failed attempt and returns what `wait` returned before, atomically; an attempt that had to wait
+   * is not counted.
+   */
   failed(source: string): Promise<number>;
 }
 
-/** What a guard asks when it knows whether a try was right: seconds to wait, 0: say so. */
+/** Reports the outcome of an attempt; returns the seconds to wait, 0: the outcome may be answered. */
 export const tried = (attempts: Attempts, source: string, right: boolean): Promise<number> =>
   right ? attempts.wait(source) : attempts.failed(source);
 
-/** An IPv6 customer has a whole /64 to try from. */
+/** The counted source of an address. IPv6 addresses count by /64, which one customer has whole. */
 export function sourceOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
   if (!isIPv6(plain)) return plain;

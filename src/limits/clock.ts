@@ -1,8 +1,11 @@
-/** The two clocks of a limit. A window lasts as long as `elapsed` says; only what callers are told is a time of day. */
+/**
+ * The clocks of a limit. The length of a window is measured with `elapsed`; `now` is used only in what
+ * callers are told.
+ */
 export interface Clock {
-  /** Unix milliseconds. Somebody may set it, forward or back. */
+  /** Wall clock, Unix milliseconds; may be set forward or back. */
   readonly now: () => number;
-  /** Milliseconds since some moment. Never set, never goes back. */
+  /** Monotonic clock, milliseconds since an arbitrary moment. */
   readonly elapsed: () => number;
 }
 

@@ -1,8 +1,8 @@
-/** How many calls of one account may be under way at a time. */
+/** Bounds the concurrent calls of one account. */
 export interface ConcurrencyLimit {
   /**
-   * What to call when the call is over, any number of times, which never rejects; undefined when there is no
-   * room.
+   * Returns a function to call when the call is over (idempotent, never rejects); undefined if the limit is
+   * reached.
    */
   enter(account: string): Promise<(() => Promise<void>) | undefined>;
 }

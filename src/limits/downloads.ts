@@ -1,16 +1,16 @@
 export interface DownloadLimits {
-  /** Downloads of one account at a time; 0 = no limit. */
+  /** Concurrent downloads of one account; 0: no limit. */
   readonly perAccount: number;
-  /** Of all accounts together; 0 = no limit. */
+  /** Concurrent downloads of all accounts; 0: no limit. */
   readonly total: number;
 }
 
 export type DownloadSlot =
   | { readonly outcome: 'admitted' /** Any number of times. */; readonly leave: () => void }
-  /** The account, or all together, have as many as they may. */
+  /** The account, or all accounts together, have reached the limit. */
   | { readonly outcome: 'account' | 'total' };
 
-/** Downloads under way in this process. */
+/** Bounds the concurrent downloads of this process. */
 export class DownloadLimit {
   readonly #limits: DownloadLimits;
   readonly #running = new Map<string, number>();

@@ -1,30 +1,30 @@
-/** What makes a piece of work long, in megapixels. */
+/** Size of a job in megapixels, which determines its duration. */
 export interface WorkSize {
-  /** That are decoded, or read over, of the source. */
+  /** Megapixels of the source that are decoded or read. */
   readonly source: number;
-  /** Of the network's input. */
+  /** Megapixels of the network's input. */
   readonly network: number;
-  /** Of the result. */
+  /** Megapixels of the result. */
   readonly result: number;
 }
 
-/** Milliseconds of the three parts of a piece of work. */
+/** Milliseconds of the three parts of a job. */
 type WorkTimes = WorkSize;
 
 const parts = ['source', 'network', 'result'] as const;
 
-/** How much of what was learnt stays when a piece of work is done. */
+/** Decay of what was learnt, per completed job. */
 const stays = 7 / 8;
 
-/** Heavy work takes more than so many times a preview's. */
+/** A job is heavy if it takes more than this many times as long as a preview. */
 const heavy = 4;
 
-/** Milliseconds a megapixel before anything is learnt, on two slow cores. */
+/** Initial milliseconds per megapixel, measured on two slow cores. */
 const firstGuess: WorkTimes = { source: 12, network: 900, result: 40 };
 
 /**
- * How long work takes by itself, learnt from work that is done: milliseconds a megapixel of each part, as decaying sums, so
- * that small images with their fixed costs count little.
+ * Estimates the duration of jobs without waiting, learnt from completed ones: milliseconds per megapixel of
+ * each part, as decaying sums, so that the fixed costs of small images weigh little.
  */
 export class DurationEstimate {
   readonly #times: Record<(typeof parts)[number], number>;
@@ -33,15 +33,15 @@ export class DurationEstimate {
   readonly #preview: WorkSize | undefined;
 
   /**
-   * `preview`: the least that is usually asked for; nothing is heavy without. `known`: milliseconds a megapixel that are
-   * measured already.
+   * `preview`: the smallest usual job; without it nothing is heavy. `known`: milliseconds per megapixel that
+   * are measured already.
    */
   constructor(preview?: WorkSize, known: Partial<WorkTimes> = {}) {
     this.#preview = preview;
     this.#times = { ...firstGuess, ...known };
   }
 
-  /** Work that keeps a preview waiting for long. */
+  /** Whether a job of this duration would delay previews noticeably. */
   isHeavy(ms: number): boolean {
     return this.#preview !== undefined && ms > heavy * this.milliseconds(this.#preview);
   }

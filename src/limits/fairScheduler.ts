@@ -1,26 +1,26 @@
 import type { MemoryBudget } from './memory.ts';
 
 export interface FairSchedulerOptions {
-  /** Pieces of work under way at a time. */
+  /** Jobs that run at the same time. */
   readonly running: number;
-  /** Milliseconds that somebody may have to wait for a slot; Infinity: no bound. */
+  /** Longest wait for a slot in milliseconds; Infinity: no bound. */
   readonly waitMs: number;
   readonly memory: MemoryBudget;
 }
 
-/** A piece of work that asks for a slot. */
+/** A job that asks for a slot. */
 export interface Work {
   readonly account: string;
-  /** How long it should take by itself, in milliseconds. */
+  /** Estimated duration without waiting, in milliseconds. */
   readonly ms: number;
   readonly bytes: number;
-  /** Takes much longer than a preview: never has all places, so that previews find one. */
+  /** Takes much longer than a preview. Heavy jobs never occupy all slots, so that previews find one. */
   readonly heavy: boolean;
-  /** When it must be done, as `now` counts; Infinity: at no time. */
+  /** Time by which it must be done, as `now` counts; Infinity: none. */
   readonly deadline: number;
 }
 
-/** It would wait too long, or could not be done before its deadline. */
+/** The wait would exceed the bound, or the job its deadline. */
 export interface Busy {
   readonly outcome: 'busy';
   readonly why: 'queue' | 'deadline';
@@ -30,27 +30,27 @@ export interface Busy {
 
 export type FairSchedulerOutcome =
   | Busy
-  /** It needs more memory than there ever is. */
+  /** Needs more memory than there can ever be. */
   | { readonly outcome: 'large' }
   | {
       readonly outcome: 'admitted';
-      /** Frees the place and its memory; any number of times. `done`: the work came to its end. */
+      /** Frees slot and memory; may be called repeatedly. `done`: the job was completed. */
       readonly leave: (done: boolean) => void;
     };
 
 interface FairSchedulerStats {
   readonly running: number;
   readonly waiting: number;
-  /** Milliseconds of work that wait. */
+  /** Milliseconds of queued work. */
   readonly waitingMs: number;
-  /** Milliseconds of work that are done in a millisecond, when there is always some. */
+  /** Milliseconds of work completed per millisecond under continuous load. */
   readonly speed: number;
   readonly refused: {
-    /** Before the body was read. */
+    /** Refused before the body was read. */
     readonly early: number;
-    /** Would have waited too long. */
+    /** Refused because the wait would have been too long. */
     readonly queue: number;
-    /** Could not have been done, or after waiting could no longer be done, before its deadline. */
+    /** Refused, or removed from the queue, because the deadline could not be met. */
     readonly deadline: number;
     readonly memory: number;
   };
@@ -58,38 +58,43 @@ interface FairSchedulerStats {
 
 interface Waiting {
   readonly work: Work;
-  /** The lower, the earlier its turn among those of its account. */
+  /** Position within the account's queue: the lowest is served first. */
   readonly key: number;
   readonly settle: (outcome: FairSchedulerOutcome) => void;
 }
 
 interface Account {
-  /** Milliseconds of work it was given, counted like `#round`. */
+  /** Virtual time: milliseconds of work served, counted like `#round`. */
   served: number;
-  /** In the order of their turns. */
+  /** In the order in which they are served. */
   readonly queue: Waiting[];
 }
 
-/** Ageing: a job yields to shorter jobs of its account that arrive within `stretch` × the difference in length. */
+/**
+ * Ageing: a job yields to shorter jobs of its account that arrive within `stretch` × the difference in
+ * length.
+ */
 const stretch = 4;
 
-/** How much of what was learnt about the speed stays when a piece of work is done. */
+/** Decay of the learnt speed per completed job. */
 const stays = 15 / 16;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ work }) => work.ms));
 
 /**
- * Admits work to the memory and the processors (docs/decisions/0150). A bounded number of pieces of work is under way.
- * Whose turn is next is decided by
+ * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
+ * time. The next one is chosen by
  *
- * - account: the one that was given least goes first (start-time fair queueing), so nobody waits for the many requests
- *   of somebody else;
- * - length: within an account, shorter work goes before longer work that came a little earlier; and heavy work leaves
- *   one place to the rest. Every turn comes, as what arrives much later overtakes nobody.
+ * - account: the account that was served least goes first (start-time fair queueing), so that nobody waits
+ *   for another
+ *   account's backlog;
+ * - length: within an account, a shorter job goes before longer ones that came a little earlier, and heavy
+ *   jobs leave
+ *   one slot to others. Ageing guarantees that every job is served.
  *
- * How long a wait will be is known beforehand, from the work ahead and the speed at which the machine gets through it:
- * who would wait longer than allowed, or beyond its deadline, is refused at once.
+ * The wait is predicted from the work ahead and the measured speed of the machine: a job that would wait too
+ * long, or beyond its deadline, is refused at once.
  */
 export class FairScheduler {
   readonly #options: FairSchedulerOptions;
@@ -97,19 +102,19 @@ export class FairScheduler {
   readonly #accounts = new Map<string, Account>();
   readonly #running = new Set<Work>();
   readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
-  /** What the account that was served last had been given before. */
+  /** Virtual time of the account that was served last. */
   #round = 0;
-  /** Work that ended while others waited all the time, and how long that took: milliseconds, decaying. */
+  /** Work completed under continuous load, and the time it took: milliseconds, decaying. */
   #done = 5000;
   #took = 5000;
-  /** Somebody is waiting. */
+  /** The queue is not empty. */
   #pressed = false;
-  /** When work last ended since somebody has been waiting all the time; undefined: none has. */
+  /** When a job last ended since the queue is not empty; undefined: none has. */
   #lastEnd: number | undefined;
-  /** The least that was asked for lately, in milliseconds; undefined: nothing yet. */
+  /** Shortest recent job in milliseconds; undefined: none yet. */
   #least: number | undefined;
 
-  /** `now` gives milliseconds. */
+  /** `now` returns milliseconds. */
   constructor(options: FairSchedulerOptions, now: () => number) {
     this.#options = options;
     this.#now = now;
@@ -127,10 +132,7 @@ export class FairScheduler {
     };
   }
 
-  /**
-   * For somebody who has not sent an image yet: the refusal, when the least that was asked for lately would be
-   * refused too. Nothing is uploaded in vain then.
-   */
+  /** Early refusal, before an upload: defined if even the shortest recent job would be refused. */
   refusal(account: string, deadline: number): Busy | undefined {
     if (this.#least === undefined) return undefined;
     const busy = this.#busy({ account, ms: this.#least, bytes: 0, heavy: false, deadline });
@@ -138,7 +140,7 @@ export class FairScheduler {
     return busy;
   }
 
-  /** Rejects with the signal's reason when it is aborted while waiting. */
+  /** Rejects with the signal's reason if it is aborted while waiting. */
   async enter(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     signal.throwIfAborted();
     const least = this.#least ?? work.ms;
@@ -164,8 +166,8 @@ export class FairScheduler {
   }
 
   /**
-   * Work that is done before the turn of this comes: what is left of that under way (half, on average), and of every
-   * other account as much as of its own.
+   * Milliseconds of work before this job: the rest of what is running (half, on average), and of every other
+   * account as much as of its own.
    */
   #ahead({ account, ms }: Work): number {
     const own = this.#accounts.get(account)?.queue ?? [];
@@ -178,7 +180,7 @@ export class FairScheduler {
   }
 
   #busy(work: Work): Busy | undefined {
-    // An idle machine tries what it takes for hopeless: only so does it learn that it is not.
+    // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
     const free = this.#running.size < this.#options.running && !this.#pressed;
     const wait = free ? 0 : this.#ahead(work) / this.#speed;
@@ -197,7 +199,7 @@ export class FairScheduler {
       const abort = () => {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         reject(signal.reason);
-        // What stood behind it may fit where it did not.
+        // Jobs behind it may fit where it did not.
         this.#serve();
       };
       const settle = (outcome: FairSchedulerOutcome) => {
@@ -221,7 +223,7 @@ export class FairScheduler {
     return account;
   }
 
-  /** Gives the free places to those whose turn it is. */
+  /** Gives free slots to the next jobs. */
   #serve(): void {
     this.#fill();
     this.#pressed = this.#queues().some(({ length }) => length > 0);
@@ -241,7 +243,7 @@ export class FairScheduler {
         continue;
       }
       const free = this.#options.memory.work(work.bytes);
-      // What is under way ends soon and makes room.
+      // Running jobs will free memory soon.
       if (!free) return;
       account.queue.splice(account.queue.indexOf(waiting), 1);
       this.#round = account.served;
@@ -263,13 +265,13 @@ export class FairScheduler {
     return next;
   }
 
-  /** Accounts that wait for nothing and were not given more than others. */
+  /** Removes accounts that have no queued jobs and no lead over others. */
   #forget(): void {
     for (const [name, { queue, served }] of this.#accounts)
       if (queue.length === 0 && served <= this.#round) this.#accounts.delete(name);
   }
 
-  /** From one end of work to the next while others wait, the machine gets through the work that ended. */
+  /** Measures throughput: between two ends of jobs under load, the machine has completed the job that ended. */
   #learn(ms: number): void {
     if (this.#lastEnd === undefined) return;
     this.#done = this.#done * stays + ms;

@@ -1,48 +1,51 @@
 export interface MemoryBounds {
-  /** Bytes for everything that comes and goes with requests. */
+  /** Bytes for everything that is allocated per request. */
   readonly room: number;
-  /** Bytes that the largest piece of work may need: bodies and answers leave them free where they can. */
+  /** Bytes of the largest job: bodies and answers leave them free where they can. */
   readonly largestWork: number;
-  /** Bytes that the largest legal body takes while it is read: it gets them where nothing else goes on, in half the room. */
+  /**
+   * Bytes that the largest allowed body takes while it is read; within half the room it is accepted if
+   * nothing else is held.
+   */
   readonly largestBody?: number;
 }
 
-/** Bytes that one request holds: its body or what it downloads, later its answer. */
+/** Memory held by one request: its body or download, later its answer. */
 export interface Hold {
-  /** It has become so many; those are there already, so they count whether there is room or not. */
+  /** Sets the size to bytes that are allocated already, whether or not there is room. */
   resize(bytes: number): void;
-  /** Asks for so many more, that are not there yet; false, and nothing changed, when there is no room for them now. */
+  /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
   grow(bytes: number): boolean;
-  /** Any number of times. */
+  /** Idempotent. */
   release(): void;
 }
 
 interface MemoryStats {
   readonly room: number;
-  /** Bodies and downloads being read or waiting, and answers being sent. */
+  /** Bytes of bodies and downloads, and of answers being sent. */
   readonly held: number;
-  /** Set aside for work under way. */
+  /** Bytes reserved for running jobs. */
   readonly working: number;
-  /** Bodies and downloads that were refused for want of room. */
+  /** Bodies and downloads refused for lack of memory. */
   readonly refused: number;
 }
 
 /** An account that holds something may grow while its total is at most `greed` × the bytes left free. */
 const greed = 3;
-/** Bodies may take this much at least. */
+/** Least bytes that bodies may take together. */
 const leastHeld = 100e6;
-/** With less room than this nothing sensible can be done. */
+/** The service needs at least this much room. */
 export const leastRoom = 1.5 * leastHeld;
-/** Bodies that may take so much take the largest one, which grows while it is read, and is not too greedy then. */
+/** Bytes that bodies must be able to take for the largest one to be accepted while it grows under `greed`. */
 const heldFor = (largestBody: number): number => Math.ceil((largestBody * (greed + 1)) / greed);
-/** With less room than this the largest legal body may be refused although nothing else goes on. */
+/** With less room the largest allowed body may be refused even if nothing else is held. */
 export const roomFor = (largestBody: number): number => 2 * heldFor(largestBody);
 
 /**
- * The bytes that requests may take at a time (docs/decisions/0151). What waits holds its body and lasts, so bodies and
- * answers leave room for the largest piece of work, and half of all in any case: work can always go on, and frees what
- * waits. Among accounts nobody can take all of it (docs/decisions/0171): one alone holds three quarters at most, each of
- * two three sevenths, and who holds nothing yet gets whatever is free.
+ * Bounds the bytes of all requests together (docs/decisions/0151). Waiting requests hold their bodies, so
+ * bodies and answers leave room for the largest job, and half of the room in any case: jobs can always
+ * proceed, and free what waits. No account can take everything (docs/decisions/0171): one alone holds at most
+ * three quarters, each of two three sevenths, and an account that holds nothing gets whatever is free.
  */
 export class MemoryBudget {
   #room = Number.POSITIVE_INFINITY;
@@ -53,7 +56,7 @@ export class MemoryBudget {
   #working = 0;
   #refused = 0;
 
-  /** Until then there is no bound. */
+  /** There is no bound before this call. */
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
     this.#room = room;
     const wanted =
@@ -65,12 +68,12 @@ export class MemoryBudget {
     return { room: this.#room, held: this.#held, working: this.#working, refused: this.#refused };
   }
 
-  /** Most bytes that a piece of work can count on. */
+  /** Bytes that a job can count on. */
   get mostWork(): number {
     return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#mostHeld);
   }
 
-  /** For a body of an account that is about to be read; undefined when there is no room for it now. */
+  /** Reserves memory for a body of an account that is about to be read; undefined if there is no room. */
   hold(account: string, bytes: number): Hold | undefined {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
@@ -101,7 +104,10 @@ export class MemoryBudget {
     return admitted;
   }
 
-  /** For a piece of work; undefined when there is no room now. What it gives frees them, any number of times. */
+  /**
+   * Reserves memory for a job; undefined if there is no room. Returns a function that releases it
+   * (idempotent).
+   */
   work(bytes: number): (() => void) | undefined {
     if (this.#held + this.#working + bytes > this.#room) return undefined;
     this.#working += bytes;

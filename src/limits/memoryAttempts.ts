@@ -9,13 +9,13 @@ interface Count {
 /** Sources that are remembered; the oldest is forgotten first. */
 const most = 10_000;
 
-/** Failed tries of one process. */
+/** Failed attempts, counted within this process. */
 export class MemoryAttempts implements Attempts {
   readonly #rules: AttemptRules;
   readonly #elapsed: () => number;
   readonly #counts = new Map<string, Count>();
 
-  /** `elapsed` gives milliseconds of a clock that nobody sets. */
+  /** `elapsed` is a monotonic clock in milliseconds. */
   constructor(rules: AttemptRules, elapsed: () => number = systemClock.elapsed) {
     this.#rules = rules;
     this.#elapsed = elapsed;

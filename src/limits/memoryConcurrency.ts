@@ -1,11 +1,11 @@
 import type { ConcurrencyLimit } from './concurrency.ts';
 
-/** Calls under way in one process. */
+/** Concurrent calls, counted within this process. */
 export class MemoryConcurrencyLimit implements ConcurrencyLimit {
   readonly #limit: number;
   readonly #running = new Map<string, number>();
 
-  /** 0 = no limit. */
+  /** 0: no limit. */
   constructor(limit: number) {
     this.#limit = limit;
   }

@@ -10,7 +10,7 @@ import {
 } from './rate.ts';
 
 interface Window {
-  /** By the clock that nobody sets. */
+  /** By the monotonic clock. */
   readonly start: number;
   /** Its end as callers were told it, Unix milliseconds. */
   end: number;
@@ -18,13 +18,13 @@ interface Window {
   calls: number;
 }
 
-/** Milliseconds by which two clocks may drift apart in a window without one of them having been set. */
+/** Milliseconds that the two clocks may differ within a window before the wall clock counts as set. */
 const setBy = 100;
 
-/** Windows that are over are dropped when there are more than this. */
+/** Expired windows are dropped when there are more than this. */
 const keptWindows = 10_000;
 
-/** Rate windows of one process: decided within one turn, so nothing comes in between. */
+/** Rate windows of one process. Every decision is synchronous and therefore atomic. */
 export class MemoryRateLimit implements RateLimit {
   readonly #options: RateOptions;
   readonly #milliseconds: number;
@@ -79,7 +79,7 @@ export class MemoryRateLimit implements RateLimit {
     const now = this.#clock.now();
     if (!window) return rateState(this.#options, now);
     const end = now + window.start + this.#milliseconds - this.#clock.elapsed();
-    // The same time is told for the whole window, unless the clock was set in it.
+    // Callers are told the same end for the whole window, unless the wall clock was set.
     if (Math.abs(end - window.end) > setBy) window.end = end;
     return {
       ...rateState(this.#options, now, { end, used: window.used }),

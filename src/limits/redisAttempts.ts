@@ -4,8 +4,8 @@ import type { AttemptRules, Attempts } from './attempts.ts';
 import { MemoryAttempts } from './memoryAttempts.ts';
 
 /**
- * KEYS: the source's failures. ARGV: milliseconds of a window, failures in it. Gives the milliseconds to wait: never more
- * than a window has, though Redis' clock was set back in it.
+ * KEYS: the source's failures. ARGV: window in milliseconds, failures per window. Returns the milliseconds to
+ * wait: at most one window, even if Redis' clock was set back.
  */
 const lookLua = `local left = redis.call('PTTL', KEYS[1])
 if left > tonumber(ARGV[1]) then
@@ -15,19 +15,19 @@ end
 if left > 0 and tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[2]) then return left end
 `;
 const look = script(`${lookLua}return 0`);
-/** The same, and counts one more where there is nothing to wait for. */
+/** The same, and counts one more if there is nothing to wait for. */
 const failed = script(
   `${lookLua}if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return 0`,
   'large',
 );
 
-/** Addresses belong to people: where they can be read by others, they are not written down as such. */
+/** Addresses are personal data, so Redis only holds their hashes. */
 const keyOf = (source: string) => `cutout:failed:${createHash('sha256').update(source).digest('base64url')}`;
 
 /**
- * Failed tries on all nodes. While Redis cannot be asked, or has no room, each node counts for itself: a brake
- * is no reason to turn people away.
+ * Failed attempts, counted for all nodes. While Redis cannot be reached, or is full, each node counts for
+ * itself, so that nobody is locked out.
  */
 export class RedisAttempts implements Attempts {
   readonly #redis: Redis;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { luaNow, type Redis, script } from '../store/redis.ts';
 import type { ConcurrencyLimit } from './concurrency.ts';
 
-/** KEYS: the account's calls, by the end of their lease. ARGV: limit, call, lease. */
+/** KEYS: the account's calls, scored by the end of their lease. ARGV: limit, call, lease. */
 const enter = script(`${luaNow}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 -- Leases from before Redis' clock was set back; those that are alive are renewed.
@@ -14,7 +14,7 @@ redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`);
 
-/** Adds calls that Redis forgot too. KEYS: the account's calls. ARGV: lease, calls. */
+/** Also adds calls that Redis has lost. KEYS: the account's calls. ARGV: lease, calls. */
 const renew = script(`${luaNow}
 for i = 2, #ARGV do
   redis.call('ZADD', KEYS[1], now + ARGV[1], ARGV[i])
@@ -24,8 +24,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])`);
 const keyOf = (account: string) => `cutout:calls:${account}`;
 
 /**
- * Calls under way on all nodes. Each holds a lease that its node renews, so that calls of a node that died count until
- * that ends. A call is refused with STORE_UNAVAILABLE while Redis cannot be asked.
+ * Concurrent calls, counted for all nodes. Each call holds a lease that its node renews, so that calls of a
+ * dead node count until the lease expires. A call is refused with STORE_UNAVAILABLE while Redis cannot be
+ * reached.
  */
 export class RedisConcurrencyLimit implements ConcurrencyLimit {
   readonly #redis: Redis;
@@ -34,7 +35,7 @@ export class RedisConcurrencyLimit implements ConcurrencyLimit {
   readonly #mine = new Map<string, Set<string>>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `limit` 0 = no limit; `leaseMs`: how long a call counts after its node was last heard of. */
+  /** `limit` 0: no limit; `leaseMs`: milliseconds that a call counts after its last renewal. */
   constructor(redis: Redis, limit: number, leaseMs = 10_000) {
     this.#redis = redis;
     this.#limit = limit;
@@ -60,7 +61,7 @@ export class RedisConcurrencyLimit implements ConcurrencyLimit {
         clearInterval(this.#timer);
         this.#timer = undefined;
       }
-      // Where Redis does not hear of it, the lease ends by itself.
+      // If Redis cannot be reached, the lease expires by itself.
       await this.#redis.commands.send(['ZREM', keyOf(account), call]).catch(() => {});
     };
   }

@@ -11,9 +11,10 @@ import {
 } from './rate.ts';
 
 /**
- * KEYS: window. ARGV: cost (0 only looks), limit, milliseconds of a window, name of a new one. Gives what was taken (1 or 0), the
- * window's start (-1: there is none), what is used of it, now, and the window's name. A window that would start later
- * than now was opened before Redis' clock was set back: it starts now, so that none lasts longer than a window.
+ * KEYS: window. ARGV: cost (0 only reads), limit, window in milliseconds, name of a new window. Returns what
+ * was taken (1 or 0), the window's start (-1: none), its used share, now, and its name. A window that starts
+ * in the future was opened before Redis' clock was set back: it is restarted now, so that none exceeds its
+ * length.
  */
 const take = script(`${luaNow}
 local cost, limit, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -52,8 +53,8 @@ end`);
 const keyOf = (account: string) => `cutout:rate:${account}`;
 
 /**
- * Rate windows that nodes share, by Redis' clock. A call is refused with STORE_UNAVAILABLE while Redis cannot be
- * asked; what cannot be given back then is back when its window is over.
+ * Rate windows shared by all nodes, on Redis' clock. A call is refused with STORE_UNAVAILABLE while Redis
+ * cannot be reached; what cannot be given back then expires with the window.
  */
 export class RedisRateLimit implements RateLimit {
   readonly #redis: Redis;

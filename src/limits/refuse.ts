@@ -2,7 +2,7 @@ import { type AppError, fail, type Reason } from '../errors.ts';
 import type { Busy } from './fairScheduler.ts';
 import type { RateState } from './rate.ts';
 
-/** 429. `retryAfter` in whole seconds; that of the window where none is given. */
+/** 429. `retryAfter` in whole seconds; default: that of the window. */
 export const tooMany = (
   state: RateState,
   detail: string,
@@ -15,11 +15,11 @@ export const tooMany = (
     window: state,
   });
 
-/** 429 for an account whose window has nothing left. */
+/** 429 for an account whose window is used up. */
 export const windowUsedUp = (state: RateState): AppError =>
   tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);
 
-/** 503 past saturation. */
+/** 503 under overload. */
 export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   fail('service_unavailable', {
     reason: why,
@@ -27,7 +27,7 @@ export const overloaded = ({ why, retryAfter }: Busy): AppError =>
     retryAfter,
   });
 
-/** 429 for who has to wait after failed tries; `what` failed, `wait` in whole seconds. */
+/** 429 after failed attempts; `what` failed, `wait` in whole seconds. */
 export const slowedDown = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {
     reason: 'attempts',

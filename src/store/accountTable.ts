@@ -3,10 +3,10 @@ import type { Sql } from './database.ts';
 export interface AccountRow {
   readonly id: string;
   readonly name: string;
-  /** Of the person who signed in with it; shown only. */
+  /** E-mail address of the person who signed in; for display only. */
   readonly email: string | null;
   readonly createdAt: number;
-  /** When its owner deleted it. */
+  /** Unix milliseconds of the deletion by its owner. */
   readonly deletedAt: number | null;
 }
 
@@ -34,8 +34,9 @@ const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS 
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
 
 /**
- * Holds the row of an account until the transaction ends; false when there is none, or its owner deleted it. What is added
- * to an account asks here first: a deletion on whatever node comes before, and is seen, or after, and takes it along.
+ * Locks the row of an account until the transaction ends; false if there is none or its owner deleted it.
+ * Whatever adds to an account calls this first: a deletion, on any node, then either comes before and is
+ * seen, or comes after and includes the addition.
  */
 export async function holdLiving(sql: Sql, id: string): Promise<boolean> {
   const held = await sql.get(
@@ -45,7 +46,7 @@ export async function holdLiving(sql: Sql, id: string): Promise<boolean> {
   return held !== undefined;
 }
 
-/** Rows of `account` and `api_key`; what they mean is src/accounts' business. */
+/** Rows of `account` and `api_key`; src/accounts defines their meaning. */
 export class AccountTable {
   readonly #sql: Sql;
 
@@ -53,7 +54,7 @@ export class AccountTable {
     this.#sql = sql;
   }
 
-  /** False when the id is taken. */
+  /** False if the id is taken. */
   async insertAccount({ id, name, email, createdAt }: Omit<AccountRow, 'deletedAt'>): Promise<boolean> {
     const inserted = await this.#sql.run(
       `INSERT INTO account (id, name, email, created_at) VALUES (@id, @name, @email, @createdAt)
@@ -63,7 +64,10 @@ export class AccountTable {
     return inserted === 1;
   }
 
-  /** Name and address as the provider says them now. False, and nothing written, when the account is deleted. */
+  /**
+   * Updates name and address to the provider's current ones. False, and nothing is written, if the account is
+   * deleted.
+   */
   async updatePerson(id: string, name: string, email: string | null): Promise<boolean> {
     const updated = await this.#sql.run(
       'UPDATE account SET name = @name, email = @email WHERE id = @id AND deleted_at IS NULL',
@@ -73,8 +77,8 @@ export class AccountTable {
   }
 
   /**
-   * Forgets who the account belonged to and revokes its keys, at once. What is left of its people are the names that
-   * `person` gives them.
+   * Erases who the account belonged to and revokes its keys, in one step. Of its people only their pseudonyms
+   * remain.
    */
   erase(
     id: string,
@@ -106,7 +110,7 @@ export class AccountTable {
     return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id`, { id });
   }
 
-  /** Locked until the transaction ends. */
+  /** Locks the row until the transaction ends. */
   heldAccount(id: string): Promise<AccountRow | undefined> {
     const { forUpdate } = this.#sql.dialect;
     return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id${forUpdate}`, { id });
@@ -118,7 +122,7 @@ export class AccountTable {
     });
   }
 
-  /** 'known': this very key exists already, for whatever account. 'no account': unknown or deleted. */
+  /** 'known': this very key exists already, for any account. 'no account': unknown or deleted. */
   insertKey(
     row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>,
     bucket: number,
@@ -155,7 +159,7 @@ export class AccountTable {
     );
   }
 
-  /** False when there is no such key or it was revoked before. */
+  /** False if there is no such key or it was revoked before. */
   async revokeKey(id: string, at: number): Promise<boolean> {
     const revoked = await this.#sql.run(
       'UPDATE api_key SET revoked_at = @at WHERE id = @id AND revoked_at IS NULL',
@@ -164,9 +168,9 @@ export class AccountTable {
     return revoked === 1;
   }
 
-  /** One transaction for all; a time never moves back. */
+  /** One transaction for all; a recorded time never decreases. */
   writeUse(uses: ReadonlyMap<string, number>): Promise<void> {
-    // In one order for all nodes, so that none waits for another that waits for it.
+    // Rows are locked in the same order on all nodes, so that there are no deadlocks.
     const ordered = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
     return this.#sql.transaction(async (sql) => {
       for (const [id, at] of ordered) {

@@ -11,7 +11,7 @@ export interface AuditRow {
   readonly address: string | null;
 }
 
-/** Rows of `audit`, which are only ever added. */
+/** Rows of `audit`, which is append-only. */
 export class AuditTable {
   readonly #sql: Sql;
 

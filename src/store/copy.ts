@@ -9,7 +9,7 @@ interface Table {
   readonly numbered?: true;
 }
 
-/** Everything that is kept, in an order in which rows only point to rows before them. */
+/** All tables, ordered so that rows only refer to rows of earlier tables. */
 const tables: readonly Table[] = [
   { name: 'account', key: ['id'] },
   { name: 'api_key', key: ['id'] },
@@ -30,7 +30,7 @@ type Row = Readonly<Record<string, Value>>;
 
 const rowsAtATime = 100;
 
-/** In the order of the key, a page at a time: books may be larger than memory. */
+/** In the order of the key, page by page: a database may be larger than memory. */
 async function* pages(sql: Sql, { name, key }: Table): AsyncGenerator<readonly Row[]> {
   const order = `ORDER BY ${key.join(', ')} LIMIT ${rowsAtATime}`;
   const next = `(${key.join(', ')}) > (${key.map((column) => `@${column}`).join(', ')})`;
@@ -54,7 +54,7 @@ async function insert(sql: Sql, table: string, rows: readonly Row[]): Promise<vo
 
 async function copyTable(from: Sql, to: Sql, table: Table): Promise<void> {
   for await (const rows of pages(from, table)) {
-    // Whole pages and single rows: two texts to prepare for each table.
+    // Whole pages and single rows, so that each table needs two prepared statements only.
     const groups = rows.length === rowsAtATime ? [rows] : rows.map((row) => [row]);
     for (const group of groups) await insert(to, table.name, group);
   }
@@ -65,7 +65,7 @@ async function copyTable(from: Sql, to: Sql, table: Table): Promise<void> {
 export interface Sums {
   readonly accounts: number;
   readonly entries: number;
-  /** Of all balances, quarter credits. */
+  /** Sum of all balances, quarter credits. */
   readonly balance: number;
 }
 
@@ -80,7 +80,7 @@ interface AccountSums extends Values {
   readonly entries: number;
 }
 
-/** Every account with its balance, the number and sum of its entries, and how many rows every table has. */
+/** All accounts with balance and the number and sum of their entries, and the number of rows of every table. */
 async function sumsOf(
   sql: Sql,
 ): Promise<{ accounts: AccountSums[]; rows: Readonly<Record<string, number>> }> {
@@ -93,9 +93,10 @@ async function sumsOf(
 }
 
 /**
- * Copies all there is into books with nothing in them, whatever database either lies in, and compares every account and
- * every table before it is final. Reads one moment of books that may be in use. Both have this program's schema.
- * Rejects with STORE_NOT_EMPTY, and STORE_CONTRADICTION where the two differ; then nothing was written.
+ * Copies everything into an empty database, SQLite or PostgreSQL, and compares every account and every table
+ * before the copy becomes final. Reads a snapshot of a database that may be in use. Both have this program's
+ * schema. Rejects with STORE_NOT_EMPTY, or with STORE_CONTRADICTION if the two differ; then nothing is
+ * written.
  */
 export const copyDatabase = (from: Database, to: Database): Promise<Sums> =>
   from.snapshot((source) =>

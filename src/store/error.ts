@@ -4,7 +4,7 @@ export type StoreCode =
   | 'STORE_OPEN'
   | 'STORE_IN_USE'
   | 'STORE_NEWER'
-  /** A store that other machines keep cannot be asked now; nothing was decided. */
+  /** The shared database or Redis cannot be reached now; nothing was decided. */
   | 'STORE_UNAVAILABLE'
   | 'STORE_NOT_EMPTY'
   | 'STORE_FILE'
@@ -17,7 +17,7 @@ export type StoreCode =
   | 'STORE_CONTRADICTION'
   | 'STORE_REFERENCE_REUSED';
 
-/** The message is one sentence for the operator; it never holds key material. */
+/** The message is one sentence for the operator; it never contains key material. */
 export class StoreError extends UserError {
   readonly code: StoreCode;
 
@@ -27,7 +27,7 @@ export class StoreError extends UserError {
   }
 }
 
-/** The cause of a STORE_UNAVAILABLE after which nobody can say whether the transaction happened. */
+/** Cause of a STORE_UNAVAILABLE after which it is unknown whether the transaction was committed. */
 export class InDoubt extends Error {
   override readonly name = 'InDoubt';
 }

@@ -1,16 +1,16 @@
-/** Many wait for the disk at once: who comes while it is at work shares the next time with all others who do. */
+/** Group commit: callers that arrive during a sync share the next one. */
 export class GroupCommit {
   readonly #sync: () => Promise<void>;
   #last: Promise<void> = Promise.resolve();
-  /** Has not begun yet. */
+  /** The next sync; not started yet. */
   #next: Promise<void> | undefined;
 
-  /** `sync` resolves when all that was written before it was called lasts. */
+  /** `sync` resolves when everything written before its call is durable. */
   constructor(sync: () => Promise<void>) {
     this.#sync = sync;
   }
 
-  /** Resolves when all that was written until now lasts. Rejects as `sync` does. */
+  /** Resolves when everything written until now is durable. Rejects as `sync` does. */
   done(): Promise<void> {
     if (this.#next !== undefined) return this.#next;
     const begin = () => {

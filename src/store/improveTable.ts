@@ -10,12 +10,12 @@ export interface ImproveRow {
   readonly at: number;
   /** Name in the bucket. */
   readonly object: string;
-  /** 'image/jpeg' and the like, by content. */
+  /** Media type by content, for example 'image/jpeg'. */
   readonly type: string;
   readonly bytes: number;
   readonly width: number;
   readonly height: number;
-  /** Of the bytes, hexadecimal. */
+  /** SHA-256 of the bytes, hexadecimal. */
   readonly sha256: string;
   readonly filename: string | null;
   readonly tag: string | null;
@@ -24,7 +24,7 @@ export interface ImproveRow {
 export interface ImproveQuery {
   readonly accountId?: string | undefined;
   readonly tag?: string | undefined;
-  /** Half open, Unix milliseconds. */
+  /** Half-open interval, Unix milliseconds. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
@@ -39,7 +39,7 @@ async function count(sql: Sql, accountId: string, since: number): Promise<number
   return counted?.rows ?? 0;
 }
 
-/** Rows of `improve_image`; what they mean is src/improve's business. */
+/** Rows of `improve_image`; src/improve defines their meaning. */
 export class ImproveTable {
   readonly #sql: Sql;
 
@@ -47,11 +47,14 @@ export class ImproveTable {
     this.#sql = sql;
   }
 
-  /** 'full', and nothing done, when the account has `limit` rows since `since`; 'no account': unknown or deleted. */
+  /**
+   * 'full', and nothing is done, if the account has `limit` rows since `since`; 'no account': unknown or
+   * deleted.
+   */
   insertPending(row: ImproveRow, since: number, limit: number): Promise<'inserted' | 'full' | 'no account'> {
     const { accountId } = row;
     return this.#sql.transaction(async (sql) => {
-      // Calls of one account, on whatever node, count one after the other.
+      // Concurrent calls of one account, on any node, are counted one after the other.
       if (!(await holdLiving(sql, accountId))) return 'no account';
       if ((await count(sql, accountId, since)) >= limit) return 'full';
       await sql.run(
@@ -64,12 +67,12 @@ export class ImproveTable {
     });
   }
 
-  /** Rows of the account since then. */
+  /** Number of the account's rows since then. */
   countSince(accountId: string, since: number): Promise<number> {
     return count(this.#sql, accountId, since);
   }
 
-  /** False, and nothing done, when the account was deleted meanwhile, or the row is gone with it. */
+  /** False, and nothing is done, if the account was deleted meanwhile, its row included. */
   markStored({ id, accountId }: Pick<ImproveRow, 'id' | 'accountId'>): Promise<boolean> {
     return this.#sql.transaction(async (sql) => {
       if (!(await holdLiving(sql, accountId))) return false;
@@ -77,7 +80,7 @@ export class ImproveTable {
     });
   }
 
-  /** Rows whose bytes never arrived or are to go, made before `before`, and all of deleted accounts. */
+  /** Rows made before `before` whose bytes never arrived or must be removed, and all rows of deleted accounts. */
   pending(before: number): Promise<ImproveRow[]> {
     return this.#sql.all(
       `SELECT ${columns} FROM improve_image WHERE (stored = 0 AND at < @before)
@@ -113,7 +116,10 @@ export class ImproveTable {
     );
   }
 
-  /** Hides the image, whose row and bytes go afterwards. Undefined where there is none, or it was hidden before. */
+  /**
+   * Hides the image, whose bytes and row are removed afterwards. Undefined if there is none or it was hidden
+   * before.
+   */
   hide(id: string): Promise<ImproveRow | undefined> {
     return this.#sql.get(
       `UPDATE improve_image SET stored = 0 WHERE id = @id AND stored = 1 RETURNING ${columns}`,
@@ -128,7 +134,7 @@ export class ImproveTable {
     );
   }
 
-  /** Also one that is hidden, or whose bytes are on their way. */
+  /** Also returns an image that is hidden or still being stored. */
   any(id: string): Promise<ImproveRow | undefined> {
     return this.#sql.get(`SELECT ${columns} FROM improve_image WHERE id = @id`, { id });
   }

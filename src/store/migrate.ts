@@ -12,15 +12,15 @@ interface Applied {
 const checksum = (sql: string) => createHash('sha256').update(sql).digest('hex');
 
 interface Migrated {
-  /** Of the schema, before and now; 0 = there was none. */
+  /** Versions of the schema before and now; 0: there was none. */
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Applies what is missing, in order, all or nothing, once for all who start at the same time. Versions count from 1
- * without gaps. Refuses a database that a newer program wrote (STORE_NEWER), and one whose applied steps differ from
- * those this program knows (STORE_CHANGED).
+ * Applies the missing steps, in order, atomically, and once for all processes that start at the same time.
+ * Versions count from 1 without gaps. Refuses a database that a newer program migrated (STORE_NEWER), and one
+ * whose applied steps differ from this program's (STORE_CHANGED).
  */
 export const migrate = (database: Database, steps: readonly Migration[] = migrations): Promise<Migrated> =>
   database.exclusive(async (sql) => {

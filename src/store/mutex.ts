@@ -1,4 +1,4 @@
-/** One after the other, in the order in which they came. Who comes while nobody is at work begins at once. */
+/** Mutual exclusion for asynchronous work, first come, first served. */
 export class Mutex {
   #busy = false;
   readonly #waiting: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class Mutex {
     try {
       return await work();
     } finally {
-      // Handed over, not freed: nobody comes in between.
+      // Ownership passes directly to the next waiter, so that nobody gets in between.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#busy = false;

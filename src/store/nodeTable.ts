@@ -1,6 +1,6 @@
 import type { Sql } from './database.ts';
 
-/** Rows of `node`: who is at work, until when. All times are the database's own. */
+/** Rows of `node`: the live servers and their leases. All times are the database's own. */
 export class NodeTable {
   readonly #sql: Sql;
 
@@ -8,7 +8,7 @@ export class NodeTable {
     this.#sql = sql;
   }
 
-  /** Alive for `leaseMs` from now. False when it had run out, or never was. */
+  /** Extends the lease to `leaseMs` milliseconds from now. False if it had expired or never existed. */
   renew(id: string, leaseMs: number): Promise<boolean> {
     const { clock } = this.#sql.dialect;
     return this.#sql.transaction(async (sql) => {
@@ -26,7 +26,7 @@ export class NodeTable {
     });
   }
 
-  /** Strikes off whoever ran out. */
+  /** Removes nodes whose lease has expired. */
   async strike(): Promise<void> {
     await this.#sql.run(`DELETE FROM node WHERE expires_at <= ${this.#sql.dialect.clock}`);
   }

@@ -10,15 +10,15 @@ export interface StoreOptions {
   readonly databaseUrl?: string | undefined;
 }
 
-/** Opens the database without a look at its schema. Rejects with StoreError. */
+/** Opens the database without checking its schema. Rejects with StoreError. */
 export async function openDatabase({ dataDir, databaseUrl }: StoreOptions): Promise<Database> {
   if (databaseUrl === undefined) return openSqlite({ file: path.join(dataDir, 'books.db') });
-  // Its library is loaded only where it is used.
+  // Loads the driver only if it is used.
   const { openPostgres } = await import('./postgres.ts');
   return openPostgres({ url: databaseUrl });
 }
 
-/** Opens the books' database and brings its schema up to date. Rejects with StoreError. */
+/** Opens the database and migrates its schema. Rejects with StoreError. */
 export async function openStore(options: StoreOptions): Promise<Database> {
   const database = await openDatabase(options);
   try {

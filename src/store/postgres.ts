@@ -7,9 +7,9 @@ import { refuseFunction, toPostgres } from './schema.ts';
 interface PostgresOptions {
   /** postgres://user:password@host:port/database?sslmode=… */
   readonly url: string;
-  /** Connections at a time. */
+  /** Size of the connection pool. */
   readonly connections?: number;
-  /** How long a call waits for a database that cannot be reached, milliseconds. */
+  /** Milliseconds that a call waits for a database that cannot be reached. */
   readonly patienceMs?: number;
 }
 
@@ -22,20 +22,20 @@ const dialect: Dialect = {
     `SELECT setval(pg_get_serial_sequence('${table}', 'id'), coalesce(max(id), 0) + 1, false) FROM ${table}`,
 };
 
-/** The first with pg_xact_status for 64-bit transaction numbers. */
+/** The first with pg_xact_status for 64-bit transaction ids. */
 const oldestVersion = 13;
-/** Milliseconds one statement may take, at the server and, where the network swallows the answer, here. */
+/** Milliseconds for one statement, at the server and, if the network loses the answer, here. */
 const statementMs = 10_000;
 const answerMs = 15_000;
-/** Statements of the schema, and waiting for another node's. */
+/** Milliseconds for statements of the schema, and for waiting for another node's. */
 const schemaMs = 600_000;
-/** How often work is run again that met another transaction's. */
+/** Number of times that work is run again after conflicts with other transactions. */
 const attempts = 8;
 const serverLife = "coalesce((SELECT stats_reset FROM pg_stat_bgwriter)::text, '')";
-/** The advisory lock of `exclusive`: any number that is the same everywhere ('cutout'). */
+/** Advisory lock of `exclusive`: any number that is the same on all nodes ('cutout'). */
 const exclusiveLock = 0x6375746f;
 
-/** Whole numbers as numbers: of 8 bytes, and sums of them. */
+/** Types that are returned as numbers: 64-bit integers and their sums. */
 const wholeNumbers: readonly number[] = [pg.types.builtins.INT8, pg.types.builtins.NUMERIC];
 
 function wholeNumber(text: string): number {
@@ -56,7 +56,7 @@ interface Positional {
 
 const positional = new Map<string, Positional>();
 
-/** `@name` as PostgreSQL's $1, $2, …; the same name is the same parameter. */
+/** Translates `@name` to PostgreSQL's $1, $2, …; the same name is the same parameter. */
 function toPositional(text: string): Positional {
   let known = positional.get(text);
   if (!known) {
@@ -71,7 +71,7 @@ function toPositional(text: string): Positional {
   return known;
 }
 
-/** Text without U+0000, which PostgreSQL cannot hold. */
+/** Removes U+0000, which PostgreSQL cannot store. */
 const storable = (value: Value | undefined) =>
   typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value;
 
@@ -85,10 +85,10 @@ function query(text: string, values: Values): { text: string; values: unknown[] 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** The connection is gone, or there is none: what was under way may or may not have been done. */
+/** The connection is lost, or there is none: the statement may or may not have been executed. */
 function isLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  // Connection exceptions; the server going down or starting; no connections or memory left; a standby.
+  // Connection exceptions; server shutting down or starting; out of connections or memory; a standby.
   if (/^(08...|57P0[1-5]|25P03|53...|25006)$/.test(codeOf(error))) return true;
   if (/^(E[A-Z]{3,}|EAI_\w+)$/.test(codeOf(error))) return true;
   return /^(Connection terminated|timeout exceeded|timeout expired|Query read timeout|Client )/.test(
@@ -96,10 +96,10 @@ function isLost(error: unknown): boolean {
   );
 }
 
-/** Met another transaction, and was not done. */
+/** Conflict with another transaction; not executed. */
 const isConflict = (error: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(error));
 
-/** Waited too long for a lock or an answer of the server, or was refused at its door; was not done. */
+/** Timed out waiting for a lock or the server, or connection refused; not executed. */
 const isRefused = (error: unknown): boolean => /^(57014|55P03|28...|3D...)$/.test(codeOf(error));
 
 /** Statements on one connection. */
@@ -140,16 +140,16 @@ class Connection implements SchemaSql {
 }
 
 /**
- * PostgreSQL through a pool of connections. Whatever is begun while the database restarts waits for it for a while,
- * and is then refused with STORE_UNAVAILABLE. What is written is written in a transaction, and each of them happens
- * once: where the connection broke in COMMIT the database is asked by the transaction's number what became of it.
+ * PostgreSQL through a connection pool. Calls wait a while for a database that restarts, and are then refused
+ * with STORE_UNAVAILABLE. All writes are transactions, and each is committed exactly once: if the connection
+ * breaks during COMMIT, the status of the transaction is looked up by its id.
  */
 class PostgresDatabase implements Database {
   readonly dialect = dialect;
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #patienceMs: number;
-  /** Of the server behind each connection. */
+  /** Start time of the server behind each connection. */
   readonly #lives = new WeakMap<pg.ClientBase, string>();
 
   constructor(pool: pg.Pool, name: string, patienceMs: number) {
@@ -214,7 +214,7 @@ class PostgresDatabase implements Database {
     await this.#pool.end();
   }
 
-  /** Throws STORE_OPEN, in words for the operator. */
+  /** Throws STORE_OPEN with a message for the operator. */
   async check(): Promise<void> {
     try {
       const server = await this.get<{ version: string }>(
@@ -231,7 +231,7 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /** With a connection that is given back, or away when it is of no more use. */
+  /** Runs `work` with a connection, which is then returned to the pool, or discarded if it is unusable. */
   async #connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
     let broken = false;
@@ -245,7 +245,7 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /** Runs it again after conflicts, and while the database cannot be reached but may soon. */
+  /** Runs `work` again after conflicts, and while the database may soon be reachable. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
     const until = performance.now() + this.#patienceMs;
     for (let attempt = 1; ; attempt++) {
@@ -265,7 +265,10 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /** When the server last came up from a crash: it begins its statistics anew then, and at no orderly start. */
+  /**
+   * Time of the server's last recovery from a crash, when it resets its statistics; an orderly restart does
+   * not.
+   */
   async #life(client: pg.ClientBase): Promise<string> {
     const known = this.#lives.get(client);
     if (known !== undefined) return known;
@@ -276,8 +279,8 @@ class PostgresDatabase implements Database {
   }
 
   /**
-   * What became of a transaction whose COMMIT was not answered. After a crash, or on another server, the same number may
-   * be that of another transaction.
+   * Whether a transaction was committed whose COMMIT was not answered. After a crash, or on another server,
+   * the same id may belong to another transaction.
    */
   async #committed(id: string, life: string): Promise<boolean> {
     for (;;) {
@@ -301,7 +304,7 @@ class PostgresDatabase implements Database {
   }
 }
 
-/** A statement that failed, and whose error was passed over, turns COMMIT into ROLLBACK without a word. */
+/** After a failed statement whose error was ignored, PostgreSQL turns COMMIT into ROLLBACK silently. */
 async function commit(client: pg.ClientBase): Promise<void> {
   const { command } = await client.query('COMMIT');
   if (command !== 'COMMIT') throw new Error('A failed statement was passed over in a transaction.');
@@ -313,13 +316,13 @@ const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
     () => false,
   );
 
-/** Where it is, without who and with what password. */
+/** The URL without user and password. */
 function nameOf(url: string): string {
   const { host, pathname } = new URL(url);
   return `${host || 'localhost'}${pathname}`;
 }
 
-/** Connects, waiting a little for a database that is just starting. Rejects with STORE_OPEN. */
+/** Connects, waiting a little for a database that is starting. Rejects with STORE_OPEN. */
 export async function openPostgres(options: PostgresOptions): Promise<Database> {
   const { url, connections = 10, patienceMs = 5000 } = options;
   const pool = new pg.Pool({
@@ -328,7 +331,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
     types,
     max: connections,
     idleTimeoutMillis: 30_000,
-    // Also for a turn when all connections are in use, which is no fault.
+    // Also covers waiting for a free connection, which is not an error.
     connectionTimeoutMillis: 3 * patienceMs,
     statement_timeout: statementMs,
     lock_timeout: statementMs,
@@ -337,7 +340,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  // Each call hears of its own connection; without these listeners one that breaks would end the process.
+  // Each call handles errors of its own connection; without this listener an idle one that breaks would end
+  // the process.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   const database = new PostgresDatabase(pool, nameOf(url), patienceMs);

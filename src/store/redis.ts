@@ -4,18 +4,18 @@ import { UserError } from '../errors.ts';
 import { StoreError } from './error.ts';
 
 type Argument = string | Buffer;
-/** What Redis answers: numbers, text or bytes, nothing, lists of these. */
+/** A reply of Redis: a number, text or bytes, null, or a list of replies. */
 export type Reply = number | string | Buffer | null | readonly Reply[];
 
-/** A script in Redis' own Lua, which it runs as one step. */
+/** A Lua script, which Redis runs atomically. */
 export interface Script {
   readonly source: string;
   readonly sha: string;
 }
 
 /**
- * `lua` is the script's body. One that only moves a few bytes of control data says `small`: it runs even when
- * Redis is filled to its limit.
+ * `lua` is the body of the script. A `small` script moves a few bytes of control data only, and runs even if
+ * Redis has reached its memory limit.
  */
 export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
   const source = size === 'small' ? `#!lua flags=allow-oom\n${lua}` : lua;
@@ -26,10 +26,10 @@ export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
 export const luaNow =
   "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n";
 
-/** Answers of a Redis that is there but cannot do it now: starting, full, a replica, writing to a full disk. */
+/** Errors of a Redis that is reachable but unable to answer now: starting, full, a replica, disk full. */
 const passing = /^(OOM|LOADING|BUSY|READONLY|MISCONF|MASTERDOWN|NOREPLICAS|UNKILLABLE|NOAUTH|WRONGPASS)\b/;
 
-/** In words; errors of several addresses have a code alone. */
+/** In words; errors of several addresses have a code only. */
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   return error.message || String((error as { code?: unknown }).code ?? error.name);
@@ -38,14 +38,14 @@ const reasonOf = (error: unknown): string => {
 const unavailable = (cause: unknown): StoreError =>
   new StoreError('STORE_UNAVAILABLE', `Redis cannot be used at the moment: ${reasonOf(cause)}.`, { cause });
 
-/** Redis is filled to its limit and refused to take more. */
+/** Whether Redis refused a write because it has reached its memory limit. */
 export const isFull = (error: unknown): boolean =>
   error instanceof StoreError && error.cause instanceof ErrorReply && /^OOM\b/.test(error.cause.message);
 
 export interface RedisOptions {
   /** redis[s]://[[user]:password@]host[:port][/number] */
   readonly url: string;
-  /** Hears once that the connection was lost, with the reason, and once that it is back (undefined). */
+  /** Called once when the connection is lost, with the reason, and once when it is back (undefined). */
   readonly onChange: (lost: Error | undefined) => void;
 }
 
@@ -54,7 +54,7 @@ type Client = ReturnType<typeof create>;
 const create = (url: string) =>
   createClient({
     url,
-    // What cannot be asked now is not asked later: the caller has answered by then.
+    // Commands are not queued while disconnected: by then the caller has answered.
     disableOfflineQueue: true,
     socket: {
       connectTimeout: 2000,
@@ -63,25 +63,25 @@ const create = (url: string) =>
   });
 
 const heartbeatMs = 1000;
-/** A connection that came about but cannot be used yet is given up after this. */
+/** Milliseconds after which a connection that is open but not usable is given up. */
 const handshakeMs = 3000;
 
 /**
- * One connection that comes back by itself. A command ends within `timeoutMs` in any case: where no answer
- * comes (a machine that is gone, a process that hangs), the connection is given up and a new one is opened,
- * as TCP alone would wait for a quarter of an hour.
+ * One connection that reconnects by itself. Every command ends within `timeoutMs` milliseconds: without an
+ * answer (a dead machine, a hanging process) the connection is given up and a new one opened; TCP alone would
+ * wait for a quarter of an hour.
  */
 class Link {
   readonly #options: RedisOptions;
   readonly #timeoutMs: number;
   readonly #heartbeat: NodeJS.Timeout;
   #client: Client;
-  /** When the connection was last opened or lost, `performance.now()`; undefined while it can be used. */
+  /** When the connection was last opened or lost, `performance.now()`; undefined while it is usable. */
   #waitingSince: number | undefined;
   #lost = false;
   #closed = false;
   #opened = () => {};
-  /** The first connection can be used. */
+  /** Resolves when the first connection is usable. */
   readonly opened = new Promise<void>((resolve) => {
     this.#opened = resolve;
   });
@@ -93,13 +93,13 @@ class Link {
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
   }
 
-  /** Rejects with STORE_UNAVAILABLE where no answer can be had, and as Redis says for a command that is wrong. */
+  /** Rejects with STORE_UNAVAILABLE if there is no answer, and with Redis' own error for an invalid command. */
   send(args: readonly Argument[], as: 'text' | 'bytes' = 'text'): Promise<Reply> {
     const typeMapping = as === 'bytes' ? { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } : {};
     return this.#ask((client) => client.sendCommand<Reply>([...args], typeMapping));
   }
 
-  /** All of the commands or none, as one step. */
+  /** Executes all commands or none (MULTI/EXEC). */
   atomically(commands: readonly (readonly Argument[])[]): Promise<unknown> {
     return this.#ask((client) => {
       if (!client.isReady) return Promise.reject(new Error('not connected'));
@@ -136,7 +136,7 @@ class Link {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        // Where this thread itself stood still the answer may be here already: it is read first.
+        // If this thread was blocked, the answer may have arrived already and is read first.
         setImmediate(() => {
           if (ended) return;
           const error = new Error(`no answer within ${this.#timeoutMs} ms`);
@@ -169,7 +169,7 @@ class Link {
       if (this.#lost) this.#options.onChange(undefined);
       this.#lost = false;
     });
-    // Tried until it succeeds; what goes wrong is heard by the listener above.
+    // Retries until it succeeds; the listener above receives its errors.
     client.connect().catch(() => {});
     return client;
   }
@@ -194,18 +194,18 @@ class Link {
   }
 }
 
-/** How long a start waits for Redis. */
+/** Milliseconds that a start waits for Redis. */
 const openMs = 10_000;
 
-/** The host and port of the URL: never its password. */
+/** Host and port of the URL, never its password. */
 const placeOf = (url: string): string => {
   const { hostname, port } = new URL(url);
   return `${hostname || '127.0.0.1'}:${port || 6379}`;
 };
 
 /**
- * The Redis that nodes share. Small commands and whole images go over connections of their own, so that no
- * lock waits behind 50 MB.
+ * The Redis shared by all nodes. Small commands and whole images use separate connections, so that no lock
+ * waits behind 50 MB.
  */
 export class Redis {
   readonly commands: Link;
@@ -217,8 +217,8 @@ export class Redis {
   }
 
   /**
-   * Throws UserError when no Redis answers at the address, or one that is too old. `onWarning` hears of a
-   * configuration that forgets what nodes rely on.
+   * Throws UserError if no Redis answers at the address, or if it is too old. `onWarning` receives a
+   * configuration that may lose data the nodes rely on.
    */
   static async open(options: RedisOptions, onWarning: (message: string) => void): Promise<Redis> {
     const place = placeOf(options.url);

@@ -1,8 +1,8 @@
 import type { Redis } from './redis.ts';
 
 /**
- * Redis as a store for keyv, over the connection that everything shares: each call ends in bounded time, and one
- * that cannot be answered rejects with STORE_UNAVAILABLE. @keyv/redis has neither.
+ * Redis as a store for keyv, over the shared connection: each call ends in bounded time and rejects with
+ * STORE_UNAVAILABLE if it cannot be answered. @keyv/redis guarantees neither.
  */
 export class RedisKeyv {
   readonly #redis: Redis;
@@ -17,7 +17,7 @@ export class RedisKeyv {
     return this.#redis.commands.send(['GET', this.#prefix + key]);
   }
 
-  /** `ttl` in milliseconds, more than 0. */
+  /** `ttl` in milliseconds, greater than 0. */
   async set(key: string, value: string, ttl: number): Promise<void> {
     await this.#redis.commands.send(['SET', this.#prefix + key, value, 'PX', String(Math.ceil(ttl))]);
   }

@@ -1,9 +1,9 @@
 /**
- * The schema (migrations/) is written once, for SQLite. PostgreSQL reads the same with these words in the place of
- * SQLite's; together with `Dialect` this is all in which the two differ.
+ * Translation of the schema (migrations/), which is written for SQLite, to PostgreSQL. These patterns and
+ * `Dialect` are all in which the two differ.
  *
- * Text is compared by its bytes, as SQLite does. A column that numbers its rows takes a given number too, so that books
- * can be moved (src/billing/copy.ts).
+ * Text is compared bytewise, as in SQLite. Numbered columns accept explicit numbers too, so that a database
+ * can be copied (copy.ts).
  */
 const inPostgres: readonly (readonly [RegExp, string])[] = [
   [/\bSTRICT(, WITHOUT ROWID)?/g, ''],
@@ -17,7 +17,7 @@ const inPostgres: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Gives `raise(ABORT, …)` a place to be; made before the first step. */
+/** Defines what `raise(ABORT, …)` is translated to; created before the first step. */
 export const refuseFunction = `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN RAISE EXCEPTION ''%'', TG_ARGV[0]; END'`;
 

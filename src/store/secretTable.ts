@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Sql } from './database.ts';
 
-/** 32 random bytes that all servers of these books share, made by whoever asks for them first. */
+/** A secret of 32 random bytes shared by all servers of this database; created at its first use. */
 export async function sharedSecret(sql: Sql, name: string): Promise<Buffer> {
   const find = () => sql.get<{ value: Buffer }>('SELECT value FROM secret WHERE name = @name', { name });
   let found = await find();

@@ -1,6 +1,6 @@
 import type { Sql } from './database.ts';
 
-/** Rows of `identity`, `former_account` and `console_link`; what they mean is src/accounts' business. */
+/** Rows of `identity`, `former_account` and `console_link`; src/accounts defines their meaning. */
 export class SignInTable {
   readonly #sql: Sql;
 
@@ -24,7 +24,7 @@ export class SignInTable {
     );
   }
 
-  /** Writes down which accounts this person deleted before this one. */
+  /** Links an account to those that the same person deleted before. */
   async insertFormer(accountId: string, person: Buffer): Promise<void> {
     await this.#sql.run(
       `INSERT INTO former_account (account_id, former_id)
@@ -40,7 +40,7 @@ export class SignInTable {
     );
   }
 
-  /** Whether there is such a link that ends after `from`, and at `to` at the latest. */
+  /** Whether there is such a link that expires after `from`, and at `to` at the latest. */
   async hasLink(hash: Buffer, from: number, to: number): Promise<boolean> {
     const found = await this.#sql.get(
       'SELECT 1 AS found FROM console_link WHERE hash = @hash AND expires_at > @from AND expires_at <= @to',
@@ -49,7 +49,10 @@ export class SignInTable {
     return found !== undefined;
   }
 
-  /** Takes the link away and gives the account it opens. Those that do not end after `from`, and by `to`, go first. */
+  /**
+   * Consumes the link and returns the account it opens. Links that do not expire after `from` and by `to` are
+   * removed first.
+   */
   async takeLink(hash: Buffer, from: number, to: number): Promise<string | undefined> {
     await this.#sql.run('DELETE FROM console_link WHERE expires_at <= @from OR expires_at > @to', {
       from,

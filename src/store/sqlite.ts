@@ -12,11 +12,11 @@ interface SqliteOptions {
   readonly file: string;
 }
 
-/** Another process may hold the write lock for the length of an operator's command. */
+/** Another process may hold the write lock for the duration of an operator's command. */
 const busyMilliseconds = 5000;
 
 const dialect: Dialect = {
-  // A transaction that writes has the whole database to itself.
+  // A writing transaction locks the whole database.
   forUpdate: '',
   // SQLite's own `lower` knows ASCII only.
   lower: (expression) => `unicode_lower(${expression})`,
@@ -26,11 +26,11 @@ const dialect: Dialect = {
 
 type Statement = Sqlite.Statement<[Values], unknown>;
 
-/** The statements themselves, on one connection. */
+/** Statements on one connection. */
 class Connection implements SchemaSql {
   readonly dialect = dialect;
   readonly #sqlite: Sqlite.Database;
-  /** By text: there are only as many as the program writes down. */
+  /** Prepared statements by text; bounded, because texts are constants of the program. */
   readonly #statements = new Map<string, Statement>();
   #wrote = false;
 
@@ -78,8 +78,9 @@ class Connection implements SchemaSql {
 }
 
 /**
- * SQLite itself is synchronous; what waits here waits for a transaction of this process to end, and then for the disk: a
- * commit writes to the log, and libuv's pool brings the log to the disk while others go on (docs/decisions/0170).
+ * SQLite is synchronous. Calls wait for other transactions of this process, and then for the disk: a commit
+ * is written to the write-ahead log, which is synced on libuv's pool while other work continues
+ * (docs/decisions/0170).
  */
 class SqliteDatabase implements Database {
   readonly dialect = dialect;
@@ -87,7 +88,7 @@ class SqliteDatabase implements Database {
   readonly #sqlite: Sqlite.Database;
   readonly #connection: Connection;
   readonly #mutex = new Mutex();
-  /** SQLite's log, opened once more; it is there as soon as something was written. */
+  /** File descriptor of SQLite's log, which exists after the first write. */
   #log: number | undefined;
   readonly #disk = new GroupCommit(async () => {
     this.#log ??= openSync(`${this.name}-wal`, 'r+');
@@ -125,7 +126,7 @@ class SqliteDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    // SQLite empties the log with the last connection, and does not return before that lasts.
+    // Closing the last connection checkpoints the log, and returns when that is durable.
     this.#sqlite.close();
     if (this.#log === undefined) return;
     await this.#disk.done().catch(() => {});
@@ -146,7 +147,7 @@ class SqliteDatabase implements Database {
     });
   }
 
-  /** While another process has the database; SQLite's own way to wait would hold this whole thread up. */
+  /** Retries while another process locks the database; SQLite's own busy handler would block this thread. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
     const { result, wrote } = await this.#mutex.run(async () => {
       const until = performance.now() + busyMilliseconds;
@@ -177,25 +178,25 @@ class SqliteDatabase implements Database {
 const isCode = (error: unknown, ...codes: readonly string[]): error is Error =>
   error instanceof Sqlite.SqliteError && codes.some((code) => error.code.startsWith(code));
 
-/** Nothing was done. */
+/** Nothing was executed. */
 const unavailable = (cause: Error) =>
   new StoreError('STORE_UNAVAILABLE', `The database cannot be written at the moment: ${cause.message}.`, {
     cause,
   });
 
 /**
- * Opens (or makes) the database, readable by its owner only.
+ * Opens or creates the database, readable by its owner only.
  *
- * WAL: a commit survives `kill -9` as soon as it is in the log, and a power cut once that is on the disk. With
- * synchronous=FULL SQLite would wait for the disk itself, and the whole thread with it; with NORMAL it does so only before
- * it empties the log, and for the rest `SqliteDatabase` does (docs/decisions/0170).
+ * WAL: a commit survives `kill -9` once it is in the log, and a power failure once the log is synced. With
+ * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
+ * before a checkpoint, and `SqliteDatabase` syncs commits itself (docs/decisions/0170).
  */
 export function openSqlite(options: SqliteOptions): Database {
   const { file } = options;
   let sqlite: Sqlite.Database | undefined;
   try {
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
-    // Made before SQLite opens it, so that it is at no moment readable by others; -wal and -shm get its mode.
+    // Created before SQLite opens it, so that others can never read it; -wal and -shm inherit its mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
     sqlite = new Sqlite(file, { timeout: busyMilliseconds });
@@ -218,8 +219,8 @@ export interface FolderLock {
 }
 
 /**
- * Makes this process the only server on a data folder until `release` or its end, however it ends: the lock
- * is the operating system's. Only therefore may a start release every reservation it finds.
+ * Makes this process the only server of a data folder until `release` or its end, however it ends, by a lock
+ * of the operating system. A start relies on it when it releases all reservations that it finds.
  */
 export function lockFolder(folder: string): FolderLock {
   const file = path.join(folder, 'server.lock');

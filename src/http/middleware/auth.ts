@@ -5,17 +5,17 @@ import { type Attempts, sourceOf } from '../../limits/attempts.ts';
 import { slowedDown } from '../../limits/refuse.ts';
 import { type Context, guarded, type Middleware } from '../context.ts';
 
-/** The account a key belongs to; undefined when the key is unknown or revoked. */
+/** The account of a key; undefined if the key is unknown or revoked. */
 export type Authenticate = (key: string) => Account | undefined | Promise<Account | undefined>;
 
-/** X-Api-Key counts when both are sent. */
+/** X-Api-Key takes precedence if both are sent. */
 function keyOf(ctx: Context): string {
   const key = ctx.get('X-Api-Key').trim();
   if (key !== '') return key;
   return /^Bearer\s+(\S+)\s*$/i.exec(ctx.get('Authorization'))?.[1] ?? '';
 }
 
-/** Keys that were good lately: they pass where others of the same address have to wait. */
+/** Recently valid keys: they pass even while their address has to wait for failed attempts. */
 class GoodKeys {
   static readonly #most = 10_000;
   readonly #hashes = new Set<string>();
@@ -42,7 +42,7 @@ class GoodKeys {
   }
 }
 
-/** Before anything of the body is read. Who tries one unknown key after another has to wait. */
+/** Authenticates before any of the body is read. Repeated unknown keys are slowed down. */
 export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware => {
   const good = new GoodKeys();
   return async (ctx, next) => {
@@ -54,7 +54,8 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
         if (wait > 0) throw slowedDown('unknown keys', wait);
       };
       const known = good.has(key);
-      // Before the books are asked, and with their answer: others may have been tried meanwhile.
+      // Checked before the look-up and again with its result, because other attempts may have been counted
+      // meanwhile.
       if (!known) brake(await attempts.wait(source));
       const account = await authenticate(key);
       if (!account) {
@@ -66,7 +67,7 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
       good.add(key);
       ctx.state.account = account;
     };
-    // Revoked while the body came: no guess, so that it counts as none.
+    // A key revoked while the body was read is no failed attempt.
     const again = async () => {
       if (!(await authenticate(key))) throw fail('auth_invalid');
     };

@@ -2,7 +2,7 @@ import { fail } from '../../errors.ts';
 import type { Health } from '../../ops/health.ts';
 import type { Middleware } from '../context.ts';
 
-/** 503 while the network is not warm yet and once the process is going down. */
+/** 503 until the network is warmed up, and during shutdown. */
 export const available =
   (health: Health): Middleware =>
   async (_ctx, next) => {

@@ -3,8 +3,8 @@ import type { Middleware } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
 /**
- * Closes the file that an answer is sent from when its connection is gone. Koa does so too, but only for answers whose
- * turn has come: those of requests sent ahead would keep theirs open for ever.
+ * Closes the file that an answer is sent from when its connection is closed. Koa does so only for the answer
+ * being sent; files of pipelined requests would stay open.
  */
 export const closeResponseFile: Middleware = async (ctx, next) => {
   await next();

@@ -21,7 +21,7 @@ const exposed = [
   'Idempotent-Replayed',
 ].join(', ');
 
-/** The usual headers plus those asked for; names only, whatever else stands there is dropped. */
+/** The usual headers and those asked for; anything that is not a header name is dropped. */
 function allowedHeaders(asked: string): string {
   const known = new Set(requestHeaders.map((name) => name.toLowerCase()));
   const more = asked
@@ -31,7 +31,7 @@ function allowedHeaders(asked: string): string {
   return [...requestHeaders, ...new Set(more)].slice(0, 50).join(', ');
 }
 
-/** Headers that every answer carries, so that pages of any origin can read it, errors included. */
+/** Headers of every answer, so that pages of any origin can read it, errors included. */
 export const corsHeaders: Readonly<Record<string, string>> = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': exposed,
@@ -42,7 +42,7 @@ export const cors: Middleware = async (ctx, next) => {
   await next();
 };
 
-/** Answer to OPTIONS on a path that exists. Needs no key. */
+/** Answers OPTIONS on an existing path. Needs no key. */
 export const preflight: Middleware = (ctx) => {
   ctx.remove('Access-Control-Expose-Headers');
   ctx.set('Access-Control-Allow-Methods', methods);

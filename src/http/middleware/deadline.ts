@@ -2,7 +2,7 @@ import { clientClosed, fail } from '../../errors.ts';
 import type { Middleware } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
-/** One signal for the whole request: the client closed the connection, or time is up. */
+/** One abort signal for the whole request: the client disconnected, or time is up. */
 export const deadline =
   (seconds: number): Middleware =>
   async (ctx, next) => {

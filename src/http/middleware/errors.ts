@@ -12,7 +12,10 @@ function answerError(ctx: Context, error: AppError): void {
   ctx.set(errorHeaders(error));
 }
 
-/** What the log may say of it. Causes are for the lines of our own faults, as they may repeat what was sent; a store's not. */
+/**
+ * Public detail for the log. Causes may repeat input, so they are logged for internal errors only; a store's
+ * cause contains none.
+ */
 function detailOf({ reason, reported, detail, cause }: AppError): string | undefined {
   if (reason === 'store' && cause instanceof Error) return cause.message;
   return reported ? undefined : detail;
@@ -28,8 +31,8 @@ function attributesOf(error: AppError): RequestAttributes {
 }
 
 /**
- * Outermost but for id, record and CORS: whatever is thrown inside becomes the envelope of the contract. Faults of our
- * own are logged with their cause, beside the line of the request.
+ * Outermost except for id, record and CORS: turns whatever is thrown into the error envelope of the contract.
+ * Internal errors are logged with their cause, beside the line of the request.
  */
 export const errors =
   (logger: Logger): Middleware =>

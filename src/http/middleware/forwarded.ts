@@ -1,13 +1,13 @@
 import type { Logger } from '../../ops/log.ts';
 import type { Middleware } from '../context.ts';
 
-/** How often the warning is repeated at most, milliseconds. */
+/** Least milliseconds between two warnings. */
 const repeatMs = 3_600_000;
 
 /**
- * What proxies say of a request. `X-Forwarded-Host` is believed of nobody: proxies that do not set it hand on what the
- * client sent, so it is taken away before anything reads it. `X-Forwarded-For` is Koa's business where proxies are
- * configured (`maxIpsCount`); where none is and it arrives all the same, the operator is warned.
+ * Handles the headers of proxies. `X-Forwarded-Host` is never trusted: proxies that do not set it pass on
+ * what the client sent, so it is removed before anything reads it. Koa evaluates `X-Forwarded-For` if proxies
+ * are configured (`maxIpsCount`); if it arrives although none is, the operator is warned.
  */
 export function forwarded(proxies: number, logger: Logger): Middleware {
   let warnedAt = Number.NEGATIVE_INFINITY;

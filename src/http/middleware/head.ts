@@ -1,12 +1,12 @@
 import { fail } from '../../errors.ts';
 import type { Context, Middleware } from '../context.ts';
 
-/** Characters of the longest name that DNS has, and room for a port. */
+/** Characters of the longest DNS name, and of a port. */
 const longestHost = 261;
 
 const bad = (detail: string) => fail('malformed_request', { detail });
 
-/** Koa parses the target when its path is first read, and throws at some of what node:http lets through. */
+/** Koa parses the target when its path is first read, and throws for some that node:http accepts. */
 function isReadable(ctx: Context): boolean {
   try {
     return ctx.path !== '';
@@ -16,9 +16,9 @@ function isReadable(ctx: Context): boolean {
 }
 
 /**
- * Refuses what node:http lets through and nothing behind this could read: a target without a path, a `Host` that is
- * missing (RFC 9112 section 3.2; node:http would refuse it, but not in our words) or longer than any name. Whoever stands
- * before it must not read `ctx.path`.
+ * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a
+ * `Host` that is missing (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
+ * `ctx.path`.
  */
 export const head: Middleware = async (ctx, next) => {
   const { headers, httpVersion } = ctx.req;

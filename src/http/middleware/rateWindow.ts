@@ -5,8 +5,8 @@ import { accountOf, type Middleware } from '../context.ts';
 import { rateHeaders } from '../errorHeaders.ts';
 
 /**
- * Gives every 429 of a route the rate headers (docs/contract.md section 11), also one that comes before the account is known:
- * clients fail on a missing number.
+ * Adds the rate headers (docs/contract.md section 11) to every 429 of a route, also before the account is
+ * known: clients fail on a missing number.
  */
 export const rateHeadersOnRefusal =
   (rate: RateLimit): Middleware =>
@@ -20,7 +20,7 @@ export const rateHeadersOnRefusal =
     }
   };
 
-/** Refuses before the body is read while the account's window is used up. */
+/** 429 before the body is read, while the account's window is used up. */
 export const rateWindow =
   (rate: RateLimit): Middleware =>
   async (ctx, next) => {

@@ -3,7 +3,7 @@ import { outcomeOf, type Recorder, type RequestRecord } from '../../ops/record.t
 import type { Context, Middleware } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
-/** Of a request that `head` refused Koa may find none: it throws then. */
+/** Koa may fail to parse the path of a request that `head` refused. */
 function pathOf(ctx: Context): string {
   try {
     return ctx.path;
@@ -13,8 +13,8 @@ function pathOf(ctx: Context): string {
 }
 
 /**
- * Tells the recorders of a request when it is worked off and its answer is out or its connection broken. Nobody is left
- * to hear of a fault then, so that of a recorder is logged here, and the others are told all the same.
+ * Passes a request to the recorders when it is processed and its answer is sent or its connection closed. An
+ * error of one recorder is logged and does not affect the others.
  */
 export const record =
   (recorders: readonly Recorder[], logger: Logger): Middleware =>
@@ -22,7 +22,7 @@ export const record =
     const start = performance.now();
     const tell = (delivered: boolean) => {
       const { requestId, account, telemetry, route = 'none' } = ctx.state;
-      // One that lingers has its answer already.
+      // A lingering connection already has its answer.
       const status = delivered || ctx.respond === false ? ctx.res.statusCode : 499;
       const told: RequestRecord = {
         requestId,
@@ -48,6 +48,6 @@ export const record =
     };
     const ended = new Promise<boolean>((resolve) => onResponseEnd(ctx, resolve));
     await next();
-    // Not awaited: the answer goes out once all middlewares are through.
+    // Not awaited: the answer is sent after all middlewares have returned.
     ended.then(tell).catch((error: unknown) => logger.error({ err: error }, 'record'));
   };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { RequestTelemetry } from '../../ops/telemetry.ts';
 import type { Middleware } from '../context.ts';
 
-/** Names the request, for the answer and for the log. A name sent by the client is not taken over. */
+/** Creates the request's id for answer and log. An id sent by the client is ignored. */
 export const requestId: Middleware = async (ctx, next) => {
   ctx.state.requestId = randomUUID();
   ctx.state.telemetry = new RequestTelemetry();

@@ -2,7 +2,7 @@ import { type ErrorId, excerpt, fail } from '../../errors.ts';
 import { type StoreCode, StoreError } from '../../store/error.ts';
 import type { Middleware } from '../context.ts';
 
-/** What the books refuse because of the request. Every other StoreError is a fault of the service, as everywhere. */
+/** Errors of the database that the request causes. Every other StoreError is an internal error. */
 const answers: Partial<Record<StoreCode, ErrorId>> = {
   STORE_UNKNOWN_ACCOUNT: 'not_found',
   STORE_UNKNOWN_KEY: 'not_found',
@@ -11,7 +11,7 @@ const answers: Partial<Record<StoreCode, ErrorId>> = {
   STORE_NOT_CHARGED: 'malformed_request',
 };
 
-/** Answers what the books refuse with their own sentences, which are written for operators. */
+/** Answers them with the store's own sentences, which are written for operators. */
 export const storeErrors: Middleware = async (_ctx, next) => {
   try {
     await next();

@@ -7,9 +7,9 @@ import type { Middleware } from '../context.ts';
 const hash = (text: string) => createHash('sha256').update(text).digest();
 
 /**
- * Lets pass who sends `Authorization: Bearer <token>`; compared in constant time, whatever its length. `name` is what the
- * token is called in the answers to others. Wrong ones are counted apart from unknown keys, so that a broken client of
- * the API does not lock operators out; after too many of them an address has to wait, whatever it sends.
+ * Admits requests with `Authorization: Bearer <token>`, compared in constant time, whatever its length.
+ * `name` names the token in errors. Wrong tokens are counted apart from unknown keys, so that a broken API
+ * client does not lock out operators; after too many an address has to wait, whatever it sends.
  */
 export function tokenGuard(token: string, name: string, attempts: Attempts): Middleware {
   const expected = hash(token);

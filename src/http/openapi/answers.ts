@@ -131,7 +131,7 @@ export const cutoutAnswer: Answer = {
   },
 };
 
-/** Reason of a status, and all codes that come with it. */
+/** Reason phrase of a status, and all error codes that come with it. */
 export function errorAnswer(status: number): Answer {
   const rows = apiErrors.filter((row) => row.status === status);
   const lines = rows.map(({ code, title }) => `\`${code}\`: ${title}`);

@@ -70,7 +70,10 @@ const health = (operationId: string, summary: string, ...errors: readonly number
   responses: answers(json(summary, 'Health'), ...errors),
 });
 
-/** The published description of the public operations, made from the declarations that the service reads. */
+/**
+ * The OpenAPI description of the public operations, generated from the declarations that the service itself
+ * uses.
+ */
 export const openApiDocument = (version: string): OpenApi => ({
   openapi: '3.1.0',
   info: {

@@ -5,7 +5,7 @@ import { CONTRACT_LIMITS } from '../../image/types.ts';
 import type { Field } from '../field.ts';
 import { fields } from '../route/cutout/schema.ts';
 
-/** A JSON Schema (draft 2020-12), as far as this document uses it. */
+/** The subset of JSON Schema (draft 2020-12) that this document uses. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -30,7 +30,7 @@ export interface Schema {
   readonly $ref?: string;
   /** Other spellings of words of `enum`, and what they mean. */
   readonly 'x-aliases'?: Readonly<Record<string, unknown>>;
-  /** Codes of the errors that a bad value of this field is answered with. */
+  /** Error codes for an invalid value of this field. */
   readonly 'x-error-codes'?: readonly string[];
 }
 
@@ -46,7 +46,7 @@ const errors = (...ids: readonly ErrorId[]): Schema => ({
   'x-error-codes': [...new Set(ids.map((id) => catalogue[id].code))],
 });
 
-/** Of an image, whichever way it comes. */
+/** Errors of an image, whichever way it is sent. */
 const imageErrors = [
   'file_too_large',
   'invalid_file_type',
@@ -60,7 +60,7 @@ const image = (description: string) =>
 
 const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
 
-/** The text of a field, as every content type may send it. */
+/** The text of a field, valid in every content type. */
 function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
   const grammar = json.enum ? 'Upper and lower case are the same.' : `Expected ${expected}.`;
@@ -74,7 +74,7 @@ function textSchema({ schema, description, expected, invalid, perSubject }: Fiel
   };
 }
 
-/** In JSON numbers and booleans are read as their text, and a field per subject may be an object. */
+/** In JSON, numbers and booleans stand for their text, and a field per subject may be an object. */
 function jsonSchema(field: Field<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
@@ -99,7 +99,7 @@ const options = Object.entries(fields) as readonly (readonly [string, Field<unkn
 
 const optionTexts: Properties = Object.fromEntries(options.map(([name, field]) => [name, textSchema(field)]));
 
-/** `shadow_type[person]` and its like. */
+/** `shadow_type[person]` and the like. */
 const perSubjectTexts: Properties = Object.fromEntries(
   options
     .filter(([, { perSubject }]) => perSubject)
@@ -138,7 +138,7 @@ const labels: Properties = {
   tag: text('Groups images.', { maxLength: 255 }),
 };
 
-/** Body of one operation in the three content types. Fields that are not named are ignored. */
+/** Body of one operation in the three content types. Unknown fields are ignored. */
 export interface Bodies {
   readonly multipart: Schema;
   readonly urlencoded: Schema;

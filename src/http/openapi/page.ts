@@ -15,7 +15,7 @@ const escapes: Readonly<Record<string, string>> = {
 const html = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 const code = (text: string): string => `<code>${html(text)}</code>`;
 const codes = (texts: readonly unknown[]): string => texts.map((text) => code(String(text))).join(' ');
-/** Text with `code` in backticks and paragraphs at empty lines. */
+/** Text with `code` in backticks, and paragraphs at empty lines. */
 const prose = (text: string): string =>
   text
     .split('\n\n')
@@ -57,7 +57,7 @@ const errorRow = ([status, { description, headers = {} }]: readonly [string, Ans
   codes(Object.keys(headers).filter((name) => name !== 'X-Request-Id')),
 ];
 
-/** Members of a JSON answer, nested ones with their way: `data.attributes.credits.total`. */
+/** Members of a JSON answer, nested ones with their path: `data.attributes.credits.total`. */
 function leaves(properties: Properties, way = ''): string[] {
   return Object.entries(properties).flatMap(([name, schema]) => {
     const inner = schema.properties ?? schema.items?.properties;
@@ -85,7 +85,7 @@ interface Described {
   readonly operation: Operation;
 }
 
-/** Operations that are the same under several names stand together, under the first. */
+/** Operations with the same definition under several paths are shown together, under the first. */
 function sections(document: OpenApi): Described[] {
   const found = new Map<string, Described>();
   for (const [path, methods] of Object.entries(document.paths)) {
@@ -137,12 +137,12 @@ const errorRows = (): string[][] =>
       html(detail),
     ]);
 
-/** Stands for the address while the page is made; nothing in the description reads like it. */
+/** Placeholder for the address while the page is generated; occurs nowhere in the description. */
 const addressMark = '\u0000address\u0000';
 
 /**
- * The reference as one page: no scripts, nothing loaded from elsewhere. It is made once; what is given back puts the
- * address of the service into the samples.
+ * The reference as one page without scripts and external resources. Generated once; the returned function
+ * inserts the address of the service into the samples.
  */
 export function referencePage(document: OpenApi): (address: string) => string {
   const pieces = pageFor(document, addressMark).split(addressMark);

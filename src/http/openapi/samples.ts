@@ -1,7 +1,7 @@
-/** How to call the service at an address: programs that work as they stand, with the key in CUTOUT_KEY. */
+/** How to call the service at an address: complete programs that take the key from CUTOUT_KEY. */
 export interface Sample {
   readonly name: string;
-  /** Names the sample on the page. */
+  /** Identifies the sample on the page. */
   readonly id: string;
   readonly text: (address: string) => string;
 }

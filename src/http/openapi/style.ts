@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Of the reference page. Follows the reader's light or dark setting; loads nothing. */
+/** Style of the reference page. Follows the reader's light or dark setting; loads nothing. */
 export const style = `
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --line: #d9d9e0; --tint: #f4f4f7; --paper: #fff; --link: #0b5cad; }
 @media (prefers-color-scheme: dark) {
@@ -34,7 +34,7 @@ td p { margin: 0 0 .25rem; }
 @media print { nav { display: none; } }
 `;
 
-/** Nothing but this style: no script, no image, no font, no frame, no form, from nowhere. */
+/** Allows this style only: no scripts, images, fonts, frames or forms. */
 export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,

@@ -2,7 +2,10 @@ import type { Balances } from '../../../billing/reservation.ts';
 import { accountOf, type Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/** `GET /v1.0/account`: exactly these six values, because a client fails on any other (docs/contract.md section 8). */
+/**
+ * `GET /v1.0/account`: exactly these six values, because a client fails on any other (docs/contract.md
+ * section 8).
+ */
 export function accountRoute(before: readonly Middleware[], balances: Balances): Route {
   const handler: Middleware = async (ctx) => {
     const { credits, freeCalls } = await balances.balance(accountOf(ctx).id);

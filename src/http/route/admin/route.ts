@@ -19,8 +19,8 @@ export type AdminParts = Pick<Stores, 'accounts' | 'ledger' | 'transaction'>;
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
 /**
- * The books for operators' programs: the same as `cutout accounts | keys | credits | usage`. `before` lets only
- * operators pass (guard.ts); bodies have any of the three types.
+ * Operators' API: the same operations as `cutout accounts | keys | credits | usage`. `before` admits
+ * operators only; bodies have any of the three content types.
  */
 export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
   const { accounts, ledger } = parts;
@@ -68,7 +68,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
       const { id } = await accounts.get(idIn(ctx));
       return (await accounts.keys(id)).map(keyRow);
     }),
-    /** The only answer that ever holds a key. */
+    /** The only answer that contains a key. */
     post('/accounts/:id/keys', (ctx) =>
       createKey(by(ctx), idIn(ctx), parse(newKey, inBody(ctx)).label ?? ''),
     ),

@@ -8,14 +8,14 @@ import { accountOf, formOf, type Middleware } from '../../context.ts';
 import type { RawBody } from '../../middleware/receiveBody.ts';
 import type { Route } from '../../router.ts';
 
-/** Stripe's events are a few kilobytes. */
+/** Stripe's events have a few kilobytes. */
 const eventBytes = 256 * 1024;
 const tooLarge = () => fail('malformed_request', { detail: 'The event is larger than 256 kB.' });
 
 /**
- * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for Stripe,
- * which proves itself by its signature. `before`: key and body; `raw`: a parsed body would not be what was signed;
- * `attempts` brakes who sends wrong signatures.
+ * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for
+ * Stripe, which authenticates by its signature. `before`: key and body; `raw`: the unparsed body, which is
+ * what is signed; `attempts` slows down wrong signatures.
  */
 export function billingRoutes(
   before: {
@@ -49,7 +49,7 @@ export function billingRoutes(
     ctx.body = { data: { url } };
   };
   const webhook: Middleware = async (ctx) => {
-    // Apart from unknown keys: who guesses those does not keep Stripe waiting.
+    // Counted apart from unknown keys, so that guessing keys does not delay Stripe's events.
     const source = `stripe:${sourceOf(ctx.ip)}`;
     const wait = await before.attempts.wait(source);
     if (wait > 0) throw slowedDown('wrong signatures', wait);

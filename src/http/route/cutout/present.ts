@@ -4,7 +4,7 @@ import type { Stages } from '../../../ops/telemetry.ts';
 import type { Context } from '../../context.ts';
 import { rateHeaders } from '../../errorHeaders.ts';
 
-/** JSON when Accept names it; a wildcard means the image (docs/contract.md section 2). */
+/** JSON if Accept names it; a wildcard means the image (docs/contract.md section 2). */
 function wantsJson(accept: string): boolean {
   return accept.split(',').some((range) => {
     const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
@@ -19,7 +19,7 @@ const serverTiming = (stages: Stages): string =>
     .map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`)
     .join(', ');
 
-/** Headers of docs/contract.md section 7.1 and the image, as bytes or in JSON (7.3). */
+/** Sets the headers of docs/contract.md section 7.1 and the image, as bytes or in JSON (7.3). */
 export function present(ctx: Context, result: CutoutResult): void {
   const { foreground, max, type } = result;
   if (type !== undefined) ctx.set('X-Type', type);

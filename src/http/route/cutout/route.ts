@@ -6,7 +6,7 @@ import type { Route } from '../../router.ts';
 import { present } from './present.ts';
 import { parseCutout } from './schema.ts';
 
-/** `POST /v1.0/cutout` and the name that all clients of the published API use. */
+/** `POST /v1.0/cutout` and the path that clients of the published API use. */
 export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logger: Logger): Route {
   const handler: Middleware = async (ctx) => {
     const { requestId, signal, telemetry } = ctx.state;
@@ -20,7 +20,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       deadline: ctx.state.deadline,
       telemetry,
     });
-    // An error in the place of the answer, or a connection that was gone before it, sends nothing of it.
+    // Stays false if an error is answered instead, or if the connection closes before the answer.
     let sent = false;
     ctx.state.headSent = () => {
       sent = true;
@@ -31,7 +31,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
         .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
     onResponseEnd(ctx, ended);
     present(ctx, result);
-    // The upload is done with; what is sent now stays until the client has it.
+    // The upload is no longer needed; from here on only the answer is held.
     ctx.state.hold?.resize(ctx.length ?? 0);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };

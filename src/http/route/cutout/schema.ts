@@ -126,7 +126,7 @@ export const fields = {
 
 const backgroundFields = ['bg_color', 'bg_image_url', 'bg_image_file'];
 
-/** At most one of the three, whatever they hold. */
+/** At most one of the three may be given, whatever their values. */
 function checkBackgrounds({ text: texts, files }: Form): void {
   const given = backgroundFields.filter((name) => texts.has(name) || files.has(name));
   if (given.length > 1) throw fail('multiple_bg_sources', { detail: `Received: ${given.join(', ')}.` });
@@ -141,7 +141,7 @@ function readBackground(form: Form, colour: Colour): Background {
   return { kind: 'image', source: { kind: 'url', url } };
 }
 
-/** The one request that everything after it is a function of. */
+/** Parses a form into the frozen request that everything after it depends on. */
 export function parseCutout(form: Form): CutoutRequest {
   const source = readSource(form);
   checkBackgrounds(form);

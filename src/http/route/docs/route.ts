@@ -5,8 +5,8 @@ import { pagePolicy } from '../../openapi/style.ts';
 import type { Route } from '../../router.ts';
 
 /**
- * `/openapi.json` and `/docs`: the description of the service. Need no key. `origin`: how people reach the service; what
- * the request says where that is not configured.
+ * `/openapi.json` and `/docs`: the API reference. Needs no key. `origin`: public address of the service;
+ * default: that of the request.
  */
 export function docsRoutes(version: string, origin?: string): Route[] {
   const document = openApiDocument(version);

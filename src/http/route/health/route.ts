@@ -3,7 +3,10 @@ import type { Health } from '../../../ops/health.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/** `live`: the process answers. `ready`: the network is warm and new work is taken. Neither needs a key. */
+/**
+ * `live`: the process answers. `ready`: the network is warmed up and new work is accepted. Neither needs a
+ * key.
+ */
 export function healthRoutes(health: Health): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };

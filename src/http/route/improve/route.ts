@@ -5,7 +5,7 @@ import { type Form, mostTextLength } from '../../form.ts';
 import type { Route } from '../../router.ts';
 import { readSource } from '../../source.ts';
 
-/** The last part of an address's path; undefined when it has none. */
+/** The last part of a URL's path; undefined if it has none. */
 function nameIn(url: string | undefined): string | undefined {
   const path = url === undefined ? undefined : URL.parse(url)?.pathname;
   try {
@@ -22,7 +22,7 @@ function readLabel(form: Form, field: 'image_filename' | 'tag'): string | undefi
   throw fail('malformed_request', { detail });
 }
 
-/** The label is derived from the upload where none is given (docs/contract.md section 9). */
+/** The label defaults to the name of the upload (docs/contract.md section 9). */
 const parseHandIn = (form: Form): HandInRequest => ({
   source: readSource(form),
   filename:
@@ -32,7 +32,7 @@ const parseHandIn = (form: Form): HandInRequest => ({
   tag: readLabel(form, 'tag'),
 });
 
-/** `POST /v1.0/improve`: the only images that are kept. */
+/** `POST /v1.0/improve`: hands in an image to be stored. */
 export function improveRoute(before: readonly Middleware[], takeImage: TakeImage): Route {
   const handler: Middleware = async (ctx) => {
     const { id: accountId } = accountOf(ctx);

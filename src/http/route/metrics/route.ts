@@ -14,7 +14,7 @@ import type { Handler } from '../../server.ts';
 
 type Shown = Pick<Metrics, 'contentType' | 'text'>;
 
-/** `GET /metrics` for Prometheus; with a token for nobody else. `attempts` brakes guessing it. */
+/** `GET /metrics` for Prometheus; requires the token if one is set. `attempts` slows down guessing it. */
 export function metricsRoute(metrics: Shown, token: string | undefined, attempts: Attempts): Route {
   const handler: Middleware = async (ctx) => {
     ctx.body = await metrics.text();
@@ -24,7 +24,7 @@ export function metricsRoute(metrics: Shown, token: string | undefined, attempts
   return { method: 'GET', paths: ['/metrics'], handlers: [...before, handler] };
 }
 
-/** A port of their own for them, which does nothing else. */
+/** An application for a separate port that serves metrics only. */
 export function metricsApp(
   metrics: Shown,
   token: string | undefined,

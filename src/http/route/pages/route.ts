@@ -3,7 +3,7 @@ import { excerpt, fail } from '../../../errors.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/** Nothing from anywhere else, nothing inline. Images may also be the visitor's own (blob). */
+/** Nothing from other origins, nothing inline. Images may also be blobs made by the page. */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -24,7 +24,7 @@ const headers: Readonly<Record<string, string>> = {
   Vary: 'Accept-Encoding',
 };
 
-/** A file of the built pages, in the form that the browser takes: brotli, gzip or as it is. */
+/** A file of the built pages in an encoding that the browser accepts: brotli, gzip or none. */
 async function sendFile(ctx: Context, folder: string, file: string, maxAge: number): Promise<void> {
   try {
     await send(ctx, file, { root: folder, maxAge, immutable: maxAge > 0 });
@@ -37,7 +37,7 @@ async function sendFile(ctx: Context, folder: string, file: string, maxAge: numb
 
 const yearMs = 365 * 86_400 * 1000;
 
-/** Playground and console, as `web/` builds them into `folder`. The names of assets carry their hash. */
+/** Playground and console, as `web/` builds them into `folder`. Asset names contain their hash. */
 export function pagesRoutes(folder: string): Route[] {
   const page =
     (file: string): Middleware =>

@@ -23,11 +23,11 @@ export interface SignInParts {
   /** The service is reached over https. */
   readonly secure: boolean;
   readonly logger: Logger;
-  /** What an account gets at its first sign-in. */
+  /** Credits of a new account. */
   readonly signUpCredits: QuarterCredits;
 }
 
-/** Seconds a visitor may take at the provider. */
+/** Seconds that a visitor may spend at the provider. */
 const attemptSeconds = 600;
 
 const write = (provider: Provider, attempt: Attempt) =>
@@ -35,13 +35,13 @@ const write = (provider: Provider, attempt: Attempt) =>
     'base64url',
   );
 
-/** A clock that was set back makes no attempt last longer, but for a minute. */
+/** Tolerates a minute, so that a clock that was set back does not prolong attempts. */
 const isRecent = (at: number): boolean => {
   const age = Date.now() - at;
   return age <= attemptSeconds * 1000 && age > -60_000;
 };
 
-/** The attempt that this browser began at this provider; undefined when there is none or it took too long. */
+/** The attempt that this browser began at this provider; undefined if there is none or it is too old. */
 function read(provider: Provider, text: string | undefined): Attempt | undefined {
   if (text === undefined) return undefined;
   try {
@@ -58,8 +58,8 @@ function read(provider: Provider, text: string | undefined): Attempt | undefined
 }
 
 /**
- * `GET /sign-in/<provider>` leads to the provider, `…/callback` comes back from it. What went wrong is told by the
- * console's page, `/console?problem=<word>`: there is nothing about the person in an address.
+ * `GET /sign-in/<provider>` redirects to the provider, `…/callback` returns from it. Errors are shown by the
+ * console, `/console?problem=<word>`; no address contains personal data.
  */
 export function signInRoutes(parts: SignInParts): Route[] {
   const { stores, providers, sessions, signIns, attempts, cookie, secure, logger, signUpCredits } = parts;
@@ -109,7 +109,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
   const finish: Middleware = async (ctx) => {
     const provider = providerOf(ctx);
     const attempt = read(provider, pending.get(ctx));
-    // Whatever comes of it: the same answer of the provider is not taken twice.
+    // Cleared whatever the outcome: the provider's answer is accepted once.
     pending.clear(ctx);
     try {
       if (!attempt)
