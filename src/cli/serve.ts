@@ -2,7 +2,8 @@ import type { Config } from '../config/config.ts';
 import { createHealth, type Health } from '../ops/health.ts';
 import { type Logger, openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { openServer, type Server } from '../server/openServer.ts';
+import { openServer } from '../server/openServer.ts';
+import type { Server } from '../server/server.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
 /** How long the end of the program waits for whoever reads the log. */

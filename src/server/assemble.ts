@@ -14,11 +14,11 @@ import { openConsole } from './openConsole.ts';
 import { openDownloads } from './openDownloads.ts';
 import { type OpenedEngine, threadsOf } from './openEngine.ts';
 import { openObservation } from './openObservation.ts';
-import type { Overrides, Server, StartOptions } from './openServer.ts';
+import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
 import { pagesFolder } from './pages.ts';
 import { serveCutout } from './serveCutout.ts';
-import { openSharedState } from './sharedState.ts';
+import type { Overrides, Server, StartOptions } from './server.ts';
 import { version } from './version.ts';
 import { watchServer, watchWork } from './watch.ts';
 

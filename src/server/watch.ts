@@ -3,7 +3,7 @@ import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { OpenedEngine } from './openEngine.ts';
-import type { Server } from './openServer.ts';
+import type { Server } from './server.ts';
 import { version } from './version.ts';
 
 export interface WatchedServer extends Pick<Server, 'results'> {

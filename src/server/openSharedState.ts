@@ -1,0 +1,72 @@
+import { Keyv } from 'keyv';
+import type { Session } from '../accounts/sessions.ts';
+import type { Stores } from '../billing/stores.ts';
+import type { Config } from '../config/config.ts';
+import { type CachedResult, cachedResultBytes, cachedResultCodec } from '../cutout/cachedResult.ts';
+import { BoundedStore } from '../idempotency/boundedStore.ts';
+import { MemoryResultStore } from '../idempotency/memoryStore.ts';
+import { Results } from '../idempotency/results.ts';
+import { type Clock, systemClock } from '../limits/clock.ts';
+import { MemoryAttempts } from '../limits/memoryAttempts.ts';
+import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../limits/memoryRate.ts';
+import type { Logger } from '../ops/log.ts';
+import { sharedSecret } from '../store/secretTable.ts';
+import type { SharedState } from './sharedState.ts';
+
+/** About 10,000 addresses. */
+const permittedBytes = 5e6;
+
+/** In Redis where the configuration names one, else in the memory of this process. Throws UserError. */
+export async function openSharedState(
+  config: Pick<Config, 'cutout' | 'limits' | 'http' | 'fetch' | 'redis'>,
+  logger: Logger,
+  { ledger, database }: Pick<Stores, 'ledger' | 'database'>,
+  clock: Clock = systemClock,
+): Promise<SharedState> {
+  const rateOptions = { megapixels: config.limits.rate, windowSeconds: 60 };
+  const attemptRules = { failures: config.http.failedAttempts, windowSeconds: 60 };
+  const fetchRules = { failures: config.fetch.failures, windowSeconds: 60 };
+  const { accountConcurrency } = config.limits;
+  const { resultTtlSeconds: ttlSeconds, cacheMegabytes } = config.cutout;
+  const { url } = config.redis;
+  const keeping = {
+    ttlSeconds,
+    maxBytes: cacheMegabytes * 1e6,
+    onError: (error: unknown) => logger.error({ err: error }, 'results'),
+  };
+  if (url === undefined) {
+    // The books' own, so that names outlive this process as the charges do.
+    const contentKey = await sharedSecret(database, 'content');
+    const results = new Results<CachedResult>(
+      ttlSeconds > 0
+        ? new MemoryResultStore({ ...keeping, bytesOf: cachedResultBytes, contentKey })
+        : undefined,
+    );
+    return {
+      rate: new MemoryRateLimit(rateOptions, clock),
+      concurrency: new MemoryConcurrencyLimit(accountConcurrency),
+      attempts: new MemoryAttempts(attemptRules, clock.elapsed),
+      results,
+      sessions: new Keyv<Session>(),
+      fetchFailures: new MemoryAttempts(fetchRules, clock.elapsed),
+      permitted:
+        ttlSeconds > 0
+          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
+          : undefined,
+      close: () => results.clear(),
+    };
+  }
+  // Loaded only where it is used.
+  const { openRedisState } = await import('./redisState.ts');
+  return openRedisState(
+    { url, logger },
+    {
+      rateOptions,
+      attemptRules,
+      fetchRules,
+      accountConcurrency,
+      keeping: { ...keeping, ...cachedResultCodec(ledger) },
+    },
+  );
+}
