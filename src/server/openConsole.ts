@@ -79,6 +79,7 @@ export async function openConsole(
       sessions: new Sessions(sessions, rules, now ?? Date.now),
       cookie: sessionCookie(secure),
       freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
+      prices: { preview: billing.pricePreview, full: billing.priceFull },
       signUpCredits: signIn.signUpCredits,
       origin: publicUrl,
       returnUrl: `${publicUrl ?? ''}/console`,

@@ -100,6 +100,13 @@ test('a link that is too old opens nothing, and guessing has to wait', async (t)
   t.is((await use(await service.signIns.createLink(service.accountId))).status, 200);
 });
 
+test('prices are told to everybody, as they are configured', async (t) => {
+  const service = await startService(t);
+  const answer = await fetch(`${service.url}/console/api/options`);
+  t.deepEqual(await answer.json(), { creditStep: 0.25, prices: { preview: 0.25, full: 1 } });
+  t.is(answer.headers.get('access-control-allow-origin'), null);
+});
+
 test('nothing is told without a session, and no other origin may read', async (t) => {
   const service = await startService(t);
   for (const path of [

@@ -108,6 +108,12 @@ web('every option of the published description has a control', async (t) => {
   t.true(names.length > 12);
   for (const name of [...names, 'shadow_type[car]', 'shadow_opacity[person]'])
     t.is(await page.locator(`[id="${name}"]`).count(), 1, name);
+  t.deepEqual(
+    await page.locator('[id="size"] option').allTextContents(),
+    ['preview (default)', 'medium', 'hd', 'full', '50MP', 'auto'],
+    'one spelling of each',
+  );
+  t.true(await page.getByText('JPEG, PNG or WebP, at most 22 MB and 50 megapixels.').isVisible());
 });
 
 web('zoomed, compared and laid over colours by keyboard', async (t) => {
@@ -172,7 +178,7 @@ web('the first preview is free and automatic, full size is one click and one cre
   await page.getByLabel('Choose a photo').setInputFiles(large);
   await page.getByTestId('charged').getByText('0 credits').waitFor();
   t.is(await spent(service), 0);
-  await page.getByRole('button', { name: 'Full size, 1280 × 800' }).click();
+  await page.getByRole('button', { name: 'Full size, 1280 × 800 (1 credit)' }).click();
   await page.getByTestId('charged').getByText('1 credit', { exact: true }).waitFor();
   t.is(await spent(service), 4);
   t.is(await page.getByTestId('full-size').count(), 0, 'there is nothing larger');

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { AccountInfo, AccountSummary } from '../../../src/http/route/console/api.ts';
+import type { AccountInfo, AccountSummary, ServiceOptions } from '../../../src/http/route/console/api.ts';
 import { post } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { at, credits } from '../ui/format.ts';
@@ -11,6 +11,8 @@ import { useLoad } from './useLoad.ts';
 import { usePages } from './usePages.ts';
 
 function Grant({ id, done }: { readonly id: string; readonly done: () => void }) {
+  const options = useLoad<ServiceOptions>('options');
+  const step = options.state === 'here' ? options.value.creditStep : 'any';
   const [amount, setAmount] = useState('');
   const [note, setNote] = useState('');
   const [trouble, setTrouble] = useState('');
@@ -38,8 +40,8 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
         <input
           id={`credits-${id}`}
           type="number"
-          min="0.25"
-          step="0.25"
+          min={step === 'any' ? 0 : step}
+          step={step}
           value={amount}
           onInput={({ currentTarget }) => setAmount(currentTarget.value)}
         />

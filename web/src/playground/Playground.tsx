@@ -1,4 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ServiceOptions } from '../../../src/http/route/console/api.ts';
+import { get } from '../lib/console.ts';
 import { type Description, imageHint, optionGroups } from '../lib/options.ts';
 import { Top } from '../ui/Top.tsx';
 import { CodePanel } from './CodePanel.tsx';
@@ -21,6 +23,7 @@ const noFreePreviews =
 /** `/`: an image goes in and is cut out at once as a free preview, through the public API alone. */
 export function Playground() {
   const [description, setDescription] = useState<Description>();
+  const [prices, setPrices] = useState<ServiceOptions['prices']>();
   const [image, setImage] = useState<SourceImage>();
   const [values, setValues] = useState(initialValues);
   const [notice, setNotice] = useState('');
@@ -36,6 +39,11 @@ export function Playground() {
       .then((response) => response.json() as Promise<Description>)
       .then(setDescription)
       .catch(() => setNotice('The description of the API could not be loaded. Reload the page.'));
+    // Without them the page works, and says no price beforehand.
+    get<ServiceOptions>('options').then(
+      (options) => setPrices(options.prices),
+      () => undefined,
+    );
   }, []);
 
   const send = async (source: SourceImage, wanted: Values, onlyFree = false) => {
@@ -103,7 +111,14 @@ export function Playground() {
               {trouble}
             </p>
           )}
-          {result && <ResultPanel result={result} fullSize={fullSize} busy={running !== undefined} />}
+          {result && (
+            <ResultPanel
+              result={result}
+              fullSize={fullSize}
+              fullPrice={prices?.full}
+              busy={running !== undefined}
+            />
+          )}
         </section>
         <form
           class="controls"

@@ -34,11 +34,14 @@ function Timings({ answer }: { readonly answer: Answer }) {
 export function ResultPanel({
   result,
   fullSize,
+  fullPrice,
   busy,
 }: {
   readonly result: Result;
   /** Requests the same image at full size. */
   readonly fullSize: () => void;
+  /** Credits for that, where they are known. */
+  readonly fullPrice: number | undefined;
   readonly busy: boolean;
 }) {
   const { answer, file, image } = result;
@@ -67,6 +70,7 @@ export function ResultPanel({
           {larger && (
             <button type="button" disabled={busy} onClick={fullSize} data-testid="full-size">
               Full size, {larger.width} × {larger.height}
+              {fullPrice !== undefined && ` (${credits(fullPrice)})`}
             </button>
           )}
           <a class="button primary" href={file} download={fileName(result)} data-testid="download">

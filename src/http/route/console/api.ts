@@ -17,6 +17,14 @@ export interface Page<Entry> {
   readonly next: string | null;
 }
 
+/** `GET options`: settings of the service, for everybody. */
+export interface ServiceOptions {
+  /** Amounts of credits are multiples of it. */
+  readonly creditStep: number;
+  /** Credits for a result: a paid preview, and any larger size. */
+  readonly prices: { readonly preview: number; readonly full: number };
+}
+
 /** Where one can sign in: `GET /sign-in/<id>` leads there and back to `/console`. */
 export interface ProviderInfo {
   readonly id: string;

@@ -1,3 +1,4 @@
+import type { PriceList } from '../../../billing/price.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 import { type AccessParts, createEndpoints } from './access.ts';
@@ -7,6 +8,7 @@ import { type DeletionParts, deletionRoutes } from './deletion.ts';
 import { type ExportParts, exportRoutes } from './export.ts';
 import { type ImageParts, imageRoutes } from './images.ts';
 import { type KeyParts, keyRoutes } from './keys.ts';
+import { optionRoutes } from './options.ts';
 import { type OverviewParts, overviewRoutes } from './overview.ts';
 import { purchaseRoutes } from './purchases.ts';
 import { type SessionParts, sessionRoutes } from './session.ts';
@@ -19,12 +21,13 @@ export type ConsoleParts = AccessParts &
   ImageParts &
   ExportParts &
   DeletionParts &
-  AccountParts;
+  AccountParts & { readonly prices: PriceList };
 
 /** The console's API (api.ts says what goes over the wire). `body` reads JSON into the form of the request. */
 export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {
   const endpoints = createEndpoints(parts, body);
   return [
+    optionRoutes,
     sessionRoutes,
     overviewRoutes,
     keyRoutes,

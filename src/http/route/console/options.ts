@@ -1,0 +1,13 @@
+import { type PriceList, quarters, toCredits } from '../../../billing/price.ts';
+import type { Route } from '../../router.ts';
+import type { Endpoints } from './access.ts';
+import type { ServiceOptions } from './api.ts';
+
+/** What visitors may know of the service's settings. */
+export function optionRoutes({ prices }: { readonly prices: PriceList }, { anyone }: Endpoints): Route[] {
+  const options: ServiceOptions = {
+    creditStep: toCredits(quarters(1)),
+    prices: { preview: toCredits(prices.preview), full: toCredits(prices.full) },
+  };
+  return [anyone.get('options', () => options)];
+}
