@@ -1,3 +1,5 @@
+import { MAX_FILE_MEBIBYTES, MAX_MEGAPIXELS } from './inputLimits.ts';
+
 /**
  * Every error the service can answer with: one table (docs/contract.md section 10), one class, one way to make them.
  * `title` and `detail` are public sentences; `cause` is for the log and never leaves the machine.
@@ -96,12 +98,17 @@ export const catalogue = {
     'Invalid file type',
     'Expected jpg/png/webp, received an unknown type',
   ),
-  file_too_large: row('file_too_large', 400, 'File too large', 'File exceeds limit of 22MB'),
+  file_too_large: row(
+    'file_too_large',
+    400,
+    'File too large',
+    `File exceeds limit of ${MAX_FILE_MEBIBYTES}MB`,
+  ),
   resolution_too_high: row(
     'resolution_too_high',
     400,
     'Image resolution too high',
-    'Maximum supported input resolution is 50 megapixels',
+    `Maximum supported input resolution is ${MAX_MEGAPIXELS} megapixels`,
   ),
   unknown_foreground: row(
     'unknown_foreground',

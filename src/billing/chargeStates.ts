@@ -1,16 +1,9 @@
+import { findCharge, type Repeatable, rememberCharge } from '../idempotency/chargedContent.ts';
 import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
-import {
-  type BillingOptions,
-  previewPixels,
-  priceOfZero,
-  type QuarterCredits,
-  quarters,
-  type Tier,
-} from './price.ts';
-import { type Charged, repeatedCharges, tierOf } from './repeatedCharges.ts';
+import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
 import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
 
 /*
@@ -27,6 +20,13 @@ interface Row {
   readonly id: string;
   readonly reservationId: number | null;
   readonly chargeId: number | null;
+}
+
+/** A charge that stands: an earlier one for the same content, not refunded. */
+interface Standing {
+  /** Its reserve entry. */
+  readonly id: number;
+  readonly tier: Tier;
 }
 
 /** A reserve entry. */
@@ -68,9 +68,9 @@ export async function reserve(
   request: ReserveRequest,
   options: BillingOptions,
 ): Promise<Reserving> {
-  const { sql, accountId, at, balance } = transaction;
+  const { sql, balance } = transaction;
   const { requestId, repeat } = request;
-  const known = repeat && (await repeatedCharges.find(sql, accountId, repeat, at));
+  const known = repeat && (await chargeFor(transaction, repeat));
   const charge = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
   const tier = charge?.tier ?? tierFor(request, balance, options);
   const { payment, amount } = charge
@@ -123,7 +123,7 @@ export async function settle(
   await endSettled(transaction, charge.id);
   await carry(transaction, answer, row, charge.id);
   if (request.repeat)
-    await repeatedCharges.remember(sql, accountId, request.repeat, { id: charge.id, at: transaction.at });
+    await rememberCharge(sql, accountId, request.repeat, { charge: charge.id, at: transaction.at });
   return { charged: charge.amount, charge: charge.id };
 }
 
@@ -317,7 +317,7 @@ async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
   return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
 }
 
-const whileUndelivered = async (sql: Sql, { id }: Pick<Charged, 'id'>): Promise<number | null> =>
+const whileUndelivered = async (sql: Sql, { id }: Pick<Standing, 'id'>): Promise<number | null> =>
   (await isUndelivered(sql, id)) ? id : null;
 
 async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
@@ -329,8 +329,27 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
 }
 
 /** Whether it was charged, and not given back. */
-export const stands = async (sql: Sql, charge: number): Promise<boolean> =>
-  (await endOf(sql, charge)) === 'settle' && !(await isRefunded(sql, charge));
+export async function stands(sql: Sql, charge: number): Promise<boolean> {
+  // One query, because every answer from the cache asks it. The conditions are those of the indexes on these kinds.
+  const found = await sql.get(
+    `SELECT 1 AS stands FROM entry AS ended
+     WHERE ended.reservation_id = @charge AND ended.kind IN ('settle', 'release') AND ended.kind = 'settle'
+       AND NOT EXISTS (SELECT 1 FROM entry AS back WHERE back.reservation_id = @charge AND back.kind = 'refund')`,
+    { charge },
+  );
+  return found !== undefined;
+}
+
+/** The charge that stands for the content. */
+async function chargeFor(
+  { sql, accountId, at }: LedgerTransaction,
+  repeat: Repeatable,
+): Promise<Standing | undefined> {
+  const id = await findCharge(sql, accountId, repeat, at);
+  if (id === undefined || (await isRefunded(sql, id))) return undefined;
+  const charge = await reservedBy(sql, accountId, id);
+  return charge && { id, tier: tierOf(charge.payment) };
+}
 
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
 async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
@@ -343,20 +362,22 @@ async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefin
 
 /** What the reservation was made to repeat, or a charge for the same content made while it was at work. */
 async function standingFor(
-  { sql, accountId, at }: LedgerTransaction,
+  transaction: LedgerTransaction,
   reserved: Reserved,
   { size, repeat }: ReserveRequest,
-): Promise<Pick<Charged, 'id'> | undefined> {
+): Promise<Pick<Standing, 'id'> | undefined> {
   const { repeatOf } = reserved;
-  if (repeatOf !== null && (await stands(sql, repeatOf))) return { id: repeatOf };
-  const known = repeat && (await repeatedCharges.find(sql, accountId, repeat, at));
+  if (repeatOf !== null && (await stands(transaction.sql, repeatOf))) return { id: repeatOf };
+  const known = repeat && (await chargeFor(transaction, repeat));
   return known && (size === 'auto' || known.tier === tierOf(reserved.payment)) ? known : undefined;
 }
 
-/** `auto` is a full result when it is larger than a preview and can be paid for. */
-function tierFor(request: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
-  if (request.size !== 'auto') return request.size;
-  return request.pixels > previewPixels && balance >= prices.full ? 'full' : 'preview';
+const tierOf = (payment: Payment): Tier => (payment === 'full' ? 'full' : 'preview');
+
+/** `auto` is a full result where that can be paid for. */
+function tierFor({ size }: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
+  if (size !== 'auto') return size;
+  return balance >= prices.full ? 'full' : 'preview';
 }
 
 /** So that `verify` can tell it from work that was given away. */

@@ -1,6 +1,15 @@
-import type { Ledger } from './ledger.ts';
-import type { PriceList } from './price.ts';
+import { type AppError, fail } from '../errors.ts';
+import { formatCredits, type PriceList, type QuarterCredits } from './price.ts';
 import type { ReserveRequest, Shortfall } from './reservation.ts';
+
+/** 402. */
+export function insufficientCredits({ needed, balance }: Shortfall): AppError {
+  const amount = formatCredits(needed);
+  return fail('insufficient_credits', {
+    reason: 'credits',
+    detail: `This request needs ${amount} ${amount === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(balance)}.`,
+  });
+}
 
 /**
  * Undefined when the account could pay for a result of this size now, with a free preview or credits; nothing is set
@@ -8,8 +17,14 @@ import type { ReserveRequest, Shortfall } from './reservation.ts';
  */
 export type CreditCheck = (accountId: string, size: ReserveRequest['size']) => Promise<Shortfall | undefined>;
 
+/** What an account has to pay with; a `Ledger` says so. */
+export interface Funds {
+  balance(accountId: string): Promise<{ readonly credits: QuarterCredits }>;
+  freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
+}
+
 export const createCreditCheck =
-  (ledger: Pick<Ledger, 'balance' | 'freePreviews'>, prices: PriceList): CreditCheck =>
+  (ledger: Funds, prices: PriceList): CreditCheck =>
   async (accountId, size) => {
     // `auto` becomes a preview where the credits do not suffice for more.
     const needed = size === 'full' ? prices.full : prices.preview;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/chargedContent.ts';
 import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
@@ -20,12 +21,10 @@ import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
-import { repeatedCharges } from './repeatedCharges.ts';
 import type {
   Answer,
   Balance,
   Balances,
-  ChargedFor,
   Reservation,
   Reservations,
   ReserveOutcome,
@@ -107,7 +106,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
-    const paid = await repeatedCharges.chargedFor(this.#database, charge);
+    const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
     const answer = this.#newAnswer();
@@ -135,7 +134,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   async sweep(): Promise<number> {
     await this.#retries.run();
     const at = await readClock(this.#database, this.#now);
-    await repeatedCharges.forget(this.#database, at);
+    await forgetCharges(this.#database, at);
     return this.#endAll(await chargeStates.expired(this.#database, at), (transaction, id) =>
       chargeStates.expire(transaction, id),
     );

@@ -1,6 +1,6 @@
 declare const quarterCredits: unique symbol;
 
-/** A whole number of quarter credits: 1 is 0.25 credit, 4 is 1 credit. Never a fraction. */
+/** A whole number of quarter credits: 4 are 1 credit. Never a fraction. */
 export type QuarterCredits = number & { readonly [quarterCredits]: true };
 
 /** Largest amount of one ledger transaction and of a balance: far below where numbers lose whole digits. */
@@ -16,19 +16,25 @@ export function quarters(value: number): QuarterCredits {
   return value;
 }
 
-/** Throws RangeError unless a multiple of 0.25. */
-export const credits = (value: number): QuarterCredits => quarters(value * 4);
+/** The unit of the books, in credits. */
+const quarter = 0.25;
+
+/** What amounts in credits must be, in words. */
+export const creditSteps = `credits in steps of ${quarter}`;
+
+/** Throws RangeError unless a multiple of `quarter`. */
+export const credits = (value: number): QuarterCredits => quarters(value / quarter);
 
 /** As a plain number, for what draws curves. */
-export const toCredits = (amount: QuarterCredits): number => amount / 4;
+export const toCredits = (amount: QuarterCredits): number => amount * quarter;
 
 /** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (docs/contract.md section 7.1). */
 export const formatCredits = (amount: QuarterCredits): string => String(toCredits(amount));
 
-/** Reads '10', '0.25', '+3', '-1.50'; undefined for anything that is not a multiple of 0.25. */
+/** Reads '10', '0.25', '+3', '-1.50'; undefined for anything that is not a multiple of `quarter`. */
 export function parseCredits(text: string): QuarterCredits | undefined {
   if (!/^[+-]?\d{1,13}(\.\d{1,4})?$/.test(text)) return undefined;
-  const value = Number(text) * 4;
+  const value = Number(text) / quarter;
   return isQuarterCredits(value) ? value : undefined;
 }
 
@@ -44,9 +50,6 @@ export type Tier = keyof PriceList;
 export const priceOfZero = 'price 0';
 
 export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
-
-/** Most pixels of a result that `auto` gives for the price of a preview (docs/contract.md section 5). */
-export const previewPixels = 250_000;
 
 export interface BillingOptions {
   readonly prices: PriceList;

@@ -1,24 +1,16 @@
+import type { ChargedFor, Repeatable } from '../idempotency/chargedContent.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
 export type Payment = 'free' | 'preview' | 'full';
 
-/**
- * By what a repeat of this work is recognised (docs/contract.md section 5.1): work that was charged is not charged again for
- * `forMs` after the charge, whether or not its result is still kept.
- */
-export interface RepeatNames {
-  /** Hash of image and settings. */
-  readonly content: string;
-  /** Milliseconds. */
-  readonly forMs: number;
-}
-
-/** `pixels`: what the result would have at `full`; `auto` is decided with it and the balance together. */
-export type ReserveRequest = {
+export interface ReserveRequest {
   readonly requestId: string;
-  readonly repeat?: RepeatNames | undefined;
-} & ({ readonly size: Tier } | { readonly size: 'auto'; readonly pixels: number });
+  /** `auto`: a full result where that can be paid for, else a preview. */
+  readonly size: Tier | 'auto';
+  /** What a repeat of this work is recognised by: then its charge is not made again. */
+  readonly repeat?: Repeatable | undefined;
+}
 
 /**
  * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
@@ -78,18 +70,7 @@ export interface Reservation extends Answer {
 
 export type ReserveOutcome =
   | { readonly outcome: 'reserved'; readonly reservation: Reservation }
-  | {
-      readonly outcome: 'insufficient';
-      readonly needed: QuarterCredits;
-      readonly balance: QuarterCredits;
-    };
-
-/** What a charge was made for. */
-export interface ChargedFor {
-  readonly accountId: string;
-  /** As `RepeatNames` has it. */
-  readonly content: string;
-}
+  | ({ readonly outcome: 'insufficient' } & Shortfall);
 
 /** What the use case needs of the books. Rejects only when the books themselves fail (STORE_UNAVAILABLE). */
 export interface Reservations {

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { PostRequest } from '../billing/postings.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
-import { formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
+import { creditSteps, formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
 import type { CommandContext } from '../commands/command.ts';
 import { createAccountWithKey } from '../commands/createAccount.ts';
@@ -22,8 +22,7 @@ const by = (stores: Stores): CommandContext => ({ stores, actor: { id: null } })
 
 function amountArgument(text: string): QuarterCredits {
   const amount = parseCredits(text);
-  if (amount === undefined)
-    throw new InvalidArgumentError('Expected credits in steps of 0.25, e.g. 10 or 0.75.');
+  if (amount === undefined) throw new InvalidArgumentError(`Expected ${creditSteps}, e.g. 10 or 0.75.`);
   return amount;
 }
 
@@ -125,7 +124,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .command('grant')
     .description('give credits to an account')
     .argument('<account>')
-    .argument('<amount>', 'in steps of 0.25', amountArgument)
+    .argument('<amount>', creditSteps, amountArgument)
     .option('--reference <text>', 'outside event; the same one counts once')
     .option('--note <text>')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note?: string }) => {
@@ -137,7 +136,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .command('adjust')
     .description('correct a balance, up or down, never below 0; a reason is required')
     .argument('<account>')
-    .argument('<amount>', 'in steps of 0.25; to take credits write e.g. `-- -2`', amountArgument)
+    .argument('<amount>', `${creditSteps}; to take some write e.g. \`-- -2\``, amountArgument)
     .requiredOption('--note <text>', 'why')
     .option('--reference <text>', 'outside event; the same one counts once')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {

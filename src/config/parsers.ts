@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import path from 'node:path';
-import { parseCredits, type QuarterCredits } from '../billing/price.ts';
+import { creditSteps, parseCredits, type QuarterCredits } from '../billing/price.ts';
 
 /** What settings are made of: each throws an Error whose message completes "NAME must be …". */
 
@@ -51,7 +51,7 @@ export const list =
 /** A price; what is written is credits, what is counted are quarters. */
 export const price = (text: string): QuarterCredits => {
   const amount = parseCredits(text);
-  if (amount === undefined || amount < 0) throw new Error('credits in steps of 0.25, 0 or more');
+  if (amount === undefined || amount < 0) throw new Error(`${creditSteps}, 0 or more`);
   return amount;
 };
 

@@ -1,21 +1,14 @@
-import type { Tier } from '../billing/price.ts';
-import { formatCredits } from '../billing/price.ts';
-import {
-  type Reservation,
-  type Reservations,
-  type ReserveRequest,
-  type Settlement,
-  type Shortfall,
-  ShortOfCredits,
-} from '../billing/reservation.ts';
-import { type AppError, fail } from '../errors.ts';
+import { insufficientCredits } from '../billing/creditCheck.ts';
+import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
+import { fail } from '../errors.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import { type RateLimit, type RateState, type RateTicket, rateCost } from '../limits/rate.ts';
 import { overloaded, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
-import type { ResourceEstimate } from './resourceEstimate.ts';
+import type { Plan, Plans } from './plan.ts';
+import { estimateResources } from './resourceEstimate.ts';
 
 export interface AdmissionParts {
   readonly rate: RateLimit;
@@ -30,11 +23,8 @@ export interface AdmissionCall {
   readonly accountId: string;
   /** Has its place among the calls of its account already (`Admission.enter`), and leaves it by itself. */
   readonly entered: boolean;
-  /** Of the upright input. */
-  readonly pixels: number;
+  readonly plans: Plans;
   readonly reserve: ReserveRequest;
-  /** What the work takes of the machine, when the books have told what it is. */
-  readonly resources: (tier: Tier) => ResourceEstimate;
   /** `performance.now()` at which it is too late; absent: never. */
   readonly deadline?: number | undefined;
   readonly signal: AbortSignal;
@@ -46,36 +36,20 @@ interface Timed {
   readonly stages: Stages;
 }
 
-/** What lies between an image whose header is known and the work on it. */
+/** Step 4: what lies between a plan and the work on it. */
 export interface Admission {
   /**
    * Makes one check after the other and runs `work`: calls at a time (429), rate (429), credits (402), a slot
-   * (503). Whatever fails, a check or the work, gives back all that was taken. `work` settles the
-   * reservation as its last step.
+   * (503). Whatever fails, a check or the work, gives back all that was taken. `work` gets the plan for the size that
+   * was reserved, and settles the reservation as its last step.
    */
-  pass<T extends Timed>(call: AdmissionCall, work: (reservation: Reservation) => Promise<T>): Promise<T>;
+  admit<T extends Timed>(
+    call: AdmissionCall,
+    work: (plan: Plan, reservation: Reservation) => Promise<T>,
+  ): Promise<T>;
   rate(accountId: string): Promise<RateState>;
   /** The first check alone: a place among the calls of the account (429). Gives what leaves it. */
   enter(accountId: string): Promise<() => Promise<void>>;
-}
-
-/** 402. */
-export function insufficientCredits({ needed, balance }: Shortfall): AppError {
-  const amount = formatCredits(needed);
-  return fail('insufficient_credits', {
-    reason: 'credits',
-    detail: `This request needs ${amount} ${amount === '1' ? 'credit' : 'credits'}, the balance is ${formatCredits(balance)}.`,
-  });
-}
-
-/** Charges work that is done; 402 where what was reserved for it is gone and cannot be paid any more. */
-export async function settle(reservation: Reservation): Promise<Settlement> {
-  try {
-    return await reservation.settle();
-  } catch (error) {
-    if (error instanceof ShortOfCredits) throw insufficientCredits(error.shortfall);
-    throw error;
-  }
 }
 
 /** What of the stages belongs to which part of an estimate. */
@@ -108,7 +82,9 @@ export function createAdmission({
     );
   }
 
-  async function take({ accountId, pixels }: AdmissionCall): Promise<RateTicket> {
+  async function take({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
+    const { width, height } = plans.full.image.probe;
+    const pixels = width * height;
     const asked = await rate.take(accountId, pixels);
     if (asked.outcome === 'taken') return asked.ticket;
     const { limit, remaining } = asked.state;
@@ -128,11 +104,11 @@ export function createAdmission({
   /** Waits for a slot, then works; what it took is what later estimates are made of. */
   async function inSlot<T extends Timed>(
     call: AdmissionCall,
-    tier: Tier,
+    plan: Plan,
     work: () => Promise<T>,
   ): Promise<T> {
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
-    const resources = call.resources(tier);
+    const resources = estimateResources(plan);
     const ms = estimate.milliseconds(resources);
     const heavy = estimate.isHeavy(ms);
     const asked = { account, ms, bytes: resources.bytes, heavy, deadline };
@@ -158,14 +134,15 @@ export function createAdmission({
   return {
     rate: (accountId) => rate.state(accountId),
     enter,
-    async pass(call, work) {
+    async admit(call, work) {
       const leaveAccount = call.entered ? undefined : await enter(call.accountId);
       try {
         const ticket = await take(call);
         try {
           const reservation = await reserve(call);
           try {
-            return await inSlot(call, reservation.tier, () => work(reservation));
+            const plan = call.plans[reservation.tier];
+            return await inSlot(call, plan, () => work(plan, reservation));
           } catch (error) {
             await reservation.release();
             throw error;

@@ -1,22 +1,20 @@
-import { credits, formatCredits, type Tier } from '../billing/price.ts';
 import type { Results } from '../idempotency/results.ts';
-import type { Ending, Paid } from '../idempotency/sharedResult.ts';
-import { probe } from '../image/probe.ts';
-import type { Probe, ProbeLimits } from '../image/types.ts';
-import type { RateState } from '../limits/rate.ts';
+import type { Ending } from '../idempotency/sharedResult.ts';
+import type { ProbeLimits } from '../image/types.ts';
 import { tooMany } from '../limits/refuse.ts';
-import { type Admission, settle } from './admission.ts';
-import { type CachedResult, paymentOf } from './cachedResult.ts';
-import type { ImageFetch, OpenFetch } from './fetchImage.ts';
+import type { Admission } from './admission.ts';
+import { answer, type CutoutResult } from './answer.ts';
+import type { CachedResult } from './cachedResult.ts';
+import type { OpenFetch } from './fetchImage.ts';
+import { load, probeInputs } from './load.ts';
 import { createPipeline, type PipelineCall, type PipelineParts } from './pipeline.ts';
-import { checkRoi, fullSize, makePlan, reserveRequest, typeWord } from './plan.ts';
+import { makePlans, sizeToReserve } from './plan.ts';
 import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
-import { estimateResources } from './resourceEstimate.ts';
-import { loadSource } from './source.ts';
+import { settle } from './settle.ts';
 
-export type { Ending };
+export type { CutoutResult, Ending };
 
 export interface CutoutParts extends PipelineParts {
   readonly admission: Admission;
@@ -37,163 +35,57 @@ export interface CutoutCall extends PipelineCall {
   readonly deadline?: number;
 }
 
-export interface CutoutResult extends Omit<CachedResult, 'charge'> {
-  /** True when an earlier answer carried this result, and its charge. */
-  readonly replayed: boolean;
-  /** The account's window after this call. */
-  readonly rate: RateState;
-  /**
-   * To be called once, with what became of the answer. The charge is final as soon as any of an answer was sent; an
-   * answer that was not delivered leaves it to the next one to tell of it. Without any answer nothing is charged.
-   */
-  ended(ending: Ending): Promise<void>;
-}
-
 export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<CutoutResult>;
 
-const nothing = credits(0);
-
-/** The images of a request as they were sent. */
-interface Sent {
-  readonly image: Uint8Array;
-  readonly background: Uint8Array | undefined;
-  /** What the image's header says, where it had to be looked at before. */
-  readonly probed?: Probe;
-}
-
-interface Loaded extends Sent {
-  /** Of images and settings (`Results.name`). */
-  readonly name: string;
-}
-
-/** The use case: an image in, its subject out. Knows nothing of HTTP. */
+/**
+ * The use case: an image in, its subject out. Knows nothing of HTTP. Its steps are listed in docs/architecture.md, "One
+ * request, one buffer". Work belongs to all who wait for its result: each step gets the signal of all of them.
+ */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { admission, results, openFetch, precheck, limits, network, profile } = parts;
+  const { admission, results, openFetch, precheck, limits } = parts;
   const pipeline = createPipeline(parts);
-
-  /** The image's header and the roi, which belongs to it. */
-  async function look(request: CutoutRequest, image: Uint8Array): Promise<Probe> {
-    const probed = await probe(image, limits);
-    checkRoi(request, probed);
-    return probed;
-  }
-
-  /** For the addresses of this call. */
-  const fetchFor = (request: CutoutRequest, { accountId, telemetry }: CutoutCall): ImageFetch =>
-    openFetch({
+  return async (request, call) => {
+    const { accountId, requestId, idempotencyKey, signal, deadline, telemetry } = call;
+    const images = openFetch({
       accountId,
       telemetry,
       precheck: () => precheck(request, accountId),
       tooMany: async (detail, why) => tooMany(await admission.rate(accountId), detail, why),
     });
-
-  async function load(request: CutoutRequest, images: ImageFetch, signal: AbortSignal): Promise<Sent> {
-    const { source, background } = request;
-    const from = { images, maxBytes: limits.maxBytes, signal };
-    // An address that is never fetched is told before another one is.
-    if (source.kind === 'url') images.check(source.url, 'image_url');
-    if (background.kind === 'image' && background.source.kind === 'url')
-      images.check(background.source.url, 'bg_image_url');
-    const image = await loadSource(source, from);
-    if (background.kind !== 'image') return { image, background: undefined };
-    if (background.source.kind === 'bytes') return { image, background: background.source.bytes };
-    // What is wrong with the image is told first, and then nothing is fetched for it (docs/contract.md section 6).
-    const probed = await look(request, image);
-    return { image, probed, background: await loadSource(background.source, from, 'bg_image_url') };
-  }
-
-  /** Steps 3 to 6, for all who wait for this result. */
-  async function make(
-    request: CutoutRequest,
-    loaded: Loaded,
-    call: CutoutCall,
-    entered: boolean,
-  ): Promise<Paid<CachedResult>> {
-    const { accountId, requestId, signal, deadline, telemetry } = call;
-    // 3. Probe types and headers; nothing is decoded yet.
-    const { image, background } = loaded;
-    const source = loaded.probed ?? (await look(request, image));
-    telemetry.add({
-      input: `${source.width}x${source.height} ${source.format}`,
-      inputPixels: source.width * source.height,
-      inputBytes: image.length,
-    });
-    const inputs = {
-      image: { bytes: image, probe: source },
-      background: background && { bytes: background, probe: await probe(background, limits) },
-    };
-    // 4. Admission: rate, credits, a slot. From here on every way out settles or gives back.
-    const repeat = results.repeatOf(loaded.name);
-    const reserve = { ...reserveRequest(requestId, request, source), repeat };
-    const pixels = source.width * source.height;
-    const resources = (tier: Tier) =>
-      estimateResources(
-        request,
-        makePlan(request, tier, source, network, profile),
-        source,
-        inputs.background?.probe,
-      );
-    const admitted = { accountId, entered, pixels, reserve, resources, deadline, signal, telemetry };
-    return admission.pass(admitted, async (reservation) => {
-      // 5. Work.
-      const done = await pipeline(request, inputs, reservation.tier, call);
-      const { encoded, width, height, foreground, subject, stages } = done;
-      signal.throwIfAborted();
-      // 6. Settle: only now is anything charged.
-      const { charged, charge } = await telemetry.timed('settle', () => settle(reservation));
-      // An error costs nothing, however long that took: where nobody waits any more the charge is released.
-      signal.throwIfAborted();
-      // Here and not where the charge is told: each is made once.
-      telemetry.add({ payment: reservation.payment });
-      const type = typeWord(subject, request.typeLevel);
-      const value: CachedResult = {
-        ...encoded,
-        width,
-        height,
-        max: fullSize(source),
-        foreground,
-        type,
-        charged,
-        charge,
-        stages,
-      };
-      return { value, payment: paymentOf(reservation), stages };
-    });
-  }
-
-  return async (request, call) => {
-    const { accountId, idempotencyKey, signal, telemetry } = call;
-    const images = fetchFor(request, call);
-    let loaded: Loaded = { image: new Uint8Array(), background: undefined, name: '' };
     try {
-      // 1. Remember: a repeated call gets the kept result, or waits for the one under way.
-      const { value, replayed, end } = await results.once({
+      const found = await results.once({
         accountId,
         idempotencyKey,
         signal,
-        content: (everyone) =>
+        // 1. Load, unless the Idempotency-Key is known. Images and settings name the result.
+        load: (everyone) =>
           images.during(async () => {
-            // 2. Sources: upload, base64 or guarded download. With the settings they name the result.
-            const sent = await load(request, images, everyone);
+            const sent = await load(request, images, limits, everyone);
             const name = await results.name(sent.image, settingsOf(request), sent.background);
-            loaded = { ...sent, name };
-            return name;
+            return { sent, name };
           }),
-        work: (everyone) =>
-          images.during(() => make(request, loaded, { ...call, signal: everyone }, images.permitted)),
+        // 2. Find repeat: a result of that name is answered, one under way is waited for. Else it is made.
+        make: ({ sent, name }, everyone) =>
+          images.during(async () => {
+            const making = { accountId, deadline, telemetry, signal: everyone };
+            // 3. Plan.
+            const inputs = await probeInputs(request, sent, limits, telemetry);
+            const plans = makePlans(request, inputs, parts);
+            // 4. Admit. From here on every way out settles or gives back.
+            const size = sizeToReserve(request, inputs.image.probe);
+            const reserve = { requestId, size, repeat: results.repeatOf(name) };
+            const asked = { ...making, entered: images.permitted, plans, reserve };
+            return admission.admit(asked, async (plan, reservation) => {
+              // 5. Pipeline.
+              const done = await pipeline(plan, making);
+              // 6. Settle: only now is anything charged.
+              const paid = await settle(reservation, plan, done, making);
+              return { ...paid, stages: done.stages };
+            });
+          }),
       });
-      try {
-        const rate = await admission.rate(accountId);
-        await images.end();
-        signal.throwIfAborted();
-        const charged = replayed ? nothing : value.charged;
-        telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
-        const { charge: _, ...kept } = value;
-        return { ...kept, charged, replayed, rate, ended: end };
-      } catch (error) {
-        await end('unsent');
-        throw error;
-      }
+      // 7. Answer.
+      return await answer(found, { accountId, signal, telemetry, images, admission });
     } catch (error) {
       const told = publicError(error, signal);
       await images.end(told);

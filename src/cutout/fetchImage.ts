@@ -1,5 +1,5 @@
 import { AppError, excerpt, fail, type Reason } from '../errors.ts';
-import type { Downloader } from '../fetch/download.ts';
+import type { Download, Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
@@ -35,10 +35,12 @@ export interface FetchCall {
 
 /** The addresses of one request: what was granted for them, and the memory of what they gave. */
 export interface ImageFetch {
-  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
-  check(url: string, field: UrlField): void;
-  /** Rejects with an AppError, or the signal's reason. What it gives is counted until `end` and `during` are over. */
-  fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
+  /**
+   * Checks an address, once: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. What it
+   * gives fetches the image; that rejects with an AppError or the signal's reason. The bytes are counted until `end` and
+   * `during` are over.
+   */
+  open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array>;
   /** Runs what uses the images, for whoever waits for it: they count until it is over, also when the request is gone. */
   during<T>(work: () => Promise<T>): Promise<T>;
   /** True while what `precheck` granted lasts. */
@@ -95,21 +97,26 @@ class Fetch implements ImageFetch {
     return this.#leave !== undefined;
   }
 
-  check(url: string, field: UrlField): void {
+  open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
+    const told = (error: unknown) =>
+      error instanceof DownloadError ? publicError(error, field, url) : error;
     try {
-      this.#parts.downloader.check(url);
+      const download = this.#parts.downloader.open(url);
+      return (signal) =>
+        this.#fetch(download, signal).catch((error: unknown) => {
+          throw told(error);
+        });
     } catch (error) {
-      throw error instanceof DownloadError ? publicError(error, field, url) : error;
+      throw told(error);
     }
   }
 
-  async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
-    this.check(url, field);
+  async #fetch(download: Download, signal: AbortSignal): Promise<Uint8Array> {
     if (!this.permitted) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
-      return await this.#download(url, field, signal);
+      return await this.#download(download, signal);
     } finally {
       slot.leave();
     }
@@ -157,25 +164,20 @@ class Fetch implements ImageFetch {
     );
   }
 
-  async #download(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
-    const { downloader, memory } = this.#parts;
+  async #download(download: Download, signal: AbortSignal): Promise<Uint8Array> {
     const { accountId, telemetry } = this.#call;
-    this.#hold ??= memory.hold(accountId, 0);
+    this.#hold ??= this.#parts.memory.hold(accountId, 0);
     const hold = this.#hold;
     if (!hold?.grow(connectionBytes)) throw noRoom();
     this.#began = true;
     try {
-      const bytes = await telemetry.timed('fetch', () => downloader.download(url, signal, hold.grow));
+      const bytes = await telemetry.timed('fetch', () => download(signal, hold.grow));
       this.#bytes += bytes.length;
       return bytes;
     } catch (error) {
-      if (!(error instanceof DownloadError)) {
-        this.#failed = true;
-        throw error;
-      }
-      this.#failed = error.kind !== 'memory';
-      telemetry.add({ download: error.fault });
-      throw publicError(error, field, url);
+      this.#failed = !(error instanceof DownloadError && error.kind === 'memory');
+      if (error instanceof DownloadError) telemetry.add({ download: error.fault });
+      throw error;
     } finally {
       hold.resize(this.#bytes);
     }
@@ -207,8 +209,7 @@ const nothing = () => {
 /** For work on files that are there. */
 export const noFetch: OpenFetch = () => ({
   permitted: false,
-  check: nothing,
-  fetch: async () => nothing(),
+  open: nothing,
   during: (work) => work(),
   end: async () => {},
 });

@@ -1,4 +1,3 @@
-import type { Tier } from '../billing/price.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Box, ComposePlan } from '../engine/types.ts';
 import { fail } from '../errors.ts';
@@ -9,17 +8,15 @@ import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
 import { fromSrgb } from '../image/icc.ts';
-import type { Dimensions, JobLimits, Probe, Raster } from '../image/types.ts';
+import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
-import { lacksSubject, makePlan, type Plan } from './plan.ts';
-import type { NetworkSize, Profile } from './profile.ts';
-import type { CutoutRequest } from './request.ts';
+import { lacksSubject, type Machine, type Plan, typeWord } from './plan.ts';
+import type { NetworkSize } from './profile.ts';
 
-export interface PipelineParts {
+export interface PipelineParts extends Machine {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: NetworkSize & { readonly name: string };
-  readonly profile: Profile;
   /** Whether the engine can find subject types out; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
   /** Seconds after which libvips gives up on an image; 0 = never. */
@@ -36,29 +33,13 @@ export interface PipelineResult extends Dimensions {
   readonly encoded: Encoded;
   /** Box of the subject in the result. */
   readonly foreground: Box;
-  /** Its kind, named or found. */
-  readonly subject: Subject;
+  /** Kind of subject, named or found, in the words of the level asked for; absent when not asked for. */
+  readonly type: string | undefined;
   readonly stages: Stages;
 }
 
-/** An image as it was sent, and what its header says. */
-export interface Input {
-  readonly bytes: Uint8Array;
-  readonly probe: Probe;
-}
-
-export interface Inputs {
-  readonly image: Input;
-  readonly background: Input | undefined;
-}
-
-/** From the uploads to the encoded result, in one buffer. */
-export type Pipeline = (
-  request: CutoutRequest,
-  inputs: Inputs,
-  tier: Tier,
-  call: PipelineCall,
-) => Promise<PipelineResult>;
+/** Step 5: from the uploads to the encoded result, in one buffer. */
+export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
 
 /** The same pixels in a buffer that holds a canvas of this size too. */
 function roomFor({ width, height }: Dimensions, image: Raster): Raster {
@@ -78,46 +59,44 @@ function inProfile(colour: Colour, icc: Uint8Array | undefined): Colour {
 
 /** What lies behind the subject, for a canvas of this size, in the colours of the image's own profile. */
 async function behind(
-  request: CutoutRequest,
-  plan: Plan,
-  { image, background }: Inputs,
+  { image, background }: Plan,
   canvas: Dimensions,
   jobLimits: JobLimits,
 ): Promise<Pick<ComposePlan, 'colour' | 'background'>> {
   const { icc } = image.probe;
-  if (plan.background === 'colour' && request.background.kind === 'colour')
-    return { colour: inProfile(request.background.colour, icc) };
-  if (plan.background === 'image' && background) {
-    const { bytes, probe } = background;
-    return { background: await decodeCover(bytes, probe, canvas, { ...jobLimits, ...(icc && { icc }) }) };
-  }
-  return {};
+  if (background.kind === 'none') return {};
+  if (background.kind === 'colour') return { colour: inProfile(background.colour, icc) };
+  const { bytes, probe } = background;
+  return { background: await decodeCover(bytes, probe, canvas, { ...jobLimits, ...(icc && { icc }) }) };
 }
+
+/** The kind of subject where it is known without the engine. */
+const namedSubject = ({ subject }: Plan): Subject | undefined =>
+  subject === 'ask' || subject === 'untold' ? undefined : subject;
 
 export const createPipeline =
   ({ engine, network, profile, subjectTypes, timeout }: PipelineParts): Pipeline =>
-  async (request, inputs, tier, { signal, telemetry }) => {
+  async (plan, { signal, telemetry }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
       telemetry.ended(more);
     };
 
-    // 1. Plan: every size but that of a crop is known before a pixel is decoded. A small enough subject fits any
-    // format with the widest margins, so of a crop nothing can be refused before its subject is known.
-    const { bytes, probe: source } = inputs.image;
-    const plan = makePlan(request, tier, source, network, profile);
+    // Every size but that of a crop is known before a pixel is decoded. A small enough subject fits any format with the
+    // widest margins, so of a crop nothing can be refused before its subject is known.
+    const { bytes, probe: source } = plan.image;
     const { result, hiddenColour, input, roi } = plan;
     const { pngEffort, refine } = profile;
-    if (!request.crop) assertFits(request.format, result);
+    if (!plan.geometry.crop) assertFits(plan.format, result);
     const jobLimits = { signal, timeoutSeconds: timeout };
 
-    // 2. Decode to one straight RGBA8 buffer; everything below happens in it.
+    // Decode to one straight RGBA8 buffer; everything below happens in it.
     let started = performance.now();
     const decoded = await decode(bytes, source, plan.decode, jobLimits);
     add({ decode: performance.now() - started });
 
-    // 3. Matte and kind of subject: off this thread; the image's pixels end up at the start of the buffer.
+    // Matte and kind of subject: off this thread; the image's pixels end up at the start of the buffer.
     const ask = plan.subject === 'ask' && subjectTypes;
     const matte = await engine.matte(
       decoded,
@@ -140,32 +119,31 @@ export const createPipeline =
       ...(ask && { subject: subjectMs }),
       matte: matteMs,
     });
-    const named = plan.subject === 'ask' || plan.subject === 'untold' ? undefined : plan.subject;
-    const subject = named ?? matte.subject?.type ?? 'other';
+    const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
     telemetry.add({ runs: matte.runs, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
     if (lacksSubject(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
 
-    // 4. Compose: crop, scale and position, shadow, background.
+    // Compose: crop, scale and position, shadow, background.
     const shadowOpacity = plan.shadowOpacity[subject];
     const composed = composition(result, matte.box, { ...plan.geometry, shadowOpacity });
     const { width, height } = composed;
-    assertFits(request.format, composed);
+    assertFits(plan.format, composed);
     let image: Raster = { ...decoded, ...result };
     let { box, opaque } = matte;
-    if (plan.background !== 'none' || !isIdentity(result, composed)) {
+    if (plan.background.kind !== 'none' || !isIdentity(result, composed)) {
       started = performance.now();
-      const layers = await behind(request, plan, inputs, composed, jobLimits);
+      const layers = await behind(plan, composed, jobLimits);
       image = roomFor(composed, image);
       ({ box, opaque } = await engine.compose(image, { ...planOf(composed), ...layers }, { signal }));
       add({ compose: performance.now() - started });
     }
 
-    // 5. Encode.
+    // Encode.
     started = performance.now();
-    const { channels } = request;
+    const { channels } = plan;
     const raster = { data: image.data.subarray(0, width * height * 4), width, height };
-    const format = resolveFormat(request.format, { width, height, opaque, channels });
+    const format = resolveFormat(plan.format, { width, height, opaque, channels });
     const { icc, density } = source;
     const encoded = await encode(
       raster,
@@ -178,7 +156,8 @@ export const createPipeline =
       resultPixels: width * height,
       resultBytes: encoded.bytes.length,
     });
-    return { encoded, width, height, foreground: box, subject, stages };
+    const type = typeWord(subject, plan.typeLevel);
+    return { encoded, width, height, foreground: box, type, stages };
   };
 
 const planOf = ({ subject: _, ...plan }: Composition): ComposePlan => plan;

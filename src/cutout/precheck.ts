@@ -1,8 +1,8 @@
 import type { Keyv } from 'keyv';
-import type { CreditCheck } from '../billing/creditCheck.ts';
+import { type CreditCheck, insufficientCredits } from '../billing/creditCheck.ts';
 import { textHash } from '../idempotency/hash.ts';
 import { windowUsedUp } from '../limits/refuse.ts';
-import { type Admission, insufficientCredits } from './admission.ts';
+import type { Admission } from './admission.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface PrecheckParts {

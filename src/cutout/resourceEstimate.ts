@@ -2,11 +2,10 @@ import { largestCanvas } from '../geometry/compose.ts';
 import { decodeBytes } from '../image/decode.ts';
 import { encodeBytes } from '../image/encode.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
-import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
+import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { WorkSize } from '../limits/durationEstimate.ts';
 import type { Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './profile.ts';
-import type { CutoutRequest } from './request.ts';
 
 /** What a piece of work takes of the machine, known before a pixel is decoded. */
 export interface ResourceEstimate extends WorkSize {
@@ -32,13 +31,16 @@ export const largestWork = ({ maxPixels }: Pick<ProbeLimits, 'maxPixels'>): numb
 
 const megapixels = ({ width, height }: Dimensions) => (width * height) / 1e6;
 
-export function estimateResources(
-  request: CutoutRequest,
-  plan: Plan,
-  source: Probe,
-  background: Probe | undefined,
-): ResourceEstimate {
-  const { result, decode, input, geometry } = plan;
+export function estimateResources({
+  image,
+  background,
+  format,
+  result,
+  decode,
+  input,
+  geometry,
+  ...plan
+}: Plan): ResourceEstimate {
   const canvas = largestCanvas(result, {
     ...geometry,
     shadowOpacity: Math.max(...Object.values(plan.shadowOpacity)),
@@ -46,16 +48,16 @@ export function estimateResources(
   const canvasPixels = canvas.width * canvas.height;
   const resultPixels = result.width * result.height;
   const bytes =
-    decodeBytes(source, decode) +
+    decodeBytes(image.probe, decode) +
     // A canvas that the image's buffer has no room for, and the subject on its way to another size.
     (canvasPixels > resultPixels ? 4 * canvasPixels : 0) +
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
-    (background ? decodeBytes(background, canvas) : 0) +
-    encodeBytes(request.format, canvas) +
+    (background.kind === 'image' ? decodeBytes(background.probe, canvas) : 0) +
+    encodeBytes(format, canvas) +
     matteBytes * resultPixels +
     fixedBytes;
   return {
-    source: megapixels(source),
+    source: megapixels(image.probe),
     network: megapixels(input),
     result: megapixels(canvas),
     bytes: Math.ceil(bytes),

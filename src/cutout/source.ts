@@ -55,13 +55,17 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
   return bytes;
 }
 
-/** The bytes of the image as they were sent. */
-export async function loadSource(
+/**
+ * Opens a source: an address is checked now (throws the field's AppError), and what comes back reads the bytes of the
+ * image as they were sent.
+ */
+export function openSource(
   source: Source,
   { images, maxBytes, signal }: { images: ImageFetch; maxBytes: number; signal: AbortSignal },
   field: UrlField = 'image_url',
-): Promise<Uint8Array> {
-  if (source.kind === 'bytes') return source.bytes;
-  if (source.kind === 'base64') return decodeBase64(source.text, maxBytes, signal);
-  return images.fetch(source.url, field, signal);
+): () => Promise<Uint8Array> {
+  if (source.kind === 'bytes') return async () => source.bytes;
+  if (source.kind === 'base64') return () => decodeBase64(source.text, maxBytes, signal);
+  const download = images.open(source.url, field);
+  return () => download(signal);
 }

@@ -1,5 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
+import { MAX_FILE_BYTES } from '../inputLimits.ts';
 import { UploadBuffer } from '../uploadBuffer.ts';
 import { isPublicElsewhere } from './address.ts';
 import { DownloadError, type DownloadFault } from './error.ts';
@@ -9,11 +10,15 @@ import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 /** Asks for memory for so many bytes more; false if there is none. */
 export type Room = (bytes: number) => boolean;
 
+/** Fetches a checked address. Rejects with DownloadError, or the signal's reason. */
+export type Download = (signal: AbortSignal, room: Room) => Promise<Buffer>;
+
 export interface Downloader {
-  /** Throws DownloadError of kind `url` for an address that the rules exclude; nothing is contacted. */
-  check(url: string): void;
-  /** Throws DownloadError, or the signal's reason. */
-  download(url: string, signal: AbortSignal, room: Room): Promise<Buffer>;
+  /**
+   * Checks an address and gives what fetches it. Throws DownloadError of kind `url` for an address that the rules exclude;
+   * nothing is contacted.
+   */
+  open(url: string): Download;
 }
 
 export interface DownloadOptions extends HostOptions {
@@ -32,7 +37,7 @@ export const downloadRules: DownloadOptions = {
   mode: 'public',
   allowHosts: [],
   ports: [80, 443],
-  maxBytes: 22 * 1024 * 1024,
+  maxBytes: MAX_FILE_BYTES,
   connectTimeoutMs: 5000,
   totalTimeoutMs: 15_000,
   maxRedirects: 5,
@@ -217,7 +222,7 @@ export function createDownloader(options: DownloadOptions): Downloader {
     if (told && ['status', 'redirect', 'large', 'memory'].includes(fault)) return error;
     return new DownloadError('failed', fault, publicReason(options), error);
   };
-  const checked = (text: string): URL => {
+  const check = (text: string): URL => {
     const url = parseUrl(text);
     const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
     if (options.mode === 'off') throw refuse('This service does not download images.');
@@ -226,21 +231,22 @@ export function createDownloader(options: DownloadOptions): Downloader {
     return url;
   };
   return {
-    check: (text) => void checked(text),
-    download: async (text, signal, room) => {
-      signal.throwIfAborted();
-      const url = checked(text);
-      // One agent per download: a connection, and with it an earlier check, is never reused.
-      const agent = new Agent({ connect: guardedConnector(options) });
-      const limit = AbortSignal.timeout(options.totalTimeoutMs);
-      try {
-        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
-      } catch (error) {
+    open(text) {
+      const url = check(text);
+      return async (signal, room) => {
         signal.throwIfAborted();
-        throw publicly(error);
-      } finally {
-        await agent.destroy();
-      }
+        // One agent a download: no connection, and so no earlier check, is used twice.
+        const agent = new Agent({ connect: guardedConnector(options) });
+        const limit = AbortSignal.timeout(options.totalTimeoutMs);
+        try {
+          return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
+        } catch (error) {
+          signal.throwIfAborted();
+          throw publicly(error);
+        } finally {
+          await agent.destroy();
+        }
+      };
     },
   };
 }

@@ -40,18 +40,17 @@ export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
 /** An option that may differ by subject: `any` is the plain field, the others are `field[subject]`. */
 export type BySubject<T> = Readonly<Partial<Record<Subject | 'any', T>>>;
 
+/** Other words for kinds of subject that a request may use. */
+export const SUBJECT_ALIASES = {
+  graphics: 'graphic',
+  car_interior: 'car',
+  car_part: 'car',
+} as const satisfies Readonly<Record<string, Subject>>;
+
 /** Kinds of subject by their names in requests; aliases last. */
-export const SUBJECT_NAMES: ReadonlyMap<string, Subject> = new Map([
-  ['person', 'person'],
-  ['product', 'product'],
-  ['car', 'car'],
-  ['animal', 'animal'],
-  ['graphic', 'graphic'],
-  ['transportation', 'transportation'],
-  ['other', 'other'],
-  ['graphics', 'graphic'],
-  ['car_interior', 'car'],
-  ['car_part', 'car'],
+export const SUBJECT_NAMES: ReadonlyMap<string, Subject> = new Map<string, Subject>([
+  ...SUBJECT_TYPES.map((type) => [type, type] as const),
+  ...Object.entries(SUBJECT_ALIASES),
 ]);
 
 /**

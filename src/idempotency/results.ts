@@ -1,17 +1,24 @@
+import type { Repeatable } from './chargedContent.ts';
 import { type ContentName, textHash } from './hash.ts';
 import { contentKey } from './resultKeys.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type Ending, type Paid, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
-export interface OnceRequest<T> {
+/** What a call is about, once it is loaded. */
+export interface Named {
+  /** Tells this call's image and settings from others (`ContentName`). */
+  readonly name: string;
+}
+
+export interface OnceRequest<L extends Named, T> {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
-  /** What tells this call's image and settings from others (`ContentName`); may download the image first. */
-  readonly content: (signal: AbortSignal) => Promise<string>;
-  /** Makes the result and charges for it. Its signal is that of all who wait for it. */
-  readonly work: (signal: AbortSignal) => Promise<Paid<T>>;
+  /** Loads what the call is about; may download it. Not called for a known Idempotency-Key. */
+  readonly load: (signal: AbortSignal) => Promise<L>;
+  /** Makes the result of what was loaded and charges for it. Its signal is that of all who wait for it. */
+  readonly make: (loaded: L, signal: AbortSignal) => Promise<Paid<T>>;
   readonly signal: AbortSignal;
 }
 
@@ -30,26 +37,44 @@ export interface OnceResult<T> {
 }
 
 /**
- * Kept results (docs/contract.md section 5.1): a call of an account with an Idempotency-Key that was seen, or with an
- * image and settings that were, gets the result of the first one, waiting for it where it is still under way.
- * Only successes are kept. Values are shared and must not be changed.
+ * Repeated requests (docs/contract.md section 5.1): a call of an account with an Idempotency-Key that was seen, or with an
+ * image and settings that were, gets the result of the first one, waiting for it where it is still under way. Only successes
+ * are cached. Values are shared and must not be changed.
+ *
+ * The states of one content (account, image and settings), and the files that know them:
+ *
+ *              load, look up: nothing           made and charged                  an answer was sent
+ *    UNKNOWN ────────────────────▶ IN FLIGHT ────────────────────▶ UNDELIVERED ────────────────────▶ DELIVERED
+ *       ▲                         singleFlight.ts                sharedResult.ts                        │
+ *       │        it failed, or      │    ▲  │                          │ no answer was sent             │
+ *       │        everybody left     │    └──┘ one more caller waits    ▼                                │
+ *       ├───────────────────────────┘                                VOID: its charge is released       │
+ *       │                                                              │                                │
+ *       └──────────────────────────────────────────────────────────────┴────────────────────────────────┘
+ *                                              time to live over, no room, or its charge was given back (resultStore.ts)
+ *
+ * UNDELIVERED and DELIVERED results are looked up and answered with; the first answer reports the charge, all others are
+ * replays that cost nothing. An Idempotency-Key leads to a content: while its first call is in flight others with it wait,
+ * whatever they send; afterwards it stands for that content until the result is gone. What a content was charged outlives
+ * its result for a while (chargedContent.ts), so that work which has to be repeated is not charged twice. What a charge
+ * goes through is drawn in docs/credits.md.
  */
 export class Results<T> {
   readonly #store: ResultStore<T> | undefined;
   readonly #inFlight = new SingleFlight<ResultHandle<T>>();
 
-  /** Without a store nothing is kept and calls do not wait for each other. */
+  /** Without a store nothing is cached and calls do not wait for each other. */
   constructor(store: ResultStore<T> | undefined) {
     this.#store = store;
   }
 
-  /** Names an image for `OnceRequest.content`. */
+  /** Names what was loaded (`Named.name`). */
   get name(): ContentName {
     return this.#store?.name ?? (async () => '');
   }
 
-  /** By what the books recognise a repeat of this content; undefined where they need not. */
-  repeatOf(content: string): { readonly content: string; readonly forMs: number } | undefined {
+  /** What the ledger recognises a repeat of this content by; undefined where it need not. */
+  repeatOf(content: string): Repeatable | undefined {
     const forMs = this.#store?.rememberMs;
     return forMs === undefined ? undefined : { content, forMs };
   }
@@ -58,11 +83,11 @@ export class Results<T> {
     return { results: 0, bytes: 0, ...this.#store?.stats, inFlight: this.#inFlight.size };
   }
 
-  /** Rejects as `content` and `work` do, or with the signal's reason when the caller leaves. */
-  async once(request: OnceRequest<T>): Promise<OnceResult<T>> {
+  /** Rejects as `load` and `make` do, or with the signal's reason when the caller leaves. */
+  async once<L extends Named>(request: OnceRequest<L, T>): Promise<OnceResult<T>> {
     const { signal } = request;
     const handle = await this.#handle(request);
-    // Who left in the same moment must not be the one that is told.
+    // A caller that left in the same moment must not be the one that reports the charge.
     const first = !signal.aborted && (await handle.isFirst());
     if (signal.aborted) {
       await handle.end('unsent');
@@ -71,20 +96,18 @@ export class Results<T> {
     return { value: handle.value, replayed: !first, end: (ending) => handle.end(ending) };
   }
 
-  async #handle(request: OnceRequest<T>): Promise<ResultHandle<T>> {
-    const { accountId, idempotencyKey, signal } = request;
+  async #handle<L extends Named>(request: OnceRequest<L, T>): Promise<ResultHandle<T>> {
+    const { accountId, idempotencyKey, load, make, signal } = request;
     const store = this.#store;
-    if (!store) {
-      await request.content(signal);
-      return unsharedHandle(await request.work(signal));
-    }
+    if (!store) return unsharedHandle(await make(await load(signal), signal));
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
-      const key = contentKey(accountId, await request.content(all));
-      const make = async (everyone: AbortSignal) => ({
-        handle: firstHandle(store.wrap(await request.work(everyone))),
+      const loaded = await load(all);
+      const key = contentKey(accountId, loaded.name);
+      const makeOne = async (everyone: AbortSignal) => ({
+        handle: firstHandle(store.wrap(await make(loaded, everyone))),
         contentKey: key,
       });
-      const once = (everyone: AbortSignal) => store.once(key, make, everyone);
+      const once = (everyone: AbortSignal) => store.once(key, makeOne, everyone);
       return { handle: await this.#inFlight.join(key, once, all), contentKey: key };
     };
     if (idempotencyKey === undefined) return (await byContent(signal)).handle;

@@ -8,6 +8,13 @@ export interface ResultPayment {
   release(): Promise<void>;
 }
 
+/** For a result to hold: nothing of the request that made it is in reach here, so nothing of that stays in memory. */
+export const paymentOf = (payment: ResultPayment): ResultPayment => ({
+  stands: () => payment.stands(),
+  deliver: () => payment.deliver(),
+  release: () => payment.release(),
+});
+
 /** A result that was charged. */
 export interface Paid<T> {
   readonly value: T;

@@ -1,3 +1,4 @@
+import { MAX_MEGAPIXELS } from '../inputLimits.ts';
 import type { Dimensions } from './types.ts';
 
 /** Sizes of a result; aliases and `auto` are resolved before (docs/contract.md section 5). */
@@ -9,7 +10,7 @@ export const SIZE_LIMITS: Readonly<Record<SizeName, number>> = {
   medium: 1_500_000,
   hd: 4_000_000,
   full: 25_000_000,
-  '50MP': 50_000_000,
+  '50MP': MAX_MEGAPIXELS * 1e6,
 };
 
 /**

@@ -1,3 +1,5 @@
+import { MAX_FILE_BYTES, MAX_MEGAPIXELS } from '../inputLimits.ts';
+
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
 /** `avif`, `tiff` and `gif` only if the operator enables them. */
@@ -40,10 +42,10 @@ export interface ProbeLimits {
   readonly formats: readonly InputFormat[];
 }
 
-/** Limits of docs/contract.md section 3: JPEG, PNG and WebP, 22 MB, 50 MP. */
+/** Limits of docs/contract.md section 3. */
 export const CONTRACT_LIMITS: ProbeLimits = {
-  maxBytes: 22 * 1024 * 1024,
-  maxPixels: 50_000_000,
+  maxBytes: MAX_FILE_BYTES,
+  maxPixels: MAX_MEGAPIXELS * 1e6,
   formats: ['jpeg', 'png', 'webp'],
 };
 

@@ -1,7 +1,7 @@
 import type { OpenFetch } from '../cutout/fetchImage.ts';
 import { publicError } from '../cutout/publicError.ts';
 import type { Source } from '../cutout/request.ts';
-import { loadSource } from '../cutout/source.ts';
+import { openSource } from '../cutout/source.ts';
 import { fail, type Reason } from '../errors.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -52,7 +52,7 @@ export const createTakeImage =
     };
     const images = openFetch({ accountId, telemetry, precheck, tooMany });
     try {
-      const bytes = await loadSource(source, { images, maxBytes: limits.maxBytes, signal });
+      const bytes = await openSource(source, { images, maxBytes: limits.maxBytes, signal })();
       const { format, width, height } = await probe(bytes, limits);
       signal.throwIfAborted();
       const type = format === 'jpeg' ? 'jpg' : format;

@@ -1,23 +1,11 @@
 import test from 'ava';
 import fc from 'fast-check';
-import {
-  credits,
-  formatCredits,
-  parseCredits,
-  previewPixels,
-  quarters,
-  standardPrices,
-} from '../../src/billing/price.ts';
-import { SIZE_LIMITS } from '../../src/image/size.ts';
+import { credits, formatCredits, parseCredits, quarters, standardPrices } from '../../src/billing/price.ts';
 
 test('prices are those of the contract', (t) => {
   t.is(formatCredits(standardPrices.preview), '0.25');
   t.is(formatCredits(standardPrices.full), '1');
   t.is(formatCredits(quarters(0)), '0');
-});
-
-test('auto costs as much as a preview where its result is no larger than one', (t) => {
-  t.is(previewPixels, SIZE_LIMITS.preview);
 });
 
 test('every amount is written so that reading it gives the amount back', (t) => {

@@ -1,29 +1,22 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { TestFn } from 'ava';
-import sharp from 'sharp';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import { createAdmission } from '../../src/cutout/admission.ts';
-import type { CachedResult } from '../../src/cutout/cachedResult.ts';
-import { type Cutout, type CutoutResult, createCutout, type Ending } from '../../src/cutout/cutout.ts';
-import { noFetch } from '../../src/cutout/fetchImage.ts';
-import type { PipelineParts } from '../../src/cutout/pipeline.ts';
-import { PROFILES } from '../../src/cutout/profile.ts';
-import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import type { Cutout, CutoutResult, Ending } from '../../src/cutout/cutout.ts';
+import type { CutoutRequest } from '../../src/cutout/request.ts';
 import { fail } from '../../src/errors.ts';
-import { Results } from '../../src/idempotency/results.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
-import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
-import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
-import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
-import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { random } from '../fixtures/random.ts';
 import { withTransactions } from '../support/database.ts';
+import {
+  requestOf,
+  runNumberOf,
+  type Run as ScriptedRun,
+  scriptedCutout,
+} from '../support/scriptedCutout.ts';
 import { Activity, SharedPlace, SharedStore } from '../support/sharedStore.ts';
 import { type NewPlace, noFreePreviews, TestClock, withDisk } from '../support/stores.ts';
 
@@ -165,16 +158,13 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       readonly price: number;
     }
     const contents = new Map<string, Content>();
-    /** Known by its first pixel: red and blue say which image it is, green what its size costs. */
+    /** Red and blue say which image it is, green what its size costs. */
     async function contentOf(number: number, size: keyof typeof prices): Promise<Content> {
-      const [r, g, b] = [number & 255, prices[size], number >> 8];
-      const name = `${r}/${g}/${b}`;
+      const pixel = [number & 255, prices[size], number >> 8] as const;
+      const name = pixel.join('/');
       const known = contents.get(name);
       if (known) return known;
-      const create = { width: 16, height: 12, channels: 3, background: { r, g, b } } as const;
-      const bytes = await sharp({ create }).png().toBuffer();
-      const request = { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' } as const;
-      const content = { name, request, price: prices[size] };
+      const content = { name, request: await requestOf(pixel, size), price: prices[size] };
       contents.set(name, content);
       return content;
     }
@@ -199,8 +189,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       held().length +
       charges.reduce((sum, { holders }) => sum + [...holders].filter(({ settled }) => settled).length, 0);
 
-    const runOf = ({ bytes }: CutoutResult): Run => {
-      const run = runs[bytes.readUInt16LE(0)];
+    const runOf = (result: CutoutResult): Run => {
+      const run = runs[runNumberOf(result)];
       if (!run) throw new Error('an answer of no run');
       return run;
     };
@@ -284,10 +274,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       },
     };
 
-    const engineOf = (node: () => Node): PipelineParts['engine'] => ({
-      matte: ({ data }, { width, height }, { signal } = {}) => {
+    const scripted =
+      (node: () => Node): ScriptedRun =>
+      (pixel, signal) => {
         const number = runs.length;
-        const price = data[1] ?? 0;
+        const [, price] = pixel;
         let finish: (error?: unknown) => void = () => {};
         const done = new Promise<void>((resolve, reject) => {
           finish = (error) => (error ? reject(error) : resolve());
@@ -300,7 +291,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         };
         const run: Run = {
           node: node(),
-          content: `${data[0]}/${price}/${data[2]}`,
+          content: pixel.join('/'),
           price,
           state: 'held',
           charge: undefined,
@@ -318,15 +309,9 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         else signal?.addEventListener('abort', cancel, { once: true });
         return activity.parked(async () => {
           await done;
-          data.set([number & 255, number >> 8]);
-          const box = { left: 0, top: 0, width, height };
-          const times = { runs: 1, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
-          return { width, height, box, foregroundPixels: width * height, opaque: true, ...times };
+          return number;
         });
-      },
-      compose: () => Promise.reject(new Error('nothing is composed')),
-      encodePng: async ({ data }) => Buffer.from(data.subarray(0, 2)),
-    });
+      };
 
     let serial = 0;
     async function startNode(): Promise<Node> {
@@ -351,24 +336,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         { billing: noFreePreviews, now, node: id },
       );
       const store = new SharedStore(shared, activity, now, ledger);
-      const admission = createAdmission({
-        rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, { now, elapsed: now }),
-        concurrency: new MemoryConcurrencyLimit(0),
+      const { cutout } = scriptedCutout({
+        run: scripted(() => node),
         reservations: ledger,
-        scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, now),
-        estimate: new DurationEstimate(),
-      });
-      const cutout = createCutout({
-        subjectTypes: false,
-        engine: engineOf(() => node),
-        network: { name: 'scripted', width: 8, height: 8 },
-        profile: PROFILES.balanced,
-        admission,
-        results: new Results<CachedResult>(store),
-        openFetch: noFetch,
-        precheck: () => Promise.reject(new Error('nothing is downloaded')),
-        limits: CONTRACT_LIMITS,
-        timeout: 0,
+        store,
+        clock,
       });
       const node: Node = { id, ledger, store, cutout, gate, process, deferred: undefined };
       return node;

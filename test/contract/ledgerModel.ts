@@ -3,12 +3,12 @@ import { Ledger } from '../../src/billing/ledger.ts';
 import { quarters, standardBilling } from '../../src/billing/price.ts';
 import {
   type Answer,
-  type ChargedFor,
   type Reservation,
   type ReserveRequest,
   ShortOfCredits,
 } from '../../src/billing/reservation.ts';
 import { openStores } from '../../src/billing/stores.ts';
+import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { random } from '../fixtures/random.ts';
@@ -71,7 +71,7 @@ class Oracle {
     const content = request.repeat?.content;
     const known = this.standing(content, now);
     const repeatOf = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
-    const large = request.size === 'auto' && request.pixels > 250_000 && this.balance >= 4;
+    const large = request.size === 'auto' && this.balance >= 4;
     const tier = repeatOf?.tier ?? (request.size === 'full' || large ? 'full' : 'preview');
     const { free, price } = this.priceOf(tier, repeatOf, now);
     if (price > this.balance) return undefined;
@@ -260,10 +260,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         const size = (['preview', 'full', 'auto'] as const)[below(3)] ?? 'auto';
         const content = next() < 0.7 ? `${size} ${below(4)}` : undefined;
         const repeat = content === undefined ? undefined : { content, forMs };
-        const request: ReserveRequest =
-          size === 'auto'
-            ? { size, requestId, repeat, pixels: 200_000 + below(100_000) }
-            : { size, requestId, repeat };
+        const request: ReserveRequest = { size, requestId, repeat };
         try {
           const expected = weather === 'away' ? undefined : oracle.reserve(request, server.id, clock.at);
           if (weather === 'in doubt' && expected) server.later.push(() => oracle.release(expected.open));

@@ -1,6 +1,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
-import type { RepeatNames, Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import type { Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import type { Repeatable } from '../../src/idempotency/chargedContent.ts';
 import {
   accountWith,
   type NewPlace,
@@ -11,18 +12,18 @@ import {
 } from '../support/stores.ts';
 
 const forMs = 600_000;
-const named = (content: string): RepeatNames => ({ content, forMs });
+const named = (content: string): Repeatable => ({ content, forMs });
 
 /** What was charged for is not charged for again, although nobody has the result any more. */
 export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): void {
   async function start(t: ExecutionContext, billing = noFreePreviews) {
     const stores = await testStores(t, billing, newPlace);
     const account = await accountWith(stores, 10);
-    const reserve = (repeat: RepeatNames, size: ReserveRequest['size'] = 'full'): Promise<Reservation> =>
+    const reserve = (repeat: Repeatable, size: ReserveRequest['size'] = 'full'): Promise<Reservation> =>
       reserveIn(stores, account, repeat, size);
     const balance = async () => (await stores.ledger.balance(account)).credits;
     /** What one more reservation takes of the balance. */
-    const cost = async (repeat: RepeatNames, size?: ReserveRequest['size']) => {
+    const cost = async (repeat: Repeatable, size?: ReserveRequest['size']) => {
       const before = await balance();
       await reserve(repeat, size);
       return quarters(before - (await balance()));
@@ -33,12 +34,10 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
   async function reserveIn(
     stores: Pick<TestStores, 'ledger'>,
     account: string,
-    repeat: RepeatNames,
+    repeat: Repeatable,
     size: ReserveRequest['size'],
   ): Promise<Reservation> {
-    const request: ReserveRequest =
-      size === 'auto' ? { size, pixels: 9e6, requestId: 'r', repeat } : { size, requestId: 'r', repeat };
-    const outcome = await stores.ledger.reserve(account, request);
+    const outcome = await stores.ledger.reserve(account, { size, requestId: 'r', repeat });
     if (outcome.outcome !== 'reserved') throw new Error('insufficient');
     return outcome.reservation;
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { OnceRequest, Results } from '../../src/idempotency/results.ts';
+import type { Named, OnceRequest, Results } from '../../src/idempotency/results.ts';
 import type { Paid } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -19,7 +19,7 @@ export type MakeResults = (
   options: KeepOptions,
 ) => Promise<readonly [Results<Image>, Results<Image>]>;
 
-export type Call = Partial<Omit<OnceRequest<Image>, 'work'>> & {
+export type Call = Partial<Omit<OnceRequest<Named, Image>, 'make'>> & {
   readonly work?: (signal: AbortSignal) => Promise<Image>;
   readonly image?: string;
   readonly node?: 0 | 1;
@@ -47,10 +47,10 @@ export function callsOf(nodes: readonly [Results<Image>, Results<Image>]) {
   const call = ({ image = 'image', node = 0, work = run, ...request }: Call = {}) =>
     nodes[node].once({
       accountId: 'acc_1',
-      content: async () => image,
+      load: async () => ({ name: image }),
       signal: new AbortController().signal,
       ...request,
-      work: async (signal) => paid(await work(signal)),
+      make: async (_, signal) => paid(await work(signal)),
     });
   return { call, runs: () => runs, mostRunning: () => most };
 }
@@ -77,8 +77,8 @@ export function testResultsContract(test: TestFn, name: string, make: MakeResult
   test(is('the same key gets the kept result without looking at the image'), async (t) => {
     const { call } = await start(t);
     const first = await call({ idempotencyKey: 'k' });
-    const content = async () => t.fail() as never;
-    const second = await call({ idempotencyKey: 'k', content, node: 1 });
+    const load = async () => t.fail() as never;
+    const second = await call({ idempotencyKey: 'k', load, node: 1 });
     t.true(second.replayed);
     t.deepEqual(second.value.bytes, first.value.bytes);
   });
@@ -153,7 +153,7 @@ export function testResultsContract(test: TestFn, name: string, make: MakeResult
       message: 'no',
     });
     await t.throwsAsync(
-      call({ idempotencyKey: 'k', content: async () => Promise.reject(new Error('download')) }),
+      call({ idempotencyKey: 'k', load: async () => Promise.reject(new Error('download')) }),
       { message: 'download' },
     );
     t.deepEqual(nodes[0].stats, { results: 0, bytes: 0, inFlight: 0 });

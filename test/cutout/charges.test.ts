@@ -1,27 +1,22 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import sharp from 'sharp';
 import { credits } from '../../src/billing/price.ts';
 import type { ServedStores } from '../../src/billing/stores.ts';
-import { createAdmission } from '../../src/cutout/admission.ts';
-import { type CachedResult, cachedResultBytes } from '../../src/cutout/cachedResult.ts';
-import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
-import { noFetch } from '../../src/cutout/fetchImage.ts';
-import type { PipelineParts } from '../../src/cutout/pipeline.ts';
-import { PROFILES } from '../../src/cutout/profile.ts';
-import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import type { Cutout, CutoutResult } from '../../src/cutout/cutout.ts';
 import { fail } from '../../src/errors.ts';
+import { cachedResultBytes } from '../../src/idempotency/codec.ts';
 import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
-import { Results } from '../../src/idempotency/results.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
-import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
-import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
-import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
-import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
+import type { Results } from '../../src/idempotency/results.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
+import {
+  requestOf,
+  runNumberOf,
+  type Run as ScriptedRun,
+  scriptedCutout,
+} from '../support/scriptedCutout.ts';
 import { TestClock, testFolder, testServer, withDisk } from '../support/stores.ts';
 
 const steps = 10_000;
@@ -50,42 +45,34 @@ interface Caller {
   answer?: { readonly result: CutoutResult; readonly run: Run };
 }
 
-/** An image is known by the red of its first pixel; a result says in red which run made it. */
-function scripted(runs: Run[], faults: string[]): PipelineParts['engine'] {
-  return {
-    matte: ({ data }, { width, height }, { signal } = {}) =>
-      new Promise((resolve, reject) => {
-        const image = data[0] ?? 0;
-        for (const other of runs) {
-          if (other.image !== image) continue;
-          if (other.state === 'running') faults.push(`image ${image} is worked on twice at a time`);
-          if (other.kept) faults.push(`image ${image} is worked on though its result is kept`);
-        }
-        const number = runs.length;
-        const cancel = () => {
-          run.state = 'cancelled';
-          reject(signal?.reason);
-        };
-        const finish = (error?: Error) => {
-          signal?.removeEventListener('abort', cancel);
-          run.state = error ? 'failed' : 'done';
-          if (error) return reject(error);
-          run.kept = true;
-          data.set([number & 255, number >> 8]);
-          const box = { left: 0, top: 0, width, height };
-          const times = { runs: 1, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
-          resolve({ width, height, box, foregroundPixels: width * height, opaque: true, ...times });
-        };
-        const state = signal?.aborted ? 'cancelled' : 'running';
-        const run: Run = { image, state, kept: false, expired: false, final: false, told: false, finish };
-        runs.push(run);
-        if (signal?.aborted) reject(signal.reason);
-        else signal?.addEventListener('abort', cancel, { once: true });
-      }),
-    compose: () => Promise.reject(new Error('nothing is composed')),
-    encodePng: async ({ data }) => Buffer.from(data.subarray(0, 2)),
-  };
-}
+/** An image is known by its red. */
+const scripted =
+  (runs: Run[], faults: string[]): ScriptedRun =>
+  ([image], signal) =>
+    new Promise((resolve, reject) => {
+      for (const other of runs) {
+        if (other.image !== image) continue;
+        if (other.state === 'running') faults.push(`image ${image} is worked on twice at a time`);
+        if (other.kept) faults.push(`image ${image} is worked on though its result is kept`);
+      }
+      const number = runs.length;
+      const cancel = () => {
+        run.state = 'cancelled';
+        reject(signal?.reason);
+      };
+      const finish = (error?: Error) => {
+        signal?.removeEventListener('abort', cancel);
+        run.state = error ? 'failed' : 'done';
+        if (error) return reject(error);
+        run.kept = true;
+        resolve(number);
+      };
+      const state = signal?.aborted ? 'cancelled' : 'running';
+      const run: Run = { image, state, kept: false, expired: false, final: false, told: false, finish };
+      runs.push(run);
+      if (signal?.aborted) reject(signal.reason);
+      else signal?.addEventListener('abort', cancel, { once: true });
+    });
 
 /** The use case over real books, and what an outsider knows of it since its server started. */
 interface World {
@@ -103,32 +90,17 @@ async function startWorld(
   faults: string[],
 ): Promise<World> {
   const stores = await testServer(t, { dataDir }, { clock });
-  const results = new Results<CachedResult>(
-    new MemoryResultStore({
+  const runs: Run[] = [];
+  const { cutout, results } = scriptedCutout({
+    run: scripted(runs, faults),
+    reservations: stores.ledger,
+    store: new MemoryResultStore<CachedResult>({
       ttlSeconds: 600,
       maxBytes: 1e6,
       bytesOf: cachedResultBytes,
       onError: (error) => t.fail(String(error)),
     }),
-  );
-  const runs: Run[] = [];
-  const cutout = createCutout({
-    subjectTypes: false,
-    engine: scripted(runs, faults),
-    network: { name: 'scripted', width: 8, height: 8 },
-    profile: PROFILES.balanced,
-    admission: createAdmission({
-      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
-      concurrency: new MemoryConcurrencyLimit(0),
-      reservations: stores.ledger,
-      scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
-      estimate: new DurationEstimate(),
-    }),
-    results,
-    openFetch: noFetch,
-    precheck: () => Promise.reject(new Error('nothing is downloaded')),
-    limits: CONTRACT_LIMITS,
-    timeout: 0,
+    clock,
   });
   return { stores, results, cutout, runs, callers: [] };
 }
@@ -145,21 +117,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   const seen = new Map<string, number>();
   const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
 
-  const images = await Promise.all(
-    [0, 1, 2].map((r) =>
-      sharp({ create: { width: 16, height: 12, channels: 3, background: { r, g: 0, b: 0 } } })
-        .png()
-        .toBuffer(),
-    ),
-  );
-  const requests = images.map(
-    (bytes): CutoutRequest => ({
-      ...plainRequest,
-      source: { kind: 'bytes', bytes },
-      size: 'full',
-      format: 'png',
-    }),
-  );
+  const requests = await Promise.all([0, 1, 2].map((red) => requestOf([red, 0, 0], 'full')));
   const faults: string[] = [];
   const dataDir = testFolder(t);
   const clock = new TestClock();
@@ -175,7 +133,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
 
   function ask(step: number): void {
     const inWorld = world;
-    const image = below(images.length);
+    const image = below(requests.length);
     const request = requests[image];
     if (!request) throw new RangeError(`no image ${image}`);
     const caller: Caller = { image, key: pick([undefined, 'k', 'l']), leave: new AbortController() };
@@ -192,7 +150,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     };
     inWorld.cutout(request, call).then(
       (result) => {
-        const run = inWorld.runs[result.bytes.readUInt16LE(0)];
+        const run = inWorld.runs[runNumberOf(result)];
         if (inWorld !== world || !run) return;
         caller.answer = { result, run };
         const wanted = run.told ? 0 : price;

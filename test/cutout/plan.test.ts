@@ -1,7 +1,22 @@
 import test from 'ava';
-import { checkRoi, lacksSubject, makePlan, reserveRequest, typeWord } from '../../src/cutout/plan.ts';
-import { type NetworkSize, networkInput, PROFILES, type ProfileName } from '../../src/cutout/profile.ts';
+import type { Tier } from '../../src/billing/price.ts';
+import {
+  checkRoi,
+  lacksSubject,
+  makePlans,
+  makePlan as planOf,
+  sizeToReserve,
+  typeWord,
+} from '../../src/cutout/plan.ts';
+import {
+  type NetworkSize,
+  networkInput,
+  PROFILES,
+  type Profile,
+  type ProfileName,
+} from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import type { Dimensions } from '../../src/image/types.ts';
 import { errorOfCall } from '../fixtures/thrown.ts';
 
 const request = (changes: Partial<CutoutRequest> = {}): CutoutRequest => ({
@@ -11,6 +26,23 @@ const request = (changes: Partial<CutoutRequest> = {}): CutoutRequest => ({
 });
 const source = { width: 4000, height: 3000 };
 const network = { width: 1024, height: 1024 };
+const inputs = (size: Dimensions) => ({
+  image: {
+    bytes: new Uint8Array(),
+    probe: {
+      ...size,
+      format: 'jpeg',
+      orientation: 1,
+      colour: 'rgb',
+      depth: 8,
+      hasAlpha: false,
+      convertsProfile: false,
+    } as const,
+  },
+  background: undefined,
+});
+const makePlan = (asked: CutoutRequest, tier: Tier, size: Dimensions, of: NetworkSize, profile: Profile) =>
+  planOf(asked, tier, inputs(size), { network: of, profile });
 const percent = (value: number) => ({ value, unit: '%' as const });
 
 test('a preview decodes no more than the network sees, a full result decodes everything', (t) => {
@@ -42,9 +74,11 @@ test('a network of a free size runs smaller for a preview, one of a fixed size d
   t.deepEqual(coarse, { width: 256, height: 256 });
 });
 
-test('auto is what the books made of it', (t) => {
+test('auto is what the books made of it, and a preview where its result is no larger than one', (t) => {
   const auto = request({ size: 'auto' });
-  t.deepEqual(reserveRequest('r', auto, source), { requestId: 'r', size: 'auto', pixels: 12_000_000 });
+  t.is(sizeToReserve(auto, source), 'auto');
+  t.is(sizeToReserve(auto, { width: 500, height: 500 }), 'preview');
+  t.is(sizeToReserve(auto, { width: 250_001, height: 1 }), 'auto');
   t.deepEqual(makePlan(auto, 'full', source, network, PROFILES.balanced).result, source);
   t.deepEqual(makePlan(auto, 'preview', source, network, PROFILES.balanced).result, {
     width: 577,
@@ -53,9 +87,18 @@ test('auto is what the books made of it', (t) => {
 });
 
 test('only a preview is asked for as one', (t) => {
-  t.like(reserveRequest('r', request(), source), { size: 'preview' });
+  t.is(sizeToReserve(request(), source), 'preview');
   for (const size of ['medium', 'hd', 'full', '50MP'] as const)
-    t.like(reserveRequest('r', request({ size }), source), { size: 'full' });
+    t.is(sizeToReserve(request({ size }), source), 'full');
+});
+
+test('there are two plans where the size is left open, else one', (t) => {
+  const machine = { network, profile: PROFILES.balanced };
+  const open = makePlans(request({ size: 'auto' }), inputs(source), machine);
+  t.deepEqual([open.full.result, open.preview.result], [source, { width: 577, height: 433 }]);
+  const fixed = makePlans(request({ size: 'medium' }), inputs(source), machine);
+  t.is(fixed.full, fixed.preview);
+  t.deepEqual(fixed.full.result, { width: 1414, height: 1060 });
 });
 
 test('only a ZIP keeps the colours under alpha 0', (t) => {
@@ -71,10 +114,10 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
     background: { kind: 'colour', colour: [255, 0, 0, 255] },
   } as const;
   const alone = makePlan(request(changes), 'full', source, network, PROFILES.balanced);
-  t.is(alone.background, 'none');
+  t.deepEqual(alone.background, { kind: 'none' });
   t.is(alone.shadowOpacity.product, 0);
   const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network, PROFILES.balanced);
-  t.is(zip.background, 'colour');
+  t.deepEqual(zip.background, changes.background);
   t.is(zip.shadowOpacity.product, 0.5);
 });
 

@@ -2,7 +2,12 @@ import type { RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { isPublicAddress } from '../../src/fetch/address.ts';
-import { createDownloader, type DownloadOptions, downloadRules } from '../../src/fetch/download.ts';
+import {
+  createDownloader,
+  type DownloadOptions,
+  downloadRules,
+  type Room,
+} from '../../src/fetch/download.ts';
 import { DownloadError } from '../../src/fetch/error.ts';
 import { createHostRule, portOf } from '../../src/fetch/hosts.ts';
 import { listenHere } from '../fixtures/imageHost.ts';
@@ -29,10 +34,10 @@ const loopback = (more: Partial<DownloadOptions> = {}): DownloadOptions => ({
   ...more,
 });
 
-/** Where there is room for everything. */
+/** Opens and fetches; where nothing is said of it there is room for everything. */
 const createDownload = (options: DownloadOptions) => {
-  const { download } = createDownloader(options);
-  return (url: string, signal: AbortSignal) => download(url, signal, () => true);
+  const { open } = createDownloader(options);
+  return async (url: string, signal: AbortSignal, room: Room = () => true) => open(url)(signal, room);
 };
 
 /** What is said of every address that could not be fetched, or must not be. */
@@ -342,22 +347,18 @@ test('fetching is off, or from listed hosts only: said at once, and nobody is as
   });
   const url = `http://127.0.0.1:${port}/`;
   const off = createDownloader(loopback({ mode: 'off', allowHosts: [`127.0.0.1:${port}`] }));
-  t.throws(() => off.check(url), { instanceOf: DownloadError, message: /does not download images\. Upload/ });
-  await failsWith(
-    t,
-    off.download(url, never, () => true),
-    'url',
-    /does not download images/,
-  );
+  const refused = t.throws(() => off.open(url), { instanceOf: DownloadError });
+  t.is(refused.kind, 'url');
+  t.regex(refused.reason, /does not download images\. Upload/);
   const listed = createDownloader(
     loopback({ mode: 'listed', allowHosts: ['images.test', `b.test:${port}`] }),
   );
   for (const other of [url, `http://images.test:${port + 1}/`, 'http://b.test/'])
-    t.throws(() => listed.check(other), { instanceOf: DownloadError, message: /listed hosts only/ });
+    t.throws(() => listed.open(other), { instanceOf: DownloadError, message: /listed hosts only/ });
   t.is(asked, 0);
-  t.notThrows(() => listed.check(`http://images.test:${port}/`));
-  const { download } = createDownloader({ ...rules, mode: 'listed', allowHosts: [`127.0.0.1:${port}`] });
-  t.is((await download(url, never, () => true)).toString(), 'inside');
+  t.notThrows(() => listed.open(`http://images.test:${port}/`));
+  const download = createDownload({ ...rules, mode: 'listed', allowHosts: [`127.0.0.1:${port}`] });
+  t.is((await download(url, never)).toString(), 'inside');
 });
 
 test('in listed mode a redirect to another host is not followed', async (t) => {
@@ -369,12 +370,10 @@ test('in listed mode a redirect to another host is not followed', async (t) => {
   const first = await serve(t, (_req, res) =>
     res.writeHead(302, { Location: `http://localhost:${port}/` }).end(),
   );
-  const { download } = createDownloader(
-    loopback({ mode: 'listed', allowHosts: [`127.0.0.1:${first.port}`] }),
-  );
+  const download = createDownload(loopback({ mode: 'listed', allowHosts: [`127.0.0.1:${first.port}`] }));
   await failsWith(
     t,
-    download(`http://127.0.0.1:${first.port}/`, never, () => true),
+    download(`http://127.0.0.1:${first.port}/`, never),
     'failed',
     /^The host could not be reached or is not allowed\.$/,
     'blocked',
@@ -393,7 +392,7 @@ test('bytes are asked for before they are kept; without room the host is hung up
     });
   });
   const hungUp: string[] = [];
-  const { download } = createDownloader(loopback());
+  const download = createDownload(loopback());
   for (const path of ['/announced', '/chunked']) {
     let granted = 0;
     const room = (bytes: number) => {
@@ -414,7 +413,7 @@ test('room is asked for as bytes arrive: once where a length is announced, twice
     res.write(bytes);
     res.end();
   });
-  const { download } = createDownloader(loopback());
+  const download = createDownload(loopback());
   for (const [path, times] of [
     ['announced', 1],
     ['chunked', 2],

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/reservation.ts';
-import { type CachedResult, cachedResultCodec } from '../../src/cutout/cachedResult.ts';
+import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { createContentName } from '../../src/idempotency/hash.ts';
 import { keyName } from '../../src/idempotency/resultKeys.ts';
 import type { Found, ResultStore } from '../../src/idempotency/resultStore.ts';
@@ -89,13 +90,13 @@ export class SharedStore implements ResultStore<CachedResult> {
   readonly #place: SharedPlace;
   readonly #activity: Activity;
   readonly #now: () => number;
-  readonly #codec: ReturnType<typeof cachedResultCodec>;
+  readonly #codec: ReturnType<typeof cachedResultCodec<CachedResult>>;
 
   constructor(place: SharedPlace, activity: Activity, now: () => number, reservations: Reservations) {
     this.#place = place;
     this.#activity = activity;
     this.#now = now;
-    this.#codec = cachedResultCodec(reservations);
+    this.#codec = cachedResultCodec<CachedResult>(reservations);
   }
 
   wrap(paid: ConstructorParameters<typeof SharedResult<CachedResult>>[0]): SharedResult<CachedResult> {

@@ -1,4 +1,5 @@
 import { type AppError, fail } from '../../errors.ts';
+import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -24,7 +25,7 @@ export const IMAGES: BodyLimits = {
   multipart: 66 * mebibyte,
   json: 32 * mebibyte,
   urlencoded: 48 * mebibyte,
-  file: 22 * mebibyte,
+  file: MAX_FILE_BYTES,
   text: 32 * mebibyte,
   tooLarge: () => fail('file_too_large'),
 };

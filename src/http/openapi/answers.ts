@@ -1,4 +1,7 @@
+import { typeWord } from '../../cutout/plan.ts';
+import { SUBJECT_TYPES } from '../../engine/types.ts';
 import { apiErrors } from '../../errors.ts';
+import { SUBJECT_ALIASES } from '../../geometry/shadow.ts';
 import type { Properties, Schema } from './fields.ts';
 
 export interface Header {
@@ -96,15 +99,7 @@ export const cutoutAnswer: Answer = {
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
-        'person',
-        'product',
-        'animal',
-        'car',
-        'other',
-        'car_interior',
-        'car_part',
-        'transportation',
-        'graphics',
+        ...new Set([...SUBJECT_TYPES.map((type) => typeWord(type, '2')), ...Object.keys(SUBJECT_ALIASES)]),
       ],
     }),
     'X-Width': pixels('Width of the result.'),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { parseCredits } from '../../../billing/price.ts';
+import { creditSteps, parseCredits } from '../../../billing/price.ts';
 import { text, time, whole } from '../../parameters.ts';
 
 const amount = z.string().transform((value, context) => {
   const parsed = parseCredits(value);
   if (parsed !== undefined) return parsed;
-  context.addIssue({ code: 'custom', message: 'expected credits in steps of 0.25' });
+  context.addIssue({ code: 'custom', message: `expected ${creditSteps}` });
   return z.NEVER;
 });
 

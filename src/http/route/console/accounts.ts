@@ -3,7 +3,7 @@ import type { Account, Accounts } from '../../../accounts/accounts.ts';
 import type { AccountBalance } from '../../../billing/accountList.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
-import { type QuarterCredits, quarters, toCredits } from '../../../billing/price.ts';
+import { creditSteps, credits, type QuarterCredits, toCredits } from '../../../billing/price.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { revokeKey } from '../../../commands/keys.ts';
 import { postCredits } from '../../../commands/postCredits.ts';
@@ -25,8 +25,8 @@ export interface AccountParts {
 
 const amount = z
   .string()
-  .regex(/^\d{1,12}(\.(?:0|00|25|5|50|75))?$/, 'expected credits in steps of 0.25, more than 0')
-  .transform((value) => quarters(Number(value) * 4))
+  .regex(/^\d{1,12}(\.(?:0|00|25|5|50|75))?$/, `expected ${creditSteps}, more than 0`)
+  .transform((value) => credits(Number(value)))
   .refine((value) => value > 0, 'expected more than 0');
 const grantRequest = z.object({ credits: amount, note: text(500), reference: text(100) });
 const listRequest = timedPage.extend({ search: z.string().max(200).default('') });

@@ -1,0 +1,85 @@
+import sharp from 'sharp';
+import type { Reservations } from '../../src/billing/reservation.ts';
+import { createAdmission } from '../../src/cutout/admission.ts';
+import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
+import { noFetch } from '../../src/cutout/fetchImage.ts';
+import type { PipelineParts } from '../../src/cutout/pipeline.ts';
+import { PROFILES } from '../../src/cutout/profile.ts';
+import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import type { ResultStore } from '../../src/idempotency/resultStore.ts';
+import { Results } from '../../src/idempotency/results.ts';
+import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import type { Clock } from '../../src/limits/clock.ts';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+import { FairScheduler } from '../../src/limits/fairScheduler.ts';
+import { MemoryBudget } from '../../src/limits/memory.ts';
+import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
+import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
+
+/** A request for a small image of one colour, which its first pixel tells. */
+export async function requestOf(
+  [r, g, b]: readonly [number, number, number],
+  size: CutoutRequest['size'],
+): Promise<CutoutRequest> {
+  const create = { width: 16, height: 12, channels: 3, background: { r, g, b } } as const;
+  const bytes = await sharp({ create }).png().toBuffer();
+  return { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' };
+}
+
+/** Number of the run of the network that made a result. */
+export const runNumberOf = ({ bytes }: CutoutResult): number => bytes.readUInt16LE(0);
+
+/** Hears of a run when it starts, with the image's first pixel; resolves with the run's number when it is done. */
+export type Run = (
+  pixel: readonly [r: number, g: number, b: number],
+  signal: AbortSignal | undefined,
+) => Promise<number>;
+
+/** An engine whose runs a test ends; a result says which run made it (`runNumberOf`). */
+const scriptedEngine = (run: Run): PipelineParts['engine'] => ({
+  matte: async ({ data }, { width, height }, { signal } = {}) => {
+    const [r = 0, g = 0, b = 0] = data;
+    const number = await run([r, g, b], signal);
+    data.set([number & 255, number >> 8]);
+    const box = { left: 0, top: 0, width, height };
+    const times = { runs: 1, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
+    return { width, height, box, foregroundPixels: width * height, opaque: true, ...times };
+  },
+  compose: () => Promise.reject(new Error('nothing is composed')),
+  encodePng: async ({ data }) => Buffer.from(data.subarray(0, 2)),
+});
+
+export interface ScriptedCutout {
+  readonly run: Run;
+  readonly reservations: Reservations;
+  readonly store: ResultStore<CachedResult>;
+  readonly clock: Clock;
+}
+
+/** The use case as it ships, over an engine of the test: no limits but the credits, and no downloads. */
+export function scriptedCutout({ run, reservations, store, clock }: ScriptedCutout): {
+  readonly cutout: Cutout;
+  readonly results: Results<CachedResult>;
+} {
+  const results = new Results<CachedResult>(store);
+  const cutout = createCutout({
+    subjectTypes: false,
+    engine: scriptedEngine(run),
+    network: { name: 'scripted', width: 8, height: 8 },
+    profile: PROFILES.balanced,
+    admission: createAdmission({
+      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
+      concurrency: new MemoryConcurrencyLimit(0),
+      reservations,
+      scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
+      estimate: new DurationEstimate(),
+    }),
+    results,
+    openFetch: noFetch,
+    precheck: () => Promise.reject(new Error('nothing is downloaded')),
+    limits: CONTRACT_LIMITS,
+    timeout: 0,
+  });
+  return { cutout, results };
+}
