@@ -1,3 +1,4 @@
+import { toCredits } from '../../../billing/price.ts';
 import type { Balances } from '../../../billing/reservation.ts';
 import { accountOf, type Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
@@ -9,7 +10,7 @@ import type { Route } from '../../router.ts';
 export function accountRoute(before: readonly Middleware[], balances: Balances): Route {
   const handler: Middleware = async (ctx) => {
     const { credits, freeCalls } = await balances.balance(accountOf(ctx).id);
-    const total = credits / 4;
+    const total = toCredits(credits);
     ctx.body = {
       data: {
         attributes: {

@@ -1,4 +1,4 @@
-import { formatCredits } from '../../../billing/price.ts';
+import { formatCredits, toCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
@@ -31,7 +31,7 @@ export function billingRoutes(
     ctx.body = {
       data: purchases.packs.map(({ id, credits, price, currency }) => ({
         id,
-        credits: credits / 4,
+        credits: toCredits(credits),
         price,
         currency,
       })),
