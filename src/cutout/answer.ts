@@ -1,5 +1,5 @@
 import { credits, formatCredits } from '../billing/price.ts';
-import type { OnceResult } from '../idempotency/results.ts';
+import type { OnceResult } from '../idempotency/idempotency.ts';
 import type { Ending } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';

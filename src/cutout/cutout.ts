@@ -1,4 +1,4 @@
-import type { Results } from '../idempotency/results.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Ending } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { tooMany } from '../limits/refuse.ts';
@@ -18,7 +18,7 @@ export type { CutoutResult, Ending };
 
 export interface CutoutParts extends PipelineParts {
   readonly admission: Admission;
-  readonly results: Results<CachedResult>;
+  readonly idempotency: Idempotency<CachedResult>;
   /** Images by address. */
   readonly openFetch: OpenFetch;
   readonly precheck: Precheck;
@@ -42,7 +42,7 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
  * request, one buffer". Work belongs to all who wait for its result: each step gets the signal of all of them.
  */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { admission, results, openFetch, precheck, limits } = parts;
+  const { admission, idempotency, openFetch, precheck, limits } = parts;
   const pipeline = createPipeline(parts);
   return async (request, call) => {
     const { accountId, requestId, idempotencyKey, signal, deadline, telemetry } = call;
@@ -53,7 +53,7 @@ export function createCutout(parts: CutoutParts): Cutout {
       tooMany: async (detail, why) => tooMany(await admission.rate(accountId), detail, why),
     });
     try {
-      const found = await results.once({
+      const found = await idempotency.once({
         accountId,
         idempotencyKey,
         signal,
@@ -61,7 +61,7 @@ export function createCutout(parts: CutoutParts): Cutout {
         load: (everyone) =>
           images.during(async () => {
             const sent = await load(request, images, limits, everyone);
-            const name = await results.name(sent.image, settingsOf(request), sent.background);
+            const name = await idempotency.name(sent.image, settingsOf(request), sent.background);
             return { sent, name };
           }),
         // 2. Find repeat: a result of that name is answered, one under way is waited for. Else it is made.
@@ -73,7 +73,7 @@ export function createCutout(parts: CutoutParts): Cutout {
             const plans = makePlans(request, inputs, parts);
             // 4. Admit. From here on every way out settles or gives back.
             const size = sizeToReserve(request, inputs.image.probe);
-            const reserve = { requestId, size, repeat: results.repeatOf(name) };
+            const reserve = { requestId, size, repeat: idempotency.repeatOf(name) };
             const asked = { ...making, entered: images.permitted, plans, reserve };
             return admission.admit(asked, async (plan, reservation) => {
               // 5. Pipeline.

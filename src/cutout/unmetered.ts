@@ -1,6 +1,6 @@
 import { credits } from '../billing/price.ts';
 import type { Reservations } from '../billing/reservation.ts';
-import { Results } from '../idempotency/results.ts';
+import { Idempotency } from '../idempotency/idempotency.ts';
 import { systemClock } from '../limits/clock.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
@@ -36,7 +36,7 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'admission' | 'results' | 'openFetch' | 'precheck'> {
+): Pick<CutoutParts, 'admission' | 'idempotency' | 'openFetch' | 'precheck'> {
   const admission = createAdmission({
     rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
     concurrency: new MemoryConcurrencyLimit(0),
@@ -47,6 +47,11 @@ export function unmetered(
     ),
     estimate: new DurationEstimate(),
   });
-  const results = new Results<CachedResult>(undefined);
-  return { admission, results, openFetch: noFetch, precheck: (_, accountId) => admission.enter(accountId) };
+  const idempotency = new Idempotency<CachedResult>(undefined);
+  return {
+    admission,
+    idempotency,
+    openFetch: noFetch,
+    precheck: (_, accountId) => admission.enter(accountId),
+  };
 }

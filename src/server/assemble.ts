@@ -64,14 +64,14 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     opened.push(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
     const shared = await openSharedState(config, logger, stores, clock);
     opened.push(() => shared.close());
-    const { rate, attempts, results } = shared;
+    const { rate, attempts, idempotency } = shared;
     const observation = await openObservation(config.observe, { logger, attempts });
     opened.push(() => observation.close());
     const { metrics } = observation;
     if (metrics)
       watchServer(metrics, {
         ledger,
-        results,
+        idempotency,
         droppedLines: () => log.dropped(),
         isReady: () => health.phase === 'ready',
       });
@@ -155,7 +155,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       http,
       stores,
       improve,
-      results,
+      idempotency,
       scheduler,
       memory,
       downloads,

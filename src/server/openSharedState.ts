@@ -2,10 +2,11 @@ import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { Stores } from '../billing/stores.ts';
 import type { Config } from '../config/config.ts';
-import { type CachedResult, cachedResultBytes, cachedResultCodec } from '../cutout/cachedResult.ts';
+import type { CachedResult } from '../cutout/cachedResult.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { MemoryResultStore } from '../idempotency/memoryStore.ts';
-import { Results } from '../idempotency/results.ts';
+import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
+import { Idempotency } from '../idempotency/idempotency.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
 import { MemoryAttempts } from '../limits/memoryAttempts.ts';
 import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
@@ -38,23 +39,23 @@ export async function openSharedState(
   if (url === undefined) {
     // The books' own, so that names outlive this process as the charges do.
     const contentKey = await sharedSecret(database, 'content');
-    const results = new Results<CachedResult>(
+    const idempotency = new Idempotency<CachedResult>(
       ttlSeconds > 0
-        ? new MemoryResultStore({ ...keeping, bytesOf: cachedResultBytes, contentKey })
+        ? new MemoryResultStore<CachedResult>({ ...keeping, bytesOf: cachedResultBytes, contentKey })
         : undefined,
     );
     return {
       rate: new MemoryRateLimit(rateOptions, clock),
       concurrency: new MemoryConcurrencyLimit(accountConcurrency),
       attempts: new MemoryAttempts(attemptRules, clock.elapsed),
-      results,
+      idempotency,
       sessions: new Keyv<Session>(),
       fetchFailures: new MemoryAttempts(fetchRules, clock.elapsed),
       permitted:
         ttlSeconds > 0
           ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
           : undefined,
-      close: () => results.clear(),
+      close: () => idempotency.clear(),
     };
   }
   // Loaded only where it is used.
@@ -66,7 +67,7 @@ export async function openSharedState(
       attemptRules,
       fetchRules,
       accountConcurrency,
-      keeping: { ...keeping, ...cachedResultCodec(ledger) },
+      keeping: { ...keeping, ...cachedResultCodec<CachedResult>(ledger) },
     },
   );
 }

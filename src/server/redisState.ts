@@ -1,8 +1,8 @@
 import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { CachedResult } from '../cutout/cachedResult.ts';
+import { Idempotency } from '../idempotency/idempotency.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
-import { Results } from '../idempotency/results.ts';
 import type { AttemptRules } from '../limits/attempts.ts';
 import type { RateOptions } from '../limits/rate.ts';
 import { RedisAttempts } from '../limits/redisAttempts.ts';
@@ -50,7 +50,7 @@ export async function openRedisState(
     rate: new RedisRateLimit(redis, rateOptions),
     concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
     attempts: new RedisAttempts(redis, attemptRules),
-    results: new Results(keeping.ttlSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
+    idempotency: new Idempotency(keeping.ttlSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
     sessions: keyv<Session>('cutout:session:'),
     fetchFailures: new RedisAttempts(redis, fetchRules),
     permitted:

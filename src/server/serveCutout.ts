@@ -67,7 +67,7 @@ export function serveCutout(
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
   const estimate =
     parts.estimate ?? new DurationEstimate(previewSize(PROFILES[profile], network), { network: warmUp });
-  const { rate, concurrency, results, permitted } = shared;
+  const { rate, concurrency, idempotency, permitted } = shared;
   const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
   const { prices } = billingOf(config.billing, timeout);
   const precheck = createPrecheck(admission, { checkCredit: createCreditCheck(ledger, prices), permitted });
@@ -75,7 +75,7 @@ export function serveCutout(
   return {
     cutout: cutoutOver({ ...opened, engine: idle ?? opened.engine }, profile, {
       admission,
-      results,
+      idempotency,
       openFetch,
       precheck,
       limits,

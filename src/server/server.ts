@@ -5,7 +5,7 @@ import type { CachedResult } from '../cutout/cachedResult.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { DownloadOptions } from '../fetch/download.ts';
 import type { HttpServer, ListenOptions } from '../http/server.ts';
-import type { Results } from '../idempotency/results.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Improve } from '../improve/improve.ts';
 import type { Clock } from '../limits/clock.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
@@ -61,7 +61,7 @@ export interface Server {
   readonly http: HttpServer;
   readonly stores: ServedStores;
   readonly improve: Improve;
-  readonly results: Results<CachedResult>;
+  readonly idempotency: Idempotency<CachedResult>;
   readonly scheduler: FairScheduler;
   readonly memory: MemoryBudget;
   readonly downloads: DownloadLimit;

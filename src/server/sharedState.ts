@@ -1,7 +1,7 @@
 import type { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { CachedResult } from '../cutout/cachedResult.ts';
-import type { Results } from '../idempotency/results.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { RateLimit } from '../limits/rate.ts';
@@ -11,7 +11,7 @@ export interface SharedState {
   readonly rate: RateLimit;
   readonly concurrency: ConcurrencyLimit;
   readonly attempts: Attempts;
-  readonly results: Results<CachedResult>;
+  readonly idempotency: Idempotency<CachedResult>;
   readonly sessions: Keyv<Session>;
   /** Failed downloads by account. */
   readonly fetchFailures: Attempts;

@@ -6,7 +6,7 @@ import type { OpenedEngine } from './openEngine.ts';
 import type { Server } from './server.ts';
 import { version } from './version.ts';
 
-export interface WatchedServer extends Pick<Server, 'results'> {
+export interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly ledger: Ledger;
   readonly droppedLines: () => number;
   readonly isReady: () => boolean;
@@ -14,11 +14,11 @@ export interface WatchedServer extends Pick<Server, 'results'> {
 
 /** What metrics ask of a server while its network is being loaded. */
 export function watchServer(metrics: Metrics, watched: WatchedServer): void {
-  const { ledger, results, droppedLines, isReady } = watched;
+  const { ledger, idempotency, droppedLines, isReady } = watched;
   metrics.watch({
     droppedLines,
     ready: isReady,
-    results: () => results.stats,
+    results: () => idempotency.stats,
     reservations: () => ledger.openReservations(),
     balances: async () => toCredits(await ledger.balances()),
     booked: async () =>

@@ -6,8 +6,8 @@ import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import type { Cutout, CutoutResult } from '../../src/cutout/cutout.ts';
 import { fail } from '../../src/errors.ts';
 import { cachedResultBytes } from '../../src/idempotency/codec.ts';
+import type { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
-import type { Results } from '../../src/idempotency/results.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
@@ -77,7 +77,7 @@ const scripted =
 /** The use case over real books, and what an outsider knows of it since its server started. */
 interface World {
   readonly stores: ServedStores;
-  readonly results: Results<CachedResult>;
+  readonly idempotency: Idempotency<CachedResult>;
   readonly cutout: Cutout;
   readonly runs: Run[];
   callers: Caller[];
@@ -91,7 +91,7 @@ async function startWorld(
 ): Promise<World> {
   const stores = await testServer(t, { dataDir }, { clock });
   const runs: Run[] = [];
-  const { cutout, results } = scriptedCutout({
+  const { cutout, idempotency } = scriptedCutout({
     run: scripted(runs, faults),
     reservations: stores.ledger,
     store: new MemoryResultStore<CachedResult>({
@@ -102,7 +102,7 @@ async function startWorld(
     }),
     clock,
   });
-  return { stores, results, cutout, runs, callers: [] };
+  return { stores, idempotency, cutout, runs, callers: [] };
 }
 
 test(`who gets a result pays once and is told so: ${steps} random steps agree with an oracle`, async (t) => {
@@ -223,7 +223,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       await world.stores.ledger.post(accountId, { kind: 'grant', amount });
       granted += amount;
     } else if (dice < 0.98) {
-      world.results.clear();
+      world.idempotency.clear();
       for (const run of world.runs) run.kept = false;
       count('forgotten');
     } else if (dice < 0.99) {

@@ -7,8 +7,8 @@ import { noFetch } from '../../src/cutout/fetchImage.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
 import { PROFILES } from '../../src/cutout/profile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
+import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { ResultStore } from '../../src/idempotency/resultStore.ts';
-import { Results } from '../../src/idempotency/results.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import type { Clock } from '../../src/limits/clock.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
@@ -60,9 +60,9 @@ export interface ScriptedCutout {
 /** The use case as it ships, over an engine of the test: no limits but the credits, and no downloads. */
 export function scriptedCutout({ run, reservations, store, clock }: ScriptedCutout): {
   readonly cutout: Cutout;
-  readonly results: Results<CachedResult>;
+  readonly idempotency: Idempotency<CachedResult>;
 } {
-  const results = new Results<CachedResult>(store);
+  const idempotency = new Idempotency<CachedResult>(store);
   const cutout = createCutout({
     subjectTypes: false,
     engine: scriptedEngine(run),
@@ -75,11 +75,11 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
       scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
       estimate: new DurationEstimate(),
     }),
-    results,
+    idempotency,
     openFetch: noFetch,
     precheck: () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
   });
-  return { cutout, results };
+  return { cutout, idempotency };
 }

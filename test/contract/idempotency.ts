@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Named, OnceRequest, Results } from '../../src/idempotency/results.ts';
+import type { Idempotency, Named, OnceRequest } from '../../src/idempotency/idempotency.ts';
 import type { Paid } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -14,10 +14,10 @@ export interface KeepOptions {
   readonly maxBytes?: number;
 }
 
-export type MakeResults = (
+export type MakeNodes = (
   t: ExecutionContext,
   options: KeepOptions,
-) => Promise<readonly [Results<Image>, Results<Image>]>;
+) => Promise<readonly [Idempotency<Image>, Idempotency<Image>]>;
 
 export type Call = Partial<Omit<OnceRequest<Named, Image>, 'make'>> & {
   readonly work?: (signal: AbortSignal) => Promise<Image>;
@@ -32,7 +32,7 @@ export const paid = (value: Image): Paid<Image> => ({
 });
 
 /** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and says which run it was. */
-export function callsOf(nodes: readonly [Results<Image>, Results<Image>]) {
+export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]) {
   let runs = 0;
   let running = 0;
   let most = 0;
@@ -56,7 +56,7 @@ export function callsOf(nodes: readonly [Results<Image>, Results<Image>]) {
 }
 
 /** What kept results are, wherever they are kept. Registers its tests with `test`. */
-export function testResultsContract(test: TestFn, name: string, make: MakeResults): void {
+export function testIdempotencyContract(test: TestFn, name: string, make: MakeNodes): void {
   const is = (title: string) => `${name}: ${title}`;
   const start = async (t: ExecutionContext, options: KeepOptions = {}) => {
     const nodes = await make(t, options);

@@ -59,7 +59,7 @@ export interface OnceResult<T> {
  * its result for a while (chargedContent.ts), so that work which has to be repeated is not charged twice. What a charge
  * goes through is drawn in docs/credits.md.
  */
-export class Results<T> {
+export class Idempotency<T> {
   readonly #store: ResultStore<T> | undefined;
   readonly #inFlight = new SingleFlight<ResultHandle<T>>();
 

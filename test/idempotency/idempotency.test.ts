@@ -2,20 +2,26 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test, { type TestFn } from 'ava';
 import { createContentName, sharedContentName, textHash } from '../../src/idempotency/hash.ts';
+import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
 import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
-import { Results } from '../../src/idempotency/results.ts';
 import type { Redis } from '../../src/store/redis.ts';
-import { callsOf, type Image, type KeepOptions, paid, testResultsContract } from '../contract/results.ts';
+import {
+  callsOf,
+  type Image,
+  type KeepOptions,
+  paid,
+  testIdempotencyContract,
+} from '../contract/idempotency.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
-testResultsContract(test, 'memory', async (t, { ttlSeconds = 600, maxBytes = 1e6 }) => {
+testIdempotencyContract(test, 'memory', async (t, { ttlSeconds = 600, maxBytes = 1e6 }) => {
   const onError = (error: unknown) => t.fail(String(error));
   const bytesOf = ({ bytes }: Image) => bytes.length;
-  const results = new Results(new MemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
+  const results = new Idempotency(new MemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
   return [results, results];
 });
 
@@ -23,14 +29,14 @@ test('memory: the repeat gets the very same result', async (t) => {
   const onError = (error: unknown) => t.fail(String(error));
   const bytesOf = ({ bytes }: Image) => bytes.length;
   const store = new MemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
-  const results = new Results(store);
+  const results = new Idempotency(store);
   const { call } = callsOf([results, results]);
   const first = await call();
   t.is((await call()).value, first.value);
 });
 
 test('without a store nothing is kept and nobody waits', async (t) => {
-  const results = new Results<Image>(undefined);
+  const results = new Idempotency<Image>(undefined);
   const { call, runs } = callsOf([results, results]);
   const all = await Promise.all([call({ idempotencyKey: 'k' }), call({ idempotencyKey: 'k' })]);
   t.deepEqual(
@@ -45,7 +51,7 @@ if (redisIsHere) {
     redis: Redis,
     { ttlSeconds = 600, maxBytes = 1e6, ...more }: KeepOptions & Partial<RedisStoreOptions<Image>>,
   ) =>
-    new Results(
+    new Idempotency(
       new RedisResultStore<Image>(redis, {
         ttlSeconds,
         maxBytes,
@@ -58,7 +64,7 @@ if (redisIsHere) {
 
   test.after.always(removeSharedRedis);
 
-  testResultsContract(test.serial as TestFn, 'redis', async (t, options) => {
+  testIdempotencyContract(test.serial as TestFn, 'redis', async (t, options) => {
     const server = await ownDatabase();
     const onError = (error: unknown) => t.fail(String(error));
     const node = async () => nodeOn(await server.open(t), { ...options, onError });
