@@ -59,7 +59,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
   const accounts = new Command('accounts').description('accounts: list, create');
   accounts
     .command('list')
-    .description('all accounts with their balances')
+    .description('list all accounts with their balances')
     .addOption(formOption())
     .action(({ format }: { format: Form }) =>
       using(async (stores) => {
@@ -70,13 +70,13 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     );
   accounts
     .command('create')
-    .description('a new account with a first key, which is shown this once')
-    .argument('<name>', 'for people; need not be unique')
-    .option('--credits <amount>', 'credits to begin with', amountArgument)
+    .description('create an account with its first key, which is shown only once')
+    .argument('<name>', 'display name; need not be unique')
+    .option('--credits <amount>', 'initial credits', amountArgument)
     .action((name: string, { credits = quarters(0) }: { credits?: QuarterCredits }) =>
       using(async (stores) => {
         if (credits < 0)
-          throw new StoreError('STORE_BALANCE', 'An account does not begin with less than 0 credits.');
+          throw new StoreError('STORE_BALANCE', 'The initial credits of an account must be 0 or more.');
         const { account, key } = await createAccountWithKey(by(stores), { name, credits });
         out.write(`account ${account.id}\nkey     ${key.key}\n`);
       }),
@@ -85,7 +85,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
   const keys = new Command('keys').description('API keys: list, create, revoke');
   keys
     .command('list')
-    .description('the keys of an account: never the key itself, only its beginning')
+    .description('list the keys of an account; only their first characters are shown')
     .argument('<account>')
     .addOption(formOption())
     .action((account: string, { format }: { format: Form }) =>
@@ -96,7 +96,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     );
   keys
     .command('create')
-    .description('one more key, which is shown this once')
+    .description('create another key, which is shown only once')
     .argument('<account>')
     .option('--label <text>', 'what it is for', '')
     .action((account: string, { label }: { label: string }) =>
@@ -108,12 +108,12 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     );
   keys
     .command('revoke')
-    .description('stop a key from working; a running server knows at once')
+    .description('revoke a key; a running server refuses it at once')
     .argument('<key-id>', 'from `cutout keys list`')
     .action((id: string) =>
       using(async (stores) => {
         if (!(await revokeKey(by(stores), id))) {
-          throw new StoreError('STORE_UNKNOWN_KEY', `There is no key ${id} that is still in use.`);
+          throw new StoreError('STORE_UNKNOWN_KEY', `There is no active key ${id}.`);
         }
         out.write(`Key ${id} is revoked.\n`);
       }),
@@ -125,27 +125,30 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .description('give credits to an account')
     .argument('<account>')
     .argument('<amount>', creditSteps, amountArgument)
-    .option('--reference <text>', 'outside event; the same one counts once')
+    .option('--reference <text>', 'external reference; the same one is booked once')
     .option('--note <text>')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note?: string }) => {
       if (amount <= 0)
-        throw new StoreError('STORE_BALANCE', 'A grant gives more than 0 credits; see `credits adjust`.');
+        throw new StoreError(
+          'STORE_BALANCE',
+          'A grant must be more than 0 credits; to take credits away, use `credits adjust`.',
+        );
       return post(account, { kind: 'grant', amount, ...options });
     });
   credits
     .command('adjust')
     .description('correct a balance, up or down, never below 0; a reason is required')
     .argument('<account>')
-    .argument('<amount>', `${creditSteps}; to take some write e.g. \`-- -2\``, amountArgument)
+    .argument('<amount>', `${creditSteps}; to take credits away, write for example \`-- -2\``, amountArgument)
     .requiredOption('--note <text>', 'why')
-    .option('--reference <text>', 'outside event; the same one counts once')
+    .option('--reference <text>', 'external reference; the same one is booked once')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
       if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
       return post(account, { kind: 'adjust', amount, ...options });
     });
   credits
     .command('refund')
-    .description('give the charge of one call back')
+    .description('refund the charge of one call')
     .argument('<account>')
     .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
     .option('--note <text>', 'why')
@@ -159,10 +162,10 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     );
   credits
     .command('statement')
-    .description('every entry of an account, oldest first')
+    .description('list every entry of an account, oldest first')
     .argument('<account>')
     .option('--from <day>', 'first UTC day', dayArgument)
-    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string, options: { from?: number; to?: number; format: Form }) =>
       using(async (stores) => {
@@ -178,7 +181,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
       using(async ({ ledger }) => {
         const wrong = await ledger.verify();
         if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
-        out.write('The books agree with themselves.\n');
+        out.write('The ledger is consistent.\n');
       }),
     );
 
@@ -186,7 +189,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .description('charged calls by day, account and payment')
     .argument('[account]', 'one account (default: all)')
     .option('--from <day>', 'first UTC day', dayArgument)
-    .option('--to <day>', 'UTC day before which it ends', dayArgument)
+    .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
       using(async (stores) => {

@@ -44,11 +44,11 @@ export async function banner(
   const secrets = { local, link: await console.link() };
   return [
     '',
-    `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 opens it)' : ''}`,
+    `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
     `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
-    `Pages     ${url}/ to try it, ${url}/docs to read about it`,
+    `Pages     ${url}/ (playground), ${url}/docs (API)`,
     ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),
     ...greeting(secrets, { out, dataDir, url, given }),
     '',

@@ -30,15 +30,17 @@ export function addCommands(
 ): void {
   program
     .command('run')
-    .description('cut out files, without a server')
+    .description('remove the background of files, without a server')
     .argument('<inputs...>', 'files, folders, globs, or - for standard input to standard output')
-    .option('-o, --out <folder>', 'where results go (default: beside the input, as <name>-cutout)')
-    .addOption(new Option('-f, --format <format>', 'of the results').choices(runFormats).default('auto'))
+    .option('-o, --out <folder>', 'folder of the results (default: beside the input, as <name>-cutout)')
+    .addOption(
+      new Option('-f, --format <format>', 'format of the results').choices(runFormats).default('auto'),
+    )
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
     )
-    .option('-j, --jobs <number>', 'images at a time (default: from the machine)', positive)
-    .option('--overwrite', 'replace results that are there', false)
+    .option('-j, --jobs <number>', 'concurrent images (default: depends on the machine)', positive)
+    .option('--overwrite', 'overwrite existing results', false)
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions) => {
       if (!(await run(inputs, options, config, { stdin, stdout, err: stderr }))) process.exitCode = 1;
@@ -65,7 +67,7 @@ export function addCommands(
 
   program
     .command('console')
-    .description('print a link that opens the console once, within the hour')
+    .description('print a link to the console that works once and expires after an hour')
     .action(() => printLink(config.http, open, stdout));
 
   const openImages = async () => {
@@ -86,7 +88,7 @@ export function addCommands(
       'check library, networks, stores, clock, disk and limits, and measure the network in every precision',
     )
     .option('--json', 'as JSON', false)
-    .option('--no-measure', 'open and run nothing')
+    .option('--no-measure', 'do not load or run networks')
     .action(async (options: { json: boolean; measure: boolean }) => {
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
     });

@@ -266,7 +266,7 @@ class Doctor {
     const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
     if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
     this.warnings.push(
-      `${fastest.precision} runs in ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${used.precision} here; CUTOUT_PRECISION=${fastest.precision} uses it.`,
+      `${fastest.precision} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${used.precision} on this machine; CUTOUT_PRECISION=${fastest.precision} selects it.`,
     );
   }
 }
@@ -280,7 +280,7 @@ function describe(report: Report): string {
   if (machine) {
     lines.push(
       ['Machine', `${machine.processor}, ${megabytes(machine.memoryBytes)} of memory, ${machine.system}`],
-      ['Instructions', machine.instructionSets.join(', ') || 'none that matter here'],
+      ['Instructions', machine.instructionSets.join(', ') || 'none relevant'],
       [
         '8-bit network',
         machine.dotProduct ? `yes, by ${machine.dotProduct}` : 'no dot product of 8-bit integers',

@@ -24,11 +24,11 @@ const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}
 function consoleLine(link: string | undefined, { out, dataDir, url }: GreetingPlace): string {
   if (link === undefined) return `Console   ${url}/console`;
   const address = `${url}/console#${link}`;
-  const once = `opens once, within ${linkMinutes} minutes; \`cutout console\` prints another`;
+  const once = `works once, expires after ${linkMinutes} minutes; \`cutout console\` prints another`;
   if (out.isTTY) return `Console   ${address}  (${once})`;
   const file = path.join(dataDir, 'console-link');
   writeSecretFile(file, address);
-  return `Console   through the address in ${file}  (${once})`;
+  return `Console   address in ${file}  (${once})`;
 }
 
 function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: GreetingPlace): string[] {
@@ -42,10 +42,10 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: Greeti
       ? `API key   ${key}  (new, with ${given}; kept in ${file})`
       : `API key   in ${file}${created ? `  (new, with ${given})` : ''}`,
     ...(givenKeyIgnored
-      ? ['          CUTOUT_API_KEY counts on the first start only and is not a key of this account.']
+      ? ['          CUTOUT_API_KEY is used at the first start only and is not a key of this account.']
       : []),
     '',
-    'Try it with a photo of yours:',
+    'Try it with your own photo:',
     `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
   ];
 }

@@ -52,23 +52,24 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
   };
   const filtered = (command: Command) =>
     command
-      .option('--account <id>', 'of this account')
-      .option('--tag <tag>', 'with this tag')
+      .option('--account <id>', 'only of this account')
+      .option('--tag <tag>', 'only with this tag')
       .option('--from <day>', 'first UTC day', dayArgument)
-      .option('--to <day>', 'UTC day before which it ends', dayArgument);
+      .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument);
   const query = ({ account, ...rest }: Filter) => ({ accountId: account, ...rest });
 
-  const command = new Command('improve').description('images handed in: list, export, delete');
-  filtered(command.command('list').description('the images, oldest first').addOption(formOption())).action(
-    ({ format, ...filter }: Filter & { format: Form }) =>
-      using(async (improve) => {
-        out.write(render((await improve.list(query(filter))).map(imageRow), format));
-      }),
+  const command = new Command('improve').description('submitted images: list, export, delete');
+  filtered(
+    command.command('list').description('list the images, oldest first').addOption(formOption()),
+  ).action(({ format, ...filter }: Filter & { format: Form }) =>
+    using(async (improve) => {
+      out.write(render((await improve.list(query(filter))).map(imageRow), format));
+    }),
   );
   filtered(
     command
       .command('export')
-      .description('copy the images and images.jsonl, one line of facts for each, into a folder')
+      .description('copy the images and images.jsonl, one line of metadata for each, into a folder')
       .argument('<folder>'),
   ).action((folder: string, filter: Filter) =>
     using(async (improve) => {

@@ -15,10 +15,10 @@ export async function printLink(
   try {
     const { accounts, database } = stores;
     if (!(await accounts.find(localAccountId)))
-      throw new UserError('There is no local account yet: `cutout serve` makes it on its first start.');
+      throw new UserError('There is no local account yet: `cutout serve` creates it at its first start.');
     const token = await new SignIns(database).createLink(localAccountId);
     const url = publicUrl ?? `http://127.0.0.1:${port}`;
-    out.write(`${url}/console#${token}\nIt opens once, within ${linkMinutes} minutes.\n`);
+    out.write(`${url}/console#${token}\nIt works once and expires after ${linkMinutes} minutes.\n`);
   } finally {
     await stores.close();
   }

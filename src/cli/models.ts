@@ -56,9 +56,10 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   const entryOf = (name: string) => findNetwork(catalogueDir, name);
   const usual = ({ manifest }: CatalogueEntry) => choosePrecision(manifest, target()).precision;
   const precisionOption = () =>
-    new Option('--precision <numbers>', 'prepare it for these (default: what this machine will use)').choices(
-      allPrecisions,
-    );
+    new Option(
+      '--precision <numbers>',
+      'precision to prepare (default: the one that this machine will use)',
+    ).choices(allPrecisions);
 
   const run = async <T>(
     name: string,
@@ -87,7 +88,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   command
     .command('list')
-    .description('the catalogue, and what of it is here')
+    .description('list the catalogue and what is installed')
     .action(async () => {
       const entries = await listCatalogue(catalogueDir);
       const rows = await Promise.all(
@@ -105,9 +106,9 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   command
     .command('pull')
-    .description('fetch, check and prepare a network; an interrupted pull is continued')
-    .argument('[name]', `network; without it ${defaultNetwork} and what tells subject types`)
-    .option('--from <place>', 'take the file from this https address or local file; its sum must match')
+    .description('download, verify and prepare a network; continues an interrupted download')
+    .argument('[name]', `network (default: ${defaultNetwork} and the detector of subject types)`)
+    .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
     .action(async (name: string | undefined, options: { from?: string; precision?: Precision }) => {
       ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, options, pullNetwork));
@@ -119,7 +120,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   command
     .command('prepare')
-    .description('make the prepared file of a pulled network again')
+    .description('prepare a downloaded network again')
     .argument('[name]', 'network', defaultNetwork)
     .addOption(precisionOption())
     .action(async (name: string, options: { precision?: Precision }) => {
@@ -128,7 +129,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   command
     .command('verify')
-    .description('read every byte of a network and compare sums')
+    .description('verify the checksums of a network')
     .argument('[name]', 'network', defaultNetwork)
     .action(async (name: string) => {
       const entry = await entryOf(name);

@@ -5,7 +5,7 @@ import type { Observer, Phase, Progress } from '../models/observer.ts';
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 
 const TITLES: Record<Phase, string> = {
-  wait: 'waiting for another process that pulls this network',
+  wait: 'waiting for another process that downloads this network',
   download: 'downloading',
   unpack: 'unpacking',
   prepare: 'preparing',

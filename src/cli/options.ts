@@ -6,7 +6,7 @@ import { table } from './table.ts';
 export type Form = 'table' | 'csv' | 'json';
 
 export const formOption = () =>
-  new Option('--format <form>', 'how to print').choices(['table', 'csv', 'json']).default('table');
+  new Option('--format <form>', 'output format').choices(['table', 'csv', 'json']).default('table');
 
 /** A UTC day as Unix milliseconds. */
 export function dayArgument(text: string): number {

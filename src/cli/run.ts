@@ -41,10 +41,10 @@ function reasonOf(error: unknown): string {
   if (error instanceof AppError && error.status < 500)
     return `${error.title.replace(/\.$/, '')}: ${error.detail}`;
   const messages: Readonly<Record<string, string>> = {
-    EACCES: 'This user may not read or write it.',
+    EACCES: 'Permission denied.',
     ENOSPC: 'The disk is full.',
-    ENOENT: 'The file is not there any more.',
-    EEXIST: 'The result exists already; --overwrite replaces it.',
+    ENOENT: 'The file no longer exists.',
+    EEXIST: 'The result already exists; --overwrite replaces it.',
   };
   if (typeof code === 'string' && messages[code]) return messages[code];
   const app = toAppError(error);
@@ -108,7 +108,7 @@ function bar(out: Output, total: number): { step(): void; stop(): void } {
 function summary(done: number, failures: readonly Failure[], skipped: number, seconds: number): string {
   const count = (n: number) => `${n} ${n === 1 ? 'image' : 'images'}`;
   const lines = [`${count(done)} cut out in ${seconds.toFixed(1)} s.`];
-  if (skipped > 0) lines.push(`Stopped: ${count(skipped)} not begun or not finished.`);
+  if (skipped > 0) lines.push(`Stopped: ${count(skipped)} not started or not finished.`);
   if (failures.length > 0) lines.push(`${count(failures.length)} failed:`);
   for (const { file, reason } of failures) lines.push(`  ${file}: ${reason}`);
   return `${lines.join('\n')}\n`;
@@ -184,9 +184,10 @@ export async function run(
 ): Promise<boolean> {
   const { err } = streams;
   const standardInput = names.includes('-');
-  if (standardInput && names.length > 1) throw new UserError('"-" reads one image and stands alone.');
+  if (standardInput && names.length > 1)
+    throw new UserError('"-" reads one image and must be the only input.');
   if (standardInput && options.out !== undefined)
-    throw new UserError('"-" writes to the standard output and takes no --out.');
+    throw new UserError('"-" writes to standard output and cannot be combined with --out.');
   const limits = { ...configureImages(config.cutout), maxBytes };
   const extensions = limits.formats.flatMap((format) =>
     format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],

@@ -30,7 +30,7 @@ async function using<T>(opening: Promise<Database>, work: (database: Database) =
 
 /** Writes the books, of one moment, to a file that is there whole or not at all. */
 async function backup(file: string, options: StoreOptions): Promise<Sums> {
-  if (existsSync(file)) throw new StoreError('STORE_FILE', `${file} is there already.`);
+  if (existsSync(file)) throw new StoreError('STORE_FILE', `${file} already exists.`);
   const part = `${file}.part`;
   const clean = () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(`${part}${suffix}`, { force: true });
@@ -66,7 +66,9 @@ async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): 
       chmodSync(copy, 0o600);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new StoreError('STORE_FILE', `${file} cannot be read as books: ${reason}.`, { cause: error });
+      throw new StoreError('STORE_FILE', `${file} cannot be read as a database of Cutout: ${reason}.`, {
+        cause: error,
+      });
     }
     return await using(openStore({ dataDir: folder }), work);
   } finally {
@@ -95,24 +97,22 @@ async function restore(file: string, options: StoreOptions): Promise<Sums> {
 /** `cutout migrate | backup | restore`: the database as a whole. Actions reject with StoreError. */
 export function storeCommands({ options, out }: StoreCommandDependencies): Command[] {
   return [
-    new Command('migrate')
-      .description("bring the database's schema up to date, as every start does")
-      .action(() =>
-        using(openDatabase(options), async (database) => {
-          const { from, to } = await migrate(database);
-          const now = `The schema of ${database.name} is at version ${to}`;
-          out.write(from === to ? `${now}; nothing was missing.\n` : `${now}; it was at ${from}.\n`);
-        }),
-      ),
+    new Command('migrate').description('migrate the schema of the database, as every start does').action(() =>
+      using(openDatabase(options), async (database) => {
+        const { from, to } = await migrate(database);
+        const now = `The schema of ${database.name} is at version ${to}`;
+        out.write(from === to ? `${now}; it was up to date.\n` : `${now}; it was at ${from}.\n`);
+      }),
+    ),
     new Command('backup')
-      .description('write accounts and ledger to a file, beside a running server or without one')
-      .argument('<file>', 'a new one')
+      .description('write accounts and ledger to a file; the server may be running')
+      .argument('<file>', 'file to create')
       .action(async (file: string) => {
         out.write(`${told(await backup(file, options))} are in ${file}.\n`);
       }),
     new Command('restore')
       .description('fill an empty database from a backup, or from the books.db of another installation')
-      .argument('<file>', 'it is only read')
+      .argument('<file>', 'file to read; it is not changed')
       .action(async (file: string) => {
         out.write(`${told(await restore(file, options))} were restored, and agree with ${file}.\n`);
       }),

@@ -35,14 +35,14 @@ export const billingSettings = {
     'CUTOUT_FREE_PREVIEWS_DAY',
     '10',
     integer(0, 1_000_000),
-    'How many of them on one day (UTC). 0 is no limit of the day.',
+    'Free previews of an account on one day (UTC), within those of the month. 0 is no daily limit.',
   ),
   packs: {
     ...setting(
       'CUTOUT_PACKS',
       '',
       optional(packs),
-      'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Nothing is sold without.',
+      'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Not set: nothing is sold.',
     ),
     show: formatPacks,
   },
@@ -63,13 +63,13 @@ export const billingSettings = {
     'CUTOUT_STRIPE_SUCCESS_URL',
     '',
     optional(webAddress),
-    'Page that a buyer comes back to after paying.',
+    'Page to which a buyer returns after paying.',
   ),
   stripeCancelUrl: setting(
     'CUTOUT_STRIPE_CANCEL_URL',
     '',
     optional(webAddress),
-    'Page that a buyer comes back to without having paid.',
+    'Page to which a buyer returns without having paid.',
   ),
 } as const satisfies Settings;
 

@@ -6,7 +6,7 @@ export const cutoutSettings = {
     'CUTOUT_PROFILE',
     'balanced',
     oneOf('fast', 'balanced', 'best'),
-    'What is traded for time: fast, balanced or best.',
+    'Trade-off between speed and quality: fast, balanced or best.',
   ),
   inputFormats: setting(
     'CUTOUT_INPUT_FORMATS',
@@ -18,13 +18,13 @@ export const cutoutSettings = {
     'CUTOUT_KEEP_SECONDS',
     '600',
     integer(0, 86_400),
-    'How long a result is kept, in memory or Redis, for a request that is repeated. 0 keeps nothing.',
+    'Seconds that a result is cached, in memory or Redis, for repeated requests. 0 caches nothing.',
   ),
   cacheMegabytes: setting(
     'CUTOUT_KEEP_MEGABYTES',
     '256',
     integer(1, 1_000_000),
-    'Memory of all kept results together; the oldest goes first.',
+    'Megabytes of memory for all cached results; the oldest are evicted first.',
   ),
 } as const satisfies Settings;
 

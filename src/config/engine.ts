@@ -19,20 +19,20 @@ export const engineSettings = {
     'CUTOUT_SUBJECT_TYPES',
     'on',
     oneOf('on', 'off'),
-    'Whether type=auto finds out what the subject is (about 60 MB). off: X-Type is always other for type=auto.',
+    'Whether type=auto detects the type of the subject (about 60 MB). off: X-Type is always other for type=auto.',
   ),
   device: setting(
     'CUTOUT_DEVICE',
     'cpu',
     oneOf('cpu', 'cuda', 'tensorrt'),
-    'What runs the network: cpu, cuda or tensorrt. One that cannot be used is an error at start.',
+    'Device that runs the network: cpu, cuda or tensorrt. If it cannot be used, the start fails.',
   ),
   deviceId: setting('CUTOUT_DEVICE_ID', '0', integer(0, 63), 'Number of the GPU.'),
   precision: setting(
     'CUTOUT_PRECISION',
     'auto',
     oneOf('auto', 'fp32', 'int8'),
-    'Numbers the network computes with on a CPU: int8 is faster where the processor has 8-bit dot products, which auto finds out (cutout doctor).',
+    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products, which auto detects (cutout doctor).',
   ),
   runtime: setting(
     'CUTOUT_RUNTIME',
@@ -40,24 +40,19 @@ export const engineSettings = {
     optional(folder),
     'File of the ONNX Runtime library (default: the one in the npm package onnxruntime-node).',
   ),
-  workers: setting(
-    'CUTOUT_WORKERS',
-    'auto',
-    auto(integer(1, 64)),
-    'Images whose network runs at the same time.',
-  ),
+  workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64)), 'Number of concurrent network runs.'),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
   idleRelease: setting(
     'CUTOUT_IDLE_RELEASE',
     '300',
     integer(0, 86_400),
-    'Seconds without a request after which the memory of a network run (about 0.6 GB) goes back to the system; the next request takes about half a second longer. 0 keeps it.',
+    'Seconds without a request after which the memory of a network run (about 0.6 GB) is returned to the system; the next request takes about half a second longer. 0 keeps it.',
   ),
   idleUnload: setting(
     'CUTOUT_IDLE_UNLOAD',
     '0',
     integer(0, 2_000_000),
-    'Seconds without a request after which the network itself is dropped and its memory goes back to the system; the next request waits until it is loaded again. 0 keeps it.',
+    'Seconds without a request after which the network itself is unloaded and its memory is returned to the system; the next request waits until it is loaded again. 0 keeps it.',
   ),
 } as const satisfies Settings;
 

@@ -15,37 +15,37 @@ export const fetchSettings = {
     'CUTOUT_FETCH',
     'public',
     oneOf('off', 'listed', 'public'),
-    'From where image_url and bg_image_url are fetched: off, nowhere; listed, the hosts of CUTOUT_FETCH_ALLOW alone; public, those and every public host.',
+    'Hosts that image_url and bg_image_url may name: off, none; listed, those of CUTOUT_FETCH_ALLOW only; public, those and every public host.',
   ),
   allow: setting(
     'CUTOUT_FETCH_ALLOW',
     '',
     list(fetchHost, 'a comma-separated list of host names or addresses, each with an optional :port'),
-    'Hosts that image_url may name although their address is not public, for example minio.internal:9000. Without a port: those of CUTOUT_FETCH_PORTS.',
+    'Hosts that image_url may name even if their address is not public, for example minio.internal:9000. Without a port, those of CUTOUT_FETCH_PORTS apply.',
   ),
   ports: setting(
     'CUTOUT_FETCH_PORTS',
     '80,443',
     list(integer(1, 65535), 'a comma-separated list of ports from 1 to 65535'),
-    'Ports that are fetched from, beside those that CUTOUT_FETCH_ALLOW lists with their hosts.',
+    'Ports that image_url may name, besides those that CUTOUT_FETCH_ALLOW lists with a host.',
   ),
   concurrency: setting(
     'CUTOUT_FETCH_CONCURRENCY',
     '64',
     integer(0, 10_000),
-    'Images that this server downloads at a time; one more is answered with 503. 0 is no limit.',
+    'Concurrent downloads of this server; more are answered with 503. 0 is no limit.',
   ),
   accountConcurrency: setting(
     'CUTOUT_FETCH_ACCOUNT_CONCURRENCY',
     '16',
     integer(0, 10_000),
-    'How many of them may be of one account; one more is answered with 429. 0 is no limit.',
+    'Concurrent downloads of one account; more are answered with 429. 0 is no limit.',
   ),
   failures: setting(
     'CUTOUT_FETCH_FAILURES',
     '60',
     integer(0, 1_000_000),
-    'Downloads of one account in a minute that may come to nothing; more have to wait. 0 is no limit.',
+    'Failed downloads of one account allowed in a minute; further downloads have to wait. 0 is no limit.',
   ),
 } as const satisfies Settings;
 
@@ -54,5 +54,5 @@ export type FetchConfig = Values<typeof fetchSettings>;
 /** Throws UserError. */
 export function checkFetch({ mode, allow }: FetchConfig): void {
   if (mode === 'listed' && allow.length === 0)
-    throw new UserError('CUTOUT_FETCH=listed also needs CUTOUT_FETCH_ALLOW, which is not set.');
+    throw new UserError('CUTOUT_FETCH=listed requires CUTOUT_FETCH_ALLOW, which is not set.');
 }

@@ -21,13 +21,13 @@ export const httpSettings = {
     'CUTOUT_PUBLIC_URL',
     '',
     optional(origin),
-    'How people reach the service, for example https://cutout.example.com. Needed for signing in; https makes cookies Secure.',
+    'Public address of the service, for example https://cutout.example.com. Required for sign-in; https makes cookies Secure.',
   ),
   proxies: setting(
     'CUTOUT_PROXIES',
     '0',
     integer(0, 10),
-    'Proxies in front of the service whose X-Forwarded-For is believed.',
+    'Number of proxies in front of the service whose X-Forwarded-For is trusted.',
   ),
   timeout: setting(
     'CUTOUT_TIMEOUT',
@@ -39,13 +39,13 @@ export const httpSettings = {
     'CUTOUT_FAILED_ATTEMPTS',
     '30',
     integer(0, 1_000_000),
-    'Unknown keys, or failed sign-ins, from one address in a minute; more have to wait. 0 is no limit.',
+    'Unknown keys or failed sign-ins allowed from one address in a minute; further attempts have to wait. 0 is no limit.',
   ),
   drainSeconds: setting(
     'CUTOUT_DRAIN_SECONDS',
     '0',
     integer(0, 3600),
-    'Seconds after SIGTERM in which everything is still answered while /health/ready says no: the time a load balancer needs to notice.',
+    'Seconds after SIGTERM in which requests are still answered while /health/ready is 503, so that a load balancer stops sending new ones.',
   ),
   stopTimeout: setting(
     'CUTOUT_STOP_TIMEOUT',

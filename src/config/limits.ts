@@ -14,14 +14,14 @@ export const limitsSettings = {
     'CUTOUT_QUEUE_SECONDS',
     '30',
     integer(0, 3600),
-    'Seconds that a request may have to wait for its turn; one that would wait longer is answered with 503 at once. 0 lets all wait.',
+    'Longest expected wait for admission in seconds; a request that would wait longer is answered with 503 at once. 0 is no limit.',
   ),
   memory: {
     ...setting(
       'CUTOUT_MEMORY_LIMIT',
       'auto',
       auto(bytes),
-      'Memory that the process may take, for example 4G or 1500M; requests beyond are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
+      'Memory that the process may use, for example 4G or 1500M; requests that do not fit are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
     ),
     show: (value: number | 'auto') => (value === 'auto' ? value : `${Math.round(value / 2 ** 20)}M`),
   },
@@ -29,7 +29,7 @@ export const limitsSettings = {
     'CUTOUT_ACCOUNT_CONCURRENCY',
     '0',
     integer(0, 10_000),
-    'Requests of one account that may be worked on or wait; one more is answered with 429. 0 is no limit.',
+    'Concurrent requests of one account, waiting ones included; more are answered with 429. 0 is no limit.',
   ),
   rate: setting(
     'CUTOUT_RATE_LIMIT',

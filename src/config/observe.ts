@@ -28,20 +28,20 @@ export const observeSettings = {
     'CUTOUT_METRICS_PORT',
     '',
     optional(integer(0, 65535)),
-    'Port of its own for GET /metrics, for Prometheus; 0 takes a free one. None without.',
+    'Separate port for GET /metrics, for Prometheus; 0 takes a free one. Not set: no such port.',
   ),
   metricsHost: setting(
     'CUTOUT_METRICS_HOST',
     '127.0.0.1',
     listenHost,
-    'Address on which that port listens. 0.0.0.0 or :: lets other machines read them.',
+    'Address on which CUTOUT_METRICS_PORT listens. 0.0.0.0 or :: accepts connections from other machines.',
   ),
   metricsToken: {
     ...setting(
       'CUTOUT_METRICS_TOKEN',
       '',
       optional(apiKey),
-      'Token for GET /metrics. With it they are on CUTOUT_PORT too; both ports then want Authorization: Bearer <token>.',
+      'Token for GET /metrics. If set, metrics are also on CUTOUT_PORT, and both ports require Authorization: Bearer <token>.',
     ),
     secret: true,
   },
@@ -49,14 +49,14 @@ export const observeSettings = {
     'CUTOUT_OTLP_URL',
     '',
     optional(collector),
-    'Collector of OpenTelemetry (OTLP over HTTP) that traces are sent to, for example http://localhost:4318. None without.',
+    'OpenTelemetry collector (OTLP over HTTP) that traces are sent to, for example http://localhost:4318. Not set: no traces.',
   ),
   otlpHeaders: {
     ...setting(
       'CUTOUT_OTLP_HEADERS',
       '',
       headers,
-      'Headers for it, for example Authorization=Bearer abc, several with commas.',
+      'Headers for the OpenTelemetry collector, for example Authorization=Bearer abc, comma-separated.',
     ),
     secret: true,
   },
@@ -64,7 +64,7 @@ export const observeSettings = {
     'CUTOUT_LOG_LEVEL',
     'info',
     oneOf('error', 'warn', 'info', 'debug', 'silent'),
-    'Least important line that is written to the log.',
+    'Lowest level of the lines that are written to the log.',
   ),
 } as const satisfies Settings;
 

@@ -14,7 +14,7 @@ export const redisSettings = {
       'CUTOUT_REDIS_URL',
       '',
       optional(redisAddress),
-      'Redis 7 that several nodes share kept results, work under way, limits and sessions in: redis://user:password@host:6379/0. None: all of it stays in memory.',
+      'Redis 7 in which several nodes share cached results, requests in progress, limits and sessions: redis://user:password@host:6379/0. Not set: all of these stay in memory.',
     ),
     secret: true,
   },

@@ -36,5 +36,5 @@ export function requireTogether<Group extends Settings>(
     names.filter((name) => (values[name] !== undefined) === given).map((name) => settings[name]?.variable);
   const [given, missing] = [variables(true), variables(false)];
   if (given.length > 0 && missing.length > 0)
-    throw new UserError(`${given.join(', ')} also needs ${missing.join(', ')}, which is not set.`);
+    throw new UserError(`${given.join(', ')} requires ${missing.join(', ')}, which is not set.`);
 }

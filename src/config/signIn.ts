@@ -33,20 +33,20 @@ export const signInSettings = {
     'CUTOUT_OIDC_ISSUER',
     '',
     optional(list(webAddress, 'a comma-separated list of http or https addresses')),
-    'OpenID Connect providers that people sign in with, several with commas. None: the console opens through a link that `cutout serve` and `cutout console` print.',
+    'OpenID Connect providers for sign-in, comma-separated. Not set: the console opens through a link that `cutout serve` and `cutout console` print.',
   ),
   oidcClientId: setting(
     'CUTOUT_OIDC_CLIENT_ID',
     '',
     optional(list(token, 'a comma-separated list of client ids')),
-    'Id of this service at each of them, in the same order.',
+    'Client id of this service at each provider, in the same order.',
   ),
   oidcClientSecret: {
     ...setting(
       'CUTOUT_OIDC_CLIENT_SECRET',
       '',
       optional(list(token, 'a comma-separated list of secrets')),
-      'Secret at each of them; none for public clients.',
+      'Client secret at each provider; not set for public clients.',
     ),
     secret: true,
   },
@@ -54,7 +54,7 @@ export const signInSettings = {
     'CUTOUT_OIDC_NAME',
     '',
     optional(list((text) => text, 'a comma-separated list of names')),
-    'Name of each on its button (default: its host).',
+    'Name of each provider on its button (default: its host).',
   ),
   oidcOperatorClaim: {
     ...setting(
@@ -87,13 +87,13 @@ export const signInSettings = {
     'CUTOUT_SESSION_IDLE',
     '7200',
     integer(60, 31_536_000),
-    'Seconds without a request after which somebody is signed out.',
+    'Seconds without a request after which a session ends.',
   ),
   sessionMax: setting(
     'CUTOUT_SESSION_MAX',
     '43200',
     integer(60, 31_536_000),
-    'Seconds after which somebody has to sign in again in any case.',
+    'Seconds after which a session ends in any case.',
   ),
 } as const satisfies Settings;
 
@@ -114,7 +114,7 @@ function refuseUnequal(
       throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
   }
   if (oidcIssuer && !publicUrl)
-    throw new UserError('CUTOUT_OIDC_ISSUER also needs CUTOUT_PUBLIC_URL, which is not set.');
+    throw new UserError('CUTOUT_OIDC_ISSUER requires CUTOUT_PUBLIC_URL, which is not set.');
 }
 
 /** What one provider says of somebody counts for this provider alone: with several, each rule names its own. */
@@ -131,7 +131,7 @@ function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignIn
     const { variable } = signInSettings[name];
     if (provider === undefined && count > 1)
       throw new UserError(
-        `${variable} must say of which of the ${count} providers of CUTOUT_OIDC_ISSUER ${text} is: 1:${text} of the first.`,
+        `${variable} must name the provider of ${text}, because CUTOUT_OIDC_ISSUER has ${count}: for example 1:${text} for the first.`,
       );
     if (provider !== undefined && (provider < 1 || provider > count))
       throw new UserError(`${variable} names provider ${provider}, CUTOUT_OIDC_ISSUER has ${count}.`);

@@ -13,14 +13,14 @@ export const storeSettings = {
     'CUTOUT_DATA_DIR',
     './data',
     folder,
-    'Folder of the accounts and, unless moved, networks.',
+    'Folder of the database and, unless CUTOUT_MODELS_DIR is set, of the networks.',
   ),
   databaseUrl: {
     ...setting(
       'CUTOUT_DATABASE_URL',
       '',
       optional(postgresAddress),
-      'PostgreSQL database of the accounts, which several nodes may share: postgres://… (default: SQLite in the data folder).',
+      'PostgreSQL database of accounts and ledger, which several nodes may share: postgres://… (default: SQLite in the data folder).',
     ),
     secret: true,
   },

@@ -113,7 +113,7 @@ export class Connection {
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
     const error = fail('malformed_request', {
-      detail: `More than ${mostOpen} requests were sent ahead of their answers on one connection: wait for answers, or open more connections.`,
+      detail: `More than ${mostOpen} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
     });
     socket.end(rawAnswer(error), () => socket.destroy());
   }
@@ -142,8 +142,7 @@ export class Connection {
     // Of the others the answers wait for their turn, which is no fault of the client.
     if (!last || this.#open[0]?.res.headersSent) return void this.#socket.destroy();
     // The body of one that waits for its turn is not read yet.
-    if (last.started && !last.req.complete)
-      this.refuse(fail('timeout', { detail: 'The upload came to a standstill.' }));
+    if (last.started && !last.req.complete) this.refuse(fail('timeout', { detail: 'The upload stalled.' }));
   }
 
   /**

@@ -44,7 +44,7 @@ export function boundMemory(
   };
   if (room < leastRoom)
     throw new UserError(
-      `${mb(limit.bytes)} MB (${limit.from}) are too little memory: the process with its network and kept results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+      `${mb(limit.bytes)} MB (${limit.from}) are not enough memory: the process with its network and cached results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
     );
   memory.bound({ room, largestWork: largestWork(limits), largestBody });
   logger.info(facts, 'memory');

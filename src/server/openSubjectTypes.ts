@@ -58,7 +58,7 @@ export async function openSubjectTypes(
     return { found: true };
   } catch (error) {
     if (!isAbsent(error)) throw error;
-    const notice = `Subject types are off, X-Type is always other for type=auto: ${error.message} CUTOUT_SUBJECT_TYPES=off says that this is meant.`;
+    const notice = `Subject types are off, X-Type is always other for type=auto: ${error.message} Set CUTOUT_SUBJECT_TYPES=off if this is intended.`;
     return { found: false, notice };
   }
 }

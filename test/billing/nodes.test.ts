@@ -179,7 +179,7 @@ shared('commands work on PostgreSQL as on SQLite', async (t) => {
   t.is(JSON.parse(await run('credits', 'statement', 'Ada', '--format', 'json')).length, 5);
   t.is(JSON.parse(await run('accounts', 'list', '--format', 'json')).length, 2);
   t.regex(await run('keys', 'list', 'Ada'), /^ID +PREFIX +LABEL/);
-  t.is(await run('credits', 'verify'), 'The books agree with themselves.\n');
+  t.is(await run('credits', 'verify'), 'The ledger is consistent.\n');
 });
 
 shared(

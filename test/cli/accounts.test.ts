@@ -68,7 +68,7 @@ test('keys are made, listed by their beginning and revoked', async (t) => {
   t.true(listed.includes(second.slice(0, 11)) && listed.includes('shop'));
   t.false(listed.includes(second) || listed.includes(key));
   t.is(await run('keys', 'revoke', id), `Key ${id} is revoked.\n`);
-  await t.throwsAsync(run('keys', 'revoke', id), { message: /no key/ });
+  await t.throwsAsync(run('keys', 'revoke', id), { message: /no active key/ });
   const stores = await open();
   t.is(await stores.accounts.authenticate(second), undefined);
   t.truthy(await stores.accounts.authenticate(key));
@@ -180,7 +180,7 @@ test('usage counts what was charged, by day, account and payment', async (t) => 
 
 test('verify says that the books are right, or what is wrong', async (t) => {
   const { run, open } = await withAda(t);
-  t.is(await run('credits', 'verify'), 'The books agree with themselves.\n');
+  t.is(await run('credits', 'verify'), 'The ledger is consistent.\n');
   const stores = await open();
   await stores.database.run('UPDATE account SET balance = balance + 1');
   await stores.close();

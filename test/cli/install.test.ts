@@ -59,7 +59,7 @@ test('books of a newer program, damaged ones and no books at all are told apart'
   await database.close();
   const [schema] = await checkDatabase(newer.settings);
   t.like(schema, { state: 'problem' });
-  t.regex(schema?.todo ?? '', /newer program/);
+  t.regex(schema?.todo ?? '', /newer version/);
 
   const damaged = await withBooks(t);
   const { size } = statSync(damaged.file);
@@ -108,7 +108,7 @@ test('clocks that differ are told of by how much', async (t) => {
   t.is((await at(3000)).state, 'note');
   const found = await at(-60_000);
   t.is(found.state, 'problem');
-  t.regex(found.said, /60\.0 s before that of PostgreSQL/);
+  t.regex(found.said, /60\.0 s ahead of that of PostgreSQL/);
 });
 
 test('a folder that may not be written to is a problem, one that is not there yet is none', (t) => {

@@ -105,7 +105,7 @@ test.serial('inputs and results that are there are never overwritten unasked', a
 
   const there = await run(['kept.png']);
   t.is(there.code, 1);
-  t.regex(there.stderr, /exists already; --overwrite/);
+  t.regex(there.stderr, /already exists; --overwrite/);
   t.is(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
   t.is((await run(['kept.png', '--overwrite'])).code, 0);
   t.not(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');

@@ -114,7 +114,7 @@ web('a one-time link leaves no trace in the address and opens nothing twice', as
   t.false(page.url().includes(link));
   const other = await openWindow(t);
   await other.page.goto(`${service.url}/console#${link}`);
-  await other.page.getByText('This link was used before or is too old.').waitFor();
+  await other.page.getByText('This link was already used or has expired.').waitFor();
   t.true(await other.page.getByText('npm run cutout -- console').isVisible());
 });
 

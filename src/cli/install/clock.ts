@@ -10,8 +10,8 @@ export async function compareClocks(whose: string, ask: () => Promise<number>): 
   const theirs = await ask();
   // It was read somewhere between question and answer.
   const off = theirs - (before + Date.now()) / 2;
-  const said = `This machine's clock is ${Math.abs(off / 1000).toFixed(1)} s ${off > 0 ? 'behind' : 'before'} that of ${whose}.`;
-  const todo = 'Let both machines set their clocks (chrony, systemd-timesyncd).';
-  if (Math.abs(off) < noticeable) return ok('clock', `In step with ${whose}.`);
+  const said = `This machine's clock is ${Math.abs(off / 1000).toFixed(1)} s ${off > 0 ? 'behind' : 'ahead of'} that of ${whose}.`;
+  const todo = 'Synchronise the clocks of both machines (chrony, systemd-timesyncd).';
+  if (Math.abs(off) < noticeable) return ok('clock', `Synchronised with ${whose}.`);
   return Math.abs(off) < harmful ? note('clock', said, todo) : problem('clock', said, todo);
 }

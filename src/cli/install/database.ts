@@ -20,20 +20,20 @@ async function schemaVersion(database: Database): Promise<number | undefined> {
 
 function judgeSchema(name: string, version: number | undefined): Finding {
   const known = migrations.length;
-  if (version === undefined) return ok('books', `${name}: empty, the first start fills it.`);
+  if (version === undefined) return ok('books', `${name}: empty; the first start creates the schema.`);
   if (version > known)
     return problem(
       'books',
-      `${name}: schema ${version}, this program knows ${known}.`,
-      'Run the newer program, or restore a backup from before it.',
+      `${name}: schema version ${version}; this program supports up to ${known}.`,
+      'Run the newer version, or restore a backup from before the upgrade.',
     );
   if (version < known)
     return note(
       'books',
-      `${name}: schema ${version}, this program uses ${known}.`,
-      'Back it up; the next start brings it up to date.',
+      `${name}: schema version ${version}; this program uses ${known}.`,
+      'Back it up; the next start migrates it.',
     );
-  return ok('books', `${name}: schema ${version}.`);
+  return ok('books', `${name}: schema version ${version}.`);
 }
 
 /** What only a file has: its own consistency, and who may read it. */
@@ -46,7 +46,7 @@ async function judgeFile(file: string, database: Database): Promise<Finding[]> {
       problem('books', `${file} is damaged: ${wrong.join('; ')}.`, 'Stop the server and restore a backup.'),
     );
   if ((statSync(file).mode & 0o077) !== 0)
-    findings.push(note('books', `Others may read ${file}.`, `chmod 600 ${file}`));
+    findings.push(note('books', `Other users can read ${file}.`, `chmod 600 ${file}`));
   return findings;
 }
 
@@ -55,7 +55,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
   const { databaseUrl, dataDir } = config;
   const file = path.join(dataDir, 'books.db');
   if (databaseUrl === undefined && !existsSync(file))
-    return [ok('books', `${file}: not there, the first start makes it.`)];
+    return [ok('books', `${file}: does not exist; the first start creates it.`)];
   let database: Database;
   try {
     database = await openDatabase(config);
@@ -74,7 +74,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
     };
     return [...findings, await compareClocks('PostgreSQL', ask)];
   } catch (error) {
-    return [problem('books', `${database.name}: ${reasonOf(error)}`, 'See what the database says of it.')];
+    return [problem('books', `${database.name}: ${reasonOf(error)}`, 'See the log of the database.')];
   } finally {
     await database.close();
   }

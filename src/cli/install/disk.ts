@@ -16,16 +16,20 @@ function checkFolder(folder: string, what: string): Finding {
   } catch {
     return problem(
       'disk',
-      `This user may not write to ${place}, where ${what} lie.`,
-      `chown it, or name another folder.`,
+      `This user cannot write to ${place}, the folder of ${what}.`,
+      `Change its owner, or configure another folder.`,
     );
   }
   const { bavail, bsize } = statfsSync(place);
   const free = bavail * bsize;
   const said = `${(free / 1e9).toFixed(1)} GB are free for ${what} in ${folder}.`;
   if (free < tooLittle)
-    return problem('disk', said, 'Make room: books that cannot be written stop all work.');
-  if (free < little) return note('disk', said, 'A network that is prepared anew takes up to 1.5 GB.');
+    return problem(
+      'disk',
+      said,
+      'Free some space: the service stops working when the database cannot be written.',
+    );
+  if (free < little) return note('disk', said, 'Preparing a network takes up to 1.5 GB.');
   return ok('disk', said);
 }
 

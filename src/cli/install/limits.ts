@@ -35,7 +35,7 @@ function checkCores(config: Config['engine']): Finding[] {
   const cores = availableCores();
   const { workers, intraOpThreads } = threadsOf(config);
   const wanted = workers * intraOpThreads;
-  const said = `${cores} processors may be used, networks run on ${wanted} threads.`;
+  const said = `${cores} processors are available; networks run on ${wanted} threads.`;
   return [
     wanted > cores
       ? note('limits', said, 'Leave CUTOUT_WORKERS and CUTOUT_THREADS at auto.')
@@ -46,18 +46,18 @@ function checkCores(config: Config['engine']): Finding[] {
 /** `libraryFolders`: where jemalloc would lie. */
 function checkMemory(wish: Config['limits']['memory'], libraryFolders: readonly string[]): Finding[] {
   const { bytes, from } = memoryLimit(wish);
-  const said = `${(bytes / 1e9).toFixed(1)} GB may be taken (${from}).`;
+  const said = `${(bytes / 1e9).toFixed(1)} GB may be used (${from}).`;
   const allocator = describeAllocator();
   const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));
   return [
     bytes < enoughMemory
-      ? note('memory', said, 'Large images will be refused with 503; 2 GB serve all.')
+      ? note('memory', said, 'Large images will be refused with 503; 2 GB are enough for all sizes.')
       : ok('memory', said),
     allocator !== undefined || installed
-      ? ok('memory', `Freed memory goes back to the system: ${allocator ?? 'jemalloc is installed'}.`)
+      ? ok('memory', `Freed memory is returned to the system: ${allocator ?? 'jemalloc is installed'}.`)
       : note(
           'memory',
-          'jemalloc is not installed: freed images stay longer.',
+          'jemalloc is not installed: freed memory is returned to the system late.',
           "Install your system's jemalloc (libjemalloc2 in Debian, Ubuntu and openSUSE, jemalloc in Fedora and Arch Linux).",
         ),
   ];

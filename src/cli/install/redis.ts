@@ -10,10 +10,16 @@ export async function checkRedis(url: string | undefined): Promise<Finding[]> {
   let redis: Awaited<ReturnType<typeof Redis.open>>;
   try {
     redis = await Redis.open({ url, onChange: () => {} }, (message) =>
-      warnings.push(note('redis', message, 'CONFIG SET maxmemory-policy noeviction, and in its file.')),
+      warnings.push(
+        note(
+          'redis',
+          message,
+          'Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file.',
+        ),
+      ),
     );
   } catch (error) {
-    return [problem('redis', reasonOf(error), 'Limits, sessions and kept results need it.')];
+    return [problem('redis', reasonOf(error), 'Limits, sessions and cached results need it.')];
   }
   try {
     const ask = async () => {
@@ -22,7 +28,7 @@ export async function checkRedis(url: string | undefined): Promise<Finding[]> {
     };
     return [ok('redis', 'Redis answers.'), ...warnings, await compareClocks('Redis', ask)];
   } catch (error) {
-    return [problem('redis', reasonOf(error), 'See what Redis says of it.')];
+    return [problem('redis', reasonOf(error), 'See the log of Redis.')];
   } finally {
     redis.close();
   }

@@ -17,12 +17,12 @@ export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 
     said = (await body.json()) as typeof said;
   } catch (error) {
     const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ECONNREFUSED') return [ok('server', `None runs on port ${port}.`)];
+    if (code === 'ECONNREFUSED') return [ok('server', `No server runs on port ${port}.`)];
     return [
       problem(
         'server',
-        `What listens on port ${port} does not answer as Cutout does (${reasonOf(error)}).`,
-        'Stop it, or set CUTOUT_PORT; a server of Cutout that hangs has its reason in its log.',
+        `The program on port ${port} does not answer like Cutout (${reasonOf(error)}).`,
+        'Stop it, or set CUTOUT_PORT. If it is a Cutout server that hangs, see its log.',
       ),
     ];
   }
@@ -40,29 +40,33 @@ export function checkExposure({ http, observe }: Pick<Config, 'http' | 'observe'
     findings.push(
       note(
         'exposure',
-        `Metrics are told to whoever reaches port ${metricsPort} of ${metricsHost}.`,
-        'Set CUTOUT_METRICS_TOKEN, or let nobody but Prometheus reach it.',
+        `Anybody who reaches port ${metricsPort} of ${metricsHost} can read the metrics.`,
+        'Set CUTOUT_METRICS_TOKEN, or restrict access to Prometheus.',
       ),
     );
   if (publicUrl?.startsWith('http:') && !loopback(new URL(publicUrl).hostname))
     findings.push(
       note(
         'exposure',
-        'Keys and sessions travel in the clear.',
-        'TLS in front, CUTOUT_PUBLIC_URL=https://….',
+        'Keys and sessions are sent unencrypted.',
+        'Put a TLS proxy in front and set CUTOUT_PUBLIC_URL=https://….',
       ),
     );
   if (publicUrl?.startsWith('https:') && proxies === 0)
     findings.push(
       note(
         'exposure',
-        'All callers have the address of the proxy in front, so failed tries of one slow down all.',
-        'CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
+        'All clients share the address of the proxy, so failed attempts of one client block all.',
+        'Set CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
       ),
     );
   if (!loopback(host) && publicUrl === undefined)
     findings.push(
-      note('exposure', `It listens on ${host} without TLS.`, 'A proxy in front (docs/operations.md#tls).'),
+      note(
+        'exposure',
+        `The server listens on ${host} without TLS.`,
+        'Put a proxy in front (docs/operations.md#tls).',
+      ),
     );
   return findings;
 }

@@ -39,7 +39,8 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
     urlencoded: bytes,
     file: bytes,
     text: bytes,
-    tooLarge: () => fail('file_too_large', { detail: `A body may have ${kilobytes} KB here.` }),
+    tooLarge: () =>
+      fail('file_too_large', { detail: `The body of this request may have at most ${kilobytes} KB.` }),
   };
 };
 

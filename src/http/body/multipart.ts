@@ -204,7 +204,7 @@ interface DicerSettings extends Dicer.Config {
 
 function boundaryOf(req: IncomingMessage): string {
   const boundary = headerValue(req.headers['content-type'] ?? '').parameters.get('boundary');
-  if (!boundary) throw malformed('The Content-Type names no boundary.');
+  if (!boundary) throw malformed('The Content-Type has no boundary.');
   if (boundary.length > mostBoundaryLength)
     throw malformed(`The boundary of the form has more than ${mostBoundaryLength} characters.`);
   return boundary;

@@ -63,7 +63,7 @@ const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
 /** The text of a field, valid in every content type. */
 function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
-  const grammar = json.enum ? 'Upper and lower case are the same.' : `Expected ${expected}.`;
+  const grammar = json.enum ? 'Case-insensitive.' : `Expected ${expected}.`;
   const each = perSubject ? ' May also be given for each kind of subject.' : '';
   return {
     ...json,

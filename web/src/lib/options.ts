@@ -67,7 +67,7 @@ function option(name: string, schema: Schema): Option {
   const kind = flag ? 'flag' : words.length > 0 ? 'choice' : schema.contentMediaType ? 'file' : 'text';
   return {
     name,
-    description: (schema.description ?? '').replace(' Upper and lower case are the same.', ''),
+    description: (schema.description ?? '').replace(' Case-insensitive.', ''),
     kind,
     choices: flag ? [] : words.filter((word) => !(word in aliases)),
     fallback: schema.default === undefined ? '' : String(schema.default),

@@ -34,7 +34,7 @@ export const keyInfos = (keys: readonly ApiKey[]): KeyInfo[] =>
     )
     .map(keyInfo);
 
-export const noKey = (id: string) => fail('not_found', { detail: `There is no key ${excerpt(id)} in use.` });
+export const noKey = (id: string) => fail('not_found', { detail: `There is no active key ${excerpt(id)}.` });
 
 /** Keys of the account that is signed in. */
 export function keyRoutes({ accounts, stores }: KeyParts, { owner }: Endpoints): Route[] {

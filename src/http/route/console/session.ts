@@ -68,7 +68,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
     const found = await signInByLink({ stores, signIns, address: ctx.ip }, link);
     if (!found)
       throw fail('not_signed_in', {
-        detail: 'This link was used before or is too old. `cutout console` prints a new one.',
+        detail: 'This link was already used or has expired. `cutout console` prints a new one.',
       });
     const { token } = await sessions.open({ accountId: found.id, link: true }, cookie.get(ctx));
     cookie.set(ctx, token);
