@@ -1,4 +1,5 @@
-import { Presets, SingleBar } from 'cli-progress';
+import { createRequire } from 'node:module';
+import type { SingleBar } from 'cli-progress';
 import type { Observer, Phase, Progress } from '../models/observer.ts';
 
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
@@ -12,6 +13,13 @@ const TITLES: Record<Phase, string> = {
 };
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+
+/** Loaded only where a bar is drawn: every start of a server imports this file. */
+function newBar(stream: Output, format: string): SingleBar {
+  const bars = createRequire(import.meta.url)('cli-progress') as typeof import('cli-progress');
+  const options = { stream, format, hideCursor: true, clearOnComplete: true };
+  return new bars.SingleBar(options, bars.Presets.shades_classic);
+}
 
 /** An observer that draws on `out`. `done` removes the bar and must be called at the end. */
 export function progressOn(out: Output, name: string): Observer & { done(): void } {
@@ -31,10 +39,7 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
     }
     if (!bar) {
       const format = `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`;
-      bar = new SingleBar(
-        { stream: out, format, hideCursor: true, clearOnComplete: true },
-        Presets.shades_classic,
-      );
+      bar = newBar(out, format);
       bar.start(total, bytes, { done: megabytes(bytes), all: megabytes(total) });
     }
     bar.update(bytes, { done: megabytes(bytes), all: megabytes(total) });

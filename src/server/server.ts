@@ -34,7 +34,7 @@ export interface StartOptions {
 /** What stands in for the world outside; everything else comes through the configuration. */
 export interface Overrides {
   /** In place of the one configured. */
-  readonly engine?: OpenedEngine;
+  readonly engine?: OpenedEngine | Promise<OpenedEngine>;
   /** In place of the clocks of this machine. */
   readonly clock?: Clock;
   /** Names, addresses and times of downloads. */

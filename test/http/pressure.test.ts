@@ -105,3 +105,17 @@ test('health answers at once while everything is taken', async (t) => {
   release();
   t.is((await first).status, 200);
 });
+
+test('large images leave a place to previews', async (t) => {
+  const service = await startService(t, { running: 2 });
+  const release = hold(service);
+  const large = form({ image_file: await scene({ width: 4000, height: 3000 }), size: 'full' });
+  const requests = [service.post(large), service.post(large)];
+  await eventually(() => service.scheduler.stats.waiting === 1);
+  await eventually(() => service.engine.running === 1);
+  requests.push(service.post(form({ image_file: await scene(), size: 'preview' })));
+  await eventually(() => service.engine.running === 2);
+  t.is(service.scheduler.stats.waiting, 1);
+  release();
+  for (const one of requests) t.is((await one).status, 200);
+});
