@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { closedLoop, dueTimes, openLoop } from '../../bench/lib/load/generate.ts';
 import { heldRate, nextRate, type Step, type Summary, summarise } from '../../bench/lib/load/summary.ts';
 import { run } from '../../bench/load.ts';
-import { scene } from '../fixtures/images.ts';
+import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
@@ -134,6 +134,7 @@ test('the search goes between the last rate held and the first missed, and ends'
 
 test('load measures a running server and counts what it refuses', async (t) => {
   const service = await startService(t, { credits: 1000, running: 1, workMs: 100, waitMs: 200, rate: 0 });
+  allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene({ width: 200, height: 150 }));
   const { figures, parts } = await run(

@@ -4,7 +4,7 @@ import { freePort } from '../../bench/lib/freePort.ts';
 import { mixed, mixedSender } from '../../bench/lib/mixed.ts';
 import { memory, resetPeak } from '../../bench/lib/server.ts';
 import { growth, run } from '../../bench/memory.ts';
-import { scene } from '../fixtures/images.ts';
+import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 
 test('growth is what 100 requests add once everything was there', (t) => {
@@ -28,6 +28,7 @@ test('the mix has every format, sizes up to 50 MP and mistakes, and can be as lo
 
 test('every request of the mix gets the answer it names', async (t) => {
   const service = await startService(t, { credits: 100 });
+  allowAllImages();
   const client = openClient(service);
   t.teardown(() => client.close());
   const small = await scene({ width: 400, height: 300 });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import test from 'ava';
 import { summarise } from '../../bench/lib/load/summary.ts';
 import { figuresOf, goodputOf, joined, run } from '../../bench/overload.ts';
-import { scene } from '../fixtures/images.ts';
+import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
@@ -53,6 +53,7 @@ test('rounds of a stage are one: results of all, a second of one; every look at 
 
 test('a running server is driven past saturation', async (t) => {
   const service = await startService(t, { credits: 10_000, running: 1, workMs: 50, waitMs: 200, rate: 0 });
+  allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene({ width: 200, height: 150 }));
   const options = {

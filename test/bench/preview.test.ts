@@ -2,12 +2,13 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { run } from '../../bench/preview.ts';
-import { scene } from '../fixtures/images.ts';
+import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
 test('every photograph is asked for both ways in every round', async (t) => {
   const service = await startService(t);
+  allowAllImages();
   const folder = testFolder(t);
   for (const name of ['one', 'two'])
     writeFileSync(path.join(folder, `${name}.jpg`), await scene({ width: 800, height: 600 }));

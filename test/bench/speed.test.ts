@@ -4,7 +4,7 @@ import test from 'ava';
 import { expectOk, openClient, parseServerTiming } from '../../bench/lib/client.ts';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { run } from '../../bench/speed.ts';
-import { scene } from '../fixtures/images.ts';
+import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
@@ -18,6 +18,7 @@ test('reads Server-Timing and leaves out what has no duration', (t) => {
 
 test('speed measures a running server: every case in every round, stages that add up to the request', async (t) => {
   const service = await startService(t);
+  allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene({ width: 800, height: 600 }));
   const told: string[] = [];
@@ -52,6 +53,7 @@ test('speed measures a running server: every case in every round, stages that ad
 
 test('the time box ends the rounds, never the first one', async (t) => {
   const service = await startService(t);
+  allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene());
   const { settings } = await run(
@@ -71,6 +73,7 @@ test('the time box ends the rounds, never the first one', async (t) => {
 
 test('a client tells errors by their codes and a lost connection by its own', async (t) => {
   const service = await startService(t);
+  allowAllImages();
   const client = openClient({ url: service.url, key: 'wrong' });
   const refused = await client.cutout(await scene(), { size: 'full' });
   t.like(refused, { status: 403, code: 'auth_failed' });
@@ -83,6 +86,7 @@ test('a client tells errors by their codes and a lost connection by its own', as
 
 test('every request is another one, unless the same is wanted', async (t) => {
   const service = await startService(t, { ttlSeconds: 600 });
+  allowAllImages();
   const client = openClient(service);
   t.teardown(() => client.close());
   const image = await scene();
