@@ -157,7 +157,7 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
         const { id } = await stores.accounts.resolve(account);
         const done = await refundCharge(by(stores), { accountId: id, reservation, note });
         const balance = formatCredits((await stores.ledger.balance(id)).credits);
-        out.write(`${done ? 'Done' : 'Already given back'}: the balance of ${id} is ${balance}.\n`);
+        out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
       }),
     );
   credits

@@ -77,7 +77,7 @@ export function createAdmission({
     if (leave) return leave;
     throw tooMany(
       await rate.state(accountId),
-      'Too many requests of this account are under way. Try again when one is answered.',
+      'Too many requests of this account are in progress. Try again when one is answered.',
       { reason: 'concurrency', retryAfter: 1 },
     );
   }
@@ -117,7 +117,7 @@ export function createAdmission({
     if (entered.outcome === 'large')
       throw fail('service_unavailable', {
         reason: 'memory',
-        detail: 'This image needs more memory than the server may take. Send a smaller one.',
+        detail: 'This image needs more memory than the server may use. Send a smaller one.',
         retryAfter: 60,
       });
     let done = false;

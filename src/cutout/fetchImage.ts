@@ -73,7 +73,7 @@ const unavailable = (reason: Reason, detail: string, cause?: unknown) =>
   fail('service_unavailable', { reason, detail, cause, retryAfter: retrySeconds });
 
 const noRoom = (cause?: unknown) =>
-  unavailable('memory', 'The memory of the server is taken by other requests. Try again.', cause);
+  unavailable('memory', 'The memory of the server is used by other requests. Try again.', cause);
 
 class Fetch implements ImageFetch {
   readonly #parts: FetchParts;
@@ -147,7 +147,7 @@ class Fetch implements ImageFetch {
     const wait = await this.#parts.failures.wait(sourceOf(accountId));
     if (wait > 0)
       throw await tooMany(
-        `Too many downloads of this account came to nothing. Try again in ${wait} seconds, or send the image itself.`,
+        `Too many downloads of this account failed. Try again in ${wait} seconds, or upload the image.`,
         { reason: 'downloads', retryAfter: wait },
       );
     this.#leave = await precheck();
@@ -159,7 +159,7 @@ class Fetch implements ImageFetch {
     if (slot.outcome === 'total')
       throw unavailable('downloads', 'Too many images are being downloaded. Try again.');
     throw await this.#call.tooMany(
-      'Too many images of this account are being downloaded. Try again when one is there.',
+      'Too many images of this account are being downloaded. Try again when one has arrived.',
       { reason: 'concurrency', retryAfter: retrySeconds },
     );
   }

@@ -40,8 +40,8 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
         `The text is not base64: it contains "${excerpt(padding > 0 ? '=' : text.charAt(at))}".`,
       );
   }
-  if (digits === 0) throw unreadable('The base64 text holds no data.');
-  if (digits % 4 === 1) throw unreadable('The base64 text is cut off.');
+  if (digits === 0) throw unreadable('The base64 text is empty.');
+  if (digits % 4 === 1) throw unreadable('The base64 text is incomplete.');
   const size = Math.floor((digits * 3) / 4);
   if (size > maxBytes) throw fail('file_too_large');
   const bytes = Buffer.allocUnsafeSlow(size);

@@ -113,7 +113,7 @@ test('a charged call is given back once, an open or released one not at all', as
   await released.reservation.release();
   const refund = (reservation: number) => run('credits', 'refund', 'Ada', String(reservation));
   t.is(await refund(charged.reservation.id), `Done: the balance of ${id} is 10.\n`);
-  t.is(await refund(charged.reservation.id), `Already given back: the balance of ${id} is 10.\n`);
+  t.is(await refund(charged.reservation.id), `Already refunded: the balance of ${id} is 10.\n`);
   await t.throwsAsync(refund(released.reservation.id), { message: /was not charged/ });
   await t.throwsAsync(refund(999), { message: /no reservation 999/ });
   t.deepEqual(await stores.ledger.verify(), []);

@@ -87,7 +87,7 @@ test('the limit of calls at a time counts a call from before its download', asyn
     const second = await service.post(form(source));
     t.is(second.status, 429);
     t.is(second.headers.get('retry-after'), '1');
-    t.regex((await errorOf(t, second)).detail, /are under way/);
+    t.regex((await errorOf(t, second)).detail, /are in progress/);
   }
   t.is(slow.asked(), 1);
   slow.finish(await scene());
@@ -358,7 +358,7 @@ test('an account whose downloads come to nothing waits for the rest of the minut
   t.is(refused.status, 429);
   t.is(refused.headers.get('retry-after'), '60');
   t.is(refused.headers.get('x-ratelimit-remaining'), '498');
-  t.regex((await errorOf(t, refused)).detail, /Too many downloads of this account came to nothing/);
+  t.regex((await errorOf(t, refused)).detail, /Too many downloads of this account failed/);
   t.is(image.asked(), 2);
   const other = await otherAccount(service);
   t.is((await other(form({ image_url: image.url }))).status, 200);

@@ -44,9 +44,9 @@ for (const [text, detail] of [
   ['!!!!', 'The text is not base64: it contains "!".'],
   ['AAAA*AAA', 'The text is not base64: it contains "*".'],
   ['AA=AAAAA', 'The text is not base64: it contains "=".'],
-  ['AAAAA', 'The base64 text is cut off.'],
-  ['data:image/png;base64,', 'The base64 text holds no data.'],
-  ['==', 'The base64 text holds no data.'],
+  ['AAAAA', 'The base64 text is incomplete.'],
+  ['data:image/png;base64,', 'The base64 text is empty.'],
+  ['==', 'The base64 text is empty.'],
 ] as const) {
   test(`base64: ${text} cannot be read`, async (t) => {
     const service = await startService(t);

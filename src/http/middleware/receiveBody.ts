@@ -69,7 +69,7 @@ function typeOf(ctx: Context, { types }: BodyLimits): BodyType | undefined {
 const noRoom = () =>
   fail('service_unavailable', {
     reason: 'memory',
-    detail: 'The memory of the server is taken by other requests. Try again.',
+    detail: 'The memory of the server is used by other requests. Try again.',
     retryAfter: retrySeconds,
   });
 
