@@ -4,7 +4,7 @@ import { loadConfig } from './config/config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
-import { version } from './server/version.ts';
+import { version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
 const { stderr } = process;

@@ -4,9 +4,9 @@ import type { Config } from '../config/config.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import type { HttpServer } from '../http/server.ts';
+import { version } from '../server/installation.ts';
 import type { OpenedEngine } from '../server/openEngine.ts';
 import type { Server } from '../server/server.ts';
-import { version } from '../server/version.ts';
 import { greeting } from './greeting.ts';
 import type { Output } from './modelsProgress.ts';
 

@@ -9,6 +9,7 @@ import { createTakeImage } from '../improve/takeImage.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
 import { MemoryBudget } from '../limits/memory.ts';
 import { configureImages } from './images.ts';
+import { pagesFolder, version } from './installation.ts';
 import { boundMemory } from './memoryBound.ts';
 import { openConsole } from './openConsole.ts';
 import { openDownloads } from './openDownloads.ts';
@@ -16,10 +17,8 @@ import { type OpenedEngine, threadsOf } from './openEngine.ts';
 import { openObservation } from './openObservation.ts';
 import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
-import { pagesFolder } from './pages.ts';
 import { serveCutout } from './serveCutout.ts';
 import type { Overrides, Server, StartOptions } from './server.ts';
-import { version } from './version.ts';
 import { watchServer, watchWork } from './watch.ts';
 
 export interface AssembleOptions extends StartOptions, Overrides {

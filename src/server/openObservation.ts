@@ -4,7 +4,7 @@ import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
-import { version } from './version.ts';
+import { version } from './installation.ts';
 
 export interface Observation {
   /** Told of every request, before the log is. */

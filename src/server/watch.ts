@@ -2,9 +2,9 @@ import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../ops/metrics.ts';
+import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import type { Server } from './server.ts';
-import { version } from './version.ts';
 
 export interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly ledger: Ledger;
