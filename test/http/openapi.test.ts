@@ -167,7 +167,7 @@ for (const [id, [command, ...before], missing] of [
     }
     const service = await startService(t);
     const page = await (await fetch(`${service.url}/docs`)).text();
-    const sample = textOf(new RegExp(`<pre id="${id}">([\\s\\S]*?)</pre>`).exec(page)?.[1] ?? '');
+    const sample = textOf(new RegExp(`<pre id="${id}"[^>]*>([\\s\\S]*?)</pre>`).exec(page)?.[1] ?? '');
     t.true(sample.includes(`${service.url}/v1.0/cutout`));
     const folder = mkdtempSync(path.join(tmpdir(), 'cutout-docs-'));
     t.teardown(() => rmSync(folder, { recursive: true }));

@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { Provider } from '../../src/accounts/oidc.ts';
+import { credits } from '../../src/billing/price.ts';
 import {
   accessibility,
   chromiumMissing,
@@ -223,10 +224,23 @@ for (const dark of [false, true]) {
 web('every page fits a window of 360 pixels', async (t) => {
   const { page, service } = await open(t, {}, { width: 360, height: 780 });
   await call(service, service.key);
+  // Of any length, and without a space to break at.
+  const long = 'w'.repeat(90);
+  const { accounts, ledger } = service.stores;
+  await accounts.create(long, undefined, `${long}@example.test`);
+  await accounts.createKey(service.accountId, long);
+  await ledger.post(service.accountId, { kind: 'grant', amount: credits(1), note: long });
+  await service.stores.audit.write({ action: 'credits.grant', detail: long });
+  await fetch(`${service.url}/v1.0/improve`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: await scene(), image_filename: `${long}.jpg` }),
+  });
   for (const name of pages) {
     await go(page, name);
     await page.waitForLoadState('networkidle');
     t.false(await overflows(page), name);
+    t.deepEqual(await accessibility(page), [], name);
   }
   await screenshot(page, 'console-phone');
 });

@@ -25,7 +25,7 @@ const prose = (text: string): string =>
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string => {
   const row = (tag: 'th' | 'td', cells: readonly string[]) =>
     `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join('')}</tr>`;
-  return `<div class="wide"><table><thead>${row('th', head)}</thead><tbody>${rows.map((cells) => row('td', cells)).join('\n')}</tbody></table></div>`;
+  return `<div class="wide" tabindex="0"><table><thead>${row('th', head)}</thead><tbody>${rows.map((cells) => row('td', cells)).join('\n')}</tbody></table></div>`;
 };
 
 /** The words of a field, or examples of its grammar. */
@@ -156,7 +156,7 @@ function pageFor(document: OpenApi, address: string): string {
     ({ paths, operation }) => `<a href="#${operation.operationId}">${html(paths[0] ?? '')}</a>`,
   );
   const programs = samples.map(
-    ({ name, id, text }) => `<h3>${html(name)}</h3><pre id="${id}">${html(text(address))}</pre>`,
+    ({ name, id, text }) => `<h3>${html(name)}</h3><pre id="${id}" tabindex="0">${html(text(address))}</pre>`,
   );
   return `<!doctype html>
 <html lang="en">

@@ -20,7 +20,7 @@ export function PagedList<Entry>({
         </p>
       )}
       {entries === undefined && trouble === '' && <p class="soft">Loading…</p>}
-      {entries?.length === 0 && <p class="empty soft">{empty}</p>}
+      {entries?.length === 0 && <p class="soft">{empty}</p>}
       {entries !== undefined && entries.length > 0 && children(entries)}
       {hasMore && (
         <p>

@@ -66,7 +66,7 @@ export function StatementPage() {
           Download CSV
         </a>
       </div>
-      <PagedList pages={pages} empty="No matching entries.">
+      <PagedList pages={pages} empty={query === '' ? 'No entries yet.' : 'No matching entries.'}>
         {(entries) => (
           <WideTable label="Statement" testId="statement">
             <thead>
