@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** 32 characters, none easily mistaken for another: five bits of a random byte pick one without bias. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -14,7 +14,7 @@ export const newKey = () => `cutout_${randomText(32)}`;
 /**
  * What is stored instead of the key. A plain hash is enough for a random key: there is no dictionary to try.
  */
-export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest();
+export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer');
 
 /** Where a hash is looked up: its first 48 bits, which say nothing useful about the key. */
 export const bucketOf = (hash: Buffer): number => hash.readUIntBE(0, 6);

@@ -9,6 +9,8 @@ import type { ImageFetch } from './fetchImage.ts';
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
   /** True when an earlier answer carried this result, and its charge. */
   readonly replayed: boolean;
+  /** What becomes of the answer makes no difference: the charge is final, and another answer reports it. */
+  readonly final: boolean;
   /** The account's window after this call. */
   readonly rate: RateState;
   /**
@@ -31,7 +33,7 @@ const nothing = credits(0);
 
 /** Step 7: what one caller is told of a result. Where it rejects, nothing of an answer is sent and the result is given up. */
 export async function answer(
-  { value, replayed, end }: OnceResult<CachedResult>,
+  { value, replayed, final, end }: OnceResult<CachedResult>,
   { accountId, signal, telemetry, images, admission }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
@@ -41,7 +43,7 @@ export async function answer(
     const charged = replayed ? nothing : value.charged;
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
     const { charge: _, ...result } = value;
-    return { ...result, charged, replayed, rate, ended: end };
+    return { ...result, charged, replayed, final, rate, ended: end };
   } catch (error) {
     await end('unsent');
     throw error;

@@ -1,7 +1,7 @@
-import { createCipheriv, createHash, createSecretKey, randomBytes, webcrypto } from 'node:crypto';
+import { createCipheriv, createSecretKey, hash, randomBytes, webcrypto } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-export const textHash = (text: string): string => createHash('sha256').update(text).digest('base64url');
+export const textHash = (text: string): string => hash('sha256', text, 'base64url');
 
 /**
  * Names an image with its settings. `settings` is the canonical text of the normalised options: equal for

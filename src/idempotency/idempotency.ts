@@ -29,6 +29,8 @@ export interface OnceResult<T> {
    * True for all others: nothing is charged to them.
    */
   readonly replayed: boolean;
+  /** The charge is final and another answer reports it: what becomes of this one makes no difference. */
+  readonly final: boolean;
   /**
    * To be called once, when it is known what became of the answer. One that is not delivered leaves it to the next caller
    * to be the first; a result of which nothing was ever sent is void, and its charge is released.
@@ -93,7 +95,12 @@ export class Idempotency<T> {
       await handle.end('unsent');
       throw signal.reason;
     }
-    return { value: handle.value, replayed: !first, end: (ending) => handle.end(ending) };
+    return {
+      value: handle.value,
+      replayed: !first,
+      final: handle.isFinal,
+      end: (ending) => handle.end(ending),
+    };
   }
 
   async #handle<L extends Named>(request: OnceRequest<L, T>): Promise<ResultHandle<T>> {

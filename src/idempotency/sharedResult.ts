@@ -63,6 +63,11 @@ export class SharedResult<T> {
     return new ResultHandle(this);
   }
 
+  /** An answer with it was sent: the charge is final. */
+  get isDelivered(): boolean {
+    return this.#state === 'delivered';
+  }
+
   /** For handles only: one fewer. */
   async end(ending: Ending): Promise<void> {
     this.#handles--;
@@ -108,6 +113,11 @@ export class ResultHandle<T> {
   async isFirst(): Promise<boolean> {
     this.#first = await this.#result.chargeReport.first();
     return this.#first;
+  }
+
+  /** Whether the charge is final and somebody else reports it: how this one ends makes no difference. */
+  get isFinal(): boolean {
+    return !this.#first && this.#result.isDelivered;
   }
 
   async end(ending: Ending): Promise<void> {

@@ -129,6 +129,7 @@ test.serial('closing waits for what the end of a request writes', async (t) => {
     charged: credits(1),
     stages: {},
     replayed: false,
+    final: false,
     rate: { limit: 1, remaining: 1, reset: 1, retryAfter: 1 },
     ended: (ending) => {
       endings.push(ending);

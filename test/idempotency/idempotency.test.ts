@@ -35,6 +35,26 @@ test('memory: the repeat gets the very same result', async (t) => {
   t.is((await call()).value, first.value);
 });
 
+test('memory: how an answer ends is of no account once another was sent and reported the charge', async (t) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Image) => bytes.length;
+  const store = new MemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const results = new Idempotency(store);
+  const { call } = callsOf([results, results]);
+  const first = await call();
+  const beside = await call();
+  t.deepEqual([first.final, beside.final], [false, false], 'nothing was sent yet');
+  await first.end('broken');
+  const second = await call();
+  t.deepEqual([second.replayed, second.final], [false, false], 'it reports the charge');
+  await second.end('delivered');
+  await beside.end('unsent');
+  const third = await call();
+  t.deepEqual([third.replayed, third.final], [true, true]);
+  await third.end('unsent');
+  t.true((await call()).final);
+});
+
 test('without a store nothing is kept and nobody waits', async (t) => {
   const results = new Idempotency<Image>(undefined);
   const { call, runs } = callsOf([results, results]);

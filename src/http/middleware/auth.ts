@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, sourceOf } from '../../limits/attempts.ts';
@@ -15,27 +15,26 @@ function keyOf(ctx: Context): string {
   return /^Bearer\s+(\S+)\s*$/i.exec(ctx.get('Authorization'))?.[1] ?? '';
 }
 
-/** Recently valid keys: they pass even while their address has to wait for failed attempts. */
+/** Recently valid keys, by their hashes: they pass even while their address has to wait for failed attempts. */
 class GoodKeys {
   static readonly #most = 10_000;
   readonly #hashes = new Set<string>();
 
   static hash(key: string): string {
-    return createHash('sha256').update(key).digest('base64');
+    return hash('sha256', key, 'base64');
   }
 
-  has(key: string): boolean {
-    return this.#hashes.has(GoodKeys.hash(key));
+  has(name: string): boolean {
+    return this.#hashes.has(name);
   }
 
-  delete(key: string): void {
-    this.#hashes.delete(GoodKeys.hash(key));
+  delete(name: string): void {
+    this.#hashes.delete(name);
   }
 
-  add(key: string): void {
-    const hash = GoodKeys.hash(key);
-    this.#hashes.delete(hash);
-    this.#hashes.add(hash);
+  add(name: string): void {
+    this.#hashes.delete(name);
+    this.#hashes.add(name);
     if (this.#hashes.size <= GoodKeys.#most) return;
     const oldest = this.#hashes.keys().next();
     if (!oldest.done) this.#hashes.delete(oldest.value);
@@ -53,18 +52,19 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
       const brake = (wait: number) => {
         if (wait > 0) throw slowedDown('unknown keys', wait);
       };
-      const known = good.has(key);
+      const name = GoodKeys.hash(key);
+      const known = good.has(name);
       // Checked before the look-up and again with its result, because other attempts may have been counted
       // meanwhile.
       if (!known) brake(await attempts.wait(source));
       const account = await authenticate(key);
       if (!account) {
-        good.delete(key);
+        good.delete(name);
         brake(await attempts.failed(source));
         throw fail('auth_invalid');
       }
       if (!known) brake(await attempts.wait(source));
-      good.add(key);
+      good.add(name);
       ctx.state.account = account;
     };
     // A key revoked while the body was read is no failed attempt.

@@ -22,9 +22,10 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
     });
     // Stays false if an error is answered instead, or if the connection closes before the answer.
     let sent = false;
-    ctx.state.headSent = () => {
-      sent = true;
-    };
+    if (!result.final)
+      ctx.state.headSent = () => {
+        sent = true;
+      };
     const ended = (delivered: boolean) =>
       result
         .ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken')
