@@ -27,14 +27,14 @@ export const command: BenchCommand = {
 const KERNELS = [
   'networkInput',
   'applyMatte',
-  'refineMatte5',
-  'refineMatte15',
-  'refineMatte40',
-  'cleanAlpha',
+  'guidedUpsample5',
+  'guidedUpsample15',
+  'guidedUpsample40',
+  'filterComponents',
   'reduceToHalf',
   'reduceToTenth',
   'composeColour',
-  'composePicture',
+  'composeImage',
   'composeShadow',
   'composeScaled',
   'composeEnlarged',
@@ -42,7 +42,7 @@ const KERNELS = [
 ] as const;
 
 /** Works on the network's map, whose size is not the image's. */
-const ofTheNetwork = 'cleanAlpha';
+const ofTheNetwork = 'filterComponents';
 
 interface KernelAddon {
   benchKernel(

@@ -25,7 +25,7 @@ Napi::Promise Completion::enter(Napi::Env env, const std::vector<Napi::Object>& 
 }
 
 void Completion::post(Outcome& outcome) {
-  // Refused only while the environment goes down; nobody waits for the result then.
+  // Fails only while the environment is torn down; the promise never settles then.
   static_cast<void>(channel_.NonBlockingCall(&outcome));
 }
 
@@ -35,8 +35,7 @@ void Completion::shut_down() {
 }
 
 void Completion::call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome) {
-  // Without an environment there is nobody to tell: the queue is only being emptied, and what was
-  // in it is gone already.
+  // Without an environment the queue is only being emptied, and its outcomes are already deleted.
   if (static_cast<napi_env>(env) == nullptr) return;
   try {
     self->settle(env, outcome->number);

@@ -14,11 +14,11 @@
 
 namespace cutout::binding {
 
-/// The one place where results cross from engine threads to the JavaScript thread. One an
-/// environment.
+/// Passes results from engine threads to the JavaScript thread; the only place that does. One for
+/// each environment.
 ///
-/// Everything of JavaScript that a job needs (its promise, what must stay alive) waits here, on the
-/// JavaScript thread, with room for the job's outcome: telling it needs no more memory.
+/// Holds what a job needs of JavaScript (its promise, objects that must stay alive), on the
+/// JavaScript thread, and the memory for its outcome, so that reporting it does not allocate.
 class Completion {
  public:
   explicit Completion(Napi::Env env);  // JS thread only
@@ -29,14 +29,14 @@ class Completion {
   template <typename Result>
   struct Pending {
     Napi::Promise promise;
-    /// Settles it: rejects it unless the status is ok. Any thread, once; throws nothing and needs
-    /// no memory, to copy it neither.
+    /// Settles the promise: rejects it unless the status is ok. Any thread, once. Neither calling
+    /// nor copying it throws or allocates.
     std::function<void(Status, Result)> done;
   };
 
-  /// A new promise and what settles it. `keep` stays alive until then; `settled` is called just
-  /// before the promise settles, `value(env, Result&)` makes what it resolves with. While anything
-  /// waits, the process stays alive. JS thread only.
+  /// A new promise and the function that settles it. `keep` stays alive until then; `settled` is
+  /// called just before the promise settles; `value(env, Result&)` returns what it resolves with.
+  /// The process stays alive while a promise is pending. JS thread only.
   template <typename Result, typename Value>
   Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& keep,
                         std::function<void()> settled, Value value) {
@@ -51,12 +51,12 @@ class Completion {
             }};
   }
 
-  /// Lets go of everything that still waits; its promises never settle, because no JavaScript runs
-  /// any more. Nobody may post afterwards. JS thread only, from the environment's clean-up hook.
+  /// Drops everything pending; the promises never settle, because no JavaScript runs any more. No
+  /// `done` may be called afterwards. JS thread only, from the environment's clean-up hook.
   void shut_down();
 
  private:
-  /// How a job ended; its owner is the entry in waiting_.
+  /// The outcome of a job; owned by its entry in waiting_.
   struct Outcome {
     virtual ~Outcome() = default;
     virtual Napi::Value make(Napi::Env env) = 0;

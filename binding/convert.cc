@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMaxSafeInteger = 9007199254740991.0;
 constexpr int kMaxSide = 65535;
-/// Byte offsets of a picture fit into 31 bits.
+/// So that byte offsets of an image fit into 31 bits.
 constexpr std::int64_t kMaxPixels = (std::int64_t{1} << 29) - 1;
 constexpr int kMaxMilliseconds = std::numeric_limits<std::int32_t>::max();
 constexpr int kMaxThreads = 1024;
@@ -176,17 +176,6 @@ Napi::Object from_subject(Napi::Env env, const Subject& subject) {
   return result;
 }
 
-Engine::Deadline deadline(const Napi::Object& from) {
-  const Napi::Value value = from.Get("deadlineMs");
-  if (value.IsUndefined()) return {};
-  const double given = number(value, "deadlineMs");
-  if (!(given >= 0 && given <= kMaxMilliseconds)) {
-    wrong_value(value, "a number from 0 to " + std::to_string(kMaxMilliseconds), "deadlineMs");
-  }
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double, std::milli>(given));
-}
-
 Napi::Object from_box(Napi::Env env, const Box& box) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("left", box.left);
@@ -265,7 +254,7 @@ Pixels to_pixels(const Napi::Value& value, Room room) {
     wrong_value(Napi::Number::New(value.Env(), static_cast<double>(length)), expected,
                 "data.length");
   }
-  return {bytes, {const_cast<std::uint8_t*>(bytes.Data()), width, height, 4, width * 4L}};
+  return {bytes, {const_cast<std::uint8_t*>(bytes.Data()), width, height, width * 4L}};
 }
 
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
@@ -293,7 +282,6 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
     if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
     call.plan.subject = subject.As<Napi::Boolean>().Value();
   }
-  call.deadline = deadline(from);
   return call;
 }
 
@@ -319,7 +307,6 @@ DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels)
     wrong_value(matte.Get("data"), "width * height numbers", "data");
   }
   call.job.matte.alpha = {call.alpha.Data(), call.alpha.ElementLength()};
-  call.deadline = deadline(from);
   return call;
 }
 
@@ -348,7 +335,7 @@ ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels) {
   if (const Napi::Value background = from.Get("background"); !background.IsUndefined()) {
     const Pixels behind = to_pixels(background);
     if (behind.view.width != plan.width || behind.view.height != plan.height) {
-      wrong_value(background, "a picture of the canvas's size", "background");
+      wrong_value(background, "an image of the canvas's size", "background");
     }
     plan.background = behind.view;
     call.background = behind.data;
@@ -363,24 +350,23 @@ ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels) {
   call.job.buffer = {pixels.view.data, pixels.data.ByteLength()};
   call.job.width = pixels.view.width;
   call.job.height = pixels.view.height;
-  call.deadline = deadline(from);
   return call;
 }
 
-PngCall to_png_call(const Napi::Value& value, const ImageView& pixels) {
+PngJob to_png_job(const Napi::Value& value, const ImageView& pixels) {
   const Napi::Object from = object(value, "options");
-  PngCall call;
-  call.job.pixels = pixels;
-  call.job.alpha_only = choice<bool>(from, "channels", {{"rgba", false}, {"alpha", true}});
-  call.job.effort = integer(from, "effort", 1, 9);
+  PngJob job;
+  job.pixels = pixels;
+  job.alpha_only = choice<bool>(from, "channels", {{"rgba", false}, {"alpha", true}});
+  job.effort = integer(from, "effort", 1, 9);
   const Napi::Value icc = from.Get("icc");
   if (!icc.IsUndefined()) {
     if (!icc.IsTypedArray() || icc.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) {
       wrong_type(icc, "a Uint8Array", "icc");
     }
-    // A few kilobytes: copied, so that only `pixels` is borrowed.
+    // Copied, a few kilobytes, so that only `pixels` is borrowed.
     const Napi::Uint8Array bytes = icc.As<Napi::Uint8Array>();
-    call.job.icc.assign(bytes.Data(), bytes.Data() + bytes.ByteLength());
+    job.icc.assign(bytes.Data(), bytes.Data() + bytes.ByteLength());
   }
   const Napi::Value density = from.Get("pixelsPerMetre");
   if (!density.IsUndefined()) {
@@ -392,10 +378,20 @@ PngCall to_png_call(const Napi::Value& value, const ImageView& pixels) {
       both[i] = static_cast<std::uint32_t>(
           integer(density.As<Napi::Array>().Get(i), "pixelsPerMetre", 1, 2147483647.0));
     }
-    call.job.pixels_per_metre = both;
+    job.pixels_per_metre = both;
   }
-  call.deadline = deadline(from);
-  return call;
+  return job;
+}
+
+Engine::Deadline to_deadline(const Napi::Value& value) {
+  const Napi::Value deadline = value.As<Napi::Object>().Get("deadlineMs");
+  if (deadline.IsUndefined()) return {};
+  const double given = number(deadline, "deadlineMs");
+  if (!(given >= 0 && given <= kMaxMilliseconds)) {
+    wrong_value(deadline, "a number from 0 to " + std::to_string(kMaxMilliseconds), "deadlineMs");
+  }
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double, std::milli>(given));
 }
 
 std::uint64_t to_id(const Napi::Value& value) {

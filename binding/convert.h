@@ -2,15 +2,16 @@
 
 #include <napi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pipeline/engine.h"
 
-/// From the objects of src/engine/types.ts to the structs of native/ and back. Everything that
-/// comes in is checked: a wrong type throws TypeError, a wrong value RangeError, at once. JS thread
-/// only.
+/// Converts the objects of src/engine/types.ts to the structs of native/ and back. All input is
+/// checked: throws TypeError for a wrong type and RangeError for a wrong value. JS thread only.
 namespace cutout::binding {
 
 EngineOptions to_engine_options(const Napi::Value& value);
@@ -21,14 +22,13 @@ struct Pixels {
   Napi::Uint8Array data;
   ImageView view;
 };
-/// Whether `data` may be longer than the picture.
+/// Whether `data` may be longer than width * height * 4 bytes.
 enum class Room { kExact, kMoreAllowed };
 Pixels to_pixels(const Napi::Value& value, Room room = Room::kExact);
 
 struct MatteCall {
   std::string network;
   MattePlan plan;
-  Engine::Deadline deadline;
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 
@@ -36,23 +36,21 @@ SubjectTypesSpec to_subject_types_spec(const Napi::Value& value);
 
 struct DescribeCall {
   DescribeJob job;
-  Napi::Float32Array alpha;  // what job.matte borrows
-  Engine::Deadline deadline;
+  Napi::Float32Array alpha;  // borrowed by job.matte
 };
 DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels);
 
 struct ComposeCall {
   ComposeJob job;
-  std::optional<Napi::Uint8Array> background;  // what job.plan.background borrows
-  Engine::Deadline deadline;
+  std::optional<Napi::Uint8Array> background;  // borrowed by job.plan.background
 };
 ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels);
 
-struct PngCall {
-  PngJob job;
-  Engine::Deadline deadline;
-};
-PngCall to_png_call(const Napi::Value& value, const ImageView& pixels);
+PngJob to_png_job(const Napi::Value& value, const ImageView& pixels);
+
+/// `deadlineMs` of a plan or of options that have been converted: from now on; none if it is
+/// undefined.
+Engine::Deadline to_deadline(const Napi::Value& value);
 
 std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
@@ -63,7 +61,7 @@ Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
 Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, std::size_t kept_bytes);
-/// The bytes themselves as a Buffer where the environment allows foreign memory, else a copy.
+/// A Buffer that owns `bytes`, or a copy where the environment does not allow external memory.
 Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes);
 
 }  // namespace cutout::binding

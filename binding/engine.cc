@@ -139,9 +139,10 @@ Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   const DescribeCall call = to_describe_call(info[2], pixels.view);
+  const Engine::Deadline deadline = to_deadline(info[2]);
   return run<Description>(
       id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}},
-      [&](const auto& done) { running_->engine().describe(id, call.job, call.deadline, done); },
+      [&](const auto& done) { running_->engine().describe(id, call.job, deadline, done); },
       from_description);
 }
 
@@ -149,10 +150,11 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
   const MatteCall call = to_matte_call(info[2], pixels.view);
+  const Engine::Deadline deadline = to_deadline(info[2]);
   return run<MatteResult>(
       id, {{pixels.data, /*written=*/true}},
       [&](const auto& done) {
-        running_->engine().matte(id, pixels.view, call.plan, call.network, call.deadline, done);
+        running_->engine().matte(id, pixels.view, call.plan, call.network, deadline, done);
       },
       from_matte_result);
 }
@@ -161,23 +163,22 @@ Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1], Room::kMoreAllowed);
   const ComposeCall call = to_compose_call(info[2], pixels);
+  const Engine::Deadline deadline = to_deadline(info[2]);
   std::vector<Use> uses{{pixels.data, /*written=*/true}};
   if (call.background) uses.push_back({*call.background, /*written=*/false});
   return run<ComposeResult>(
-      id, uses,
-      [&](const auto& done) { running_->engine().compose(id, call.job, call.deadline, done); },
+      id, uses, [&](const auto& done) { running_->engine().compose(id, call.job, deadline, done); },
       from_compose_result);
 }
 
 Napi::Value EngineObject::encode_png(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   const Pixels pixels = to_pixels(info[1]);
-  PngCall call = to_png_call(info[2], pixels.view);
+  PngJob job = to_png_job(info[2], pixels.view);
+  const Engine::Deadline deadline = to_deadline(info[2]);
   return run<std::vector<std::uint8_t>>(
       id, {{pixels.data, /*written=*/false}},
-      [&](const auto& done) {
-        running_->engine().encode_png(id, std::move(call.job), call.deadline, done);
-      },
+      [&](const auto& done) { running_->engine().encode_png(id, std::move(job), deadline, done); },
       [](Napi::Env env, std::vector<std::uint8_t>& png) {
         return from_bytes(env, std::move(png));
       });

@@ -18,7 +18,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
  public:
   static Napi::Function define(Napi::Env env);
 
-  explicit EngineObject(const Napi::CallbackInfo& info);  // throws what Engine::create returns
+  explicit EngineObject(const Napi::CallbackInfo& info);  // throws the error of Engine::create
 
  private:
   Napi::Value load(const Napi::CallbackInfo& info);                // [async]
@@ -43,16 +43,16 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     bool written;
   };
   using Method = Napi::Value (EngineObject::*)(const Napi::CallbackInfo& info);
-  /// An [async] method whose promise rejects with ENGINE_OUT_OF_MEMORY when there is no memory for
-  /// what it does before and after the job itself.
+  /// Wraps an [async] method: returns a promise rejected with ENGINE_OUT_OF_MEMORY where the method
+  /// throws std::bad_alloc.
   template <Method method>
   Napi::Value async(const Napi::CallbackInfo& info);
 
-  /// Enters a job, or throws RangeError when its id is in use or its pixels belong to another use:
-  /// many may read the same ones, a writer wants them alone.
+  /// Registers a job and the memory it borrows. Throws RangeError when its id is in use, or when it
+  /// would write to memory of another job or read memory that another job writes to.
   void claim(std::uint64_t id, const std::vector<Use>& uses, std::vector<Napi::Object>& keep);
 
-  /// Starts a job: `start(done)` hands it to the engine, `value(env, Result&)` makes what its
+  /// Starts a job: `start(done)` passes it to the engine, `make(env, Result&)` returns what its
   /// promise resolves with.
   template <typename Result, typename Start, typename Make>
   Napi::Value run(const std::vector<Napi::Object>& keep, std::function<void()> settled, Start start,

@@ -6,7 +6,8 @@
 
 namespace cutout::binding {
 
-/// An Error whose `code` is the status' EngineCode (src/engine/types.ts). JS thread only.
+/// An Error with the status' message and its EngineCode (src/engine/types.ts) as `code`. JS thread
+/// only.
 Napi::Error make_error(Napi::Env env, const Status& status);
 
 /// Throws make_error() unless the status is ok. JS thread only.

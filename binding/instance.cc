@@ -3,7 +3,7 @@
 namespace cutout::binding {
 
 Instance::Instance(Napi::Env env) : completion_(env) {
-  // Hooks run in reverse order, so this one precedes that of the thread-safe function made above.
+  // Hooks run in reverse order: this one before that of the thread-safe function created above.
   env.AddCleanupHook([](Instance* self) { self->shut_down(); }, this);
 }
 

@@ -13,7 +13,7 @@
 
 namespace cutout::binding {
 
-/// The threads behind one Engine object.
+/// The native engine of one Engine object, and the threads that close it.
 class Running {
  public:
   explicit Running(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
@@ -23,9 +23,8 @@ class Running {
 
   [[nodiscard]] Engine& engine() { return *engine_; }
 
-  /// Closes the engine on a thread of its own, because that waits; `done` is called on it. Where
-  /// the system has no thread or no memory for it, nothing is waited for: what runs is stopped. JS
-  /// thread only.
+  /// Closes the engine on a thread of its own, since that blocks; calls `done` on it. When the
+  /// thread cannot be started, closes without grace in the caller. JS thread only.
   void close(std::chrono::milliseconds grace, const std::function<void()>& done) {
     engine_->stop_admission();
     try {
@@ -39,7 +38,7 @@ class Running {
     }
   }
 
-  /// Cancels what is left and joins every thread. JS thread only.
+  /// Stops all jobs and joins all threads. JS thread only.
   void shut_down() {
     engine_->close(std::chrono::milliseconds(0));
     for (std::thread& closer : closers_) closer.join();
@@ -51,7 +50,7 @@ class Running {
   std::vector<std::thread> closers_;
 };
 
-/// What belongs to one environment: the main thread's or a worker thread's.
+/// State of one environment: the main thread's or a worker thread's.
 class Instance {
  public:
   explicit Instance(Napi::Env env);
@@ -62,8 +61,8 @@ class Instance {
   void add(const std::shared_ptr<Running>& running);
 
  private:
-  /// Runs while the environment goes down and before its thread-safe function does: afterwards no
-  /// thread of ours exists that could call into it.
+  /// Runs when the environment is torn down, before its thread-safe function is: no engine thread
+  /// is left that could call it.
   void shut_down();
 
   Completion completion_;

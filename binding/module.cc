@@ -10,7 +10,7 @@ namespace cutout::binding {
 
 namespace {
 
-/// Compared with ABI of src/engine/types.ts: raised with every change of that contract.
+/// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
 constexpr int kAbi = 6;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {

@@ -4,7 +4,7 @@
 
 namespace cutout::binding {
 
-/// NativeModule of src/engine/types.ts into `exports`, once an environment.
+/// Adds NativeModule of src/engine/types.ts to `exports`. Once for each environment.
 Napi::Object init(Napi::Env env, Napi::Object exports);
 
 }  // namespace cutout::binding

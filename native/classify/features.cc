@@ -29,8 +29,8 @@ void join_features(const DetectorShape& shape, std::span<const float> heat,
                    ThreadPool& pool, std::span<float> features) {
   const int fine = look.thumbnail.side;
   const std::vector<float> of_thumbnail = weights_of(matte, fine, pool);
-  // Where a map's cells are made of whole pixels of the thumbnail, the mean of theirs is the
-  // matte's: that one, which may be a hundred times as large, is read once.
+  // Where the samples of a map cover whole pixels of the thumbnail, averaging the thumbnail's
+  // weights is the same as averaging the matte, which may be a hundred times as large.
   const auto weights_for = [&](int side) {
     const bool nested = fine % side == 0;
     return weights_of(nested ? Matte{of_thumbnail, fine, fine} : matte, side, pool);

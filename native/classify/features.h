@@ -9,7 +9,7 @@
 
 namespace cutout {
 
-/// Shapes of what the detector gives, for one picture.
+/// Shapes of the detector's outputs for one image.
 struct DetectorShape {
   int kinds = 0;      // maps of the class output
   int heat_side = 0;  // of each of them
@@ -17,27 +17,27 @@ struct DetectorShape {
   int deep_side = 0;
 };
 
-/// Where the subject is: a matte of any size, values 0..1, dense.
+/// A matte of any size: values 0..1, rows without padding.
 struct Matte {
   std::span<const float> alpha;
   int width = 0;
   int height = 0;
 };
 
-/// What is known of a picture before its matte.
+/// Measures of an image that do not depend on its matte.
 struct Look {
   Statistics statistics{};
   Thumbnail thumbnail;
 };
 
-/// The numbers the head looks at, in this order:
+/// Number of features, the head's inputs. In this order:
 ///   1. for every kind, the square root of the largest probability times matte
 ///   2. for every feature map, its mean under the matte
-///   3. Statistics of the picture
-///   4. RegionStatistics under the matte, then beside it
+///   3. Statistics of the image
+///   4. RegionStatistics inside the matte, then outside
 std::size_t feature_count(const DetectorShape& shape);
 
-/// Writes them into `features`, which has feature_count(shape) places. `heat` and `deep` are the
+/// Writes the features to `features`, feature_count(shape) of them. `heat` and `deep` are the
 /// detector's outputs.
 ///
 /// | limit   |                                                                   |

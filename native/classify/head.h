@@ -18,14 +18,14 @@ inline constexpr std::array<std::string_view, 7> kSubjectTypes{
 inline constexpr std::size_t kSubjectCount = kSubjectTypes.size();
 inline constexpr std::size_t kOther = kSubjectCount - 1;
 
-/// What the head makes of a picture. The probabilities sum to 1 and are calibrated.
+/// The subject's type by the head. The probabilities sum to 1 and are calibrated.
 struct Subject {
   std::array<float, kSubjectCount> probabilities{};
-  std::size_t type = kOther;  // the likeliest, `other` where none is likely enough
+  std::size_t type = kOther;  // the most probable one, `other` below the head's threshold
 };
 
-/// Weights of the head: features, brought to a common scale, through one hidden layer (ReLU) or
-/// none, to a softmax. Weights are 8-bit numbers with one scale for each row.
+/// Weights of the head: normalised features, one hidden layer (ReLU) or none, softmax. The matrices
+/// are 8-bit numbers with one scale for each row.
 struct HeadWeights {
   std::size_t inputs = 0;
   std::size_t hidden = 0;           // 0: no hidden layer
@@ -38,15 +38,15 @@ struct HeadWeights {
   std::vector<float> second_scale;  // kSubjectCount
   std::vector<float> second_bias;   // kSubjectCount
   float temperature = 1;            // logits are divided by it
-  float threshold = 0;              // a likelier type than this is told, else `other`
+  float threshold = 0;              // least probability for a type other than `other`
 };
 
-/// A head that has been checked. Any number of threads may apply it at once.
+/// A head whose weights were checked. Any number of threads may apply it at once.
 ///
 /// | limit     |                                                                       |
 /// |-----------|-----------------------------------------------------------------------|
 /// | features  | finite; clamped to 8 scales around the mean                           |
-/// | order     | sums run in a fixed order, in double: the same bits on every processor |
+/// | order     | sums have a fixed order, in double: the same bits on every processor   |
 class Head {
  public:
   /// kModel when the lengths do not fit each other or a number is not finite.

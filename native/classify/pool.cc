@@ -13,10 +13,10 @@ namespace {
 constexpr std::size_t kLanes = 16;
 using Lanes = std::array<float, kLanes>;
 
-/// Of a range of work.
+/// Values in a range of work.
 constexpr std::size_t kValues = 1 << 17;
 
-/// Sum of the weights below which nothing is picked: every value counts alike.
+/// Sum of the weights below which all of them count as 1.
 constexpr double kNoWeight = 1e-6;
 
 float total(const Lanes& lanes) {
@@ -32,7 +32,7 @@ struct Sums {
   Lanes max{};
 };
 
-/// Whole groups of kLanes; the rest is the caller's.
+/// Pools whole groups of kLanes values.
 CUTOUT_SIMD void pool_groups(const float* __restrict values, const float* __restrict weights,
                              std::size_t groups, Sums& sums) {
   Lanes sum = sums.sum;
@@ -66,7 +66,7 @@ double sum_of(std::span<const float> weights) {
   return sum;
 }
 
-/// Weights of 1 for a matte without a subject.
+/// The weights, or ones where their sum is below kNoWeight.
 std::vector<float> counted(std::span<const float> weights) {
   if (sum_of(weights) >= kNoWeight) return {weights.begin(), weights.end()};
   return std::vector<float>(weights.size(), 1.0F);

@@ -8,7 +8,7 @@
 
 namespace cutout {
 
-/// What is known of one map under weights.
+/// One map pooled under weights.
 struct Pooled {
   float mean = 0;  // sum(weight * value) / sum(weight)
   float max = 0;   // max(weight * value)
@@ -16,14 +16,14 @@ struct Pooled {
   bool operator==(const Pooled&) const = default;
 };
 
-/// Pools every one of `maps.size() / weights.size()` dense maps that lie one after the other. When
-/// no weight is above 0, every value counts alike.
+/// Pools each of `maps.size() / weights.size()` dense maps, stored one after the other. All weights
+/// count as 1 where their sum is below 1e-6.
 ///
 /// | limit     |                                                                            |
 /// |-----------|----------------------------------------------------------------------------|
 /// | values    | finite; weights 0..1, at least one                                         |
 /// | threads   | the pool, whole maps each: same bits                                       |
-/// | order     | sums run in a fixed order: the same bits on every processor                |
+/// | order     | sums have a fixed order: the same bits on every processor                  |
 /// | agreement | maxima equal, means within 1e-5 of the largest |value| of the scalar version |
 std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights,
                               ThreadPool& pool);

@@ -24,9 +24,9 @@ constexpr int kSaturatedOver = 100;
 constexpr int kGrayUnder = 6;
 constexpr int kNear = 16;
 constexpr int kHues = 6;
-constexpr std::size_t kRows = 64;  // of a range of work
-constexpr int kWhole = 255;        // weight of a pixel that lies in a region altogether
-constexpr double kLeast = 2048;    // a region is at least one part of so many of the picture
+constexpr std::size_t kRows = 64;  // in a range of work
+constexpr int kWhole = 255;        // weight of a pixel that lies wholly in a region
+constexpr double kLeast = 2048;    // a region has at least 1 / kLeast of the image's pixels
 
 float& at(Statistics& statistics, Statistic which) {
   return statistics[static_cast<std::size_t>(which)];
@@ -36,10 +36,10 @@ float& at(RegionStatistics& statistics, RegionStatistic which) {
   return statistics[static_cast<std::size_t>(which)];
 }
 
-/// Rows and columns of the outermost 2 %.
+/// Width of the image's border: 2 % of its side.
 int border_of(int side) { return std::max(1, side / 50); }
 
-/// Luma in whole numbers (weights of BT.601).
+/// Luma in integers (weights of BT.601).
 CUTOUT_INLINE int luma_of(int r, int g, int b) { return (77 * r + 150 * g + 29 * b + 128) >> 8; }
 
 /// Which of the six hues; 0, red, for a gray.
@@ -96,7 +96,7 @@ void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
   }
 }
 
-/// Each channel's value that the lower half of the border's pixels does not exceed.
+/// Median of each channel over the border's pixels.
 Median border_median(const Thumbnail& thumbnail, std::int64_t& pixels) {
   std::vector<std::int64_t> counts(3 * 256, 0);
   pixels = 0;
@@ -157,11 +157,11 @@ Row row_of(const Thumbnail& thumbnail, int y) {
   return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
 }
 
-/// Pixels that add_pixels() takes at once: their weighted squares of the luma fit into 32 bits.
+/// Most pixels of one add_pixels(): the sums of their weighted squares of luma fit into 32 bits.
 constexpr int kRun = 256;
 
-/// Adds up to kRun pixels to both sums, everything but the colours: once as they are, once by their
-/// weights. `right` starts a pixel later, `below` is the next row (the same for the last).
+/// Adds up to kRun pixels to everything but the colours, unweighted to `all`, weighted to `inside`.
+/// `right` starts a pixel later, `below` is the next row (the same row for the last).
 CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* __restrict weights,
                             int n, Sums& all, Sums& inside) {
   std::uint32_t weight = 0;
@@ -243,14 +243,14 @@ CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* _
   }
 }
 
-/// One row of the picture, at x and what lies to the right of it.
+/// A row from column x on.
 Row shifted(const Row& row, int x) { return {row.r + x, row.g + x, row.b + x}; }
 
 /// Adds a row; `line` are its weights.
 void add_row(const Thumbnail& thumbnail, int y, std::span<const std::uint8_t> line, Sums& all,
              Sums& inside) {
   const int side = thumbnail.side;
-  const int last = side - 1;  // has nothing to its right
+  const int last = side - 1;  // has no right neighbour
   const Row row = row_of(thumbnail, y);
   const Row below = row_of(thumbnail, std::min(y + 1, last));
   for (int x = 0; x < last; x += kRun) {
@@ -283,7 +283,7 @@ void add(const Sums& part, Sums& sums) {
   for (std::size_t c = 0; c < kColours; ++c) sums.colours[c] += part.colours[c];
 }
 
-/// Whole pixels less what is inside.
+/// Sums outside: all pixels with weight kWhole minus those inside.
 Sums remainder(const Sums& all, const Sums& inside) {
   Sums rest;
   const auto less = [](std::int64_t whole, std::int64_t part) { return kWhole * whole - part; };
@@ -304,7 +304,7 @@ Sums remainder(const Sums& all, const Sums& inside) {
   return rest;
 }
 
-/// Shares of the commonest colours and the entropy; takes the counts apart.
+/// Shares of the most frequent colours and the entropy. Reorders `counts`.
 void palette(std::vector<std::int64_t>& counts, double weight, RegionStatistics& statistics) {
   double entropy = 0;
   for (const std::int64_t count : counts) {
@@ -350,12 +350,12 @@ RegionStatistics described(Sums sums) {
   return statistics;
 }
 
-/// Steps of 1 / 255.
+/// A weight in steps of 1 / 255.
 std::uint8_t step_of(float weight) {
   return static_cast<std::uint8_t>(std::clamp(weight, 0.0F, 1.0F) * kWhole + 0.5F);
 }
 
-/// Whether a region of this weight is large enough to be looked at.
+/// Whether a region of this weight is large enough for statistics of its own.
 bool is_seen(std::int64_t weight, double pixels) {
   return static_cast<double>(weight) * kLeast >= pixels * kWhole;
 }
@@ -504,7 +504,7 @@ Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const flo
   }
   const double pixels = static_cast<double>(n * n);
 
-  // What every pixel counts for in a region: of the subject, or of the rest.
+  // Statistics inside (`within`) or outside the matte.
   const auto described_under = [&](bool within) {
     const double wanted = within ? subject : pixels - subject;
     const bool whole = wanted * kLeast < pixels * (1 - 1e-12);
@@ -535,7 +535,7 @@ Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const flo
     const auto luma = [&](int x, int y) {
       return luma_of(value(0, x, y), value(1, x, y), value(2, x, y));
     };
-    // In sixths of a turn, red at 0.
+    // In units of 60 degrees, red at 0.
     const auto hue = [&](int x, int y) {
       const double r = value(0, x, y);
       const double g = value(1, x, y);

@@ -11,7 +11,7 @@
 
 namespace cutout {
 
-/// What the numbers below are counted in: the detector's picture at half its size, in bytes.
+/// The detector's input at half its size, in bytes: what the statistics are computed from.
 struct Thumbnail {
   int side = 0;
   std::vector<std::uint8_t> planes;  // R, G, B, each side x side
@@ -22,8 +22,8 @@ struct Thumbnail {
   }
 };
 
-/// Rounded means of 2 x 2 values of the planes R, G, B (0..255, `side` x `side`, what is outside
-/// clamped); an odd last row and column are left out.
+/// Rounded means of 2 x 2 values of the planes R, G, B (`side` x `side`, values clamped to 0..255);
+/// an odd last row and column are left out.
 ///
 /// | limit   |                 |
 /// |---------|-----------------|
@@ -31,23 +31,22 @@ struct Thumbnail {
 /// | threads | the calling one |
 Thumbnail make_thumbnail(std::span<const float> planes, int side);
 
-/// What a picture looks like as a whole, without knowing what it shows: every number in 0..1. A
-/// product often lies on one colour; a cut-out brings its own alpha.
+/// Statistics of the whole image, each in 0..1.
 enum class Statistic : std::size_t {
   kTransparent,    // share of the source's pixels with alpha 0
   kSoft,           // with alpha 1..254
   kBorderUniform,  // share of the outermost 2 % within 16 of its median in every channel
   kBorderLight,    // smallest channel of that median
   kBorderDark,     // 1 - its largest channel
-  kBackground,     // share of the whole picture within 16 of that median
+  kBackground,     // share of the whole image within 16 of that median
   kCount,
 };
 
 using Statistics = std::array<float, static_cast<std::size_t>(Statistic::kCount)>;
 
-/// What a part of a picture looks like, likewise: every number in 0..1. A drawing has few, flat
-/// colours. A pixel's step is the larger of what it differs from the right and from the lower one,
-/// summed over the channels; its chroma is its largest channel less its smallest.
+/// Statistics of a region, each in 0..1. A pixel's step is the greater of its differences from the
+/// right and from the lower pixel, summed over the channels; its chroma is its largest channel
+/// minus its smallest.
 enum class RegionStatistic : std::size_t {
   kFlat,        // share with a step of at most 2
   kSmooth,      // at most 6
@@ -57,7 +56,7 @@ enum class RegionStatistic : std::size_t {
   kColour1,     // share of the commonest of 4096 colours
   kColour4,     // of the four commonest
   kColour16,    // of the sixteen commonest
-  kEntropy,     // of the 4096 colours, in shares of its maximum
+  kEntropy,     // of the 4096 colours, relative to its maximum
   kSaturation,  // mean chroma / 255
   kSaturated,   // share with a chroma of more than 100
   kGray,        // of less than 6
@@ -74,42 +73,42 @@ enum class RegionStatistic : std::size_t {
 
 using RegionStatistics = std::array<float, static_cast<std::size_t>(RegionStatistic::kCount)>;
 
-/// The subject and what lies beside it.
+/// Statistics of the subject and of the rest.
 struct Regions {
   RegionStatistics inside{};
   RegionStatistics outside{};
 };
 
-/// kTransparent and kSoft.
+/// Computes kTransparent and kSoft.
 ///
 /// | limit   |                                                                              |
 /// |---------|------------------------------------------------------------------------------|
 /// | layout  | straight RGBA8, any stride, at least 1 x 1                                   |
-/// | sample  | at most 512 x 512 pixels, evenly spread, of pictures that are larger         |
+/// | sample  | at most 512 x 512 pixels, evenly spread                                      |
 /// | threads | the calling one                                                              |
 void alpha_statistics(ConstImageView rgba, Statistics& statistics);
 
-/// The others.
+/// Computes the other Statistics.
 ///
 /// | limit   |                                                                      |
 /// |---------|----------------------------------------------------------------------|
 /// | scratch | 3 x 256 counts                                                       |
-/// | threads | the calling one; counts are whole, so the order does not matter      |
-/// | exact   | the scalar version's numbers                                         |
+/// | threads | the calling one                                                      |
+/// | exact   | equal to the scalar version                                          |
 void border_statistics(const Thumbnail& thumbnail, Statistics& statistics);
 
 /// The definition, pixel by pixel.
 void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics);
 
-/// A pixel counts as much inside as `weights` says (side x side numbers in 0..1, taken in steps of
-/// 1 / 255), the rest of it outside. A region of less than 1 / 2048 of the picture is not looked
-/// at: the whole picture stands for it.
+/// Statistics inside and outside a matte. A pixel counts with its weight inside and with the rest
+/// outside; `weights` are side x side numbers in 0..1, rounded to steps of 1 / 255. A region of
+/// less than 1 / 2048 of the image has the statistics of the whole image.
 ///
 /// | limit     |                                                                      |
 /// |-----------|----------------------------------------------------------------------|
 /// | side      | 4 to 4096                                                            |
 /// | scratch   | a thread: 2 x 4096 counts, a row of weights                          |
-/// | threads   | the pool; sums are of whole numbers, so the order is free: same bits |
+/// | threads   | the pool; integer sums: same bits for any number of threads          |
 /// | agreement | within 1e-5 of the scalar version                                    |
 Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
                           ThreadPool& pool);

@@ -16,13 +16,13 @@ inline double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-/// Says whether a job should go on. One a job; every function may be called from any thread.
+/// Cancellation and deadline of one job. Every function may be called from any thread.
 class CancelToken {
  public:
   explicit CancelToken(std::optional<Clock::time_point> deadline = {}) : deadline_(deadline) {}
 
-  /// Stops the job with kCancelled or kClosed; the first reason stays. Runs what is registered on
-  /// stop_token() in the calling thread, before it returns.
+  /// Stops the job with kCancelled or kClosed; the first reason counts. Callbacks registered on
+  /// stop_token() run in the calling thread before this returns.
   void stop(Code reason) {
     Code expected = Code::kOk;
     if (reason_.compare_exchange_strong(expected, reason)) source_.request_stop();
@@ -30,8 +30,8 @@ class CancelToken {
 
   [[nodiscard]] bool stopped() const { return reason_.load() != Code::kOk; }
 
-  /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Steps of a job call it in
-  /// between. Needs no memory.
+  /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Called between the steps of a
+  /// job. Does not allocate.
   [[nodiscard]] Status check() const {
     switch (reason_.load()) {
       case Code::kOk:
@@ -47,8 +47,8 @@ class CancelToken {
     return {};
   }
 
-  /// For std::stop_callback: interrupts a step that cannot ask check() by itself. A passed deadline
-  /// does not trigger it.
+  /// For std::stop_callback, to interrupt a step that cannot call check(). A passed deadline does
+  /// not trigger it.
   [[nodiscard]] std::stop_token stop_token() const { return source_.get_token(); }
 
  private:

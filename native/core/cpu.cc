@@ -17,7 +17,7 @@ struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
 };
 
-/// Zeros for a leaf the processor does not know.
+/// Zeros for a leaf that the processor does not have.
 Registers cpuid(unsigned leaf, unsigned sub) {
   Registers r;
   if (__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d) == 0) return {};
@@ -26,7 +26,7 @@ Registers cpuid(unsigned leaf, unsigned sub) {
 
 bool bit(unsigned value, int at) { return ((value >> at) & 1U) != 0; }
 
-/// Which register files the system saves when it switches threads; 0 when it says nothing.
+/// Register files that the system saves when it switches threads (XCR0); 0 without OSXSAVE.
 unsigned saved_states() {
   if (!bit(cpuid(1, 0).c, 27)) return 0;  // OSXSAVE
   unsigned low = 0;

@@ -5,10 +5,10 @@
 
 namespace cutout {
 
-/// Instruction sets of this processor that the system lets programs use and that matter here, best
-/// first: "amx_int8", "avx512_vnni", "avx_vnni", "avx512", "avx2" on x86-64; "i8mm", "asimddp",
-/// "asimd" on Arm. Names as in Linux's /proc/cpuinfo, but "avx512" for F, BW, CD, DQ and VL
-/// together. Empty on other processors.
+/// Instruction sets of this processor that the operating system enables, of those that choose a
+/// network's form, best first: "amx_int8", "avx512_vnni", "avx_vnni", "avx512", "avx2" on x86-64;
+/// "i8mm", "asimddp", "asimd" on Arm. Names as in Linux's /proc/cpuinfo, but "avx512" for F, BW,
+/// CD, DQ and VL together. Empty on other processors.
 std::vector<std::string> instruction_sets();
 
 }  // namespace cutout

@@ -10,7 +10,7 @@ namespace cutout {
 
 namespace {
 
-/// Whether an exponent among n values is all ones.
+/// Whether one of n values has an exponent of all ones: infinite or NaN.
 CUTOUT_SIMD bool any_special(const float* values, std::size_t n) {
   constexpr std::uint32_t kExponent = 0x7F800000U;
   std::uint32_t found = 0;

@@ -4,7 +4,7 @@
 
 namespace cutout {
 
-/// Neither infinite nor NaN, none of them. Any size; the calling thread; reads every value once.
+/// Whether no value is infinite or NaN. Any size; runs on the calling thread.
 bool all_finite(std::span<const float> values);
 
 }  // namespace cutout

@@ -4,7 +4,7 @@ namespace cutout {
 
 namespace {
 
-// Chosen as the hot loops are, so that it tells what they do and not what they should.
+// Dispatched as the hot loops are, so it returns the version that really runs.
 #if defined(CUTOUT_CLONES)
 __attribute__((target("default"))) const char* level() { return "baseline"; }
 __attribute__((target("arch=x86-64-v3"))) const char* level() { return "x86-64-v3"; }

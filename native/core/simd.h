@@ -1,9 +1,9 @@
 #pragma once
 
-/// Put before the definition of a hot loop: compiled once for AVX-512, once for AVX2 and once for
-/// the baseline, chosen when the library is loaded. With -ffp-contract=off all three give the same
-/// bytes, which the kernel tests check of every call (test/native/levels.ts). Sanitizer builds and
-/// other processors get the plain function.
+/// Before the definition of a hot loop: compiles it for AVX-512, for AVX2 and for the baseline; the
+/// version is chosen when the library is loaded. With -ffp-contract=off all three give the same
+/// bytes; the kernel tests compare them in every call (test/native/levels.ts). Sanitizer builds and
+/// other processors have the plain function only.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CUTOUT_CLONES
@@ -12,8 +12,8 @@
 #define CUTOUT_SIMD
 #endif
 
-/// For what a hot loop calls: a function that is not inlined would be the baseline's and keep the
-/// loop from being vectorised.
+/// For functions that a hot loop calls: one that is not inlined would be compiled for the baseline
+/// and keep the loop from being vectorised.
 #if defined(__GNUC__)
 #define CUTOUT_INLINE inline __attribute__((always_inline))
 #else

@@ -21,25 +21,25 @@ enum class Code {
   kInternal,
 };
 
-/// Outcome of a native step. What cannot be foreseen, above all a refused allocation, is thrown
-/// instead and becomes a status where a job ends (caught() below): no exception leaves a thread or
-/// reaches a C interface.
+/// Outcome of a native step. Failed allocations and other unforeseen errors are thrown instead and
+/// become a status where the job ends (caught() below): no exception leaves a thread or reaches a C
+/// interface.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  /// With the code's own sentence. Needs no memory.
+  /// With the code's default message. Does not allocate.
   explicit Status(Code code) noexcept : code_(code) {}
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
   [[nodiscard]] bool ok() const { return code_ == Code::kOk; }
   [[nodiscard]] Code code() const { return code_; }
-  /// A sentence, valid as long as the status. Needs no memory.
+  /// A sentence, valid as long as the status. Does not allocate.
   [[nodiscard]] const char* message() const {
-    return message_.empty() ? own_sentence(code_) : message_.c_str();
+    return message_.empty() ? default_message(code_) : message_.c_str();
   }
 
  private:
-  static const char* own_sentence(Code code) {
+  static const char* default_message(Code code) {
     switch (code) {
       case Code::kCancelled:
         return "The job was cancelled.";
@@ -60,8 +60,8 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// Runs `body`, which returns a Status, and turns what it throws into one: kOutOfMemory for a
-/// refused allocation, else kInternal.
+/// Runs `body`, which returns a Status, and turns exceptions into one: kOutOfMemory for a failed
+/// allocation, else kInternal.
 template <typename Body>
 Status caught(Body&& body) noexcept {
   try {

@@ -8,9 +8,8 @@
 
 namespace cutout {
 
-/// Shared by the caller of parallel_for and its helpers. A helper that starts after the caller has
-/// taken the last range finds nothing left and never touches `body`, which lives on the caller's
-/// stack.
+/// Shared by the caller of parallel_for and its helpers. A helper that starts after the last range
+/// was taken never touches `body`, which lives on the caller's stack.
 struct ThreadPool::Loop {
   std::atomic<std::size_t> next{0};
   std::size_t count = 0;
@@ -113,11 +112,11 @@ std::shared_ptr<ThreadPool::Loop> ThreadPool::shared_loop(
     loop->count = count;
     loop->grain = grain;
     loop->body = &body;
-    // In front of whole tasks: somebody is already waiting for these.
+    // In front of other tasks: the caller is waiting for these.
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < helpers; ++i) tasks_.push_front([loop] { loop->work(); });
   } catch (const std::bad_alloc&) {
-    // Those that were asked help; the caller does the rest.
+    // The helpers queued so far take part; the caller does the rest.
   }
   return loop;
 }

@@ -11,37 +11,35 @@
 
 namespace cutout {
 
-/// Threads for pixel work. One pool an engine; networks have ONNX Runtime's own threads.
+/// Threads for pixel work. One pool for each engine; networks run on ONNX Runtime's own threads.
 ///
-/// `parallel_for` splits rows among the caller and idle pool threads. The caller always works too,
-/// so it may be called from a pool thread, and a pool of 0 threads runs everything in the caller.
-/// Results never depend on the number of threads: a body writes only what belongs to its own
-/// indices.
+/// `parallel_for` splits a range among the caller and idle pool threads. The caller always takes
+/// part, so it may be a pool thread itself, and a pool of 0 threads runs everything in the caller.
+/// A body writes only what belongs to its own indices, so results do not depend on the number of
+/// threads.
 class ThreadPool {
  public:
-  /// Throws std::system_error when a thread cannot be started; those started before have ended.
+  /// Throws std::system_error when a thread cannot be started, after joining those that were.
   explicit ThreadPool(int threads);
   ~ThreadPool();  // finishes submitted tasks, then joins
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Calls body(begin, end) over disjoint ranges that cover [0, count), each at most `grain` long.
-  /// Returns when all are done. When `body` throws, ranges that have not begun are left out and the
-  /// first exception is thrown here. Throws nothing else: without memory to ask for help the caller
-  /// works alone.
+  /// Calls body(begin, end) for disjoint ranges of at most `grain` indices that cover [0, count),
+  /// and returns when all are done. When `body` throws, ranges that have not begun are skipped and
+  /// the first exception is rethrown here. Throws nothing else: without memory to ask for help the
+  /// caller works alone.
   void parallel_for(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t, std::size_t)>& body);
 
-  /// Queues a task; tasks start in the order they came. `task` must not throw. Throws
-  /// std::bad_alloc when there is no memory to queue it.
+  /// Queues a task, first in, first out; runs it in the caller if the pool has no threads. `task`
+  /// must not throw. Throws std::bad_alloc when there is no memory to queue it.
   void submit(std::function<void()> task);
-
-  [[nodiscard]] int threads() const { return static_cast<int>(threads_.size()); }
 
  private:
   struct Loop;
 
-  /// A loop that as many threads as possible were asked to help with; null without memory.
+  /// A loop that up to `helpers` threads were asked to help with; null without memory.
   std::shared_ptr<Loop> shared_loop(std::size_t count, std::size_t grain, std::size_t helpers,
                                     const std::function<void(std::size_t, std::size_t)>& body);
   void loop();

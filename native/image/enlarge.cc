@@ -17,18 +17,18 @@ namespace {
 
 using Byte = std::uint8_t;
 
-constexpr std::size_t kBand = 64;  // rows of the result computed before any of them is written back
+constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
 constexpr std::size_t kGrain = 8;
-constexpr int kPiece = 64;  // pixels of a row that are judged together
+constexpr int kPiece = 64;  // pixels of a row that are classified together
 constexpr int kLanes = 8;   // pixels that are computed together
 constexpr int kTaps = 4;
-constexpr int kBefore = 2;  // repeated columns on each side that taps reach
+constexpr int kBefore = 2;  // repeated columns on each side
 
-// Vectors of the compiler, as in filter.cc.
+// Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/// Of Catmull-Rom's cubic.
+/// The Catmull-Rom cubic.
 double cubic_at(double x) {
   const double a = std::abs(x);
   if (a < 1) return (1.5 * a - 2.5) * a * a + 1;
@@ -36,9 +36,8 @@ double cubic_at(double x) {
   return 0;
 }
 
-/// The pixels of one axis: `before`, the one at or before the centre of an output (-1 .. in - 1),
-/// and the weights of pixels before - 1 .. before + 2. The last output is repeated for whole
-/// vectors.
+/// Taps of one axis: `before`, the pixel at or before the centre of an output (-1 .. in - 1), and
+/// the weights of pixels before - 1 .. before + 2. The last output is repeated to whole vectors.
 struct Axis {
   std::vector<int> before;
   std::array<std::vector<float>, kTaps> weights;
@@ -59,7 +58,7 @@ struct Axis {
   }
 };
 
-/// What is known of the alphas of some pixels, as bits: 0 nothing to compute.
+/// Kind of the alphas of some pixels, as bits.
 enum Seen : unsigned char { kNothing = 0, kTransparent = 1, kOpaque = 2, kMixed = 3 };
 
 struct Alphas {
@@ -116,7 +115,7 @@ CUTOUT_SIMD void blend_opaque(const Rows& rows, const float* weights, int n, flo
   }
 }
 
-/// Vertical pass over n pixels of any alpha: premultiplied, alpha 0..255, colours 0..alpha.
+/// Vertical pass over n pixels of any alpha: premultiplied results, alpha 0..255, colours 0..alpha.
 CUTOUT_SIMD void blend_mixed(const Rows& rows, const float* weights, int n, float* __restrict red,
                              float* __restrict green, float* __restrict blue,
                              float* __restrict alpha) {
@@ -152,7 +151,7 @@ CUTOUT_SIMD void blend_mixed(const Rows& rows, const float* weights, int n, floa
 }
 
 /// The horizontal pass over outputs 0 .. n - 1 (a last vector is written whole) to straight RGBA8.
-/// `planes` (red, green, blue, alpha) start with the pixel kBefore columns before the picture.
+/// `planes` (red, green, blue, alpha) start with the pixel kBefore columns before the image.
 struct Span {
   const int* before;
   std::array<const float*, kTaps> weights;
@@ -160,7 +159,7 @@ struct Span {
   int n;
 };
 
-/// Weighted sum of four neighbours for each of eight outputs, which lie among as many pixels.
+/// Weighted sum of four neighbours for each of eight outputs, whose neighbours are adjacent pixels.
 [[gnu::always_inline]] inline void sum_taps(const float* from, const I32x8& at,
                                             const F32x8* weights, F32x8& sum) {
   sum = weights[0] * __builtin_shuffle(*reinterpret_cast<const F32x8*>(from), at);
@@ -169,7 +168,7 @@ struct Span {
   }
 }
 
-/// A number rounded into 0..255.
+/// Rounds and clamps to 0..255.
 [[gnu::always_inline]] inline void to_bytes(const F32x8& value, I32x8& bytes) {
   const F32x8 zero = {};
   const F32x8 rounded = value + 0.5F;
@@ -212,7 +211,7 @@ CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
     I32x8 bytes;
     to_bytes(alpha, bytes);
     I32x8 pixels = bytes << 24;
-    // An alpha above 255 takes the colours along.
+    // Colours are scaled by the same factor as an alpha above 255.
     const F32x8 scale = alpha >= zero + 0.5F ? (zero + 255.0F) / alpha : zero;
     const I32x8 visible = alpha >= zero + 0.5F;
     for (std::size_t c = 0; c < 3; ++c) {
@@ -225,21 +224,21 @@ CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
   }
 }
 
-/// Numbers of a row's plane: the picture's columns, the border, and what whole vectors read.
+/// Length of a row's plane: the image's columns, the border, and padding for whole vectors.
 std::size_t plane_size(int width) {
   return static_cast<std::size_t>(width) + 2 * kBefore + 2 * kLanes;
 }
 
-/// The rows of a result, one after the other; one object a thread.
+/// Computes rows of the result; one object a thread.
 class RowMaker {
  public:
-  RowMaker(ConstImageView picture, const Axis& rows, const Axis& columns, int outputs)
-      : picture_(picture),
+  RowMaker(ConstImageView image, const Axis& rows, const Axis& columns, int outputs)
+      : image_(image),
         rows_(rows),
         columns_(columns),
         outputs_(outputs),
-        seen_(static_cast<std::size_t>((picture.width + kPiece - 1) / kPiece)) {
-    for (std::vector<float>& plane : planes_) plane.resize(plane_size(picture.width));
+        seen_(static_cast<std::size_t>((image.width + kPiece - 1) / kPiece)) {
+    for (std::vector<float>& plane : planes_) plane.resize(plane_size(image.width));
   }
 
   /// Row y of the result, whole vectors of pixels.
@@ -265,18 +264,18 @@ class RowMaker {
   }
 
  private:
-  /// The vertical pass: planes and what is known of their pieces.
+  /// The vertical pass: fills planes_ and the kinds of their pieces.
   void filter_rows(int y) {
     const auto row = static_cast<std::size_t>(y);
     Rows lines{};
     std::array<float, kTaps> weights{};
     for (int k = 0; k < kTaps; ++k) {
       const auto tap = static_cast<std::size_t>(k);
-      lines[tap] = picture_.row(std::clamp(rows_.before[row] - 1 + k, 0, picture_.height - 1));
+      lines[tap] = image_.row(std::clamp(rows_.before[row] - 1 + k, 0, image_.height - 1));
       weights[tap] = rows_.weights[tap][row];
     }
-    for (int x = 0; x < picture_.width; x += kPiece) {
-      const int n = std::min(kPiece, picture_.width - x);
+    for (int x = 0; x < image_.width; x += kPiece) {
+      const int n = std::min(kPiece, image_.width - x);
       Alphas seen{255, 0};
       Rows at{};
       for (std::size_t k = 0; k < kTaps; ++k) {
@@ -300,15 +299,15 @@ class RowMaker {
     }
     for (std::vector<float>& plane : planes_) {
       float* const first = plane.data() + kBefore;
-      float* const behind = first + picture_.width;
+      float* const behind = first + image_.width;
       std::fill(plane.data(), first, *first);
       std::fill_n(behind, kBefore, behind[-1]);
     }
   }
 
-  /// What is known of the pixels that outputs x .. end - 1 are made of.
+  /// Kind of the pixels that outputs x .. end - 1 depend on.
   [[nodiscard]] unsigned seen_by(int x, int end) const {
-    const int last = picture_.width - 1;
+    const int last = image_.width - 1;
     const int first = std::clamp(columns_.before[static_cast<std::size_t>(x)] - 1, 0, last);
     const int behind = std::clamp(columns_.before[static_cast<std::size_t>(end) - 1] + 2, 0, last);
     unsigned seen = kNothing;
@@ -318,7 +317,7 @@ class RowMaker {
     return seen;
   }
 
-  ConstImageView picture_;
+  ConstImageView image_;
   const Axis& rows_;
   const Axis& columns_;
   int outputs_;
@@ -326,8 +325,8 @@ class RowMaker {
   std::vector<unsigned char> seen_;
 };
 
-/// Rows begin .. end - 1 of a result in the order in which they are made, and the ring where two
-/// bands of them wait.
+/// Rows begin .. end - 1 of a result in the order in which they are computed, and the ring in which
+/// two bands of them wait.
 class Run {
  public:
   Run(int begin, int end, bool backwards, int width, Byte* result)
@@ -345,7 +344,8 @@ class Run {
   }
   Byte* waiting(std::size_t i) { return ring_.data() + i % kRing * slot_bytes_; }
 
-  /// Makes all rows. Each takes the place of one that has waited for two bands and goes to its own.
+  /// Computes all rows. Each replaces in the ring the row computed two bands earlier, which is
+  /// written to its place first.
   void make(const auto& maker, ThreadPool& pool) {
     for (std::size_t start = 0; start < count(); start += kBand) {
       pool.parallel_for(std::min(kBand, count() - start), kGrain,
@@ -383,47 +383,45 @@ class Run {
   std::vector<Byte> ring_;
 };
 
-/// The bytes of the buffer that row y of the result is made of: up to `end`.
+/// Byte range of the buffer that row y of the result depends on.
 struct Source {
   std::ptrdiff_t begin;
   std::ptrdiff_t end;
 };
 
-Source source_of(ConstImageView picture, const Byte* buffer, const Axis& rows, int y) {
+Source source_of(ConstImageView image, const Byte* buffer, const Axis& rows, int y) {
   const int before = rows.before[static_cast<std::size_t>(y)];
-  const auto row = [&](int at) {
-    return picture.row(std::clamp(at, 0, picture.height - 1)) - buffer;
-  };
-  return {row(before - 1), row(before + 2) + static_cast<std::ptrdiff_t>(picture.width) * 4};
+  const auto row = [&](int at) { return image.row(std::clamp(at, 0, image.height - 1)) - buffer; };
+  return {row(before - 1), row(before + 2) + static_cast<std::ptrdiff_t>(image.width) * 4};
 }
 
-/// The first row from which on all may be made from the end backwards: none of them is made of
-/// bytes where rows made a band earlier are written; or -1 if the rows before it cannot be made
-/// from the front on for the same reason.
-int first_backwards(ConstImageView picture, const Byte* buffer, const Axis& rows, int width,
+/// The first row from which on all rows may be computed from the end backwards: none of them
+/// depends on bytes that rows computed a band earlier overwrite. -1 if the rows before it cannot be
+/// computed from the front for the same reason.
+int first_backwards(ConstImageView image, const Byte* buffer, const Axis& rows, int width,
                     int height) {
   constexpr auto kApart = static_cast<std::ptrdiff_t>(kBand);
   const std::ptrdiff_t row_bytes = static_cast<std::ptrdiff_t>(width) * 4;
   int first = height;
   while (first > 0 &&
-         source_of(picture, buffer, rows, first - 1).end <= (first - 1 + kApart) * row_bytes) {
+         source_of(image, buffer, rows, first - 1).end <= (first - 1 + kApart) * row_bytes) {
     --first;
   }
   for (int y = 0; y < first; ++y) {
-    if (source_of(picture, buffer, rows, y).begin < (y - kApart) * row_bytes) return -1;
+    if (source_of(image, buffer, rows, y).begin < (y - kApart) * row_bytes) return -1;
   }
   return first;
 }
 
-bool lies_in(ConstImageView picture, std::span<const Byte> buffer) {
+bool lies_in(ConstImageView image, std::span<const Byte> buffer) {
   const Byte* const end =
-      picture.row(picture.height - 1) + static_cast<std::ptrdiff_t>(picture.width) * 4;
-  return picture.data >= buffer.data() && end <= buffer.data() + buffer.size();
+      image.row(image.height - 1) + static_cast<std::ptrdiff_t>(image.width) * 4;
+  return image.data >= buffer.data() && end <= buffer.data() + buffer.size();
 }
 
 using Premultiplied = std::array<double, 4>;
 
-/// Between `pixels` 1 and 2 of 4, overshoot taken away.
+/// Between `pixels` 1 and 2 of 4, overshoot limited.
 Premultiplied cubic_between(const std::array<Premultiplied, 4>& pixels, double fraction) {
   Premultiplied sum = {};
   for (int k = 0; k < 4; ++k) {
@@ -441,36 +439,36 @@ Byte to_byte(double value) { return static_cast<Byte>(std::clamp(value + 0.5, 0.
 
 }  // namespace
 
-Status enlarge_in_place(std::span<Byte> buffer, ConstImageView picture, int to_width, int to_height,
+Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width, int to_height,
                         ThreadPool& pool) {
   const auto size = static_cast<std::size_t>(std::max(to_width, 0)) *
                     static_cast<std::size_t>(std::max(to_height, 0)) * 4;
-  if (picture.empty() || to_width < picture.width || to_height < picture.height ||
-      buffer.size() < size || !lies_in(picture, buffer)) {
-    return {Code::kBadInput, "cannot enlarge " + std::to_string(picture.width) + "x" +
-                                 std::to_string(picture.height) + " to " +
-                                 std::to_string(to_width) + "x" + std::to_string(to_height)};
+  if (image.empty() || to_width < image.width || to_height < image.height || buffer.size() < size ||
+      !lies_in(image, buffer)) {
+    return {Code::kBadInput, "cannot enlarge " + std::to_string(image.width) + "x" +
+                                 std::to_string(image.height) + " to " + std::to_string(to_width) +
+                                 "x" + std::to_string(to_height)};
   }
-  if (to_width == picture.width && to_height == picture.height) {
-    pack_rows(picture, buffer.data());
+  if (to_width == image.width && to_height == image.height) {
+    pack_rows(image, buffer.data());
     return {};
   }
-  const Axis rows(picture.height, to_height);
-  const Axis columns(picture.width, to_width);
-  int middle = first_backwards(picture, buffer.data(), rows, to_width, to_height);
+  const Axis rows(image.height, to_height);
+  const Axis columns(image.width, to_width);
+  int middle = first_backwards(image, buffer.data(), rows, to_width, to_height);
   if (middle < 0) {
-    pack_rows(picture, buffer.data());
-    picture = {buffer.data(), picture.width, picture.height, 4,
-               static_cast<std::ptrdiff_t>(picture.width) * 4};
-    // From the front nothing stands in the way: a row's source ends at most 2.5 rows of the
-    // picture, which are not longer than the result's, behind its share.
+    pack_rows(image, buffer.data());
+    image = {buffer.data(), image.width, image.height,
+             static_cast<std::ptrdiff_t>(image.width) * 4};
+    // Backwards is possible for all rows then: the source of a row ends at most 2.5 rows of the
+    // image, which are not longer than the result's, behind its proportional place.
     middle = 0;
   }
-  const auto maker = [&] { return RowMaker(picture, rows, columns, to_width); };
+  const auto maker = [&] { return RowMaker(image, rows, columns, to_width); };
   Run forwards(0, middle, false, to_width, buffer.data());
   Run backwards(middle, to_height, true, to_width, buffer.data());
-  // What is still to be made of the rows behind the middle is read before any of the last bands of
-  // `backwards` is written there.
+  // `forwards` reads from the rows behind the middle before the last bands of `backwards` are
+  // written there by finish().
   backwards.make(maker, pool);
   forwards.make(maker, pool);
   backwards.finish(pool);

@@ -13,15 +13,14 @@ namespace {
 
 using Byte = std::uint8_t;
 
-// Pixels filtered at a time: the sums (8 kB) stay in the first-level cache while the rows pass by.
+// Pixels filtered at a time: their sums (8 kB) stay in the first-level cache.
 constexpr int kTile = 512;
 
-// Vectors of the compiler: lowered to whatever the processor of the clone has. `aligned(4)`: loads
-// may start at any float.
+// GCC vector types, lowered to the instruction set of each clone. `aligned(4)`: loads may start at
+// any float.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float F32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32)));
-typedef std::int32_t I32x4 __attribute__((vector_size(16)));
 typedef Byte U8x64 __attribute__((vector_size(64), aligned(1), may_alias));
 
 /// True if the `pixels` have alpha 255.
@@ -74,8 +73,8 @@ CUTOUT_SIMD void add_premultiplied_row(float* __restrict sums, const Byte* __res
   }
 }
 
-/// Adds two pixels, premultiplied and weighted; `weight` is divided by 255. Part of each clone that
-/// calls it.
+/// Adds two pixels, premultiplied and weighted; `weight` is divided by 255. Inlined into each
+/// clone.
 [[gnu::always_inline]] inline void add_weighted_pair(F32x8& sum, const Byte* rgba, float weight) {
   std::int32_t words[2];
   std::memcpy(words, rgba, sizeof words);

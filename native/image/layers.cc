@@ -1,16 +1,12 @@
 #include "image/layers.h"
 
-#include <bit>
-
 #include "core/simd.h"
 
 namespace cutout {
 
-static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
-
 namespace {
 
-// Signed on the way: processors before AVX-512 convert nothing else.
+// By way of int32: processors before AVX-512 convert only signed integers in vectors.
 inline float byte_of(std::uint32_t word, int shift) {
   return static_cast<float>(static_cast<std::int32_t>((word >> shift) & 255U));
 }
@@ -25,7 +21,7 @@ CUTOUT_SIMD void lay_over(std::uint32_t* __restrict pixels,
                           const std::uint32_t* __restrict background,
                           const float* __restrict shadow, int n) {
   constexpr float kUnit = 1.0F / 255.0F;
-  constexpr float kTiny = 1e-30F;  // changes no total but 0
+  constexpr float kTiny = 1e-30F;  // avoids division by 0; changes no other total
   for (int x = 0; x < n; ++x) {
     const std::uint32_t pixel = pixels[x];
     const std::uint32_t behind = background[x];
@@ -45,7 +41,8 @@ CUTOUT_SIMD void lay_over(std::uint32_t* __restrict pixels,
         rounded(byte_of(pixel, 16) * weight + byte_of(behind, 16) * behind_weight);
     const std::uint32_t a = rounded(total * 255.0F);
     const std::uint32_t mixed = r | (g << 8) | (b << 16) | (a << 24);
-    const std::uint32_t nothing = a == 0 ? ~0U : 0U;  // a mask: no branch stops the vectoriser
+    const std::uint32_t nothing =
+        a == 0 ? ~0U : 0U;  // a mask instead of a branch, for the vectoriser
     pixels[x] = (pixel & nothing) | (mixed & ~nothing);
   }
 }

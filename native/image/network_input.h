@@ -7,7 +7,7 @@
 
 namespace cutout {
 
-/// What a network reads: `width` x `height`, planes R, G, B, value (v - mean) / std with v in
+/// Size and normalisation of a network's input: planes R, G, B of (v - mean) / std with v in
 /// 0..255.
 struct NetworkInput {
   int width = 0;
@@ -16,10 +16,9 @@ struct NetworkInput {
   std::array<float, 3> std{};
 };
 
-/// Stretches the picture to the network's input: the mean over the exact area of each output pixel
-/// in a direction that shrinks, linear between pixel centres in one that enlarges. Pixels that are
-/// not opaque are laid over gray 128. `out` holds 3 * width * height floats, plane after plane, row
-/// after row.
+/// Stretches the image to the network's input: in each direction area average where it shrinks,
+/// linear interpolation between pixel centres where it grows. Transparency is laid over gray 128.
+/// `out` holds 3 * width * height floats, plane after plane, row after row.
 ///
 /// | limit      |                                                                                  |
 /// |------------|----------------------------------------------------------------------------------|
@@ -27,7 +26,7 @@ struct NetworkInput {
 /// | layout out | planar float RGB without padding                                                 |
 /// | in == out  | no                                                                               |
 /// | threads    | rows of the output over the pool; bit-equal for any number of threads            |
-/// | scratch    | one float RGBA row of the picture and of the output for each running range       |
+/// | scratch    | one float RGBA row of the image and of the output for each running range         |
 /// | agreement  | within 0.002 / std of the scalar version (float against double sums)             |
 void fill_network_input(ConstImageView rgba, const NetworkInput& spec, float* out,
                         ThreadPool& pool);

@@ -18,7 +18,7 @@ std::size_t bytes_of(int width, int height) {
 }
 
 bool inside(const Box& box, int width, int height) {
-  // The last two only where nothing can overflow any more.
+  // The last two cannot overflow after the ones before them.
   return !box.empty() && box.left >= 0 && box.top >= 0 && width > 0 && height > 0 &&
          box.width <= width - box.left && box.height <= height - box.top;
 }
@@ -28,8 +28,9 @@ std::string shown(const Box& box) {
          std::to_string(box.left) + ", " + std::to_string(box.top);
 }
 
-/// Brings the packed rows at the front of the buffer to `target`, and clears the rest of the
-/// canvas. From the last row on: what has still to be moved lies before the line that is written.
+/// Moves the packed rows at the front of the buffer to `target` and clears the rest of the canvas,
+/// from the last row to the first: rows that are still to be moved lie before the one that is
+/// written.
 void spread(std::uint8_t* buffer, int width, int height, const Box& target) {
   const std::size_t row = bytes_of(target.width, 1);
   const std::size_t left = bytes_of(target.left, 1);
@@ -58,16 +59,16 @@ Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& s
                                  std::to_string(buffer.size()) + " bytes"};
   }
   ConstImageView shown_part{buffer.data() + bytes_of(width, source.top) + bytes_of(source.left, 1),
-                            source.width, source.height, 4,
+                            source.width, source.height,
                             static_cast<std::ptrdiff_t>(bytes_of(width, 1))};
   const int reduced_width = std::min(source.width, target.width);
   const int reduced_height = std::min(source.height, target.height);
   if (reduced_width < source.width || reduced_height < source.height) {
     pack_rows(shown_part, buffer.data());
-    const ImageView packed{buffer.data(), source.width, source.height, 4,
+    const ImageView packed{buffer.data(), source.width, source.height,
                            static_cast<std::ptrdiff_t>(bytes_of(source.width, 1))};
     CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, reduced_width, reduced_height, pool));
-    shown_part = {buffer.data(), reduced_width, reduced_height, 4,
+    shown_part = {buffer.data(), reduced_width, reduced_height,
                   static_cast<std::ptrdiff_t>(bytes_of(reduced_width, 1))};
   }
   CUTOUT_RETURN_IF_ERROR(enlarge_in_place(buffer, shown_part, target.width, target.height, pool));

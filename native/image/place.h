@@ -9,17 +9,17 @@
 
 namespace cutout {
 
-/// Moves a part of a picture onto a canvas, all in one buffer: `source` (pixels of the picture)
-/// comes to lie in `target` (pixels of the canvas), reduced with Lanczos3 where the target is
-/// smaller and then enlarged with Catmull-Rom's cubic where it is larger (enlarge.h). What the
-/// target does not cover is transparent black. Without scaling every byte is copied as it is,
-/// hidden colours included; what surrounds `source` in the picture never shows.
+/// Moves a part of an image onto a canvas, all in one buffer: `source` (pixels of the image) is
+/// placed in `target` (pixels of the canvas), reduced with Lanczos3 where the target is smaller and
+/// then enlarged with the Catmull-Rom cubic where it is larger (enlarge.h). The rest of the canvas
+/// is transparent black. Without scaling every byte is copied, colours under alpha 0 included.
+/// Pixels of the image outside `source` have no influence.
 ///
 /// | limit   |                                                                                          |
 /// |---------|------------------------------------------------------------------------------------------|
-/// | buffer  | starts with the picture (straight RGBA8, width * height, no padding), ends up starting   |
-/// |         | with the canvas; holds both. Behind the canvas its content is undefined                  |
-/// | source  | inside the picture, not empty                                                            |
+/// | buffer  | large enough for image and canvas; the image (straight RGBA8, no padding) is at its      |
+/// |         | front, afterwards the canvas. Bytes behind the canvas are undefined                      |
+/// | source  | inside the image, not empty                                                              |
 /// | target  | inside the canvas, not empty; smaller or larger than the source by any factor            |
 /// | errors  | kBadInput when one of these does not hold; nothing is changed then                       |
 /// | scratch | scaled: 256 rows of the target and a few of the source (enlarge.h); else nothing         |

@@ -18,7 +18,7 @@ CUTOUT_SIMD void add_row(const float* __restrict from, float weight, int n, floa
   for (int i = 0; i < n; ++i) to[i] += weight * from[i];
 }
 
-/// Weight of cell `j` in output `i` of one axis.
+/// Weight of sample `j` in output `i` of one axis.
 double weight_of(int i, int j, int in, int out) {
   const double scale = static_cast<double>(in) / out;
   if (out <= in) {

@@ -6,8 +6,8 @@
 
 namespace cutout {
 
-/// Brings a plane of floats to another size: the mean over the exact area of each output cell in a
-/// direction that shrinks, linear between cell centres in one that enlarges (area_taps in taps.h).
+/// Resizes a plane of floats: in each direction area average where it shrinks, linear interpolation
+/// between sample centres where it grows (area_taps in taps.h).
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|

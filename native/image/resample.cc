@@ -17,16 +17,16 @@ namespace cutout {
 
 namespace {
 
-constexpr std::size_t kBand = 64;  // rows of the result computed before any of them is written back
+constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
 constexpr std::size_t kGrain = 8;
 
-// Vectors of the compiler, as in filter.cc.
+// Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32)));
 typedef std::uint8_t U8x8 __attribute__((vector_size(8)));
 
-/// Row y reads nothing before row y - 3 of the result. The band that waits ends one band before the
-/// one being computed: reading and writing never meet.
+/// Row y of the result depends on nothing before row y - 3. The band that is written ends one band
+/// before the one that is computed, so it never overwrites pixels that are still read.
 static_assert(kBand > 4);
 
 double lanczos3_definition(double x) {
@@ -50,15 +50,15 @@ std::uint8_t to_byte(double value) {
   return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
 }
 
-/// Writes the reduced picture to its own first byte.
+/// Writes the reduced image to its own first byte.
 void reduce(ImageView rgba, const Taps& rows, const Taps& columns, ThreadPool& pool) {
   const std::size_t row_bytes = bytes_of(columns.outputs(), 1);
   const auto count = static_cast<std::size_t>(rows.outputs());
   std::vector<std::uint8_t> bands(2 * kBand * row_bytes);
   const auto waiting = [&](std::size_t y) { return bands.data() + y % (2 * kBand) * row_bytes; };
 
-  // One step computes band `start` and writes back the one before the previous, so two more steps
-  // than bands empty the ring.
+  // Each step computes band `start` and writes back the band two before it; two more steps than
+  // bands empty the ring.
   for (std::size_t start = 0; start < count + 2 * kBand; start += kBand) {
     const auto body = [&](std::size_t begin, std::size_t end) {
       std::vector<float> filtered(filtered_row_size(rgba.width, columns), 0.0F);

@@ -9,7 +9,7 @@ namespace cutout {
 
 namespace {
 
-/// Collects the taps of one output after the other, then lays them out with a common stride.
+/// Collects taps output by output, then lays them out with a common stride.
 class TapsBuilder {
  public:
   explicit TapsBuilder(int outputs) {
@@ -59,7 +59,7 @@ Taps area_taps(int in, int out) {
   TapsBuilder taps(out);
   for (int i = 0; i < out; ++i) {
     if (out <= in) {
-      // In units of 1 / out of a pixel everything is a whole number.
+      // In units of 1 / out of a pixel all positions are whole numbers.
       const std::int64_t begin = static_cast<std::int64_t>(i) * in;
       const std::int64_t end = begin + in;
       const auto first = static_cast<int>(begin / out);

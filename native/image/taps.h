@@ -7,9 +7,9 @@ namespace cutout {
 
 /// One axis of a separable filter. Output i is the sum over k < count[i] of
 ///   weights[i * stride + k] * input[first[i] + k].
-/// `stride` is a multiple of 4 and the weights from count[i] on are 0, so a reader may take whole
-/// groups of four as long as the input is followed by `stride` readable numbers. The weights of an
-/// output sum to 1.
+/// `stride` is a multiple of 4 and the weights from count[i] on are 0, so taps may be read in
+/// groups of four where `stride` numbers behind the input are readable. The weights of an output
+/// sum to 1.
 struct Taps {
   int stride = 0;
   std::vector<int> first;
@@ -22,12 +22,13 @@ struct Taps {
   }
 };
 
-/// Shrinking: the mean over the exact interval an output covers, fractions of pixels included.
-/// Enlarging: linear interpolation between pixel centres, the border repeated. Equal: a copy.
+/// Area average where `out` < `in`: the mean over the exact interval of an output, fractions of
+/// pixels included. Linear interpolation between pixel centres, the border repeated, where `out` >
+/// `in`.
 Taps area_taps(int in, int out);
 
-/// Lanczos with three lobes, widened by in / out (>= 1) so that it does not alias; at the border
-/// the taps outside the picture are left out and the others normalised. Equal: a copy.
+/// Lanczos with three lobes, widened by in / out (>= 1); taps outside the image are left out and
+/// the others normalised. A copy where in == out.
 Taps lanczos3_taps(int in, int out);
 
 }  // namespace cutout

@@ -16,9 +16,10 @@ namespace cutout {
 
 namespace {
 
-constexpr std::size_t kGrain = 64;  // rows of the picture
-constexpr int kSegment = 256;       // pixels judged and written together
-/// A row of p at the picture's width, and what is known of each segment of it.
+constexpr std::size_t kGrain = 64;  // rows of the image
+constexpr int kSegment = 256;       // pixels classified and written together
+
+/// A row of p enlarged to the image's width, with the range of p for each segment.
 struct Row {
   int index = INT_MIN;  // row of p
   std::vector<float> values;
@@ -26,7 +27,7 @@ struct Row {
   std::vector<float> high;
 };
 
-/// All lines of p that one row of the picture needs, kept while neighbouring rows need the same.
+/// Enlarged rows of p, kept while adjacent rows of the image need them.
 class RowCache {
  public:
   RowCache(std::span<const float> p, int p_width, const std::vector<Cubic>& columns, Box roi)
@@ -55,7 +56,7 @@ class RowCache {
   const std::vector<Cubic>& columns_;
   Box roi_;
   std::vector<float> line_;
-  std::array<Row, 4> rows_;  // the rows of one position are neighbours: no two share a place
+  std::array<Row, 4> rows_;  // by row modulo size: the four rows of a position never share an entry
 };
 
 CUTOUT_SIMD void stretch(const float* __restrict line, const Cubic* __restrict columns, int n,
@@ -71,7 +72,7 @@ CUTOUT_SIMD void snap_line(const float* __restrict from, int n, float* __restric
   for (int x = 0; x < n; ++x) line[x] = snap(from[x]);
 }
 
-/// Least and greatest of n values of 0 or more, whose order is that of their bits.
+/// Least and greatest of n values >= 0, which are ordered as their bit patterns.
 CUTOUT_SIMD void range_of(const float* values, int n, float* low, float* high) {
   std::int32_t least = INT_MAX;
   std::int32_t most = 0;
@@ -169,15 +170,16 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
         const int n = std::min(kSegment, inside.width - x);
         const auto segment = static_cast<std::size_t>(x / kSegment);
         std::uint8_t* at = line + static_cast<std::ptrdiff_t>(inside.left + x) * 4;
-        // The spline stays between b and c: they alone decide whether a segment is wholly 0 or 1.
-        if (std::max(b.high[segment], c.high[segment]) < kSureBackground) {
+        // The spline is limited to the range of b and c: they decide whether a segment is all 0
+        // or 1.
+        if (std::max(b.high[segment], c.high[segment]) < kCertainBackground) {
           clear_alpha(at, n, hidden);
           summary.opaque = false;
           continue;
         }
         const std::size_t bytes = static_cast<std::size_t>(n) * 4;
         Seen seen = look_at(at, n);
-        const bool whole = std::min(b.low[segment], c.low[segment]) > kSureForeground;
+        const bool whole = std::min(b.low[segment], c.low[segment]) > kCertainForeground;
         if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
           vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
                    d.values.data() + x, position.weights.data(), n, matte.data());

@@ -10,34 +10,35 @@
 #include <numbers>
 #include <vector>
 
-#include "matte/grid.h"
+#include "matte/guide.h"
 #include "matte/upsample.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr std::size_t kRowGrain = 64;  // rows of cells
-constexpr int kFineness = 1024;        // steps of slope, of 1 a cell
-constexpr int kSlopes = 725;           // the steepest possible is the root of a half
-constexpr std::size_t kShare = 1000;   // one of so many soft cells is steeper
+constexpr std::size_t kRowGrain = 64;  // rows of network pixels
+constexpr int kFineness = 1024;        // histogram bins for a slope of 1 per network pixel
+constexpr int kSlopes = 725;           // bins; the greatest possible slope is sqrt(1/2)
+constexpr std::size_t kShare = 1000;   // 1 / kShare of the slopes, at least kFewest, are steeper
 constexpr std::size_t kFewest = 8;
 
-/// Slope at a cell that is not at the border, 0 .. kSlopes - 1; -1 where the network is sure.
+/// Bin of the slope at a network pixel that is not at the border; -1 where it is certain.
 inline int slope_at(const float* p, std::ptrdiff_t width) {
-  if (!(*p >= kSureBackground && *p <= kSureForeground)) return -1;
+  if (!(*p >= kCertainBackground && *p <= kCertainForeground)) return -1;
   const float across = (clamp01(p[1]) - clamp01(p[-1])) * 0.5F;
   const float down = (clamp01(p[width]) - clamp01(p[-width])) * 0.5F;
   return std::min(static_cast<int>(std::sqrt(across * across + down * down) * kFineness),
                   kSlopes - 1);
 }
 
-/// Which of `soft` slopes, the steepest first, stands for the picture.
+/// Rank, from the steepest, of the slope that is used out of `soft`.
 inline std::size_t rank_of(std::size_t soft) {
   return std::min(soft - 1, std::max(kFewest, soft / kShare));
 }
 
-/// A step blurred by sigma is steepest in its middle: 1 / (sigma sqrt(2 pi)).
+/// Sigma from the slope of a blurred step, which is at most 1 / (sigma sqrt(2 pi)), limited
+/// (blur.h).
 inline float blur_by(int slope) {
   const double steepness = (slope + 0.5) / kFineness;
   const auto sigma = static_cast<float>(1.0 / (steepness * std::sqrt(2.0 * std::numbers::pi)));

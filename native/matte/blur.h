@@ -6,27 +6,22 @@
 
 namespace cutout {
 
-/// Least and greatest blur that a network is taken to have, in cells. Sharper steps than the least
-/// are drawn where it is certain; where it is not, real networks are no sharper than that
-/// (docs/research/0166).
+/// Range of the estimated blur, in network pixels (docs/research/0166).
 inline constexpr float kLeastBlur = 1.3F;
 inline constexpr float kMostBlur = 2.0F;
 
-/// How softly a network drew, in cells: the standard deviation s of the blur that makes a step as
-/// steep as the steepest thousandth of the answer's soft cells (at least the ninth steepest).
-/// Slopes are those between the two neighbours of a cell, which are gentler than the edge itself:
-/// s is a little too great, as looking through a blur wants it. An answer softer than any network
-/// blurs is soft in truth, and says nothing: from kMostBlur on the result falls again, to
-/// kLeastBlur where s is 3. So it does where nothing is soft.
+/// Estimates the blur of a network's answer: the standard deviation s, in network pixels, of the
+/// Gaussian that makes a step as steep as the steepest thousandth of the slopes of uncertain
+/// network pixels (at least the ninth steepest). One number for the whole answer, since the blur
+/// belongs to the network. Slopes are central differences. s is limited to kLeastBlur .. kMostBlur;
+/// beyond kMostBlur it falls linearly, to kLeastBlur at s = 3, because such an image is soft in
+/// itself. kLeastBlur where no network pixel is uncertain.
 ///
-/// The blur belongs to the network and the picture, so one number for all cells: hair and glass
-/// are soft by themselves, but where one clean edge is drawn as well, it tells.
-///
-/// `p` holds width * height values; clamped to 0..1, NaN counts as 0.
+/// `p` holds width * height values; they are clamped to 0..1, NaN counts as 0.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | size      | from 1 x 1; cells at the border are not looked at                                      |
+/// | size      | from 1 x 1; network pixels at the border have no slope                                 |
 /// | threads   | rows over the pool; same number for any number of threads                              |
 /// | agreement | equal to the scalar version                                                            |
 float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool);

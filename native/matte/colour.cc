@@ -14,12 +14,12 @@ namespace cutout {
 namespace {
 
 constexpr int kSteps = 8;
-constexpr float kSmooth = 1e-5F;  // pull of a neighbour where alpha is even (Germer: 1e-5)
+constexpr float kSmooth = 1e-5F;  // weight of a neighbour where alpha is even, as published
 constexpr std::size_t kTileGrain = 4;
 
-/// What one cell is pulled to by itself and its four neighbours.
+/// The 2 x 2 system of F and B of one network pixel.
 struct Pull {
-  float a00, a01, a11;  // the symmetric matrix of F and B
+  float a00, a01, a11;  // symmetric matrix
   float over;           // 1 / determinant
 };
 
@@ -53,14 +53,15 @@ CUTOUT_INLINE float solve_back(const Pull& m, float b0, float b1) {
 }
 
 constexpr int kSide = kTile + 2 * (kSteps + 1);
-constexpr int kSpare = 16;  // cells behind the last that a loop over whole vectors may touch
+constexpr int kSpare = 16;  // values behind the last that a loop over whole vectors may touch
 constexpr int kPatch = kSide * kSide + kSpare;
-// Columns without a patch's outermost ones: whole vectors, so that no loop has a rest. What lies
-// outside of what a step needs comes to nothing valid.
+// Columns of a patch without the outermost ones: a whole number of vectors. Values outside of what
+// a step needs have no influence on the result.
 constexpr int kInner = kSide - 2;
 static_assert(kInner % 16 == 0);
 
-/// A tile and what its result depends on: colour, alpha, then F and B twice, planes of kPatch.
+/// A tile and the border its result depends on: colour, alpha, then F and B twice, planes of
+/// kPatch.
 struct Patches {
   float colour[3][kPatch] = {};
   float alpha[kPatch] = {};
@@ -91,7 +92,7 @@ CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict 
   }
 }
 
-/// First guess of a layer's colour at a cell of the guide itself.
+/// First estimate of a layer's colour at a network pixel.
 CUTOUT_INLINE float first_guess(float colour, float weight, float coarse) {
   return colour * weight + (1.0F - weight) * coarse;
 }
@@ -100,7 +101,7 @@ CUTOUT_SIMD void scale_row(float* __restrict row, float scale, float offset, int
   for (int i = 0; i < n; ++i) row[i] = row[i] * scale + offset;
 }
 
-/// First guesses of both layers in one colour.
+/// First estimates of both layers in one channel.
 CUTOUT_SIMD void guess_row(const float* __restrict alpha, const float* __restrict colour,
                            const float* const* fore_rows, const float* const* back_rows, int n,
                            float* __restrict fore, float* __restrict back) {
@@ -109,14 +110,14 @@ CUTOUT_SIMD void guess_row(const float* __restrict alpha, const float* __restric
   const float* __restrict back_near = back_rows[0];
   const float* __restrict back_far = back_rows[1];
   for (int i = 0; i < n; ++i) {
-    fore[i] = first_guess(colour[i], power8(alpha[i]), between_cells(fore_near[i], fore_far[i]));
+    fore[i] = first_guess(colour[i], power8(alpha[i]), interpolate(fore_near[i], fore_far[i]));
     back[i] =
-        first_guess(colour[i], power8(1.0F - alpha[i]), between_cells(back_near[i], back_far[i]));
+        first_guess(colour[i], power8(1.0F - alpha[i]), interpolate(back_near[i], back_far[i]));
   }
 }
 
 void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, const Tile& tile,
-                Patches& at, CellColours& out) {
+                Patches& at, LayerColours& out) {
   const int left = tile.left - kSteps - 1;
   Widened widened(coarse, guide.width, left, kSide);
   for (int j = 0; j < kSide; ++j) {
@@ -124,10 +125,10 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
     const Half v = half_of(y, coarse.height);
     const std::size_t row = guide.at(0, y);
     const int k = j * kSide;
-    copy_cells(alpha + row, guide.width, left, kSide, at.alpha + k);
+    copy_padded(alpha + row, guide.width, left, kSide, at.alpha + k);
     for (int c = 0; c < 3; ++c) {
       const auto channel = static_cast<std::size_t>(c);
-      copy_cells(guide.planes[channel] + row, guide.width, left, kSide, at.colour[c] + k);
+      copy_padded(guide.planes[channel] + row, guide.width, left, kSide, at.colour[c] + k);
       scale_row(at.colour[c] + k, guide.scale[channel], guide.offset[channel], kSide);
       const float* fore[2] = {widened.row(c, v.near), widened.row(c, v.far)};
       const float* back[2] = {widened.row(c + 3, v.near), widened.row(c + 3, v.far)};
@@ -149,20 +150,20 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
   }
 }
 
-CellColours empty_colours(const Guide& guide) {
-  CellColours colours;
+LayerColours empty_colours(const Guide& guide) {
+  LayerColours colours;
   for (std::size_t c = 0; c < 3; ++c) {
-    colours.fore[c] = std::make_unique_for_overwrite<float[]>(guide.cells());
-    colours.back[c] = std::make_unique_for_overwrite<float[]>(guide.cells());
+    colours.fore[c] = std::make_unique_for_overwrite<float[]>(guide.size());
+    colours.back[c] = std::make_unique_for_overwrite<float[]>(guide.size());
   }
   return colours;
 }
 
 }  // namespace
 
-CellColours estimate_colours(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
-                             ThreadPool& pool) {
-  CellColours colours = empty_colours(guide);
+LayerColours estimate_colours(const Guide& guide, const float* alpha,
+                              const std::vector<Tile>& tiles, ThreadPool& pool) {
+  LayerColours colours = empty_colours(guide);
   if (tiles.empty()) return colours;
   const Level coarse = spread_colours(guide, alpha, 0.0F, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
@@ -174,21 +175,21 @@ CellColours estimate_colours(const Guide& guide, const float* alpha, const std::
   return colours;
 }
 
-CellColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
-  const auto weight = [&](int layer, std::size_t cell) {
-    return power8(layer == 0 ? alpha[cell] : 1.0F - alpha[cell]);
+LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
+  const auto weight = [&](int layer, std::size_t index) {
+    return power8(layer == 0 ? alpha[index] : 1.0F - alpha[index]);
   };
   const Level coarse = spread_colours_scalar(guide, alpha, 0.0F);
 
-  // The steps on the picture with its border repeated as far as they reach.
+  // The Jacobi steps on the guide, its border repeated as far as they depend on it.
   constexpr int kBorder = kSteps + 1;
   const int width = guide.width + 2 * kBorder;
   const int height = guide.height + 2 * kBorder;
-  const auto cell_of = [&](int x, int y) {
+  const auto index_of = [&](int x, int y) {
     return guide.at(std::clamp(x - kBorder, 0, guide.width - 1),
                     std::clamp(y - kBorder, 0, guide.height - 1));
   };
-  const auto index = [&](int x, int y) {
+  const auto bordered = [&](int x, int y) {
     return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
            static_cast<std::size_t>(x);
   };
@@ -198,9 +199,9 @@ CellColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
     plane.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        const std::size_t cell = cell_of(x, y);
-        plane[index(x, y)] = first_guess(
-            guide.colour(static_cast<std::size_t>(k % 3), cell), weight(k / 3, cell),
+        const std::size_t index = index_of(x, y);
+        plane[bordered(x, y)] = first_guess(
+            guide.colour(static_cast<std::size_t>(k % 3), index), weight(k / 3, index),
             from_coarse(coarse, k < 3 ? k : k + 1, std::clamp(x - kBorder, 0, guide.width - 1),
                         std::clamp(y - kBorder, 0, guide.height - 1)));
       }
@@ -210,32 +211,32 @@ CellColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
     const std::array<std::vector<float>, 6> before = now;
     for (int y = step + 1; y < height - step - 1; ++y) {
       for (int x = step + 1; x < width - step - 1; ++x) {
-        const float a = alpha[cell_of(x, y)];
-        const Neighbours w{weight_between(a, alpha[cell_of(x - 1, y)]),
-                           weight_between(a, alpha[cell_of(x + 1, y)]),
-                           weight_between(a, alpha[cell_of(x, y - 1)]),
-                           weight_between(a, alpha[cell_of(x, y + 1)])};
+        const float a = alpha[index_of(x, y)];
+        const Neighbours w{weight_between(a, alpha[index_of(x - 1, y)]),
+                           weight_between(a, alpha[index_of(x + 1, y)]),
+                           weight_between(a, alpha[index_of(x, y - 1)]),
+                           weight_between(a, alpha[index_of(x, y + 1)])};
         const Pull m = pull_of(a, w);
         for (std::size_t c = 0; c < 3; ++c) {
           const auto around = [&](const std::vector<float>& plane) {
-            return Neighbours{plane[index(x - 1, y)], plane[index(x + 1, y)],
-                              plane[index(x, y - 1)], plane[index(x, y + 1)]};
+            return Neighbours{plane[bordered(x - 1, y)], plane[bordered(x + 1, y)],
+                              plane[bordered(x, y - 1)], plane[bordered(x, y + 1)]};
           };
-          const float own = guide.colour(c, cell_of(x, y));
+          const float own = guide.colour(c, index_of(x, y));
           const float b0 = pulled(a * own, w, around(before[c]));
           const float b1 = pulled((1.0F - a) * own, w, around(before[c + 3]));
-          now[c][index(x, y)] = solve_fore(m, b0, b1);
-          now[c + 3][index(x, y)] = solve_back(m, b0, b1);
+          now[c][bordered(x, y)] = solve_fore(m, b0, b1);
+          now[c + 3][bordered(x, y)] = solve_back(m, b0, b1);
         }
       }
     }
   }
-  CellColours colours = empty_colours(guide);
+  LayerColours colours = empty_colours(guide);
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
       for (std::size_t c = 0; c < 3; ++c) {
-        colours.fore[c][guide.at(x, y)] = now[c][index(x + kBorder, y + kBorder)];
-        colours.back[c][guide.at(x, y)] = now[c + 3][index(x + kBorder, y + kBorder)];
+        colours.fore[c][guide.at(x, y)] = now[c][bordered(x + kBorder, y + kBorder)];
+        colours.back[c][guide.at(x, y)] = now[c + 3][bordered(x + kBorder, y + kBorder)];
       }
     }
   }

@@ -6,36 +6,37 @@
 #include <vector>
 
 #include "core/thread_pool.h"
-#include "matte/grid.h"
+#include "matte/guide.h"
 #include "matte/tiles.h"
 
 namespace cutout {
 
-/// Foreground and background colour of cells, planes of guide.cells() floats in 0..1. Only cells
-/// of the tiles that were asked for hold values; the rest is not even touched memory.
-struct CellColours {
+/// Foreground and background colour of network pixels: planes of guide.size() floats in 0..1. Only
+/// the tiles that were asked for hold values; the rest is uninitialised.
+struct LayerColours {
   std::array<std::unique_ptr<float[]>, 3> fore;
   std::array<std::unique_ptr<float[]>, 3> back;
 };
 
-/// Estimates both colours of every cell of the tiles.
+/// Estimates both colours of every network pixel of the tiles by multi-level foreground estimation
+/// (Germer 2020): the energy is (alpha F + (1 - alpha) B - I)^2 plus the squared differences of F
+/// and of B between neighbours, weighted with 1e-5 and the difference of their alphas.
 ///
-/// A pyramid of weighted means (weights alpha^8 and (1 - alpha)^8; every level half the size, a
-/// level's weights at most 1) gives each cell a first guess from the nearest sure colours. Then 8
-/// Jacobi steps of the multi-level method's energy (Germer 2020): alpha F + (1 - alpha) B explains
-/// the cell's colour, F and B are smooth where alpha changes.
+/// A pull-push pyramid (pyramid.h) of the guide's colours, weighted with alpha^8 and (1 - alpha)^8,
+/// gives the first estimate; 8 Jacobi steps improve it.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | alpha     | guide.cells() numbers in 0..1                                                          |
+/// | alpha     | guide.size() numbers in 0..1                                                           |
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | a pyramid of 10.7 bytes a cell; a tile and 8 cells around it for each thread           |
+/// | scratch   | a pyramid of 10.7 bytes for each network pixel; for each thread a tile with a border   |
+/// |           | of 9 network pixels                                                                    |
 /// | threads   | tiles and rows over the pool; same bytes for any number of threads                     |
 /// | agreement | bit-equal to the scalar version                                                        |
-CellColours estimate_colours(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
-                             ThreadPool& pool);
+LayerColours estimate_colours(const Guide& guide, const float* alpha,
+                              const std::vector<Tile>& tiles, ThreadPool& pool);
 
-/// The same, cell by cell over the whole picture, every cell with a value.
-CellColours estimate_colours_scalar(const Guide& guide, const float* alpha);
+/// The same for every network pixel, one by one.
+LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha);
 
 }  // namespace cutout

@@ -15,12 +15,11 @@ constexpr float kMean = 1.0F / (kWindow * kWindow);
 constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
 constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
 
-/// Colours are counted from the middle gray and alpha from one half while they are summed: a
-/// variance is the difference of two means of squares, and these are a quarter as large then, as is
-/// what rounding takes from the difference.
+/// Subtracted from colours and alpha before they are summed. Variances are differences of means of
+/// squares; smaller squares lose less to rounding.
 constexpr float kMiddle = 0.5F;
 
-/// What is summed over a window: first what the plane needs, then what only the line needs.
+/// Products that are summed over a window: those of the plane, then those that only the line needs.
 enum Product {
   kR,
   kG,
@@ -47,11 +46,11 @@ enum Product {
   kProducts
 };
 
-/// Columns are kept in planes that end with a whole vector of any processor: no loop has a rest.
+/// Planes are padded to whole vectors of any processor, so that loops need no remainder.
 constexpr int kVector = 16;
 constexpr int whole_vectors(int columns) { return (columns + kVector - 1) / kVector * kVector; }
 
-/// The sum of seven numbers in the one order that every version uses.
+/// The sum of seven numbers in a fixed order.
 CUTOUT_INLINE float sum7(float a, float b, float c, float d, float e, float f, float g) {
   return ((a + b) + (c + d)) + ((e + f) + g);
 }
@@ -90,10 +89,9 @@ CUTOUT_INLINE void line_products(float r, float g, float b, float p, float* out,
 CUTOUT_INLINE float at_least(float value, float least) { return value > least ? value : least; }
 
 /// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha, solved by
-/// LDL^T. Windows of one colour, of grays or of two colours have one large eigenvalue or none; the
-/// determinant of such a matrix, of the order of kEpsilon^2, drowns in the rounding of its terms,
-/// while a pivot, which is at least kEpsilon, keeps its digits. What rounding takes from a pivot
-/// below kEpsilon is put back.
+/// LDL^T. In windows of one colour, of grays or of two colours the matrix has at most one large
+/// eigenvalue; its determinant, of the order of kEpsilon^2, would be lost to rounding, while every
+/// pivot is at least kEpsilon and is limited to that.
 CUTOUT_INLINE void solve_plane(const float* sum, std::ptrdiff_t from, float* out,
                                std::ptrdiff_t to) {
   const auto mean = [&](int k) { return sum[k * from] * kMean; };
@@ -146,20 +144,20 @@ CUTOUT_INLINE void solve_line(const float* sum, std::ptrdiff_t from, float* out,
   out[kBack2 * to] = kMiddle + (mean(kKB) + kNothing * b) * back;
 }
 
-/// Cells of one row: three planes of the guide as they are, then alpha.
-using Cells = std::array<const float*, 4>;
+/// One row of the three planes of the guide, unscaled, and of alpha.
+using GuideRows = std::array<const float*, 4>;
 
 /// n is a whole number of vectors.
-CUTOUT_SIMD void fill_plane(const Cells& cells, const float* scale, const float* offset, int n,
+CUTOUT_SIMD void fill_plane(const GuideRows& rows, const float* scale, const float* offset, int n,
                             float* __restrict out) {
-#pragma GCC ivdep  // products lie apart
+#pragma GCC ivdep  // products do not overlap
   for (int i = 0; i < n; ++i) {
-    plane_products(cells[0][i] * scale[0] + offset[0], cells[1][i] * scale[1] + offset[1],
-                   cells[2][i] * scale[2] + offset[2], cells[3][i] - kMiddle, out + i, n);
+    plane_products(rows[0][i] * scale[0] + offset[0], rows[1][i] * scale[1] + offset[1],
+                   rows[2][i] * scale[2] + offset[2], rows[3][i] - kMiddle, out + i, n);
   }
 }
 
-/// The line's products of what fill_plane has written.
+/// The line's products, from those that fill_plane has written.
 CUTOUT_SIMD void fill_line(int n, float* products) {
   const float* plane = products;
 #pragma GCC ivdep
@@ -189,7 +187,7 @@ CUTOUT_SIMD void sum_across(const float* const* rows, int n, float* __restrict o
 
 CUTOUT_SIMD void solve_planes(const float* __restrict sums, int from, int n, float* __restrict out,
                               int stride) {
-#pragma GCC ivdep  // channels lie apart
+#pragma GCC ivdep  // channels do not overlap
   for (int i = 0; i < n; ++i) solve_plane(sums + i, from, out + i, stride);
 }
 
@@ -206,15 +204,15 @@ LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int wid
       alpha_(alpha),
       left_(left),
       width_(width),
-      products_of_(models == Models::kPlane ? kPlaneProducts : kProducts),
+      product_count_(models == Models::kPlane ? kPlaneProducts : kProducts),
       padded_(whole_vectors(width)),
       bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
   for (std::size_t c = 0; c < offset_.size(); ++c) offset_[c] = guide.offset[c] - kMiddle;
   line_.resize(4 * static_cast<std::size_t>(bordered_));
-  products_.resize(static_cast<std::size_t>(products_of_ * bordered_));
+  products_.resize(static_cast<std::size_t>(product_count_ * bordered_));
   kept_.fill(INT_MIN);
   for (std::vector<float>& row : rows_) {
-    row.resize(static_cast<std::size_t>(products_of_ * padded_));
+    row.resize(static_cast<std::size_t>(product_count_ * padded_));
   }
 }
 
@@ -225,22 +223,22 @@ const float* LocalModel::sums(int y) {
   if (kept_[slot] == inside) return out;
   kept_[slot] = inside;
   const std::size_t start = guide_.at(0, inside);
-  Cells cells = {guide_.planes[0] + start, guide_.planes[1] + start, guide_.planes[2] + start,
-                 alpha_ + start};
+  GuideRows rows = {guide_.planes[0] + start, guide_.planes[1] + start, guide_.planes[2] + start,
+                    alpha_ + start};
   const int first = left_ - kModelRadius;
   const bool within = first >= 0 && first + bordered_ <= guide_.width;
-  for (std::size_t k = 0; k < cells.size(); ++k) {
+  for (std::size_t k = 0; k < rows.size(); ++k) {
     if (within) {
-      cells[k] += first;
+      rows[k] += first;
     } else {
       float* row = line_.data() + k * static_cast<std::size_t>(bordered_);
-      copy_cells(cells[k], guide_.width, first, width_ + 2 * kModelRadius, row);
-      cells[k] = row;
+      copy_padded(rows[k], guide_.width, first, width_ + 2 * kModelRadius, row);
+      rows[k] = row;
     }
   }
-  fill_plane(cells, guide_.scale.data(), offset_.data(), bordered_, products_.data());
-  if (products_of_ > kPlaneProducts) fill_line(bordered_, products_.data());
-  for (int k = 0; k < products_of_; ++k) {
+  fill_plane(rows, guide_.scale.data(), offset_.data(), bordered_, products_.data());
+  if (product_count_ > kPlaneProducts) fill_line(bordered_, products_.data());
+  for (int k = 0; k < product_count_; ++k) {
     sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered_, padded_,
               out + static_cast<std::ptrdiff_t>(k) * padded_);
   }
@@ -250,32 +248,31 @@ const float* LocalModel::sums(int y) {
 void LocalModel::row(int y, float* out, int stride) {
   std::array<const float*, kWindow> rows{};
   for (int k = 0; k < kWindow; ++k) rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
-  sum_across(rows.data(), products_of_ * padded_, products_.data());
+  sum_across(rows.data(), product_count_ * padded_, products_.data());
   solve_planes(products_.data(), padded_, width_, out, stride);
-  if (products_of_ > kPlaneProducts) solve_lines(products_.data(), padded_, width_, out, stride);
+  if (product_count_ > kPlaneProducts) solve_lines(products_.data(), padded_, width_, out, stride);
 }
 
 std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
                                                      int y) {
   std::array<std::array<float, kProducts>, kWindow> lines{};
   for (int j = 0; j < kWindow; ++j) {
-    std::array<std::array<float, kProducts>, kWindow> cells{};
+    std::array<std::array<float, kProducts>, kWindow> line{};
     for (int i = 0; i < kWindow; ++i) {
-      const std::size_t cell = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
-                                        std::clamp(y - kModelRadius + j, 0, guide.height - 1));
-      float* products = cells[static_cast<std::size_t>(i)].data();
+      const std::size_t index = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
+                                         std::clamp(y - kModelRadius + j, 0, guide.height - 1));
+      float* products = line[static_cast<std::size_t>(i)].data();
       std::array<float, 3> colour{};
       for (std::size_t c = 0; c < colour.size(); ++c) {
-        colour[c] = guide.planes[c][cell] * guide.scale[c] + (guide.offset[c] - kMiddle);
+        colour[c] = guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kMiddle);
       }
-      const float p = alpha[cell] - kMiddle;
+      const float p = alpha[index] - kMiddle;
       plane_products(colour[0], colour[1], colour[2], p, products, 1);
       line_products(colour[0], colour[1], colour[2], p, products, 1);
     }
     for (std::size_t k = 0; k < kProducts; ++k) {
       lines[static_cast<std::size_t>(j)][k] =
-          sum7(cells[0][k], cells[1][k], cells[2][k], cells[3][k], cells[4][k], cells[5][k],
-               cells[6][k]);
+          sum7(line[0][k], line[1][k], line[2][k], line[3][k], line[4][k], line[5][k], line[6][k]);
     }
   }
   std::array<float, kProducts> sums{};

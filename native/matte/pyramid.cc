@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kRowGrain = 16;  // rows of a level
 
-/// What brings four cells' sums to a weight of at most 1.
+/// Factor that limits a weight to 1.
 inline float limit_weight(float weight) { return weight > 1.0F ? 1.0F / weight : 1.0F; }
 
 CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, int n,
@@ -33,7 +33,7 @@ CUTOUT_INLINE float weight_of(float v, float unknown, float over) {
   return power8(known > 0.0F ? known : 0.0F);
 }
 
-/// The eight numbers of n cells of the guide, planes `stride` apart.
+/// The kSums sums of n network pixels, planes `stride` apart.
 CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
                            const float* __restrict blue, const float* __restrict alpha,
                            const float* scale, const float* offset, float unknown, int n,
@@ -63,8 +63,8 @@ struct Planes {
   std::ptrdiff_t stride;  // from one plane to the next
 };
 
-/// `n` cells of two rows of a finer level into (n + 1) / 2 cells from `x` on of row y of `level`. A
-/// column that does not exist counts as nothing.
+/// Sums `n` columns of two rows of a finer level into (n + 1) / 2 columns of row y of `level`, from
+/// column x on. A column that does not exist counts as 0.
 void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& level) {
   for (int k = 0; k < kSums; ++k) {
     const float* a = upper.first + k * upper.stride;
@@ -79,9 +79,9 @@ void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& 
   }
 }
 
-/// The level above the guide itself, which is never written down.
+/// The first level above the guide; the guide's own sums are not stored.
 Level first_level(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
-  constexpr int kPiece = 128;  // cells whose sums stay in the first cache
+  constexpr int kPiece = 128;  // columns whose sums stay in the first-level cache
   Level level((guide.width + 1) / 2, (guide.height + 1) / 2);
   pool.parallel_for(
       static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -91,9 +91,9 @@ Level first_level(const Guide& guide, const float* alpha, float unknown, ThreadP
           for (int x = 0; x < guide.width; x += kPiece) {
             const int n = std::min(kPiece, guide.width - x);
             for (int k = 0; k < std::min(2, guide.height - 2 * y); ++k) {
-              const std::size_t cell = guide.at(x, 2 * y + k);
-              weigh_row(guide.planes[0] + cell, guide.planes[1] + cell, guide.planes[2] + cell,
-                        alpha + cell, guide.scale.data(), guide.offset.data(), unknown, n, kPiece,
+              const std::size_t index = guide.at(x, 2 * y + k);
+              weigh_row(guide.planes[0] + index, guide.planes[1] + index, guide.planes[2] + index,
+                        alpha + index, guide.scale.data(), guide.offset.data(), unknown, n, kPiece,
                         rows[static_cast<std::size_t>(k)].data());
             }
             pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, n, x / 2, y, level);
@@ -120,11 +120,11 @@ Level next_level(const Level& fine, ThreadPool& pool) {
   return level;
 }
 
-/// Coarse cells 0 .. n - 1 at twice their number; their neighbours -1 and n are read as well.
+/// Coarse pixels 0 .. n - 1 interpolated to twice their number; reads neighbours -1 and n too.
 CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict fine) {
   for (int i = 0; i < n; ++i) {
-    fine[2 * i] = between_cells(coarse[i], coarse[i - 1]);
-    fine[2 * i + 1] = between_cells(coarse[i], coarse[i + 1]);
+    fine[2 * i] = interpolate(coarse[i], coarse[i - 1]);
+    fine[2 * i + 1] = interpolate(coarse[i], coarse[i + 1]);
   }
 }
 
@@ -134,11 +134,11 @@ void Widened::fill(Row& row, int y) {
   row.index = y;
   for (int c = 0; c < kColours; ++c) {
     float* out = row.values.data() + c * stride_;
-    copy_cells(coarse_.row(c < 3 ? c : c + 1, y), coarse_.width, first_ - 1, cells_ + 2,
-               border_.data());
-    widen(border_.data() + 1, cells_, out);
-    // Left of the picture the repeated coarse cells give its first column's value; right of it
-    // they do so only where the last column is the second of its coarse cell.
+    copy_padded(coarse_.row(c < 3 ? c : c + 1, y), coarse_.width, first_ - 1, count_ + 2,
+                border_.data());
+    widen(border_.data() + 1, count_, out);
+    // Columns right of the finer level repeat its last one, which interpolation between repeated
+    // coarse pixels gives only where the last column is the second of its coarse pixel.
     const int last = fine_width_ - 1 - 2 * first_;
     for (int i = last + 1; i < stride_; ++i) out[i] = out[last];
   }
@@ -146,7 +146,7 @@ void Widened::fill(Row& row, int y) {
 
 namespace {
 
-/// Sums -> colours, from the coarsest level on.
+/// Sums -> colours on the coarsest level.
 void finish_coarsest(Level& level) {
   for (int y = 0; y < level.height; ++y) {
     for (int k = 0; k < kSums; k += 4) {
@@ -161,7 +161,7 @@ void finish_coarsest(Level& level) {
 
 CUTOUT_SIMD void push_row(const float* __restrict near, const float* __restrict far,
                           const float* __restrict weight, int n, float* __restrict row) {
-  for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * between_cells(near[i], far[i]);
+  for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * interpolate(near[i], far[i]);
 }
 
 void push(const Level& coarse, Level& fine, ThreadPool& pool) {
@@ -197,7 +197,7 @@ Level spread_colours(const Guide& guide, const float* alpha, float unknown, Thre
 
 namespace {
 
-/// The pyramid cell by cell: level l from level l - 1, whose values `fine` gives.
+/// Pull phase of the scalar version: a level from the next finer one, whose sums `fine` returns.
 template <typename Fine>
 Level pull_scalar(int width, int height, const Fine& fine) {
   Level level((width + 1) / 2, (height + 1) / 2);
@@ -224,14 +224,14 @@ Level pull_scalar(int width, int height, const Fine& fine) {
 
 Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknown) {
   const float over = 1.0F / (1.0F - unknown);
-  const auto weight = [&](int layer, std::size_t cell) {
-    return weight_of(layer == 0 ? alpha[cell] : 1.0F - alpha[cell], unknown, over);
+  const auto weight = [&](int layer, std::size_t index) {
+    return weight_of(layer == 0 ? alpha[index] : 1.0F - alpha[index], unknown, over);
   };
   std::vector<Level> levels;
   levels.push_back(pull_scalar(guide.width, guide.height, [&](int k, int x, int y) {
-    const std::size_t cell = guide.at(x, y);
-    const float w = weight(k / 4, cell);
-    return k % 4 == 3 ? w : guide.colour(static_cast<std::size_t>(k % 4), cell) * w;
+    const std::size_t index = guide.at(x, y);
+    const float w = weight(k / 4, index);
+    return k % 4 == 3 ? w : guide.colour(static_cast<std::size_t>(k % 4), index) * w;
   }));
   while (levels.back().width > 1 || levels.back().height > 1) {
     const Level& fine = levels.back();

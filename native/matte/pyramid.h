@@ -8,15 +8,15 @@
 
 #include "core/simd.h"
 #include "core/thread_pool.h"
-#include "matte/grid.h"
+#include "matte/guide.h"
 
 namespace cutout {
 
 /// Premultiplied colour sums and weight of both layers: F r, g, b, w, then B r, g, b, w.
 constexpr int kSums = 8;
 
-/// One level of the pyramid: kSums planes on the way down, of which the weights' planes stay and
-/// the colours' become the layers' colours on the way up.
+/// One level of the pyramid, kSums planes: weighted colour sums and weights after the pull phase,
+/// colours and weights after the push phase.
 struct Level {
   int width = 0;
   int height = 0;
@@ -37,7 +37,7 @@ CUTOUT_INLINE float power8(float v) {
   return v4 * v4;
 }
 
-/// Where cell x of a level lies in the next coarser one: the nearer cell and the other.
+/// The two pixels of the next coarser level that pixel x is interpolated from.
 struct Half {
   int near;
   int far;
@@ -49,20 +49,20 @@ inline Half half_of(int x, int coarse) {
   return {near, far};
 }
 
-CUTOUT_INLINE float between_cells(float near, float far) { return 0.75F * near + 0.25F * far; }
+/// Linear interpolation at a quarter of the distance between two pixels of a coarser level.
+CUTOUT_INLINE float interpolate(float near, float far) { return 0.75F * near + 0.25F * far; }
 
-/// Colour `plane` of a finer cell (x, y) as the coarser level has it.
+/// Plane `plane` of the coarser level at pixel (x, y) of the finer one, bilinear.
 inline float from_coarse(const Level& coarse, int plane, int x, int y) {
   const Half h = half_of(x, coarse.width);
   const Half v = half_of(y, coarse.height);
   const float* near = coarse.row(plane, v.near);
   const float* far = coarse.row(plane, v.far);
-  return between_cells(between_cells(near[h.near], near[h.far]),
-                       between_cells(far[h.near], far[h.far]));
+  return interpolate(interpolate(near[h.near], near[h.far]), interpolate(far[h.near], far[h.far]));
 }
 
-/// The colours of a coarser level at the width of the next finer one, columns `left` ..
-/// `left` + `n` - 1 of it (the border repeated), row by row downwards.
+/// Rows of a coarser level interpolated to the width of the next finer one: columns `left` ..
+/// `left` + `n` - 1 of it, the border repeated. Rows are asked for from top to bottom.
 class Widened {
  public:
   static constexpr int kColours = 6;  // F r, g, b, B r, g, b
@@ -72,9 +72,9 @@ class Widened {
         fine_width_(fine_width),
         left_(left),
         first_(left >= 0 ? left / 2 : (left - 1) / 2),
-        cells_((left + n + 1) / 2 - first_ + 1),
-        border_(static_cast<std::size_t>(cells_ + 2)),
-        stride_(2 * cells_) {
+        count_((left + n + 1) / 2 - first_ + 1),
+        border_(static_cast<std::size_t>(count_ + 2)),
+        stride_(2 * count_) {
     for (Row& row : rows_) row.values.resize(kColours * static_cast<std::size_t>(stride_));
   }
 
@@ -96,29 +96,29 @@ class Widened {
   const Level& coarse_;
   int fine_width_;
   int left_;
-  int first_;  // coarse cell
-  int cells_;  // coarse cells
+  int first_;  // first column of the coarser level
+  int count_;  // columns of the coarser level
   std::vector<float> border_;
   int stride_;
-  std::array<Row, 2> rows_;  // the two of a finer row are neighbours
+  std::array<Row, 2> rows_;  // a finer row needs two adjacent ones
 };
 
-/// Colours of foreground and background at every cell of the level above the guide, from the
-/// nearest cells whose alpha tells of them: a pyramid of weighted means, every level half the size,
-/// a level's weights at most 1. Weights are v^8, v how far alpha (for the background 1 - alpha)
-/// lies from `unknown` to 1, from 0: all of it where `unknown` is 0; with 1/2 a cell of alpha 1/2
-/// tells nothing.
+/// Extrapolates the colours of foreground and background to every pixel of the level above the
+/// guide by a pull-push pyramid (Gortler 1996) of weighted means: every level half the size,
+/// weights limited to 1. The weight is v^8 with v = max(0, (a - unknown) / (1 - unknown)), a =
+/// alpha for the foreground and 1 - alpha for the background; with `unknown` 1/2 a network pixel of
+/// alpha 1/2 has weight 0.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | alpha     | guide.cells() numbers in 0..1                                                          |
-/// | unknown   | 0 .. below 1                                                                           |
-/// | scratch   | 10.7 bytes a cell                                                                      |
+/// | alpha     | guide.size() numbers in 0..1                                                           |
+/// | unknown   | 0 <= unknown < 1                                                                       |
+/// | scratch   | 10.7 bytes for each network pixel                                                      |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool);
 
-/// The same, cell by cell.
+/// The same, pixel by pixel.
 Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknown);
 
 }  // namespace cutout

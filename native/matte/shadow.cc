@@ -1,7 +1,6 @@
 #include "matte/shadow.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,23 +11,21 @@ namespace cutout {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
-
-constexpr double kReach = 3;          // sigmas that are drawn
-constexpr double kCellsPerSigma = 3;  // at least
-constexpr int kLargestCell = 256;
-constexpr std::size_t kGrain = 8;  // rows of cells
+constexpr double kRadius = 3;          // of the Gaussian, in sigmas
+constexpr double kBlocksPerSigma = 3;  // at least
+constexpr int kLargestBlock = 256;
+constexpr std::size_t kGrain = 8;  // rows of blocks
 
 typedef std::uint32_t Pixel __attribute__((aligned(1), may_alias));
 
-int reach_of(const DropShadow& shadow) {
-  return static_cast<int>(std::ceil(kReach * static_cast<double>(shadow.sigma)));
+int radius_of(const DropShadow& shadow) {
+  return static_cast<int>(std::ceil(kRadius * static_cast<double>(shadow.sigma)));
 }
 
 Box moved_and_grown(const Box& subject, const DropShadow& shadow) {
-  const int reach = reach_of(shadow);
-  return {subject.left + shadow.offset_x - reach, subject.top + shadow.offset_y - reach,
-          subject.width + 2 * reach, subject.height + 2 * reach};
+  const int radius = radius_of(shadow);
+  return {subject.left + shadow.offset_x - radius, subject.top + shadow.offset_y - radius,
+          subject.width + 2 * radius, subject.height + 2 * radius};
 }
 
 Box join(const Box& a, const Box& b) {
@@ -50,14 +47,14 @@ float fade_at(int y, int end, int rows) {
   return std::clamp((static_cast<float>(end - y) - 0.5F) / static_cast<float>(rows), 0.0F, 1.0F);
 }
 
-/// A subject that is cut by the canvas's lower border, and a shadow that is meant to fade there.
+/// Whether the shadow fades: it is asked for, and the canvas's lower border cuts the subject.
 bool fades(const Box& subject, int canvas_height, const DropShadow& shadow) {
   return shadow.fade > 0 && subject.top + subject.height == canvas_height;
 }
 
 /// Weights of a Gaussian at -radius..radius, sum 1.
 std::vector<float> gaussian(double sigma) {
-  const int radius = static_cast<int>(std::ceil(kReach * sigma));
+  const int radius = static_cast<int>(std::ceil(kRadius * sigma));
   std::vector<double> weights;
   double sum = 0;
   for (int k = -radius; k <= radius; ++k) {
@@ -98,42 +95,42 @@ ShadowPlane::ShadowPlane(ConstImageView canvas, const Box& subject, const DropSh
       fade_(fades(subject, canvas.height, shadow) ? shadow.fade : 0),
       opacity_(shadow.opacity) {
   const auto sigma = static_cast<double>(shadow.sigma);
-  while (cell_ < kLargestCell && sigma / (2 * cell_) >= kCellsPerSigma) cell_ *= 2;
-  // One cell more than the shadow reaches on each side: interpolation never looks beyond the plane.
-  const int border = (reach_of(shadow) / cell_ + 2) * cell_;
+  while (block_ < kLargestBlock && sigma / (2 * block_) >= kBlocksPerSigma) block_ *= 2;
+  // One block more than the radius on each side, so that interpolation stays inside the plane.
+  const int border = (radius_of(shadow) / block_ + 2) * block_;
   left_ = subject.left - border;
   top_ = subject.top - border;
-  width_ = (subject.width + 2 * border + cell_ - 1) / cell_;
-  height_ = (subject.height + 2 * border + cell_ - 1) / cell_;
-  cells_.assign(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_), 0.0F);
+  width_ = (subject.width + 2 * border + block_ - 1) / block_;
+  height_ = (subject.height + 2 * border + block_ - 1) / block_;
+  blocks_.assign(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_), 0.0F);
   reduce(canvas, subject, pool);
-  // In cells: the mean over a cell has variance 1/12, linear interpolation 1/6.
-  const double added = cell_ == 1 ? 0 : 0.25;
-  blur(std::sqrt(sigma * sigma / (cell_ * cell_) - added), pool);
+  // In blocks: the mean over a block has variance 1/12, linear interpolation 1/6.
+  const double added = block_ == 1 ? 0 : 0.25;
+  blur(std::sqrt(sigma * sigma / (block_ * block_) - added), pool);
 }
 
 void ShadowPlane::reduce(ConstImageView canvas, const Box& subject, ThreadPool& pool) {
-  const int border = subject.left - left_;  // a multiple of the cell
-  const int rows = (subject.height + cell_ - 1) / cell_;
-  const float scale = 1.0F / (255.0F * static_cast<float>(cell_) * static_cast<float>(cell_));
+  const int border = subject.left - left_;  // a multiple of the block
+  const int rows = (subject.height + block_ - 1) / block_;
+  const float scale = 1.0F / (255.0F * static_cast<float>(block_) * static_cast<float>(block_));
   pool.parallel_for(
       static_cast<std::size_t>(rows), kGrain, [&](std::size_t begin, std::size_t end) {
         std::vector<std::uint32_t> sums(static_cast<std::size_t>(subject.width));
         for (std::size_t j = begin; j < end; ++j) {
           std::fill(sums.begin(), sums.end(), 0U);
-          const int first = subject.top + static_cast<int>(j) * cell_;
-          const int last = std::min(first + cell_, subject.top + subject.height);
+          const int first = subject.top + static_cast<int>(j) * block_;
+          const int last = std::min(first + block_, subject.top + subject.height);
           for (int y = first; y < last; ++y) {
             add_alpha(reinterpret_cast<const Pixel*>(canvas.row(y)) + subject.left, subject.width,
                       sums.data());
           }
           float* to =
-              cells_.data() +
-              (j + static_cast<std::size_t>(border / cell_)) * static_cast<std::size_t>(width_) +
-              border / cell_;
-          for (int x = 0; x < subject.width; x += cell_) {
+              blocks_.data() +
+              (j + static_cast<std::size_t>(border / block_)) * static_cast<std::size_t>(width_) +
+              border / block_;
+          for (int x = 0; x < subject.width; x += block_) {
             std::uint32_t sum = 0;
-            const int stop = std::min(x + cell_, subject.width);
+            const int stop = std::min(x + block_, subject.width);
             for (int i = x; i < stop; ++i) sum += sums[static_cast<std::size_t>(i)];
             *to++ = static_cast<float>(sum) * scale;
           }
@@ -147,11 +144,11 @@ void ShadowPlane::blur(double sigma, ThreadPool& pool) {
   const int radius = taps / 2;
   const auto width = static_cast<std::size_t>(width_);
   const auto rows = static_cast<std::size_t>(height_);
-  std::vector<float> across(cells_.size(), 0.0F);
+  std::vector<float> across(blocks_.size(), 0.0F);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<float> padded(width + static_cast<std::size_t>(2 * radius), 0.0F);
     for (std::size_t y = begin; y < end; ++y) {
-      const float* from = cells_.data() + y * width;
+      const float* from = blocks_.data() + y * width;
       std::copy(from, from + width, padded.begin() + radius);
       for (int k = 0; k < taps; ++k) {
         add_scaled(padded.data() + k, weights[static_cast<std::size_t>(k)], width_,
@@ -161,7 +158,7 @@ void ShadowPlane::blur(double sigma, ThreadPool& pool) {
   });
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t y = begin; y < end; ++y) {
-      float* to = cells_.data() + y * width;
+      float* to = blocks_.data() + y * width;
       std::fill_n(to, width, 0.0F);
       for (int k = 0; k < taps; ++k) {
         const int from = static_cast<int>(y) + k - radius;
@@ -175,29 +172,29 @@ void ShadowPlane::blur(double sigma, ThreadPool& pool) {
 
 void ShadowPlane::row(int y, float* out) const {
   const float scale = opacity_ * fade_at(y, fade_end_, fade_);
-  // Centre of the pixel in cells, from the centre of the first cell: always inside the plane.
+  // Centre of the pixel in blocks, from the centre of the first block: always inside the plane.
   const float v =
-      (static_cast<float>(y - offset_y_ - top_) + 0.5F) / static_cast<float>(cell_) - 0.5F;
+      (static_cast<float>(y - offset_y_ - top_) + 0.5F) / static_cast<float>(block_) - 0.5F;
   const int above = static_cast<int>(v);
   const float* a =
-      cells_.data() + static_cast<std::size_t>(above) * static_cast<std::size_t>(width_);
+      blocks_.data() + static_cast<std::size_t>(above) * static_cast<std::size_t>(width_);
   const int from = box_.left - offset_x_ - left_;  // first pixel, from the left end of the plane
-  if (cell_ == 1) {
+  if (block_ == 1) {
     mix(a + from, a + from, 0, scale, box_.width, out);
     return;
   }
   std::vector<float> line(static_cast<std::size_t>(width_));
   mix(a, a + width_, v - static_cast<float>(above), scale, width_, line.data());
-  // Between two centres lie cell_ pixels, the first of them half a pixel behind the left centre.
-  const int half = cell_ / 2;
-  const float step = 1.0F / static_cast<float>(cell_);
+  // Between two centres lie block_ pixels, the first of them half a pixel behind the left centre.
+  const int half = block_ / 2;
+  const float step = 1.0F / static_cast<float>(block_);
   for (int x = 0; x < box_.width;) {
     const int at = from + x - half;
-    const int cell = at / cell_;
-    const int phase = at % cell_;
-    const int n = std::min(cell_ - phase, box_.width - x);
-    const float left = line[static_cast<std::size_t>(cell)];
-    const float rise = (line[static_cast<std::size_t>(cell) + 1] - left) * step;
+    const int block = at / block_;
+    const int phase = at % block_;
+    const int n = std::min(block_ - phase, box_.width - x);
+    const float left = line[static_cast<std::size_t>(block)];
+    const float rise = (line[static_cast<std::size_t>(block) + 1] - left) * step;
     for (int i = 0; i < n; ++i) out[x + i] = left + rise * (static_cast<float>(phase + i) + 0.5F);
     x += n;
   }
@@ -209,20 +206,20 @@ std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
   const Box box = clip(moved_and_grown(subject, shadow), canvas.width, canvas.height);
   const int rows = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
   const auto sigma = static_cast<double>(shadow.sigma);
-  // Weight of a pixel for a distance, normalised over the whole pixels the Gaussian reaches.
-  const int reach = static_cast<int>(std::ceil(5 * sigma));
+  // Weight of a pixel at a distance, normalised over all pixels within the radius.
+  const int radius = static_cast<int>(std::ceil(5 * sigma));
   const auto weight = [&](int distance) {
     return std::exp(-0.5 * distance * distance / (sigma * sigma));
   };
   double sum = 0;
-  for (int k = -reach; k <= reach; ++k) sum += weight(k);
+  for (int k = -radius; k <= radius; ++k) sum += weight(k);
   std::vector<double> across(width * static_cast<std::size_t>(canvas.height), 0.0);
   for (int y = subject.top; y < subject.top + subject.height; ++y) {
     for (int x = box.left; x < box.left + box.width; ++x) {
       double& to = across[static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x)];
       for (int i = subject.left; i < subject.left + subject.width; ++i) {
         const int distance = x - shadow.offset_x - i;
-        if (std::abs(distance) <= reach)
+        if (std::abs(distance) <= radius)
           to += canvas.row(y)[i * 4 + 3] / 255.0 * weight(distance) / sum;
       }
     }
@@ -233,7 +230,7 @@ std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
       double strength = 0;
       for (int j = subject.top; j < subject.top + subject.height; ++j) {
         const int distance = y - shadow.offset_y - j;
-        if (std::abs(distance) > reach) continue;
+        if (std::abs(distance) > radius) continue;
         strength += across[static_cast<std::size_t>(j) * width + static_cast<std::size_t>(x)] *
                     weight(distance) / sum;
       }

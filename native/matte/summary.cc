@@ -1,7 +1,6 @@
 #include "matte/summary.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -11,8 +10,6 @@
 namespace cutout {
 
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "alpha is the top byte of a pixel");
 
 constexpr std::size_t kGrain = 64;
 
@@ -37,7 +34,7 @@ void Summary::add(const Seen& seen, const std::uint8_t* rgba, int x, int n, int 
   if (seen.any == 0) return;
   top = std::min(top, y);
   bottom = std::max(bottom, y);
-  // Only pixels that could widen the box are looked at again.
+  // Only pixels that could widen the box are read again.
   for (int i = 0; i < n && x + i < left; ++i) {
     if (rgba[i * 4 + 3] != 0) left = x + i;
   }

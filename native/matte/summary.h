@@ -14,17 +14,17 @@ struct MatteSummary {
   bool opaque = false;                 // every pixel has alpha 255
 };
 
-/// What a run of pixels adds to a summary.
+/// Alphas of a run of pixels.
 struct Seen {
   std::uint32_t any = 0;    // OR of the alphas
   std::uint32_t all = 255;  // AND of the alphas
   std::uint32_t foreground = 0;
 };
 
-/// n pixels of RGBA8, from any byte on.
+/// Alphas of n pixels of RGBA8 at any address.
 Seen look_at(const std::uint8_t* rgba, int n);
 
-/// Collects a summary run by run; parts of a picture are joined with `add` in any order.
+/// Collects a summary run by run; summaries of parts of an image may be added in any order.
 struct Summary {
   int left = INT_MAX;
   int top = INT_MAX;
@@ -33,14 +33,14 @@ struct Summary {
   std::int64_t foreground = 0;
   bool opaque = true;
 
-  /// `rgba`: the n pixels from column x of row y on, of which `seen` tells.
+  /// Adds the n pixels `rgba` of row y from column x on; `seen` is look_at(rgba, n).
   void add(const Seen& seen, const std::uint8_t* rgba, int x, int n, int y);
   void add(const Summary& other);
   [[nodiscard]] MatteSummary result() const;
 };
 
-/// Summary of the alpha in `region` (inside the picture), in coordinates of the picture.
-/// Straight RGBA8 with any stride; rows over the pool, same result for any number of threads.
+/// Summary of the alpha in `region` (inside the image), in coordinates of the image. Straight RGBA8
+/// with any stride; rows over the pool, same result for any number of threads.
 MatteSummary summarise_alpha(ConstImageView rgba, const Box& region, ThreadPool& pool);
 
 }  // namespace cutout

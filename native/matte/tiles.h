@@ -7,9 +7,9 @@
 
 namespace cutout {
 
-inline constexpr int kTile = 32;  // cells
+inline constexpr int kTile = 32;  // side of a tile in network pixels
 
-/// One tile of a grid of cells; the last of a row or column may be smaller.
+/// A rectangle of network pixels, at most kTile x kTile.
 struct Tile {
   int left = 0;
   int top = 0;
@@ -17,9 +17,9 @@ struct Tile {
   int bottom = 0;
 };
 
-/// The tiles, from left to right and top to bottom, that hold a marked cell or are within `reach`
-/// (at most kTile) of one.
-inline std::vector<Tile> tiles_near(const std::uint8_t* marked, int width, int height, int reach) {
+/// The tiles that hold a marked network pixel or have one within `radius` (at most kTile), row by
+/// row.
+inline std::vector<Tile> tiles_near(const std::uint8_t* marked, int width, int height, int radius) {
   std::vector<Tile> tiles;
   const auto any = [&](int left, int top, int right, int bottom) {
     for (int y = std::max(top, 0); y < std::min(bottom, height); ++y) {
@@ -33,14 +33,14 @@ inline std::vector<Tile> tiles_near(const std::uint8_t* marked, int width, int h
   };
   for (int top = 0; top < height; top += kTile) {
     for (int left = 0; left < width; left += kTile) {
-      if (!any(left - reach, top - reach, left + kTile + reach, top + kTile + reach)) continue;
+      if (!any(left - radius, top - radius, left + kTile + radius, top + kTile + radius)) continue;
       tiles.push_back({left, top, std::min(left + kTile, width), std::min(top + kTile, height)});
     }
   }
   return tiles;
 }
 
-/// The least part of a tile with all its marked cells, of which it has at least one.
+/// The smallest part of a tile that holds all its marked network pixels; the tile has at least one.
 inline Tile marked_part(const Tile& tile, const std::uint8_t* marked, int width) {
   Tile part{tile.right, tile.bottom, tile.left, tile.top};
   for (int y = tile.top; y < tile.bottom; ++y) {

@@ -5,15 +5,14 @@
 
 namespace cutout {
 
-/// Outside this range the network is sure. The haze that it leaves there would spread boxes and
-/// crops over the whole picture and hide nothing one can see.
-inline constexpr float kSureBackground = 0.02F;
-inline constexpr float kSureForeground = 0.98F;
+/// Outside this range the network is certain. Networks leave a haze of 1/255 to 5/255 on the
+/// background, which would extend boxes and crops over the whole image.
+inline constexpr float kCertainBackground = 0.02F;
+inline constexpr float kCertainForeground = 0.98F;
 
-/// What the network is sure of becomes 0 or 1, so that flat regions are exactly flat. NaN becomes
-/// 0.
+/// 0 or 1 where the network is certain, else p; 0 for NaN.
 inline float snap(float p) {
-  return p >= kSureBackground ? (p <= kSureForeground ? p : 1.0F) : 0.0F;
+  return p >= kCertainBackground ? (p <= kCertainForeground ? p : 1.0F) : 0.0F;
 }
 
 /// Four neighbouring samples and their weights for one output position.
@@ -25,7 +24,7 @@ struct Cubic {
 /// For each of `out` positions of one axis, its four of `in` samples; the border is repeated.
 std::vector<Cubic> cubic_positions(int in, int out);
 
-/// Catmull-Rom between b and c, kept between them.
+/// Catmull-Rom spline between b and c, limited to their range.
 inline float between(float a, float b, float c, float d, float wa, float wb, float wc, float wd) {
   const float value = wa * a + wb * b + wc * c + wd * d;
   const float low = b < c ? b : c;

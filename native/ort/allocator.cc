@@ -11,10 +11,10 @@ namespace cutout::ort {
 namespace {
 
 constexpr std::size_t kMapped = 256 << 10;
-/// Of address space, not of memory: far more than a network needs, so that one region is enough.
+/// Address space of a region: far more than a network needs, so that one region is enough.
 constexpr std::size_t kRegion = std::size_t{64} << 30;
 
-/// In front of what allocate() returns, in a whole alignment unit.
+/// Precedes each block, in a whole alignment unit.
 struct Header {
   std::size_t mapped_bytes;  // 0: from the heap
 };

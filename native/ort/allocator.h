@@ -9,15 +9,15 @@
 
 namespace cutout::ort {
 
-/// Memory of the networks on the CPU: what ONNX Runtime's own arena does, but large blocks are
-/// exact instead of powers of two, lie on huge pages where the system has them, use pages again
-/// that any block before them had, and go back to the system when nobody needs them
-/// (release_cached). See docs/decisions/0011 and 0080.
+/// Memory of the networks on the CPU, in place of ONNX Runtime's arena: large blocks have their
+/// exact size instead of a power of two, use huge pages where the system has them, reuse each
+/// other's pages, and are returned to the system by release_cached(). See docs/decisions/0011 and
+/// 0080.
 ///
-/// | size        | where from                                                                     |
+/// | size        | source                                                                         |
 /// |-------------|--------------------------------------------------------------------------------|
 /// | < 256 KiB   | the C++ heap                                                                   |
-/// | others      | pieces of a Region; a second region only where the first has no room           |
+/// | others      | a Region; another region only where the first ones have no room                |
 ///
 /// Every function may be called from any thread.
 class NetworkMemory {
@@ -31,22 +31,22 @@ class NetworkMemory {
 
   /// `bytes` aligned to kAlignment, content undefined; null when there is no memory.
   [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
-  /// Takes back what allocate() gave; null is nothing. Needs no memory.
+  /// Frees a block from allocate(); null has no effect. Does not allocate.
   void free(void* pointer) noexcept;
-  /// Returns every page that is not in use to the system.
+  /// Returns all pages that are not in use to the system.
   void release_cached();
 
-  /// Not in use and not returned: at most these.
+  /// Upper bound of the bytes that are not in use and not returned.
   [[nodiscard]] std::size_t cached_bytes() const;
 
  private:
   [[nodiscard]] void* take_pages(std::size_t bytes);
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Region>> regions_;  // guarded by mutex_, as what they hold
+  std::vector<std::unique_ptr<Region>> regions_;  // and their content: guarded by mutex_
 };
 
-/// The one ONNX Runtime uses in this process. Never destroyed, as its environment.
+/// The instance that ONNX Runtime uses in this process. Never destroyed, like its environment.
 NetworkMemory& network_memory();
 
 }  // namespace cutout::ort

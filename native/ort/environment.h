@@ -8,21 +8,21 @@
 
 #include "core/status.h"
 
-/// For native/ort only: what shares ONNX Runtime's types and exceptions among its files.
+/// For native/ort only: declarations that use ONNX Runtime's types and exceptions.
 namespace cutout::ort {
 
-/// The process-wide environment; open_runtime() must have succeeded. Made on first use and never
-/// destroyed: sessions and finalizers may outlive any order of destruction we could choose.
+/// The process-wide environment; open_runtime() must have succeeded. Created on first use and never
+/// destroyed, since sessions may outlive static objects.
 Ort::Env& environment();
 
-/// First line of ONNX Runtime's text: what follows is a stack trace of its build machine.
+/// First line of ONNX Runtime's message; a stack trace follows.
 inline std::string first_line(const char* text) {
   const std::string all(text);
   return all.substr(0, all.find('\n'));
 }
 
-/// Runs `body`, which may throw, and turns what it throws into a status: `code` and `what` in front
-/// of ONNX Runtime's own words. Without memory for these it throws, as all of native/ may.
+/// Runs `body` and turns exceptions into a status: `code`, and `what` followed by ONNX Runtime's
+/// message. Throws std::bad_alloc when there is no memory for the message.
 template <typename Body>
 Status guarded(Code code, const std::string& what, Body&& body) {
   try {
@@ -31,7 +31,7 @@ Status guarded(Code code, const std::string& what, Body&& body) {
     return {Code::kOutOfMemory, what + ": out of memory."};
   } catch (const std::exception& error) {
     const std::string reason = first_line(error.what());
-    // ONNX Runtime has no error code of its own for it.
+    // ONNX Runtime has no error code for failed allocations.
     const bool memory = reason.find("Failed to allocate memory") != std::string::npos ||
                         reason.find("bad_alloc") != std::string::npos;
     return {memory ? Code::kOutOfMemory : code, what + ": " + reason};

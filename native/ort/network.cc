@@ -29,7 +29,7 @@ std::string describe(const Shape& shape) {
   return text + "]";
 }
 
-/// True when a declared shape, in which negative means free, admits the wanted one.
+/// Whether a declared shape, in which negative means free, admits the wanted one.
 bool admits(const Shape& declared, const Shape& wanted) {
   if (declared.size() != wanted.size()) return false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -44,7 +44,7 @@ std::size_t elements(const Shape& shape) {
   return count;
 }
 
-/// [.., h, w] with only ones in front.
+/// [.., h, w] with leading ones only.
 bool is_single_map(const Shape& shape) {
   if (shape.size() < 2) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -67,13 +67,13 @@ Ort::SessionOptions session_options(int intra_op_threads) {
   options.SetGraphOptimizationLevel(ORT_ENABLE_ALL);
   options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
   options.AddConfigEntry(kOrtSessionOptionsConfigUseEnvAllocators, "1");  // NetworkMemory
-  // Idle threads must sleep: Node, libvips and the pixel pool live on the same cores.
+  // Idle threads must sleep: Node, libvips and the pixel pool share the cores.
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");
   return options;
 }
 
-/// Weights below this stay in the file of the graph: a mapping of their own would waste a page.
+/// Smaller weights stay in the graph's file: a mapping of its own would waste a page.
 constexpr const char* kSmallestMappedWeight = "4096";
 
 void save_optimised(const std::string& file, Ort::SessionOptions& options) {
@@ -87,7 +87,7 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
 
 }  // namespace
 
-/// Members are destroyed in reverse order: the session last.
+/// Members are destroyed in reverse order, the session last.
 struct Network::Session {
   struct Slot {
     std::vector<float> input;
@@ -155,24 +155,24 @@ struct Network::Session {
                               which + "; `cutout models prepare` makes such a file."};
   }
 
-  /// Runs `input` to `outputs`, which ONNX Runtime allocates where they are empty.
+  /// Runs the network; ONNX Runtime allocates those `outputs` that are empty.
   void run(const char* input_name, const Ort::Value& input,
            const std::vector<std::string>& output_names, std::vector<Ort::Value>& outputs,
            const CancelToken& token) {
     std::vector<const char*> names;
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
-    // SetTerminate ends every run that shares the object: one a run.
+    // SetTerminate ends every run that shares the object, so each run has its own.
     Ort::RunOptions options;
     const std::stop_callback terminate(token.stop_token(), [&options] {
-      // Fails only when ONNX Runtime is out of memory; the run then goes on to its end.
+      // Fails only when ONNX Runtime is out of memory; the run then completes.
       OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(options);
       if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
     });
     session.Run(options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
-  /// A run of another size than the usual one. ONNX Runtime makes the output, whose size is not
-  /// known before; it is copied into the slot's, so that no run leaves a block of its own behind.
+  /// A run of another size than the usual one. ONNX Runtime allocates the output, whose size is not
+  /// known before; it is copied to the slot's buffer.
   Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
                      const std::vector<std::string>& output_names, const CancelToken& token,
                      Map& map) {
@@ -197,7 +197,7 @@ struct Network::Session {
             static_cast<int>(shape[shape.size() - 2])};
   }
 
-  /// Gives every slot its buffers. The sizes of the outputs are only known from the first run.
+  /// Allocates the slots' buffers; the first run gives the sizes of the outputs.
   Status warm_up(const NetworkOptions& options, const char* input_name,
                  const std::vector<std::string>& output_names, const CancelToken& token,
                  std::vector<Shape>& output_shapes) {
@@ -274,7 +274,7 @@ Status Network::run(int slot, const CancelToken& token) {
                   buffers.output_tensors, token);
     return {};
   });
-  // The reason comes first: a run that was ended early reports itself as failed.
+  // The token's reason first: a run that was ended early reports a failure.
   CUTOUT_RETURN_IF_ERROR(token.check());
   return status;
 }
@@ -288,7 +288,7 @@ bool Network::takes(int width, int height) const {
 Status Network::run(int slot, int width, int height, const CancelToken& token, Map& map) {
   const Shape shape{1, 3, height, width};
   if (!takes(width, height)) {
-    return {Code::kModel, "The network cannot run a picture of shape " + describe(shape) +
+    return {Code::kModel, "The network cannot run an image of shape " + describe(shape) +
                               ": its input is " + describe(session_->declared_shape) +
                               ", at most " + describe(session_->input_shape) + "."};
   }

@@ -10,7 +10,7 @@ namespace cutout::ort {
 
 namespace {
 
-/// ONNX Runtime's make, update, append, release round, alike for both GPU providers.
+/// Options of a GPU provider, owned through ONNX Runtime's C interface.
 template <typename Options, typename Release>
 using Owned = std::unique_ptr<Options, Release>;
 
@@ -20,7 +20,7 @@ void append_cuda(const char* device, Ort::SessionOptions& options) {
   Ort::ThrowOnError(api.CreateCUDAProviderOptions(&made));
   const Owned<OrtCUDAProviderOptionsV2, decltype(api.ReleaseCUDAProviderOptions)> cuda(
       made, api.ReleaseCUDAProviderOptions);
-  // One input size for ever: a steady footprint, and an algorithm search that starts quickly.
+  // The input size is fixed: exact allocations, and a fast search for algorithms.
   const char* const keys[] = {"device_id", "arena_extend_strategy", "cudnn_conv_algo_search"};
   const char* const values[] = {device, "kSameAsRequested", "HEURISTIC"};
   Ort::ThrowOnError(api.UpdateCUDAProviderOptions(cuda.get(), keys, values, std::size(keys)));
@@ -54,7 +54,7 @@ Status append_provider(Provider provider, int device_id, Ort::SessionOptions& op
     }
     const std::string device = std::to_string(device_id);
     if (tensorrt) append_tensorrt(device.c_str(), options);
-    // Beside TensorRT it takes the operators that TensorRT does not know.
+    // With TensorRT, CUDA runs the operators that TensorRT does not support.
     append_cuda(device.c_str(), options);
     return {};
   });

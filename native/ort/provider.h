@@ -3,12 +3,12 @@
 #include <onnxruntime_cxx_api.h>
 
 #include "core/status.h"
-#include "ort/network.h"
+#include "ort/options.h"
 
 namespace cutout::ort {
 
-/// Makes the session run on the provider, or says in one sentence why this library or machine
-/// cannot.
+/// Appends the provider to the session's options. kRuntime, with the reason, when this library or
+/// machine does not have it.
 Status append_provider(Provider provider, int device_id, Ort::SessionOptions& options);
 
 }  // namespace cutout::ort

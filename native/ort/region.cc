@@ -10,12 +10,12 @@ namespace cutout::ort {
 
 std::unique_ptr<Region> Region::reserve(std::size_t wish, std::size_t least) {
   for (std::size_t bytes = std::max(wish, least);; bytes = std::max(bytes / 2, least)) {
-    // Address space only: not counted as memory in use before a page is written to.
+    // Address space only: no memory is used before a page is written to.
     void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
 #ifdef MADV_HUGEPAGE
-      // Fewer page faults and misses; where the system has no huge pages, nothing changes.
+      // Fewer page faults and TLB misses; without huge pages the call has no effect.
       static_cast<void>(madvise(base, bytes, MADV_HUGEPAGE));
 #endif
       try {

@@ -6,43 +6,43 @@
 
 namespace cutout::ort {
 
-/// A stretch of address space that is handed out in pieces. Pieces come from the lowest place they
-/// fit in and grow together again when they are given back, so that pages once used serve whatever
-/// comes next, also one large block after many small ones. No locks: NetworkMemory has one.
+/// A range of address space that is allocated in blocks, first fit; freed neighbours are merged, so
+/// that pages are reused by blocks of any size. Not thread-safe: NetworkMemory locks.
 ///
-/// | what    | how                                                                             |
+/// | limit   |                                                                                 |
 /// |---------|---------------------------------------------------------------------------------|
 /// | sizes   | multiples of kPage                                                              |
-/// | pages   | of the system only once they are written to; huge ones where the system has them |
+/// | pages   | taken from the system when first written to; huge pages where the system has them |
 class Region {
  public:
   static constexpr std::size_t kPage = 4096;
 
-  /// Reserves `wish` bytes, or less where the system does not allow that much, at least `least`;
-  /// null when there is not even that. Throws std::bad_alloc without memory for its own books.
+  /// Reserves `wish` bytes, or less where the system does not allow that much, but at least
+  /// `least`; null when that fails too. Throws std::bad_alloc when there is no memory for its own
+  /// records.
   static std::unique_ptr<Region> reserve(std::size_t wish, std::size_t least);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  /// Content undefined; null when no free stretch is long enough. Throws std::bad_alloc without
-  /// memory for its own books; nothing is taken then.
+  /// A block with undefined content; null when no free range is long enough. Throws std::bad_alloc,
+  /// without a change, when there is no memory for its own records.
   [[nodiscard]] void* take(std::size_t bytes);
-  /// What take() returned. Needs no memory.
+  /// Frees a block from take(). Does not allocate.
   void give(void* piece) noexcept;
-  /// Gives the pages of everything free back to the system; the addresses stay reserved.
+  /// Returns the pages of free blocks to the system; the addresses stay reserved.
   void release();
 
   [[nodiscard]] bool holds(const void* piece) const;
-  /// Nothing is handed out.
+  /// Whether no block is taken.
   [[nodiscard]] bool idle() const;
-  /// Free bytes that may have pages: at most these.
+  /// Upper bound of the free bytes that have pages.
   [[nodiscard]] std::size_t resident_bytes() const;
 
  private:
   struct Stretch {
     std::size_t bytes;
-    std::size_t used;  // from the front; those behind have no pages
+    std::size_t used;  // bytes from the front that may have pages
   };
 
   Region(std::byte* base, std::size_t bytes);
@@ -50,8 +50,8 @@ class Region {
   std::byte* const base_;
   const std::size_t bytes_;
   using Stretches = std::map<std::byte*, Stretch>;
-  Stretches free_;   // no two touch each other
-  Stretches taken_;  // their entries go back to free_ with them
+  Stretches free_;   // no two are adjacent
+  Stretches taken_;  // nodes move between the two maps
 };
 
 }  // namespace cutout::ort

@@ -21,16 +21,16 @@ std::mutex mutex;
 std::string opened_path;
 std::string opened_version;
 
-// Every failure comes back as a status; the library's own lines on stderr would only repeat it.
+// Failures are returned as a status; the library's log would repeat them on stderr.
 void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, const char*,
                            const char*) {}
 
-/// NetworkMemory behind the C interface of allocators.
+/// NetworkMemory as an OrtAllocator.
 struct Allocator : OrtAllocator {
   Allocator() : OrtAllocator{} {
     version = ORT_API_VERSION;
-    // ONNX Runtime's own allocators throw too, and its kernels count on it: a null that one of them
-    // meets ends the process. Its C functions turn the exception into a status.
+    // Throws, as ONNX Runtime's own allocators do: its kernels do not check for null. Its C
+    // functions turn the exception into a status.
     Alloc = [](OrtAllocator*, std::size_t bytes) {
       void* const memory = network_memory().allocate(bytes);
       if (memory == nullptr) throw std::bad_alloc();
@@ -54,9 +54,8 @@ Status open_runtime(const std::string& path) {
     return {Code::kRuntime,
             "ONNX Runtime is already open from '" + opened_path + "', a process can use one."};
   }
-  // Since 1.29 the published libraries for Linux report what they run to their maker: they keep a
-  // device id in the home folder, and threads of their own send. Only the variable, read when the
-  // environment is made, prevents all of that.
+  // Since 1.29 the published libraries for Linux send telemetry and keep a device id in the home
+  // folder. Only this variable, read when the environment is created, turns all of it off.
   if (setenv("ORT_DISABLE_TELEMETRY", "1", 1) != 0) {
     return {Code::kRuntime, "The telemetry of ONNX Runtime could not be turned off."};
   }
@@ -66,7 +65,7 @@ Status open_runtime(const std::string& path) {
     return {Code::kRuntime, "The ONNX Runtime library could not be opened: " +
                                 std::string(reason != nullptr ? reason : path.c_str())};
   }
-  // Never closed again: its threads and static objects live until the process ends.
+  // Never closed: its threads and static objects live until the process ends.
   using GetApiBase = const OrtApiBase* (*)();
   const auto get_base = reinterpret_cast<GetApiBase>(dlsym(library, "OrtGetApiBase"));
   if (get_base == nullptr) {
@@ -106,7 +105,7 @@ std::size_t kept_bytes() { return network_memory().cached_bytes(); }
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {
     auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
-    // For a library that does not know the variable of open_runtime().
+    // For libraries that do not read the variable set in open_runtime().
     made->DisableTelemetryEvents();
     static Allocator allocator;
     Ort::ThrowOnError(Ort::GetApi().RegisterAllocator(*made, &allocator));

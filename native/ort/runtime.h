@@ -7,24 +7,23 @@
 
 namespace cutout::ort {
 
-/// Opens the ONNX Runtime library and hands its C API to the C++ wrapper. The library is never
-/// linked: one addon serves every release and every build of it (CPU, CUDA, TensorRT), see
-/// docs/decisions. Once a process; a second call with the same path does nothing, with another path
-/// fails.
+/// Opens the ONNX Runtime library with dlopen and passes its C API to the C++ wrapper. The library
+/// is not linked, so that one addon works with every release and build of it (CPU, CUDA, TensorRT).
+/// Once in a process: a second call with the same path has no effect, one with another path fails
+/// with kRuntime.
 Status open_runtime(const std::string& path);
 
 /// Version of the opened library, for example "1.30.0"; empty before open_runtime.
 std::string runtime_version();
 
-/// Gives freed heap back to the system: opening a network leaves hundreds of megabytes of protobuf
-/// strings.
+/// Returns freed heap to the system; opening a network frees hundreds of megabytes.
 void trim_heap();
 
-/// Gives memory that no network needs at the moment back to the system; the next run fetches it
-/// again. Any thread, also beside runs.
+/// Returns memory that no run is using to the system. May be called from any thread, also during
+/// runs.
 void release_memory();
 
-/// What release_memory() would give back, without the heap: at most these.
+/// Upper bound of the bytes that release_memory() would return, without the heap.
 std::size_t kept_bytes();
 
 }  // namespace cutout::ort

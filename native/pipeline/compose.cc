@@ -21,7 +21,7 @@ constexpr int kLargestOffset = 65535;
 
 bool in_limits(const DropShadow& shadow) {
   const auto offset_ok = [](int offset) {
-    return offset >= -kLargestOffset && offset <= kLargestOffset;  // abs() of the least int is none
+    return offset >= -kLargestOffset && offset <= kLargestOffset;
   };
   return shadow.opacity >= 0 && shadow.opacity <= 1 && shadow.sigma >= 0.1F &&
          shadow.sigma <= 4096 && offset_ok(shadow.offset_x) && offset_ok(shadow.offset_y) &&
@@ -44,7 +44,8 @@ std::uint32_t word_of(const std::array<std::uint8_t, 4>& colour) {
   return word;
 }
 
-/// Lays what is on the canvas over the layers; true if every pixel of `area` has alpha 255 then.
+/// Lays `area` of the canvas over shadow and background; returns whether all its pixels have alpha
+/// 255.
 bool lay_layers(ImageView canvas, const ComposePlan& plan, const ShadowPlane* shadow,
                 const Box& area, ThreadPool& pool) {
   std::atomic<bool> opaque{true};
@@ -95,7 +96,7 @@ Status compose(std::span<std::uint8_t> buffer, int width, int height, const Comp
       place(buffer, width, height, plan.source, plan.width, plan.height, plan.target, pool));
   CUTOUT_RETURN_IF_ERROR(token.check());
 
-  const ImageView canvas{buffer.data(), plan.width, plan.height, 4,
+  const ImageView canvas{buffer.data(), plan.width, plan.height,
                          static_cast<std::ptrdiff_t>(plan.width) * 4};
   const Box whole{0, 0, plan.width, plan.height};
   const MatteSummary matte = summarise_alpha(canvas, plan.target, pool);
@@ -113,7 +114,8 @@ Status compose(std::span<std::uint8_t> buffer, int width, int height, const Comp
   if (summary.opaque || (!has_background && !shadow)) return {};
   const Box area = has_background ? whole : shadow->box();
   const bool opaque = lay_layers(canvas, plan, shadow ? &*shadow : nullptr, area, pool);
-  // Outside a shadow that does not fill the canvas nothing was drawn, and not all of it is subject.
+  // Nothing was drawn outside a shadow that does not cover the canvas, and the subject is not
+  // opaque.
   summary.opaque = opaque && area == whole;
   return {};
 }

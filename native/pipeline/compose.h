@@ -13,13 +13,12 @@
 
 namespace cutout {
 
-/// Geometry and layers of a result; every length in whole pixels, decided by the caller. Fields as
-/// in src/engine/types.ts.
+/// Geometry and layers of a result, in whole pixels. Fields as in src/engine/types.ts.
 struct ComposePlan {
   int width = 0;  // of the canvas
   int height = 0;
-  Box source;  // part of the picture that is shown
-  Box target;  // where it lies on the canvas; of another size than the source: scaled
+  Box source;                            // part of the image that is shown
+  Box target;                            // its place on the canvas; scaled where the sizes differ
   std::array<std::uint8_t, 4> colour{};  // straight RGBA behind everything; alpha 0: none
   ConstImageView background;             // straight RGBA of the canvas's size instead of `colour`
   std::optional<DropShadow> shadow;
@@ -31,29 +30,29 @@ struct ComposeSummary {
 };
 
 /// The numbered steps of one composition, on the calling thread and idle threads of the pool:
-///  1. crop, scale and place the picture (image/place.h)
+///  1. crop, scale and place the image (image/place.h)
 ///  2. find the subject's box
 ///  3. blur its shadow at a reduced size (matte/shadow.h)
-///  4. lay the picture over shadow and background (image/layers.h)
-/// `token` is asked after every step.
+///  4. lay the image over shadow and background (image/layers.h)
+/// `token` is checked after every step.
 ///
-/// RGB equals the picture's where its alpha is 255 and it was not scaled. Colours under alpha 0
-/// stay where nothing is drawn behind them (the ZIP's color.jpg), and are 0 after scaling.
+/// RGB equals the image's where its alpha is 255 and it was not scaled. Colours under alpha 0 are
+/// kept where nothing is drawn behind them (for the ZIP's color.jpg), and are 0 after scaling.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | buffer    | as place.h: the picture at its front becomes the canvas at its front                   |
+/// | buffer    | as place.h: the image at its front becomes the canvas at its front                     |
 /// | background| any stride; not in the buffer                                                          |
 /// | shadow    | sigma 0.1..4096, opacity 0..1, offsets at most 65535 either way, fade >= 0             |
 /// | scratch   | 128 rows of the target when it is scaled (place.h), the shadow's plane (shadow.h)      |
 /// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
-/// | errors    | kBadInput for a plan that breaks a limit; token's. The buffer is undefined after one   |
+/// | errors    | kBadInput for a plan out of limits; the token's. The buffer is undefined after one     |
 /// | agreement | within 1 of the scalar version without a shadow; 4 with one                            |
 Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
                const CancelToken& token, ThreadPool& pool, ComposeSummary& summary);
 
-/// Step 4 pixel by pixel in double precision, on a canvas whose picture has been placed; the shadow
-/// by its definition.
+/// Step 4 in double precision, on a canvas on which the image has been placed; the shadow by its
+/// definition.
 void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan);
 
 }  // namespace cutout

@@ -41,7 +41,7 @@ Engine::Engine(const EngineOptions& options)
 template <typename Result>
 void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
                   std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done) {
-  // Written by the work, read by the callback after it: the scheduler orders the two.
+  // Written by the work and read by the callback after it; the scheduler orders the two.
   const auto result = std::make_shared<Result>();
   const auto finish = std::make_shared<Done<Result>>(std::move(done));
   Job job;
@@ -78,7 +78,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
-    // What the warm-up run used stays: the first request finds it.
+    // Memory of the warm-up run is kept for the first request.
     ort::trim_heap();
     const std::lock_guard lock(mutex_);
     networks_[spec.name] = loaded;
@@ -90,7 +90,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
 void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, SubjectTypesInfo& info) -> Status {
     ort::NetworkOptions options = network_options(spec.detector);
-    options.provider = ort::Provider::kCpu;  // beside a network that may have the GPU to itself
+    options.provider = ort::Provider::kCpu;  // the network may use the whole GPU
     options.outputs = 2;
     const auto types = std::make_shared<SubjectTypes>();
     types->input = spec.detector.input;
@@ -116,7 +116,7 @@ void Engine::unload(std::function<void(Status)> done) {
     loaded->networks.swap(networks_);
     loaded->subject_types.swap(subject_types_);
   }
-  // Not on the caller's thread: closing a session and unmapping takes tens of milliseconds.
+  // Closing a session takes tens of milliseconds: not on the caller's thread.
   const auto work = [loaded](int, const CancelToken&, std::monostate&) -> Status {
     *loaded = {};
     ort::release_memory();

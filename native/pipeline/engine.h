@@ -13,7 +13,6 @@
 
 #include "core/image_view.h"
 #include "core/status.h"
-#include "matte/apply.h"
 #include "ort/network.h"
 #include "pipeline/compose.h"
 #include "pipeline/matte.h"
@@ -41,7 +40,7 @@ struct NetworkInfo {
   double warm_up_ms = 0;
 };
 
-/// A detector without a head gives features only.
+/// Without a head a detector gives features only.
 struct SubjectTypesSpec {
   NetworkSpec detector;
   std::optional<HeadWeights> head;
@@ -64,8 +63,8 @@ struct Description {
 };
 
 struct ComposeJob {
-  std::span<std::uint8_t> buffer;  // starts with the picture, has room for the canvas
-  int width = 0;                   // of the picture
+  std::span<std::uint8_t> buffer;  // the image at its front; large enough for the canvas
+  int width = 0;                   // of the image
   int height = 0;
   ComposePlan plan;
 };
@@ -84,32 +83,32 @@ struct PngJob {
   std::optional<std::array<std::uint32_t, 2>> pixels_per_metre;
 };
 
-/// The engine without Node: networks, queue, threads. Results arrive through a callback that is
-/// called exactly once, from any thread; pixels are borrowed until then. Callbacks must not throw
-/// and must not call the engine. Without memory to take a job over a function throws
-/// std::bad_alloc, and the callback is never called.
+/// Networks, queue and threads, without Node. A result is passed to a callback, exactly once, on
+/// any thread; pixels are borrowed until then. Callbacks must not throw and must not call the
+/// engine. A function throws std::bad_alloc when there is no memory to queue its job; the callback
+/// is not called then.
 class Engine {
  public:
   template <typename Result>
   using Done = std::function<void(Status, Result)>;
   using Deadline = std::optional<Clock::time_point>;
 
-  /// kRuntime when the library cannot be opened or a thread cannot be started, kOutOfMemory.
-  /// Options are in range.
+  /// kRuntime when the library cannot be opened or a thread cannot be started; kOutOfMemory. The
+  /// options have been checked.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
-  /// Opens, checks and warms a network on the pixel lane. A name loaded before is replaced; jobs
-  /// that run on the old network finish on it.
+  /// Opens, checks and warms up a network on the pixel lane. Replaces a network of the same name;
+  /// jobs that run on that finish on it.
   void load(const NetworkSpec& spec, Done<NetworkInfo> done);
 
-  /// As load(), for what tells subject types apart; replaces what was loaded before.
+  /// As load(), for the classifier of subject types, of which there is one.
   void load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done);
 
-  /// Drops what load() and load_subject_types() brought and gives its memory back to the system, on
-  /// the pixel lane. Jobs that were given before keep it until they are done.
+  /// Unloads all networks and returns their memory to the system, on the pixel lane. Jobs queued
+  /// before keep theirs until they are done.
   void unload(std::function<void(Status)> done);
 
-  /// Subject type and features of a picture under a given matte, without the network.
+  /// Subject type and features of an image under a given matte.
   void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
                 Done<Description> done);
 
@@ -124,10 +123,10 @@ class Engine {
 
   bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
-  /// Memory of networks that is not in use and kept for their next run: of all engines, at most.
+  /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
-  /// Scheduler::close, then frees the networks.
+  /// Scheduler::close, then unloads the networks.
   void close(std::chrono::milliseconds grace);
 
  private:

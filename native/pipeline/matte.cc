@@ -6,17 +6,17 @@
 #include <vector>
 
 #include "image/resample.h"
-#include "matte/clean.h"
-#include "matte/decided.h"
-#include "pipeline/edges.h"
+#include "matte/component_filter.h"
+#include "matte/confident.h"
+#include "pipeline/refinement.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr std::size_t kGrain = 1 << 16;  // values a range
+constexpr std::size_t kGrain = 1 << 16;  // values in a range
 
-/// The matte as the type sees it: nothing outside `area` is the subject.
+/// The matte with 0 outside `area`.
 std::vector<float> inside(std::span<const float> alpha, int width, const Box& area) {
   std::vector<float> seen(alpha.size(), 0.0F);
   for (int y = area.top; y < area.top + area.height; ++y) {
@@ -28,8 +28,8 @@ std::vector<float> inside(std::span<const float> alpha, int width, const Box& ar
   return seen;
 }
 
-Status tell_type(SubjectJob& job, const SubjectTypes& types, std::span<const float> alpha,
-                 int width, int height, const Box& area, Subject& subject) {
+Status classify(SubjectJob& job, const SubjectTypes& types, std::span<const float> alpha, int width,
+                int height, const Box& area, Subject& subject) {
   std::vector<float> seen;
   if (area != Box{0, 0, width, height}) {
     seen = inside(alpha, width, area);
@@ -41,13 +41,13 @@ Status tell_type(SubjectJob& job, const SubjectTypes& types, std::span<const flo
   return {};
 }
 
-/// What the slot's input holds of a picture of this size.
+/// The slot's input for this size.
 std::span<const float> values_of(ort::Network& network, int slot, const NetworkInput& input) {
   return network.input(slot).first(3 * static_cast<std::size_t>(input.width) *
                                    static_cast<std::size_t>(input.height));
 }
 
-/// Step 2 for the picture in the slot's input.
+/// Step 2, on the slot's input.
 Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
                    const CancelToken& token, ThreadPool& pool, ort::Map& alpha) {
   CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
@@ -98,14 +98,14 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   }
   ort::Map alpha;
   CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
-  const auto cells = [&] {
-    return cells_of(plan.roi, plan.width, plan.height, alpha.width, alpha.height);
+  const auto area = [&] {
+    return network_area(plan.roi, plan.width, plan.height, alpha.width, alpha.height);
   };
   result.runs = 1;
   const NetworkInput& usual = loaded.spec.input;
   const bool smaller = input.width != usual.width || input.height != usual.height;
-  if (smaller && !is_decided(alpha.values, alpha.width, cells(), pool)) {
-    if (subject) subject->settle();  // it reads what is written now
+  if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
+    if (subject) subject->complete();  // it reads the slot's input, which is overwritten now
     input = usual;
     fill_network_input(pixels, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
@@ -114,23 +114,22 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   }
   const Clock::time_point inferred = Clock::now();
 
-  clean_alpha(alpha.values, alpha.width, cells(), pool);
+  filter_components(alpha.values, alpha.width, area(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
-  const Clock::time_point cleaned = Clock::now();
+  const Clock::time_point filtered = Clock::now();
 
   if (subject) {
-    CUTOUT_RETURN_IF_ERROR(tell_type(*subject, *types, alpha.values, alpha.width, alpha.height,
-                                     cells(), result.subject.emplace()));
+    CUTOUT_RETURN_IF_ERROR(classify(*subject, *types, alpha.values, alpha.width, alpha.height,
+                                    area(), result.subject.emplace()));
     CUTOUT_RETURN_IF_ERROR(token.check());
   }
-  const Clock::time_point told = Clock::now();
+  const Clock::time_point classified = Clock::now();
 
   ImageView reduced = pixels;
   if (plan.width != pixels.width || plan.height != pixels.height) {
     CUTOUT_RETURN_IF_ERROR(reduce_in_place(pixels, plan.width, plan.height, pool));
     CUTOUT_RETURN_IF_ERROR(token.check());
-    reduced = {pixels.data, plan.width, plan.height, 4,
-               static_cast<std::ptrdiff_t>(plan.width) * 4};
+    reduced = {pixels.data, plan.width, plan.height, static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
 
   const NetworkAnswer answer{values_of(network, slot, input),
@@ -139,13 +138,13 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                              alpha.width,
                              alpha.height,
                              loaded.spec.taught_on};
-  result.summary = write_edges(reduced, answer, plan, pool);
+  result.summary = write_matte(reduced, answer, plan, pool);
   result.width = plan.width;
   result.height = plan.height;
   result.prepare_ms = milliseconds(start, prepared);
   result.infer_ms = milliseconds(prepared, inferred);
-  result.subject_ms = milliseconds(cleaned, told);
-  result.matte_ms = milliseconds(inferred, cleaned) + milliseconds(told, Clock::now());
+  result.subject_ms = milliseconds(filtered, classified);
+  result.matte_ms = milliseconds(inferred, filtered) + milliseconds(classified, Clock::now());
   return {};
 }
 

@@ -49,10 +49,10 @@ struct SubjectJob::State {
   std::mutex mutex{};
   std::condition_variable changed{};
   bool done = false;  // guarded by mutex
-  Status status{};    // written before done
+  Status status{};    // written before done is set
   Look look{};        // likewise
 
-  /// True for the first who asks: that one runs it.
+  /// True for the first caller, which then runs the detector.
   bool claim() { return !claimed.exchange(true); }
 
   void fill() const {
@@ -63,7 +63,7 @@ struct SubjectJob::State {
       fill_network_input(source, to, out.data(), pool);
       return;
     }
-    // The network's own input, averaged once more: the picture itself may have 50 megapixels.
+    // The network's input, averaged once more, instead of an image of up to 50 megapixels.
     const std::size_t plane_in = planes.values.size() / 3;
     const std::size_t plane_out = out.size() / 3;
     for (std::size_t c = 0; c < 3; ++c) {
@@ -115,7 +115,7 @@ SubjectJob::SubjectJob(const SubjectTypes& types, int slot, ConstImageView sourc
       if (state->claim()) state->run();
     });
   } catch (const std::bad_alloc&) {
-    // finish() does the work.
+    // complete() runs it.
   }
 }
 
@@ -123,7 +123,7 @@ SubjectJob::~SubjectJob() {
   if (!state_->claim()) state_->wait();
 }
 
-void SubjectJob::settle() {
+void SubjectJob::complete() {
   if (state_->claim()) {
     state_->run();
   } else {
@@ -132,7 +132,7 @@ void SubjectJob::settle() {
 }
 
 Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
-  settle();
+  complete();
   CUTOUT_RETURN_IF_ERROR(state_->status);
   const SubjectTypes& types = state_->types;
   features.resize(feature_count(types.shape));

@@ -15,8 +15,8 @@
 
 namespace cutout {
 
-/// What tells subject types apart: a detector, which always runs on the CPU, and a head on what it
-/// finds. Without a head features can be had and no types (training).
+/// The classifier of subject types: a detector, which always runs on the CPU, and a head on its
+/// features. Without a head there are features only (for training).
 struct SubjectTypes {
   NetworkInput input;
   std::unique_ptr<ort::Network> detector;
@@ -24,38 +24,39 @@ struct SubjectTypes {
   std::optional<Head> head;
 };
 
-/// Checks that detector and head fit each other and completes `types.shape`: RGB 0..255 in a square
-/// of at least 8, two outputs of square maps, a head for their features. kModel if not.
+/// Checks that detector and head fit each other and sets `types.shape`. The input has to be a
+/// square of at least 8 with RGB 0..255, both outputs square maps, and the head has to take their
+/// features; else kModel.
 Status fit_subject_types(SubjectTypes& types);
 
-/// A picture that a network already reads: planes R, G, B, value (v - mean) / std.
+/// A network's input: planes R, G, B of (v - mean) / std; empty where there is none.
 struct Planes {
   std::span<const float> values;
   NetworkInput spec;
 };
 
-/// The detector's part in one job. It begins on a thread of the pool when the object is made and
-/// runs beside whatever its owner does; if no thread was free until then, finish() does the work.
+/// The detector's run in one job. A thread of the pool starts it when the object is constructed; if
+/// none was free by then, complete() or finish() runs it in the caller.
 ///
 /// | limit   |                                                                             |
 /// |---------|-----------------------------------------------------------------------------|
-/// | source  | read until finish() returned or the object is gone; nobody may write to it  |
+/// | source  | read until complete() or finish() returns or the object is destroyed        |
 /// | planes  | likewise; used instead of the source's colours where they are large enough  |
-/// | slot    | of the detector; the job's alone meanwhile                                  |
-/// | result  | the same bits whichever thread did the work                                 |
+/// | slot    | of the detector; not used by another job meanwhile                          |
+/// | result  | the same bits on any thread                                                 |
 class SubjectJob {
  public:
   SubjectJob(const SubjectTypes& types, int slot, ConstImageView source, const Planes& planes,
              const CancelToken& token, ThreadPool& pool);
-  ~SubjectJob();  // waits for work under way, takes back what has not begun
+  ~SubjectJob();  // waits for a run that has started, cancels one that has not
   SubjectJob(const SubjectJob&) = delete;
   SubjectJob& operator=(const SubjectJob&) = delete;
 
-  /// Waits for the detector or does its work: nothing reads source and planes afterwards.
-  void settle();
+  /// Waits for the detector or runs it. Source and planes are not read afterwards.
+  void complete();
 
-  /// Waits for the detector, or does its work, and joins what it found with the matte. kModel when
-  /// the detector gave a value that is infinite or not a number: nothing can be told from it.
+  /// complete(), then the features of the detector's outputs under `matte`. kModel when an output
+  /// holds a value that is infinite or NaN.
   Status finish(const Matte& matte, std::vector<float>& features);
 
  private:

@@ -5,8 +5,8 @@
 
 namespace cutout::png {
 
-/// Writes the bits of a deflate stream, least significant first, into memory that the caller made
-/// large enough: every flush may touch 8 bytes behind `position()`.
+/// Writes the bits of a deflate stream, least significant first, to memory of the caller, who
+/// provides enough: a flush writes up to 8 bytes behind `position()`.
 class BitWriter {
  public:
   explicit BitWriter(std::uint8_t* out) : out_(out) {}
@@ -24,19 +24,19 @@ class BitWriter {
     bits_ &= 7u;
   }
 
-  /// Zero bits up to the next byte border, and flush.
+  /// Pads with zero bits to the next byte boundary and flushes.
   void align() {
     bits_ = (bits_ + 7u) & ~7u;
     flush();
   }
 
-  /// Whole bytes; only after align().
+  /// Copies whole bytes; only after align().
   void bytes(const std::uint8_t* from, std::size_t count) {
     if (count != 0) std::memcpy(out_, from, count);
     out_ += count;
   }
 
-  /// First byte not written; whole only after align().
+  /// The first byte that is not completely written.
   [[nodiscard]] std::uint8_t* position() const { return out_; }
   /// Bits held back after flush(), 0..7.
   [[nodiscard]] unsigned pending() const { return bits_; }

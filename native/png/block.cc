@@ -10,7 +10,7 @@ namespace cutout::png {
 namespace {
 
 constexpr std::size_t kEndOfBlock = 256;
-constexpr std::size_t kLengthSymbols = 288;  // 286 and 287 have a place in the fixed code only
+constexpr std::size_t kLengthSymbols = 288;  // 286 and 287 exist in the fixed code only
 constexpr std::size_t kDistanceSymbols = 30;
 constexpr int kLengthLimit = 14;  // four literals and 7 pending bits fit 64
 constexpr int kDistanceLimit = 15;
@@ -45,7 +45,7 @@ struct Counts {
 };
 
 Counts count_symbols(const std::uint8_t* at, std::span<const Sequence> sequences) {
-  // Four tables: equal neighbours do not wait for each other's increment.
+  // Four tables, so that equal adjacent bytes do not depend on each other's increment.
   std::array<std::array<std::uint32_t, 256>, 4> literals{};
   Counts counts;
   for (const Sequence& sequence : sequences) {
@@ -96,7 +96,7 @@ std::uint64_t body_bits(const Counts& counts, const Code& code) {
   return bits;
 }
 
-/// The two codes' lengths as RFC 1951 section 3.2.7 writes them.
+/// The lengths of both codes in the form of RFC 1951 section 3.2.7.
 class CodeHeader {
  public:
   explicit CodeHeader(const Code& code) {
@@ -255,13 +255,13 @@ void write_stored(std::span<const std::uint8_t> bytes, bool last, BitWriter& out
 }
 
 std::uint64_t stored_bits(std::size_t size, unsigned pending) {
-  // Only the first piece starts inside a byte.
+  // Only the first piece may start inside a byte.
   const std::uint64_t pieces = std::max<std::uint64_t>((size + kMaxStored - 1) / kMaxStored, 1);
   const std::uint64_t first = (pending + 3 + 7) / 8 * 8 - pending;
   return first + (pieces - 1) * 8 + pieces * 32 + std::uint64_t{size} * 8;
 }
 
-/// A symbol that did not occur would cost about the longest code that did.
+/// Costs of symbols that did not occur: about those of the rarest that did.
 constexpr std::uint8_t kUnusedLiteral = 12;
 constexpr std::uint8_t kUnusedMatch = 9;
 
@@ -293,7 +293,7 @@ BitCosts guess_costs(std::span<const std::uint8_t> bytes) {
     for (std::size_t i = at; i < end; ++i) ++counts.length[bytes[i]];
     total += static_cast<std::uint32_t>(end - at);
   }
-  // Room for matches beside the literals, of all lengths and distances alike.
+  // Matches of all lengths and distances are assumed equally frequent.
   for (std::size_t i = 257; i < 286; ++i) counts.length[i] = total / 256 + 1;
   counts.distance.fill(1);
   Code code;

@@ -21,7 +21,7 @@ struct Sequence {
   std::uint16_t distance;
 };
 
-/// What a byte, a match length and a distance symbol cost in bits, extra bits included.
+/// Cost in bits of a byte, a match length and a distance symbol, extra bits included.
 struct BitCosts {
   std::array<std::uint8_t, 256> literal;
   std::array<std::uint8_t, kMaxMatch + 1> length;
@@ -36,18 +36,12 @@ inline std::uint32_t distance_symbol(std::uint32_t distance) {
   return 2 * top + ((d >> (top - 1)) & 1u);
 }
 
-/// Costs to start with, guessed from a sample of the bytes to come.
+/// Costs for the first block, estimated from a sample of its bytes.
 [[nodiscard]] BitCosts guess_costs(std::span<const std::uint8_t> bytes);
 
-/// Upper bound of what write_block writes for `size` bytes, in bytes, 8 of slack for the BitWriter
-/// included.
-[[nodiscard]] constexpr std::size_t block_bound(std::size_t size) {
-  return size + 6 * (size / 65535 + 1) + 8;
-}
-
-/// Writes one block of a deflate stream in the cheapest of the three forms (dynamic, fixed, stored;
-/// RFC 1951 section 3.2.3). `sequences` describe `bytes` completely and in order; matches may reach
-/// back before `bytes`. `costs` becomes what this block's symbols cost.
+/// Writes one block of a deflate stream in the shortest of the three forms (dynamic, fixed, stored;
+/// RFC 1951 section 3.2.3). `sequences` describe `bytes` completely and in order; matches may refer
+/// to bytes before `bytes`. `costs` is set to the costs of this block's symbols.
 void write_block(std::span<const std::uint8_t> bytes, std::span<const Sequence> sequences,
                  bool last, BitWriter& out, BitCosts& costs);
 

@@ -15,7 +15,7 @@ constexpr std::uint32_t kPolynomial = 0xEDB88320u;
 constexpr std::size_t kSlices = 16;
 using Slices = std::array<std::array<std::uint32_t, 256>, kSlices>;
 
-/// slices[k][b]: what byte b, followed by k zero bytes, adds to the register.
+/// slices[k][b]: contribution to the register of byte b followed by k zero bytes.
 constexpr Slices make_slices() {
   Slices slices{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -35,8 +35,7 @@ constexpr Slices make_slices() {
 constexpr Slices kSlice = make_slices();
 
 constexpr std::uint32_t kAdlerModulus = 65521;
-/// Bytes that may be summed before the sums can pass 32 bits (zlib's NMAX), a multiple of the
-/// lanes.
+/// Bytes that are summed before the sums could exceed 32 bits (zlib's NMAX), a multiple of kLanes.
 constexpr std::size_t kAdlerRun = 5552 / 32 * 32;
 constexpr std::size_t kLanes = 32;
 
@@ -80,7 +79,7 @@ CUTOUT_SIMD std::uint32_t adler32(std::span<const std::uint8_t> bytes, std::uint
   std::size_t left = bytes.size();
   while (left >= kLanes) {
     const std::size_t run = std::min(left, kAdlerRun) / kLanes * kLanes;
-    // Lane j sums the bytes j, j + 32, …; `before` sums what a lane held before each step.
+    // Lane j sums the bytes j, j + 32, …; `before` sums the lane's values before each step.
     std::uint32_t sum[kLanes] = {};
     std::uint32_t before[kLanes] = {};
     for (std::size_t i = 0; i < run; i += kLanes) {
@@ -109,10 +108,10 @@ std::uint32_t adler32_combine(std::uint32_t first, std::uint32_t second,
   const std::uint64_t b1 = first >> 16;
   const std::uint64_t a2 = second & 0xFFFFu;
   const std::uint64_t b2 = second >> 16;
-  // The second run started from a = 1 instead of a1: every one of its steps lacks a1 - 1.
-  const std::uint64_t lacking = (a1 + kAdlerModulus - 1) % kAdlerModulus;
-  const std::uint64_t a = (lacking + a2) % kAdlerModulus;
-  const std::uint64_t b = (b1 + b2 + length * lacking) % kAdlerModulus;
+  // The second run started from a = 1 instead of a1: a1 - 1 is missing in each of its steps.
+  const std::uint64_t missing = (a1 + kAdlerModulus - 1) % kAdlerModulus;
+  const std::uint64_t a = (missing + a2) % kAdlerModulus;
+  const std::uint64_t b = (b1 + b2 + length * missing) % kAdlerModulus;
   return static_cast<std::uint32_t>((b << 16) | a);
 }
 

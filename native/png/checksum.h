@@ -10,7 +10,7 @@ namespace cutout::png {
 /// | crc32    | any length, 0 too    | reentrant | bit-equal       |
 /// | adler32  | any length, 0 too    | reentrant | bit-equal       |
 ///
-/// Both continue from the value of the bytes before; `crc32` starts with 0, `adler32` with 1.
+/// Both continue from the value of the preceding bytes; `crc32` starts with 0, `adler32` with 1.
 
 /// CRC of PNG chunks (ISO 3309, polynomial 0xEDB88320). PNG specification, annex D.
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes, std::uint32_t crc);
@@ -21,7 +21,7 @@ namespace cutout::png {
 [[nodiscard]] std::uint32_t adler32_scalar(std::span<const std::uint8_t> bytes,
                                            std::uint32_t adler);
 
-/// adler32 of two runs of bytes joined, from the values of both (each started with 1) and the
+/// adler32 of the concatenation of two runs, from the values of both (each started with 1) and the
 /// number of bytes of the second.
 [[nodiscard]] std::uint32_t adler32_combine(std::uint32_t first, std::uint32_t second,
                                             std::uint64_t second_size);

@@ -9,18 +9,18 @@ namespace cutout::png {
 namespace {
 
 constexpr std::size_t kBlockTokens = 32768;
-constexpr int kPairBits = 14;   // hash of two pixels: the table stays in the first cache levels
+constexpr int kPairBits = 14;   // hash of two pixels; the table fits the first-level cache
 constexpr int kChainBits = 15;  // hash of four bytes
 constexpr std::size_t kChainBytes = 4;
 constexpr std::size_t kPairBytes = 8;
-/// Of longer matches only the last bytes enter the chains: their inside repeats what is there
-/// already.
+/// Of longer matches only the last bytes enter the chains: the others repeat bytes that are in
+/// them.
 constexpr std::size_t kInsertAll = 512;
 
 struct ChainEffort {
-  int depth;         // candidates looked at
-  std::size_t good;  // a match this long is taken without looking further
-  int ahead;         // later positions that are tried for a better match
+  int depth;         // candidates compared
+  std::size_t good;  // a match this long ends the search
+  int ahead;         // later positions that are searched for a better match (lazy evaluation)
 };
 
 constexpr int kFirstChainEffort = 5;
@@ -48,18 +48,14 @@ std::size_t pair_hash(std::uint64_t value) {
   return static_cast<std::size_t>((value * 0x9E3779B97F4A7C15u) >> (64 - kPairBits));
 }
 
-/// Of kChainBytes bytes.
+/// Hash of kChainBytes bytes.
 std::size_t chain_hash(const std::uint8_t* at) {
   return (load32(at) * 0x9E3779B1u) >> (32 - kChainBits);
 }
 
-/// Index of the first byte in memory that differs, of two words that do.
+/// Index in memory of the first byte that differs; `difference` is the XOR of two words, not 0.
 std::size_t first_difference(std::uint64_t difference) {
-  if constexpr (std::endian::native == std::endian::little) {
-    return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
-  } else {
-    return static_cast<std::size_t>(std::countl_zero(difference)) / 8;
-  }
+  return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
 }
 
 }  // namespace
@@ -95,8 +91,8 @@ void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, int 
   out.insert(out.end(), buffer_.data(), writer_.position());
 }
 
-/// How far the bytes at `at` equal those `distance` back, at most `most` (none beyond the end)
-/// bytes, of which `known` are known to.
+/// Length of the match at `at` with the bytes `distance` back, at most `most` and not beyond the
+/// end; the first `known` bytes are known to be equal.
 std::size_t Deflater::extent(std::size_t at, std::size_t distance, std::size_t known,
                              std::size_t most) const {
   const std::uint8_t* here = in_.data() + at;
@@ -136,15 +132,15 @@ void Deflater::end_block(std::size_t end, bool last) {
   tokens_ = 0;
 }
 
-/// Looks at the starts of pixels only, for a repetition of the pixel before or, with kHash, of the
-/// latest place with the same two pixels.
+/// Searches at the starts of pixels only: for a repetition of the pixel before and, with kHash, at
+/// the latest position with the same two pixels.
 template <bool kHash>
 void Deflater::parse_pixels() {
   const std::uint8_t* bytes = in_.data();
   const std::size_t size = in_.size();
   const std::size_t pixel = layout_.pixel;
   const std::size_t lead = layout_.row > 1 && layout_.row % pixel == 1 ? 1 : 0;  // the filter type
-  const int patience = effort_ + 1;  // misses before the next step skips: 2 to this power
+  const int skip_after = effort_ + 1;  // log2 of the misses after which pixels are skipped
   std::size_t row_begin = lead;
   std::size_t row_end = layout_.row;
   /// The next start of a pixel, from `position` on.
@@ -176,8 +172,7 @@ void Deflater::parse_pixels() {
       if (candidate != 0 && at + 1 - candidate <= kWindow &&
           load64(bytes + candidate - 1) == pair) {
         distance = at + 1 - candidate;
-        // Only a run goes on for ever; after another match a run, whose distance is cheaper, may
-        // start.
+        // Limited, so that a run, whose distance is cheaper, may start after it.
         length = extent(at, distance, kPairBytes, kMaxMatch - pixel);
       }
     }
@@ -200,7 +195,7 @@ void Deflater::parse_pixels() {
         continue;
       }
     }
-    at += pixel * (1 + (kHash ? std::min<std::size_t>(misses++ >> patience, 3) : 0));
+    at += pixel * (1 + (kHash ? std::min<std::size_t>(misses++ >> skip_after, 3) : 0));
   }
 }
 
@@ -221,7 +216,7 @@ void Deflater::literal_bits_until(std::size_t at, std::size_t length) {
   }
 }
 
-/// The match at `at` that saves most bits; gain 0 when there is none that saves any.
+/// The match at `at` that saves most bits; gain 0 when none saves any.
 Deflater::Found Deflater::search(std::size_t at) {
   const ChainEffort effort = kChainEfforts[static_cast<std::size_t>(effort_ - kFirstChainEffort)];
   const std::uint8_t* here = in_.data() + at;
@@ -229,7 +224,7 @@ Deflater::Found Deflater::search(std::size_t at) {
   const std::size_t good = std::min(effort.good, most);
   Found best;
   literal_sum_size_ = 0;
-  /// Whether the match is so long that no other is needed.
+  /// Considers a match; returns whether it is long enough to end the search.
   const auto consider = [&](std::size_t distance, std::size_t known) {
     const std::size_t length = extent(at, distance, known, most);
     literal_bits_until(at, length);
@@ -239,7 +234,7 @@ Deflater::Found Deflater::search(std::size_t at) {
     return length >= good;
   };
 
-  // A long match is often further down its chain than the depth reaches.
+  // A long match is often further down the chain than the depth.
   if (most >= kPairBytes) {
     const std::uint32_t pair = latest_pair_[pair_hash(load64(here))];
     const std::size_t distance = at + 1 - pair;
@@ -256,7 +251,7 @@ Deflater::Found Deflater::search(std::size_t at) {
     const bool may_be_longer = best.length >= most || there[best.length] == here[best.length];
     if (may_be_longer && load32(there) == load32(here) && consider(distance, kChainBytes)) break;
     const std::uint32_t next = previous_[(candidate - 1) % kWindow];
-    if (next >= candidate) break;  // the slot belongs to a newer position by now
+    if (next >= candidate) break;  // the slot was overwritten by a newer position
     candidate = next;
   }
   return best;
@@ -290,8 +285,8 @@ void Deflater::parse_chains() {
         ahead = 0;
       }
     }
-    // A run goes on as far as the bytes repeat. After another match of full length a run, whose
-    // distance is cheaper, may start.
+    // A run is extended as far as the bytes repeat; other matches are not, so that a run, whose
+    // distance is cheaper, may start after them.
     const bool run = found.length == kMaxMatch && found.distance <= layout_.pixel;
     const std::size_t length = run ? extent(at, found.distance, kMaxMatch, size) : found.length;
     add_match(at, length, found.distance);

@@ -13,36 +13,37 @@ namespace cutout::png {
 inline constexpr int kMinEffort = 1;
 inline constexpr int kMaxEffort = 9;
 
-/// How the bytes lie: rows of `row` bytes, the first of them a filter type, then pixels of `pixel`
-/// bytes. {0, 1} for bytes without such a structure. Only a hint where matches are worth a look.
+/// Layout of the bytes: rows of `row` bytes, the first of them a filter type, then pixels of
+/// `pixel` bytes; {0, 1} for bytes without rows. A hint for the search, without influence on
+/// correctness.
 struct RowLayout {
   std::size_t row = 0;
   std::size_t pixel = 1;
 };
 
-/// Most bytes one compress() call appends for `size` bytes: stored blocks of at least 16384 bytes
-/// but the last one, and the flush at the end.
+/// Upper bound of the bytes that compress() appends for `size` bytes: stored blocks, all but the
+/// last of at least 16384 bytes, and the flush at the end.
 [[nodiscard]] constexpr std::size_t deflate_bound(std::size_t size) {
   return size + 6 * (size / 16384 + 2) + 8;
 }
 
-/// Deflate encoder (RFC 1951). Keeps its tables from call to call; the output of a call depends
-/// only on its arguments and the effort.
+/// Deflate encoder (RFC 1951). Keeps its memory from call to call; the output of a call depends on
+/// its arguments only.
 ///
 /// | effort | search                                                                        |
 /// |--------|-------------------------------------------------------------------------------|
 /// | 1      | runs of one byte or one pixel                                                 |
-/// | 2..4   | and the latest equal eight bytes, from pixel to pixel; after many misses some |
-/// |        | pixels are skipped, fewer with more effort                                    |
+/// | 2..4   | and the latest equal eight bytes at a pixel; after many misses pixels are     |
+/// |        | skipped, fewer with more effort                                               |
 /// | 5..9   | hash chains at every byte, deeper with more effort, and lazy evaluation       |
 ///
-/// A match is taken where it is cheaper than its bytes as literals, by the codes of the block
-/// before. Not thread-safe; one object a thread.
+/// A match is used where it costs fewer bits than its literals, by the codes of the block before.
+/// Not thread-safe; one object a thread.
 class Deflater {
  public:
-  /// Appends `in` as whole blocks that refer to nothing before `in`. Ends the stream when `last`,
-  /// else ends at a byte border with an empty stored block, so that another call's output may
-  /// follow. Throws std::bad_alloc only.
+  /// Appends `in` as whole blocks that do not refer to earlier input. Ends the stream when `last`,
+  /// else ends at a byte boundary with an empty stored block, so that the output of another call
+  /// may follow. Throws std::bad_alloc only.
   void compress(std::span<const std::uint8_t> in, RowLayout layout, int effort, bool last,
                 std::vector<std::uint8_t>& out);
 
@@ -72,7 +73,7 @@ class Deflater {
   std::vector<Sequence> sequences_;
   std::vector<std::uint8_t> buffer_;
 
-  // Of the call under way.
+  // State of the current call.
   std::span<const std::uint8_t> in_;
   RowLayout layout_;
   int effort_ = kMinEffort;

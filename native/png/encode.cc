@@ -23,20 +23,21 @@ namespace {
 using Byte = std::uint8_t;
 using Bytes = std::vector<Byte>;
 
-/// Rows are filtered and compressed in strips of about this many bytes: fits the cache, and is
-/// small enough that a 1 MP picture keeps 16 threads busy. Fixed by the picture alone, so the file
-/// does not depend on the machine.
+/// Rows are filtered and compressed in strips of about this many bytes, which fit the cache; a 1 MP
+/// image has 16 of them. Strips depend on the image alone, so that the file does not depend on the
+/// machine.
 constexpr std::size_t kStripBytes = std::size_t{256} << 10;
 constexpr int kMaxWidth = 1 << 28;
 constexpr std::size_t kMaxProfile = std::size_t{1} << 26;
 constexpr std::array<Byte, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC 1950 section 2.2
-/// From kDeepFrom on, drawings are searched at least as deeply as this: there matches are the file.
+/// Least effort for drawings where kDeepFrom or more was asked for: matches make up most of their
+/// file.
 constexpr int kDrawingEffort = 7;
 constexpr int kDeepFrom = 3;
 constexpr std::string_view kProfileName = "ICC profile";
 
-/// Where the strips lie: whole rows, the last strip may be shorter.
+/// Division into strips of whole rows; the last strip may be shorter.
 struct Strips {
   std::size_t pixel;      // bytes a pixel in the file
   std::size_t row;        // bytes a row in the stream, filter type included
@@ -56,13 +57,14 @@ void append_u32(Bytes& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<Byte>(value >> shift));
 }
 
-/// Room for the length, then the type; the data follow. finish_chunk() completes it.
+/// Appends space for the length, then the type; the data follow. finish_chunk() completes the
+/// chunk.
 void begin_chunk(Bytes& out, std::string_view type) {
   append_u32(out, 0);
   out.insert(out.end(), type.begin(), type.end());
 }
 
-/// `begin` is where begin_chunk() started and `crc` that of everything behind the length.
+/// `begin`: position at begin_chunk(). `crc`: of everything behind the length.
 void finish_chunk(Bytes& out, std::size_t begin, std::uint32_t crc) {
   const auto size = static_cast<std::uint32_t>(out.size() - begin - 8);
   for (std::size_t i = 0; i < 4; ++i) out[begin + i] = static_cast<Byte>(size >> (24 - 8 * i));
@@ -113,11 +115,12 @@ class Rows {
     if (alpha_only) row_.resize(size);
   }
 
-  /// Rows are asked for in ascending order from `first` on; `y - 1` is the row above.
+  /// A row and the one above it.
   struct Pair {
     const Byte* row;
     const Byte* above;
   };
+  /// Row y; rows are asked for in ascending order from `first` on.
   Pair at(int y, int first) {
     if (!alpha_only_) return {rgba_.row(y), y > 0 ? rgba_.row(y - 1) : above_.data()};
     if (y > first) {
@@ -138,11 +141,11 @@ class Rows {
   ConstImageView rgba_;
   bool alpha_only_ = false;
   Bytes row_;
-  Bytes above_;  // zeros for the first row of the picture
+  Bytes above_;  // zeros for the first row of the image
 };
 
-/// Pixels that are not transparent black, and of them those that equal neither the pixel to the
-/// left nor the one above.
+/// Number of pixels that are not transparent black, and of those that also equal neither the left
+/// nor the upper pixel.
 struct Variety {
   std::uint64_t pixels = 0;
   std::uint64_t fresh = 0;
@@ -162,13 +165,12 @@ CUTOUT_SIMD Variety row_variety(const Byte* row, const Byte* above, std::size_t 
   return {shown, fresh};
 }
 
-/// Whether the rows are those of a drawing or a screenshot: most pixels repeat a neighbour, and
-/// where they do not they differ much (in smooth skies they differ little). A filter would hide
-/// from the search for matches what repeats (PNG specification, section 12.7). `residuals` is the
-/// sum over the rows, each with its best filter.
+/// Whether the rows are those of a drawing or a screenshot: most pixels repeat a neighbour, and the
+/// others differ much. Unfiltered rows compress better there, since filters hide repetitions (PNG
+/// specification, section 12.7). `residuals` is the sum over the rows, each with its best filter.
 bool is_drawing(ConstImageView rgba, int first, int end, std::uint64_t residuals) {
-  constexpr std::uint64_t kRepeated = 4;  // of so many pixels one may be fresh
-  constexpr std::uint64_t kMuch = 32;     // sum over the channels, per fresh pixel
+  constexpr std::uint64_t kRepeated = 4;  // at most 1 / kRepeated of the pixels are fresh
+  constexpr std::uint64_t kMuch = 32;     // least mean residual of a fresh pixel, over all channels
   Variety all;
   for (int y = first + 1; y < end; ++y) {
     const Variety row =
@@ -179,11 +181,11 @@ bool is_drawing(ConstImageView rgba, int first, int end, std::uint64_t residuals
   return all.fresh <= all.pixels / kRepeated && residuals > kMuch * all.fresh;
 }
 
-/// Filters one row of `size` bytes into `out` (`size` + 1: the filter type first) with the filter
-/// of the smallest residuals and returns their sum. `trial` has room for a row.
+/// Filters one row of `size` bytes into `out` (`size` + 1 bytes, the filter type first) with the
+/// filter of the smallest residuals, and returns their sum. `trial` is scratch for a row.
 std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes& trial,
                              Byte* out) {
-  // Transparent margins are zero whatever the filter; left of `begin` every predictor sees zeros.
+  // Transparent margins are 0 with every filter; predictors at `begin` read zeros.
   const std::size_t begin = png::leading_zeros(rows.row, rows.above, size) / pixel * pixel;
   const std::size_t tail = png::trailing_zeros(rows.row + begin, rows.above + begin, size - begin);
   const std::size_t end =
@@ -209,15 +211,15 @@ std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixe
   return least;
 }
 
-/// One IDAT chunk without its CRC, and what its place in the file needs.
+/// One IDAT chunk without its CRC, and its checksums.
 struct Strip {
   Bytes chunk;
   std::uint32_t crc = 0;    // of the chunk so far
   std::uint32_t adler = 1;  // of the strip's filtered bytes
-  std::uint64_t size = 0;   // of them
+  std::uint64_t size = 0;   // of the filtered bytes
 };
 
-/// What a thread needs for a strip.
+/// Memory for one strip at a time.
 struct Scratch {
   png::Deflater deflater;
   Rows rows;
@@ -258,7 +260,7 @@ void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& 
   strip.crc = png::crc32(std::span<const Byte>(strip.chunk).subspan(4), 0);
 }
 
-/// Scratch space handed from strip to strip; never more of it than strips at work.
+/// Reuses scratch memory: as many as strips are encoded at the same time.
 class ScratchStore {
  public:
   std::unique_ptr<Scratch> take() {
@@ -284,8 +286,8 @@ class ScratchStore {
 };
 
 Status check(ConstImageView rgba, const PngOptions& options) {
-  if (rgba.data == nullptr || rgba.empty() || rgba.channels != 4) {
-    return {Code::kBadInput, "A PNG is written from an RGBA picture of at least one pixel."};
+  if (rgba.data == nullptr || rgba.empty()) {
+    return {Code::kBadInput, "A PNG is written from an RGBA image of at least one pixel."};
   }
   if (rgba.width > kMaxWidth) {
     return {Code::kBadInput, "A PNG of this service is at most " + std::to_string(kMaxWidth) +

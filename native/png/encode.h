@@ -20,15 +20,15 @@ struct PngOptions {
   std::optional<std::array<std::uint32_t, 2>> pixels_per_metre;  // pHYs, horizontal then vertical
 };
 
-/// Writes `rgba` (straight alpha, 4 channels) as a non-interlaced 8-bit PNG, colour type 6, or 0
-/// with `alpha_only`. Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others
-/// (docs/contract.md 7.5). `out` is replaced; its content is undefined after an error. The bytes do
-/// not depend on the pool's threads.
+/// Writes straight RGBA8 as a non-interlaced 8-bit PNG, colour type 6, or 0 with `alpha_only`.
+/// Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others (docs/contract.md 7.5). `out` is
+/// replaced; its content is undefined after an error. The bytes do not depend on the pool's
+/// threads.
 ///
 /// | limit             |                                                                          |
 /// |-------------------|--------------------------------------------------------------------------|
 /// | width, height     | 1 .. 2^31 - 1, a row of at most 2^28 pixels; else kBadInput              |
-/// | rgba              | any stride; all of it together may be larger than 4 GiB                  |
+/// | rgba              | any stride; may be larger than 4 GiB                                     |
 /// | effort            | 1 .. 9; else kBadInput                                                   |
 /// | icc               | at most 2^26 bytes; else kBadInput                                       |
 /// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile (png_bound) |

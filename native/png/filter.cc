@@ -20,9 +20,10 @@ inline Byte paeth_scalar(int left, int above, int corner) {
   return static_cast<Byte>(to_above <= to_corner ? above : corner);
 }
 
-/// The same predictor in 8-bit operations. |estimate - left| is |above - corner| and so on; the
-/// third distance is the difference of the two where they point apart, and their sum, which can
-/// never be the smallest, where they point the same way.
+/// The same predictor in 8-bit operations. |estimate - left| is |above - corner|, |estimate -
+/// above| is
+/// |left - corner|; the third distance is their difference where the two have opposite signs, and their
+/// sum, which is never the smallest, where they have the same.
 inline Byte paeth(Byte left, Byte above, Byte corner) {
   const Byte to_left = static_cast<Byte>(std::max(above, corner) - std::min(above, corner));
   const Byte to_above = static_cast<Byte>(std::max(left, corner) - std::min(left, corner));
@@ -36,14 +37,14 @@ inline Byte average(Byte left, Byte above) {
   return static_cast<Byte>((left & above) + ((left ^ above) >> 1));
 }
 
-/// Distance of a residual from 0, written so that compilers see a sum of absolute differences.
+/// min(r, 256 - r), in a form that compilers recognise as a sum of absolute differences.
 inline std::uint32_t weight(Byte residual) {
   return static_cast<std::uint32_t>(
       std::abs(static_cast<int>(static_cast<Byte>(residual ^ 128u)) - 128));
 }
 
-// One function a filter, so that each is compiled for every processor. `left` and `corner` are
-// `row` and `above` moved by one pixel; `size` is small enough for a 32-bit sum.
+// One function for each filter, compiled for every instruction set. `left` and `corner` are `row`
+// and `above` one pixel earlier; `size` is small enough for a 32-bit sum.
 
 CUTOUT_SIMD std::uint32_t none(const Byte* row, std::size_t size, Byte* out) {
   std::uint32_t sum = 0;

@@ -8,12 +8,12 @@ namespace cutout::png {
 /// Filter types of the PNG specification, section 9; the value is the byte in front of a row.
 enum class Filter : std::uint8_t { kNone = 0, kSub = 1, kUp = 2, kAverage = 3, kPaeth = 4 };
 
-/// Filters one row into `out` and returns the sum of the residuals' distances from 0 (a residual r
-/// counts as min(r, 256 - r)), the measure filters are chosen by (PNG specification, section 12.7).
+/// Filters one row into `out` and returns the sum of min(r, 256 - r) over its residuals r, by which
+/// filters are chosen (PNG specification, section 12.7).
 ///
 /// |            |                                                                          |
 /// |------------|--------------------------------------------------------------------------|
-/// | row, above | `size` bytes each; for the first row of a picture `above` is all zero     |
+/// | row, above | `size` bytes each; for the first row of an image `above` is all zero     |
 /// | pixel      | bytes a pixel, 1..8; what lies left of the row counts as 0                |
 /// | out        | `size` bytes, may not overlap row or above                                |
 /// | size       | any, 0 too                                                                |

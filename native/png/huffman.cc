@@ -11,18 +11,18 @@ namespace {
 constexpr std::size_t kMaxSymbols = 288;
 constexpr std::size_t kMaxLength = 15;
 
-/// Sorted by count, ties by symbol: the code depends on nothing but the counts.
+/// Leaves are sorted by count, then by symbol, so that the code depends on the counts only.
 struct Leaf {
   std::uint32_t count;
   std::uint32_t symbol;
 };
 
-/// How many symbols get which length in an optimal code without limit; lengths above kMaxDepth are
-/// counted there. `leaves` is ascending, at least two.
+/// Number of symbols of each length in an optimal code without a limit; lengths above kMaxDepth
+/// count as that. `leaves`: ascending, at least two.
 constexpr std::size_t kMaxDepth = 63;
 using LengthCounts = std::array<std::uint32_t, kMaxDepth + 1>;
 LengthCounts optimal_length_counts(std::span<const Leaf> leaves) {
-  // Two queues: leaves in order, and inner nodes, which come into being in ascending order.
+  // Two queues: leaves in order, and inner nodes, which are created in ascending order.
   const std::size_t n = leaves.size();
   std::array<std::uint64_t, kMaxSymbols> weight;  // of inner nodes
   std::array<std::uint16_t, kMaxSymbols> parent;  // of inner nodes
@@ -52,9 +52,9 @@ LengthCounts optimal_length_counts(std::span<const Leaf> leaves) {
   return counts;
 }
 
-/// The same under a limit: package-merge (Larmore and Hirschberg, 1990). Level by level the list is
-/// rebuilt from the leaves and from pairs of the list before, in ascending order; which items of a
-/// list are leaves is all that is needed afterwards.
+/// The same with a limit: package-merge (Larmore and Hirschberg, 1990). Each level merges the
+/// leaves and the pairs of the previous list, in ascending order, and records which items are
+/// leaves.
 LengthCounts limited_length_counts(std::span<const Leaf> leaves, std::size_t limit) {
   const std::size_t n = leaves.size();
   std::array<std::array<bool, 2 * kMaxSymbols>, kMaxLength> is_leaf;
@@ -73,11 +73,11 @@ LengthCounts limited_length_counts(std::span<const Leaf> leaves, std::size_t lim
     pair_count = size / 2;
     for (std::size_t i = 0; i < pair_count; ++i) pairs[i] = list[2 * i] + list[2 * i + 1];
   }
-  // The first 2n - 2 items of the last list are the code: every leaf among them, and in the items
-  // that its pairs are made of, one list down, and so on, makes the leaf's code one bit longer.
-  // Leaves are always taken from the smallest on, so their number says which.
+  // The first 2n - 2 items of the last list define the code: each leaf among them, and among the
+  // items of its pairs on the levels below, adds one bit to that leaf's code. Leaves are taken in
+  // ascending order, so their number identifies them.
   LengthCounts counts{};
-  std::size_t longer = 0;  // leaves whose codes are at least so long
+  std::size_t longer = 0;  // leaves whose codes have at least the current length
   std::size_t taken = 2 * n - 2;
   for (std::size_t level = limit; level-- > 0;) {
     const auto from = is_leaf[level].begin();

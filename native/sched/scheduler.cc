@@ -44,7 +44,7 @@ Status Scheduler::push(Job job) {
   if (which == Lane::kNetwork) {
     work_.notify_one();
   } else {
-    // Not bound to this entry: a cancelled job leaves a turn behind that finds the queue shorter.
+    // The task runs whichever job is first then; after a cancelled job it may find none.
     try {
       pool_->submit([this] { run_pixel_job(); });
     } catch (...) {
@@ -68,7 +68,7 @@ bool Scheduler::cancel(std::uint64_t id) {
       break;
     }
     if (removed == nullptr) {
-      // Under the lock, so that the job cannot end in between with another outcome.
+      // Under the lock, so that the job cannot end with another outcome meanwhile.
       const auto found = std::ranges::find_if(running_, named);
       if (found == running_.end()) return false;
       (*found)->token.stop(Code::kCancelled);
@@ -102,7 +102,7 @@ void Scheduler::close(std::chrono::milliseconds grace) {
     grace_until_ = std::min(grace_until_, Clock::now() + grace);
     changed_.notify_all();
     while (!drained() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
-    // A thread that takes one of those that wait from now on ends it without its work.
+    // A thread that takes a waiting job from now on ends it without running its work.
     for (const LaneState* lane : {&network_, &pixels_}) {
       for (const EntryPointer& entry : lane->queue) entry->token.stop(Code::kClosed);
     }
@@ -159,7 +159,7 @@ void Scheduler::worker_loop(int worker) {
 
 void Scheduler::wait_for_work(std::unique_lock<std::mutex>& lock) {
   while (!exiting_ && network_.queue.empty()) {
-    // A running job sets a new time when it ends, on a worker that then comes here.
+    // A running job sets a new time when it ends, on a worker that then returns here.
     if (idle_due_ == Clock::time_point::max() || network_.running > 0) {
       work_.wait(lock);
     } else if (Clock::now() < idle_due_) {
@@ -196,12 +196,11 @@ void Scheduler::run(const EntryPointer& entry, int worker) {
   if (status.ok()) status = caught([&] { return entry->job.work(worker, entry->token); });
   {
     const std::lock_guard lock(mutex_);
-    // A job that was stopped ends so, whatever its work made of it: cancel() has promised it.
+    // A stopped job ends with the reason, whatever its work returned: cancel() guarantees it.
     if (entry->token.stopped()) status = entry->token.check();
     --state(entry->job.lane).running;
     if (idle_.work) {
-      // A worker that sleeps without a time has to learn of it; one that wakes up earlier looks
-      // again.
+      // A worker that waits without a time has to be told; one with an earlier time checks again.
       if (idle_due_ == Clock::time_point::max()) work_.notify_one();
       idle_due_ = Clock::now() + idle_.after;
     }

@@ -16,20 +16,20 @@
 
 namespace cutout {
 
-/// Who runs a job: one of the inference workers, or a thread of the pixel pool.
+/// Where a job runs: on an inference worker or on a thread of the pixel pool.
 enum class Lane { kNetwork, kPixels };
 
 struct Job {
-  /// Name for cancel(); a job without one ends by itself, by its deadline or with close().
+  /// For cancel(); a job without one ends by itself, by its deadline or with close().
   std::optional<std::uint64_t> id;
   Lane lane = Lane::kNetwork;
   std::optional<Clock::time_point> deadline;
-  /// The work. `worker` is 0 .. workers - 1 on the network lane, and no two jobs have the same one
-  /// at the same time; it is -1 on the pixel lane. What it throws becomes the job's outcome
-  /// (caught() of core/status.h); asks the token between its steps.
+  /// The work; checks the token between its steps. `worker` is 0 .. workers - 1 on the network
+  /// lane, never shared by two running jobs, and -1 on the pixel lane. Exceptions become the job's
+  /// outcome (caught() of core/status.h).
   std::function<Status(int worker, const CancelToken& token)> work;
-  /// Called exactly once if push() returned ok, from the thread that ended the job, without any
-  /// lock held. Must not throw.
+  /// Called exactly once if push() returned ok, by the thread that ended the job, without a lock
+  /// held. Must not throw.
   std::function<void(Status)> done;
 };
 
@@ -41,14 +41,14 @@ struct SchedulerStats {
   std::int64_t cancelled = 0;
 };
 
-/// What to do once no network job has run for a while.
+/// Work that is done once after no network job has run for `after`.
 struct IdleWork {
   std::chrono::milliseconds after{0};
   std::function<void()> work;  // on a worker; must not throw and must not call the scheduler
 };
 
-/// Bounded first-in first-out queue in front of inference workers and a pixel pool. Every function
-/// may be called from any thread but those that run jobs.
+/// Bounded first-in, first-out queue in front of inference workers and a pixel pool. Every function
+/// may be called from any thread that does not run a job.
 ///
 /// | state of a job | cancel(), close() after its grace                                          |
 /// |----------------|----------------------------------------------------------------------------|
@@ -64,9 +64,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Takes the job over when it returns ok; else kQueueFull or kClosed, and done() is never called.
-  /// Throws std::bad_alloc when there is no memory to queue it; done() is never called then either.
-  /// From here to done() nothing but the work itself needs memory.
+  /// Queues the job. kQueueFull or kClosed if it is refused, std::bad_alloc when there is no memory
+  /// to queue it; done() is never called then. After ok only the work itself allocates.
   Status push(Job job);
 
   /// False when no job of this id is waiting or running.
@@ -74,7 +73,7 @@ class Scheduler {
 
   [[nodiscard]] SchedulerStats stats() const;
 
-  /// Refuses new jobs from now on; the first step of close().
+  /// Refuses new jobs from now on.
   void stop_admission();
 
   /// Refuses new jobs, gives the others `grace` to finish, stops the rest with kClosed and joins
@@ -82,7 +81,7 @@ class Scheduler {
   /// counts.
   void close(std::chrono::milliseconds grace);
 
-  /// For work inside a job, which may use it with parallel_for. Gone after close().
+  /// For work inside a job. Destroyed by close().
   [[nodiscard]] ThreadPool& pool() { return *pool_; }
 
  private:

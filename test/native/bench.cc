@@ -7,9 +7,9 @@
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/apply.h"
-#include "matte/clean.h"
-#include "matte/correct.h"
-#include "matte/refine.h"
+#include "matte/colour_sampling.h"
+#include "matte/component_filter.h"
+#include "matte/guided_upsample.h"
 #include "pipeline/compose.h"
 #include "registry.h"
 
@@ -17,28 +17,28 @@ namespace cutout::test {
 
 namespace {
 
-struct Picture {
+struct Image {
   int width;
   int height;
   std::vector<std::uint8_t> data;
 
   [[nodiscard]] ImageView view() {
-    return {data.data(), width, height, 4, static_cast<std::ptrdiff_t>(width) * 4};
+    return {data.data(), width, height, static_cast<std::ptrdiff_t>(width) * 4};
   }
 };
 
 /// 4:3, opaque, noise in the colours.
-Picture make_picture(double megapixels) {
+Image make_image(double megapixels) {
   const int width = static_cast<int>(std::sqrt(megapixels * 1e6 * 4 / 3));
   const int height = width * 3 / 4;
-  Picture picture{width, height, {}};
-  picture.data.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
+  Image image{width, height, {}};
+  image.data.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4);
   std::uint32_t state = 1;
-  for (std::size_t i = 0; i < picture.data.size(); ++i) {
+  for (std::size_t i = 0; i < image.data.size(); ++i) {
     state = state * 1664525 + 1013904223;
-    picture.data[i] = i % 4 == 3 ? 255 : static_cast<std::uint8_t>(state >> 24);
+    image.data[i] = i % 4 == 3 ? 255 : static_cast<std::uint8_t>(state >> 24);
   }
-  return picture;
+  return image;
 }
 
 /// A soft ellipse: about a third foreground, a band of a few samples between.
@@ -53,24 +53,19 @@ std::vector<float> make_alpha(int size) {
   return p;
 }
 
-/// The ellipse with what a network leaves around and in it: haze, specks, dents. The worst of them
-/// is noise in every cell.
-std::vector<float> make_dirty_alpha(int size, bool noise) {
+/// The ellipse with specks around and holes in it.
+std::vector<float> make_dirty_alpha(int size) {
   std::vector<float> p = make_alpha(size);
   std::uint32_t state = 7;
   for (float& value : p) {
     state = state * 1664525 + 1013904223;
     const float any = static_cast<float>(state >> 8) / 16777216.0F;
-    if (noise) {
-      value = any;
-    } else if (any < 0.002F) {
-      value = value < 0.5F ? value + any * 20 : value - any * 20;
-    }
+    if (any < 0.002F) value = value < 0.5F ? value + any * 20 : value - any * 20;
   }
   return p;
 }
 
-/// A disc with a soft ring of the wanted share of all cells.
+/// A disc with a soft ring that covers `share` of all network pixels.
 std::vector<float> make_band(int size, double share) {
   std::vector<float> p(static_cast<std::size_t>(size) * static_cast<std::size_t>(size));
   const double width = share / (2 * 3.14159 * 0.3);
@@ -83,14 +78,14 @@ std::vector<float> make_band(int size, double share) {
   return p;
 }
 
-/// Runs `work` on a fresh copy of the picture `rounds` times; milliseconds of each.
-std::vector<double> time(Picture& picture, int rounds, const std::function<void(ImageView)>& work) {
-  const std::vector<std::uint8_t> original = picture.data;
+/// Runs `work` on a fresh copy of the image `rounds` times; milliseconds of each.
+std::vector<double> time(Image& image, int rounds, const std::function<void(ImageView)>& work) {
+  const std::vector<std::uint8_t> original = image.data;
   std::vector<double> times;
   for (int i = 0; i < rounds; ++i) {
-    picture.data = original;
+    image.data = original;
     const auto start = std::chrono::steady_clock::now();
-    work(picture.view());
+    work(image.view());
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     times.push_back(took.count());
   }
@@ -101,7 +96,7 @@ std::vector<double> time(Picture& picture, int rounds, const std::function<void(
 /// thread.
 Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
   const std::string name = info[0].ToString().Utf8Value();
-  Picture picture = make_picture(info[1].ToNumber().DoubleValue());
+  Image image = make_image(info[1].ToNumber().DoubleValue());
   ThreadPool pool(info[2].ToNumber().Int32Value() - 1);
   const int rounds = info[3].ToNumber().Int32Value();
   constexpr int kSide = 1024;
@@ -110,7 +105,7 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
   std::vector<float> guide_planes;
   Guide guide;
   ComposePlan plan;
-  Picture background{};
+  Image background{};
   if (name == "networkInput") {
     floats.resize(3 * kSide * kSide);
     const NetworkInput spec{kSide, kSide, {128, 128, 128}, {256, 256, 256}};
@@ -121,27 +116,27 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
       const Box roi{0, 0, view.width, view.height};
       apply_matte(view, floats, kSide, kSide, roi, HiddenColour::kClear, pool);
     };
-  } else if (name == "cleanAlpha" || name == "cleanNoise") {
-    const std::vector<float> dirty = make_dirty_alpha(kSide, name == "cleanNoise");
-    picture = {kSide, kSide, {}};  // the map's size is the network's, not the picture's
+  } else if (name == "filterComponents") {
+    const std::vector<float> dirty = make_dirty_alpha(kSide);
+    image = {kSide, kSide, {}};  // the map's size is the network's, not the image's
     work = [&, dirty](ImageView) {
       floats = dirty;
-      clean_alpha(floats, kSide, {0, 0, kSide, kSide}, pool);
+      filter_components(floats, kSide, {0, 0, kSide, kSide}, pool);
     };
-  } else if (name.starts_with("refineMatte")) {
-    // A band of about 15, 5 or 40 % of the picture, over colours like a network's input.
-    const double band = name == "refineMatte5" ? 0.05 : name == "refineMatte40" ? 0.4 : 0.15;
+  } else if (name.starts_with("guidedUpsample")) {
+    // A band of about 15, 5 or 40 % of the image, over colours like a network's input.
+    const double band = name == "guidedUpsample5" ? 0.05 : name == "guidedUpsample40" ? 0.4 : 0.15;
     floats = make_band(kSide, band);
     guide_planes.resize(3 * kSide * kSide);
-    fill_network_input(picture.view(), {kSide, kSide, {0, 0, 0}, {255, 255, 255}},
+    fill_network_input(image.view(), {kSide, kSide, {0, 0, 0}, {255, 255, 255}},
                        guide_planes.data(), pool);
     guide.width = guide.height = kSide;
-    for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.cells();
+    for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.size();
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
-      const CorrectedAlpha corrected = correct_alpha(guide, floats, pool);
-      refine_matte(view, guide_after(guide, corrected), {corrected.alpha.get(), guide.cells()}, roi,
-                   HiddenColour::kClear, pool);
+      const ColourSampling sampling = sample_colours(guide, floats, pool);
+      guided_upsample(view, with_samples(guide, sampling), {sampling.alpha.get(), guide.size()},
+                      roi, HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);
@@ -151,45 +146,44 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
       if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
     };
   } else if (name.starts_with("compose")) {
-    const Box whole{0, 0, picture.width, picture.height};
-    plan = {picture.width, picture.height, whole, whole, {}, {}, {}};
-    apply_matte(picture.view(), make_alpha(kSide), kSide, kSide, whole, HiddenColour::kClear, pool);
+    const Box whole{0, 0, image.width, image.height};
+    plan = {image.width, image.height, whole, whole, {}, {}, {}};
+    apply_matte(image.view(), make_alpha(kSide), kSide, kSide, whole, HiddenColour::kClear, pool);
     if (name == "composeColour") plan.colour = {30, 90, 200, 255};
-    if (name == "composePicture") {
-      background = make_picture(info[1].ToNumber().DoubleValue());
+    if (name == "composeImage") {
+      background = make_image(info[1].ToNumber().DoubleValue());
       plan.background = background.view();
     }
     if (name == "composeShadow") {
-      const auto sigma = static_cast<float>(picture.width) * 0.66F * 0.02F;
+      const auto sigma = static_cast<float>(image.width) * 0.66F * 0.02F;
       plan.shadow = DropShadow{0.5F, sigma, 0, static_cast<int>(sigma), 0};
     }
     if (name == "composeScaled") {
-      plan.source = {picture.width / 6, picture.height / 6, picture.width * 2 / 3,
-                     picture.height * 2 / 3};
-      plan.target = {picture.width / 4, picture.height / 4, picture.width / 2, picture.height / 2};
+      plan.source = {image.width / 6, image.height / 6, image.width * 2 / 3, image.height * 2 / 3};
+      plan.target = {image.width / 4, image.height / 4, image.width / 2, image.height / 2};
     }
     // A subject of a third of the side fills the canvas, or one hardly smaller does.
     if (name == "composeEnlarged") {
-      plan.source = {picture.width / 3, picture.height / 3, picture.width / 3, picture.height / 3};
+      plan.source = {image.width / 3, image.height / 3, image.width / 3, image.height / 3};
     }
     if (name == "composeEnlargedLittle") {
-      plan.source = {16, 12, picture.width - 32, picture.height - 24};
+      plan.source = {16, 12, image.width - 32, image.height - 24};
     }
     work = [&](ImageView) {
       const CancelToken token;
       ComposeSummary summary;
       const Status status =
-          compose(picture.data, picture.width, picture.height, plan, token, pool, summary);
+          compose(image.data, image.width, image.height, plan, token, pool, summary);
       if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
     };
   } else {
     throw Napi::RangeError::New(info.Env(), "no kernel '" + name + "'");
   }
-  const std::vector<double> times = time(picture, rounds, work);
+  const std::vector<double> times = time(image, rounds, work);
   auto ms = Napi::Array::New(info.Env(), times.size());
   for (std::size_t i = 0; i < times.size(); ++i) ms.Set(static_cast<std::uint32_t>(i), times[i]);
   auto result = Napi::Object::New(info.Env());
-  result.Set("pixels", static_cast<double>(picture.width) * picture.height);
+  result.Set("pixels", static_cast<double>(image.width) * image.height);
   result.Set("ms", ms);
   return result;
 }

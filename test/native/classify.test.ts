@@ -102,7 +102,7 @@ const weightsOf = (side: number, inside: (x: number, y: number) => number) => {
   return floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
 };
 
-/** The image's part where `inside` holds (cells of 2 x 2 pixels), and the rest. */
+/** The image's part where `inside` holds (blocks of 2 x 2 pixels), and the rest. */
 function regions(side: number, colour: Colour, inside: (x: number, y: number) => number) {
   const found = addon.regions(planesOf(side, colour), side, weightsOf(side, inside), 0);
   return {

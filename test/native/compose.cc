@@ -55,7 +55,7 @@ Napi::Value compose_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// composeScalar(canvas image, subject box, plan): changes the canvas, whose picture has been
+/// composeScalar(canvas image, subject box, plan): changes the canvas, whose image has been
 /// placed.
 Napi::Value compose_scalar_js(const Napi::CallbackInfo& info) {
   compose_scalar(to_image(info[0]), to_box(info[1]), to_plan(info[2]));

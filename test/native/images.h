@@ -15,7 +15,7 @@ inline ImageView to_image(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   auto data = object.Get("data").As<Napi::Uint8Array>();
   const auto number = [&](const char* name) { return object.Get(name).ToNumber().Int32Value(); };
-  const ImageView view{data.Data(), number("width"), number("height"), 4, number("stride")};
+  const ImageView view{data.Data(), number("width"), number("height"), number("stride")};
   const std::ptrdiff_t needed =
       static_cast<std::ptrdiff_t>(view.height - 1) * view.stride + view.width * 4;
   if (view.empty() || view.stride < view.width * 4 ||

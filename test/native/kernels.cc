@@ -59,14 +59,14 @@ Napi::Value reduce_scalar_js(const Napi::CallbackInfo& info) {
 }
 
 /// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads, offset, stride): message of
-/// the error, or ''. The picture starts `offset` bytes into the buffer.
+/// the error, or ''. The image starts `offset` bytes into the buffer.
 Napi::Value enlarge_in_place_js(const Napi::CallbackInfo& info) {
   auto buffer = info[0].As<Napi::Uint8Array>();
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
   ThreadPool pool(whole(5));
-  const Status status = enlarge_in_place(
-      {buffer.Data(), buffer.ByteLength()},
-      {buffer.Data() + whole(6), whole(1), whole(2), 4, whole(7)}, whole(3), whole(4), pool);
+  const Status status = enlarge_in_place({buffer.Data(), buffer.ByteLength()},
+                                         {buffer.Data() + whole(6), whole(1), whole(2), whole(7)},
+                                         whole(3), whole(4), pool);
   return Napi::String::New(info.Env(), status.message());
 }
 

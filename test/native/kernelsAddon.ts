@@ -32,10 +32,10 @@ export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs
   readonly background?: Image;
 }
 
-/** A connected part of a map; `sure` are the cells of at least one half. */
-export interface Region {
+/** A connected component of a map; `confident` counts the network pixels of at least one half. */
+export interface Component {
   readonly area: number;
-  readonly sure: number;
+  readonly confident: number;
   readonly low: number;
   readonly high: number;
   readonly box: Box;
@@ -50,13 +50,13 @@ export interface Guide {
   readonly offset: number;
   /** 0: as the alpha itself says. */
   readonly blur: number;
-  /** A cell each: how far its answer is what its colour says already. */
-  readonly settled?: Float32Array;
-  /** What that is; only with `settled`. */
-  readonly told?: Float32Array;
+  /** Confidence of the colour samples, for each network pixel. */
+  readonly sampleConfidence?: Float32Array;
+  /** Their alpha; only with `sampleConfidence`. */
+  readonly sampledAlpha?: Float32Array;
 }
 
-/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,clean,refine,compose}.cc open them. */
+/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,components,matte,compose}.cc open them. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
   /** Changes image.data; the message of the error, empty if there was none. */
@@ -85,14 +85,14 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   /** Changes p, a map of `width` columns, inside the area. */
-  cleanAlpha(
+  filterComponents(
     p: Float32Array,
     width: number,
     area: Box,
     threads: number,
-  ): { readonly islands: number; readonly dents: number };
-  /** Runs are [y, begin, end, region]. */
-  findRegions(
+  ): { readonly removed: number; readonly filled: number };
+  /** Runs are [y, begin, end, component]. */
+  findComponents(
     p: Float32Array,
     width: number,
     area: Box,
@@ -100,11 +100,11 @@ export interface KernelAddon {
     most: number,
     neighbours: 4 | 8,
     threads: number,
-  ): { readonly regions: readonly Region[]; readonly runs: readonly (readonly number[])[] };
-  isDecided(p: Float32Array, width: number, area: Box, threads: number): boolean;
-  cellsOf(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
+  ): { readonly components: readonly Component[]; readonly runs: readonly (readonly number[])[] };
+  isConfident(p: Float32Array, width: number, area: Box, threads: number): boolean;
+  networkArea(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes image.data. */
-  refineMatte(
+  guidedUpsample(
     image: Image,
     guide: Guide,
     p: Float32Array,
@@ -113,27 +113,31 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   blurOf(p: Float32Array, width: number, height: number, threads: number): number;
-  writeEdges(
+  writeMatte(
     image: Image,
     guide: Guide,
     p: Float32Array,
     refine: 'on' | 'off',
     threads: number,
   ): MatteSummary;
-  correctAlpha(
+  sampleColours(
     guide: Guide,
     p: Float32Array,
     threads: number,
-  ): { readonly alpha: Float32Array; readonly settled: Float32Array; readonly told: Float32Array };
-  sharpenMatte(
+  ): {
+    readonly alpha: Float32Array;
+    readonly sampleConfidence: Float32Array;
+    readonly sampledAlpha: Float32Array;
+  };
+  deblurMatte(
     guide: Guide,
     p: Float32Array,
     enlargement: number,
     threads: number,
-  ): { readonly alpha: Float32Array; readonly trust: Float32Array; readonly unsure: Float32Array };
+  ): { readonly alpha: Float32Array; readonly confidence: Float32Array; readonly uncertain: Float32Array };
   /** Planes of the foreground's r, g, b and the background's r, g, b. */
   estimateColours(guide: Guide, alpha: Float32Array, threads: number): Float32Array;
-  /** Ten numbers a cell of columns left .. left + width - 1, channel after channel of each row. */
+  /** Ten numbers for each network pixel of columns left .. left + width - 1, channel after channel of each row. */
   localModel(guide: Guide, alpha: Float32Array, left: number, width: number, scalar: boolean): Float32Array;
   resizePlane(
     plane: Float32Array,

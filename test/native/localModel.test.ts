@@ -5,7 +5,7 @@ import { random } from './kernelsImages.ts';
 const kernels = loadKernels();
 
 const SIDE = 7; // of a window; a guide of this size has its whole window in the middle
-const CELLS = SIDE * SIDE;
+const SIZE = SIDE * SIDE;
 const MIDDLE = 3;
 const EPSILON = 1e-5; // added to the colours' variances, by definition
 const NOTHING = 1e-4; // weight of the mean colour beside the weighted means, by definition
@@ -26,17 +26,17 @@ interface Model {
 
 const axes = [0, 1, 2] as const;
 const triple = (of: (axis: 0 | 1 | 2) => number): Triple => [of(0), of(1), of(2)];
-const mean = (of: (cell: number) => number) => {
+const mean = (of: (index: number) => number) => {
   let sum = 0;
-  for (let i = 0; i < CELLS; i++) sum += of(i);
-  return sum / CELLS;
+  for (let i = 0; i < SIZE; i++) sum += of(i);
+  return sum / SIZE;
 };
 const dot = (a: Triple, b: Triple) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 
 const colourOf =
   ({ guide }: Window) =>
-  (cell: number): Triple =>
-    triple((c) => (guide.planes[c * CELLS + cell] ?? 0) * guide.scale + guide.offset);
+  (index: number): Triple =>
+    triple((c) => (guide.planes[c * SIZE + index] ?? 0) * guide.scale + guide.offset);
 
 /** Gaussian elimination with the largest pivot of each column. */
 function solve(matrix: readonly Triple[], right: Triple): Triple {
@@ -60,10 +60,10 @@ function solve(matrix: readonly Triple[], right: Triple): Triple {
 /** The two models of a window as matte/local_model.h defines them, in double precision and centred. */
 function modelOf(window: Window): Model {
   const colour = colourOf(window);
-  const alpha = (cell: number) => window.alpha[cell] ?? 0;
+  const alpha = (index: number) => window.alpha[index] ?? 0;
   const centre = triple((c) => mean((i) => colour(i)[c]));
   const level = mean(alpha);
-  const away = (cell: number, c: 0 | 1 | 2) => colour(cell)[c] - centre[c];
+  const away = (index: number, c: 0 | 1 | 2) => colour(index)[c] - centre[c];
   const matrix = axes.map((a) =>
     triple((b) => mean((i) => away(i, a) * away(i, b)) + (a === b ? EPSILON : 0)),
   );
@@ -115,15 +115,15 @@ const limitOfLine = (weight: number) => (8 * U) / (weight + NOTHING) + 4 * U;
 
 /** Colours t and 1 - t between two, and alpha that follows t: what an edge looks like. */
 function edge(next: () => number, first: Triple, second: Triple, noise: number): Window {
-  const planes = new Float32Array(3 * CELLS);
-  const alpha = new Float32Array(CELLS);
+  const planes = new Float32Array(3 * SIZE);
+  const alpha = new Float32Array(SIZE);
   const [dx, dy, start] = [next() - 0.5, next() - 0.5, next()];
   const clamp = (v: number) => Math.min(Math.max(v, 0), 1);
-  for (let i = 0; i < CELLS; i++) {
+  for (let i = 0; i < SIZE; i++) {
     const t = clamp(dx * ((i % SIDE) - MIDDLE) + dy * (Math.floor(i / SIDE) - MIDDLE) + start);
     for (const c of axes) {
       const value = first[c] * t + second[c] * (1 - t) + noise * (next() - 0.5);
-      planes[c * CELLS + i] = (clamp(value) - Math.fround(0.449)) / Math.fround(0.226);
+      planes[c * SIZE + i] = (clamp(value) - Math.fround(0.449)) / Math.fround(0.226);
     }
     alpha[i] = clamp(t + 0.1 * (next() - 0.5));
   }
@@ -160,8 +160,8 @@ for (const [kind, make] of Object.entries(kinds)) {
       const wanted = modelOf(window);
       const found = fastModelOf(window);
       const colour = colourOf(window);
-      const wrong = (cell: number) =>
-        dot(found.plane, colour(cell)) + found.offset - dot(wanted.plane, colour(cell)) - wanted.offset;
+      const wrong = (index: number) =>
+        dot(found.plane, colour(index)) + found.offset - dot(wanted.plane, colour(index)) - wanted.offset;
       const error = Math.sqrt(mean((i) => wrong(i) ** 2));
       const limit = limitOfAlpha(Math.hypot(...wanted.plane));
       worst.alpha = Math.max(worst.alpha, error);

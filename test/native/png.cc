@@ -47,7 +47,7 @@ PngOptions options_of(const Napi::Object& from) {
 /// number.
 Napi::Value EncodePng(const Napi::CallbackInfo& info) {
   const auto pixels = bytes_of(info[0]);
-  const ConstImageView view{pixels.data(), i32(info[1]), i32(info[2]), 4, i32(info[3])};
+  const ConstImageView view{pixels.data(), i32(info[1]), i32(info[2]), i32(info[3])};
   const PngOptions options = options_of(info[4].As<Napi::Object>());
   ThreadPool pool(i32(info[5]));
   const int stop_after = i32(info[6]);
@@ -67,7 +67,7 @@ Napi::Value EncodePng(const Napi::CallbackInfo& info) {
 Napi::Value TimePng(const Napi::CallbackInfo& info) {
   const auto pixels = bytes_of(info[0]);
   const int width = i32(info[1]);
-  const ConstImageView view{pixels.data(), width, i32(info[2]), 4, std::ptrdiff_t{4} * width};
+  const ConstImageView view{pixels.data(), width, i32(info[2]), std::ptrdiff_t{4} * width};
   const PngOptions options = options_of(info[3].As<Napi::Object>());
   ThreadPool pool(i32(info[4]));
   auto times = Napi::Array::New(info.Env());

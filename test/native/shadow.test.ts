@@ -81,7 +81,7 @@ test('a straight edge casts half the shadow below itself, and the Gaussian integ
   }
 });
 
-test('a shadow keeps the sum of the alpha, whatever the cell it is computed in', (t) => {
+test('a shadow keeps the sum of the alpha, whatever the block it is computed in', (t) => {
   const box = { left: 350, top: 330, width: 60, height: 80 };
   const canvas = paint(760, 740, (x, y) => {
     const inside = x >= 350 && x < 410 && y >= 330 && y < 410;

@@ -1,7 +1,7 @@
 // faults_stress: jobs whose allocations are refused, each in turn, alone and with all after it, and
 // engines whose threads do not start. Every job has to end once, with its result or with
-// kOutOfMemory, and what comes after it has to work. Made for the sanitizers (CMakeLists.txt), which
-// see what leaks.
+// kOutOfMemory, and what comes after it has to work. Made for the sanitizers (CMakeLists.txt),
+// which see what leaks.
 #include "faults/faults.h"
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 #include "classify/features.h"
 #include "image/network_input.h"
-#include "matte/clean.h"
+#include "matte/component_filter.h"
 #include "ort/allocator.h"
 #include "pipeline/compose.h"
-#include "pipeline/edges.h"
+#include "pipeline/refinement.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 
@@ -38,7 +38,7 @@ constexpr int kWidth = 150;
 constexpr int kHeight = 90;
 constexpr int kSide = 40;
 
-std::vector<std::uint8_t> picture() {
+std::vector<std::uint8_t> image() {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kWidth * kHeight) * 4);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     pixels[i] = static_cast<std::uint8_t>(i % 4 == 3 ? 255 - i / 4 % 2 : i * 7919 >> 5);
@@ -47,7 +47,7 @@ std::vector<std::uint8_t> picture() {
 }
 
 ImageView view_of(std::vector<std::uint8_t>& pixels) {
-  return {pixels.data(), kWidth, kHeight, 4, kWidth * 4L};
+  return {pixels.data(), kWidth, kHeight, kWidth * 4L};
 }
 
 std::vector<float> soft_edge() {
@@ -59,18 +59,18 @@ std::vector<float> soft_edge() {
   return alpha;
 }
 
-/// What a matte does beside the network.
-Status make_edges(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
+/// The pixel work of a matte.
+Status refine(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
   const NetworkInput spec{kSide, kSide, {120, 120, 120}, {60, 60, 60}};
   std::vector<float> input(3 * kSide * kSide);
   fill_network_input(view_of(pixels), spec, input.data(), pool);
   std::vector<float> alpha = soft_edge();
-  clean_alpha(alpha, kSide, {0, 0, kSide, kSide}, pool);
+  filter_components(alpha, kSide, {0, 0, kSide, kSide}, pool);
   MattePlan plan;
   plan.width = kWidth;
   plan.height = kHeight;
   plan.roi = {0, 0, kWidth, kHeight};
-  write_edges(view_of(pixels), {input, spec, alpha, kSide, kSide}, plan, pool);
+  write_matte(view_of(pixels), {input, spec, alpha, kSide, kSide}, plan, pool);
   return {};
 }
 
@@ -123,19 +123,19 @@ struct Named {
 
 const std::vector<Named>& all_work() {
   static const std::vector<Named> work{
-      {"edges", Lane::kNetwork,
+      {"refinement", Lane::kNetwork,
        [](const CancelToken&, ThreadPool& pool) {
-         std::vector<std::uint8_t> pixels = picture();
-         return make_edges(pixels, pool);
+         std::vector<std::uint8_t> pixels = image();
+         return refine(pixels, pool);
        }},
       {"canvas", Lane::kPixels,
        [](const CancelToken& token, ThreadPool& pool) {
-         std::vector<std::uint8_t> pixels = picture();
+         std::vector<std::uint8_t> pixels = image();
          return compose_canvas(pixels, token, pool);
        }},
       {"PNG", Lane::kPixels,
        [](const CancelToken&, ThreadPool& pool) {
-         std::vector<std::uint8_t> pixels = picture();
+         std::vector<std::uint8_t> pixels = image();
          std::vector<std::uint8_t> png;
          return encode_png(view_of(pixels), {}, pool, {}, png);
        }},
@@ -178,11 +178,10 @@ void refuse_memory(const Named& named) {
   std::int64_t refused = 0;
   for (const Failing failing : {Failing::kOne, Failing::kRest}) {
     for (std::int64_t which = 0;; ++which) {
-      const Code code =
-          run(scheduler, named, [&] { test::fail_allocation(which, failing); });
+      const Code code = run(scheduler, named, [&] { test::fail_allocation(which, failing); });
       const std::int64_t seen = test::fail_nothing();
-      expect(code == Code::kOk || code == Code::kOutOfMemory,
-             " ended with another error", named.name);
+      expect(code == Code::kOk || code == Code::kOutOfMemory, " ended with another error",
+             named.name);
       refused += code == Code::kOutOfMemory ? 1 : 0;
       if (seen <= which) break;  // none was left to refuse
       if (which % 16 == 0) expect(run(scheduler, named) == Code::kOk, "the next job failed");
@@ -247,5 +246,5 @@ int main() {
   for (const Named& named : all_work()) refuse_memory(named);
   close_without_memory();
   refuse_threads();
-  std::puts("every fault was told");
+  std::puts("every fault was reported");
 }

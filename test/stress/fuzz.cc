@@ -1,8 +1,8 @@
-// fuzz_stress SECONDS SEED [CORPUS | -] [CASES]: mutated pictures and random options through everything that
-// touches a request's pixels, and through the memory of the networks. Case n has the seed SEED + n
-// and needs nothing else: `fuzz_stress 0 THAT_SEED CORPUS 1` does it again. Made for the sanitizers
-// (npm run fuzz); says which case it was when one of them, or a check here, finds something, or
-// when a case does not end.
+// fuzz_stress SECONDS SEED [CORPUS | -] [CASES]: mutated images and random options through
+// everything that handles a request's pixels, and through the memory of the networks. Case n has
+// the seed SEED + n and depends on nothing else: `fuzz_stress 0 THAT_SEED CORPUS 1` repeats it.
+// Built for the sanitizers (npm run fuzz); prints the seed of a case in which one of them, or a
+// check here, finds something, or which does not end.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,19 +29,19 @@
 #include "classify/statistics.h"
 #include "image/network_input.h"
 #include "image/resample.h"
-#include "matte/clean.h"
-#include "matte/decided.h"
+#include "matte/component_filter.h"
+#include "matte/confident.h"
 #include "ort/region.h"
 #include "pipeline/compose.h"
-#include "pipeline/edges.h"
 #include "pipeline/matte.h"
+#include "pipeline/refinement.h"
 #include "png/encode.h"
 
 using namespace cutout;
 
 namespace {
 
-constexpr unsigned kCaseSeconds = 120;  // under a sanitizer, on a machine that does other things
+constexpr unsigned kCaseSeconds = 120;  // enough under a sanitizer on a busy machine
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "fuzz_stress: %s\n", what);
@@ -58,14 +58,14 @@ struct Raw {
   std::vector<std::uint8_t> rgba;  // rows without padding
 };
 
-/// Pictures (PAM, four channels) in a folder, by name.
+/// Images (PAM, four channels) in a folder, by name.
 std::vector<Raw> read_corpus(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".pam") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
-  std::vector<Raw> pictures;
+  std::vector<Raw> images;
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
     Raw raw;
@@ -76,14 +76,15 @@ std::vector<Raw> read_corpus(const std::string& folder) {
     }
     in.ignore(1);
     raw.rgba.resize(static_cast<std::size_t>(raw.width) * static_cast<std::size_t>(raw.height) * 4);
-    in.read(reinterpret_cast<char*>(raw.rgba.data()), static_cast<std::streamsize>(raw.rgba.size()));
+    in.read(reinterpret_cast<char*>(raw.rgba.data()),
+            static_cast<std::streamsize>(raw.rgba.size()));
     if (!in || raw.rgba.empty()) {
       std::fprintf(stderr, "fuzz_stress: %s cannot be read\n", file.c_str());
       std::exit(2);
     }
-    pictures.push_back(std::move(raw));
+    images.push_back(std::move(raw));
   }
-  return pictures;
+  return images;
 }
 
 /// Everything random of a case.
@@ -96,10 +97,11 @@ class Dice {
     return std::uniform_real_distribution<float>(low, high)(bits_);
   }
   std::uint8_t byte() { return static_cast<std::uint8_t>(bits_()); }
-  /// Anywhere, the ends of the range of numbers among it.
-  int any_int(int reach) {
-    constexpr std::array<int, 8> kEnds{INT_MIN, INT_MIN + 1, -1, 0, 1, 65'536, INT_MAX - 1, INT_MAX};
-    return one_in(3) ? kEnds[static_cast<std::size_t>(pick(0, 7))] : pick(-reach, reach);
+  /// From -bound to bound, or an extreme value of int.
+  int any_int(int bound) {
+    constexpr std::array<int, 8> kEnds{INT_MIN, INT_MIN + 1, -1,          0,
+                                       1,       65'536,      INT_MAX - 1, INT_MAX};
+    return one_in(3) ? kEnds[static_cast<std::size_t>(pick(0, 7))] : pick(-bound, bound);
   }
   float any_float() {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -112,8 +114,8 @@ class Dice {
     const int h = pick(1, height);
     return {pick(0, width - w), pick(0, height - h), w, h};
   }
-  Box any_box(int reach) {
-    return {any_int(reach), any_int(reach), any_int(reach), any_int(reach)};
+  Box any_box(int bound) {
+    return {any_int(bound), any_int(bound), any_int(bound), any_int(bound)};
   }
 
  private:
@@ -122,8 +124,8 @@ class Dice {
 
 int side_of(Dice& dice) { return dice.one_in(8) ? dice.pick(1, 3) : dice.pick(1, 260); }
 
-/// A part of a picture of the corpus, noise or one colour.
-Raw begin_picture(Dice& dice, const std::vector<Raw>& corpus) {
+/// A part of an image of the corpus, noise or one colour.
+Raw begin_image(Dice& dice, const std::vector<Raw>& corpus) {
   Raw raw;
   raw.width = side_of(dice);
   raw.height = side_of(dice);
@@ -142,7 +144,8 @@ Raw begin_picture(Dice& dice, const std::vector<Raw>& corpus) {
       const auto at = (static_cast<std::size_t>(top + y) * static_cast<std::size_t>(from.width) +
                        static_cast<std::size_t>(left)) *
                       4;
-      std::memcpy(raw.rgba.data() + static_cast<std::size_t>(y) * used, from.rgba.data() + at, used);
+      std::memcpy(raw.rgba.data() + static_cast<std::size_t>(y) * used, from.rgba.data() + at,
+                  used);
     }
   } else if (dice.one_in(2)) {
     for (std::uint8_t& byte : raw.rgba) byte = dice.byte();
@@ -161,8 +164,8 @@ void mutate(Dice& dice, Raw& raw) {
       case 1: {  // a stretch again elsewhere
         const std::size_t from = at();
         const std::size_t to = at();
-        const auto length = static_cast<std::size_t>(
-            dice.pick(1, size - static_cast<int>(std::max(from, to))));
+        const auto length =
+            static_cast<std::size_t>(dice.pick(1, size - static_cast<int>(std::max(from, to))));
         std::memmove(raw.rgba.data() + to, raw.rgba.data() + from, length);
         break;
       }
@@ -183,7 +186,7 @@ void mutate(Dice& dice, Raw& raw) {
   }
 }
 
-/// A network's answer: the picture's own alpha or brightness coarsely, a slope, noise, nonsense.
+/// A network's answer: the image's alpha or brightness, a slope, noise or a constant.
 std::vector<float> answer_of(Dice& dice, const Raw& raw, int width, int height) {
   std::vector<float> p(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
   const int kind = dice.pick(0, 5);
@@ -222,21 +225,20 @@ struct Padded {
     const std::ptrdiff_t stride = raw.width * 4 + (dice.one_in(2) ? 0 : dice.pick(1, 9));
     bytes.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(raw.height - 1) +
                  static_cast<std::size_t>(raw.width) * 4);
-    view = {bytes.data(), raw.width, raw.height, 4, stride};
+    view = {bytes.data(), raw.width, raw.height, stride};
     for (int y = 0; y < raw.height; ++y) {
-      std::memcpy(view.row(y),
-                  raw.rgba.data() + static_cast<std::ptrdiff_t>(y) * raw.width * 4,
+      std::memcpy(view.row(y), raw.rgba.data() + static_cast<std::ptrdiff_t>(y) * raw.width * 4,
                   static_cast<std::size_t>(raw.width) * 4);
     }
   }
 };
 
-/// What every matte promises.
-void check_matte(ConstImageView picture, const MattePlan& plan, const MatteSummary& summary) {
-  const Box roi = clip(plan.roi, {nullptr, picture.width, picture.height, 4, 0});
-  for (int y = 0; y < picture.height; ++y) {
-    const std::uint8_t* row = picture.row(y);
-    for (int x = 0; x < picture.width; ++x) {
+/// Checks the invariants of every matte.
+void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary& summary) {
+  const Box roi = clip(plan.roi, {nullptr, image.width, image.height, 0});
+  for (int y = 0; y < image.height; ++y) {
+    const std::uint8_t* row = image.row(y);
+    for (int x = 0; x < image.width; ++x) {
       const std::uint8_t* pixel = row + static_cast<std::ptrdiff_t>(x) * 4;
       if (pixel[3] == 0) {
         expect(plan.hidden == HiddenColour::kKeep || (pixel[0] | pixel[1] | pixel[2]) == 0,
@@ -244,7 +246,8 @@ void check_matte(ConstImageView picture, const MattePlan& plan, const MatteSumma
         continue;
       }
       const auto inside = [&](const Box& box) {
-        return x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
+        return x >= box.left && x < box.left + box.width && y >= box.top &&
+               y < box.top + box.height;
       };
       expect(inside(roi), "alpha outside the region of interest");
       expect(pixel[3] < 128 || inside(summary.box), "subject outside its box");
@@ -255,8 +258,7 @@ void check_matte(ConstImageView picture, const MattePlan& plan, const MatteSumma
 /// Steps 1 to 5 of make_matte (pipeline/matte.h) with an answer that no network gave.
 void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   Padded padded(dice, raw);
-  const NetworkInput input{
-      dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
+  const NetworkInput input{dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
   std::vector<float> planes(3 * static_cast<std::size_t>(input.width) *
                             static_cast<std::size_t>(input.height));
   fill_network_input(padded.view, input, planes.data(), pool);
@@ -267,10 +269,11 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   for (int i = dice.one_in(3) ? dice.pick(1, 40) : 0; i > 0; --i) {
     alpha[static_cast<std::size_t>(dice.pick(0, width * height - 1))] = dice.any_float();
   }
-  const bool numbers = std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
-  const NetworkOutput output =
-      dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
-  expect(to_probability(alpha, output, pool).ok() == numbers, "an answer that is not finite was taken");
+  const bool numbers =
+      std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
+  const NetworkOutput output = dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
+  expect(to_probability(alpha, output, pool).ok() == numbers,
+         "an answer that is not finite was taken");
   if (!numbers) {
     for (float& value : alpha) value = std::isnan(value) ? 0.0F : value;
   }
@@ -280,11 +283,11 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   plan.height = dice.one_in(3) ? raw.height : dice.pick(1, raw.height);
   plan.hidden = dice.one_in(2) ? HiddenColour::kKeep : HiddenColour::kClear;
   plan.refinement = dice.one_in(4) ? Refinement::kOff : Refinement::kOn;
-  plan.roi = dice.one_in(2) ? Box{0, 0, plan.width, plan.height}
-                            : dice.box_in(plan.width, plan.height);
-  const Box cells = cells_of(plan.roi, plan.width, plan.height, width, height);
-  static_cast<void>(is_decided(alpha, width, cells, pool));
-  clean_alpha(alpha, width, cells, pool);
+  plan.roi =
+      dice.one_in(2) ? Box{0, 0, plan.width, plan.height} : dice.box_in(plan.width, plan.height);
+  const Box area = network_area(plan.roi, plan.width, plan.height, width, height);
+  static_cast<void>(is_confident(alpha, width, area, pool));
+  filter_components(alpha, width, area, pool);
 
   ImageView reduced = padded.view;
   if (plan.width != raw.width || plan.height != raw.height) {
@@ -299,12 +302,12 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
       }
     }
     expect(reduce_in_place(padded.view, plan.width, plan.height, pool).ok(), "reduction");
-    reduced = {padded.bytes.data(), plan.width, plan.height, 4,
+    reduced = {padded.bytes.data(), plan.width, plan.height,
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
   if (dice.one_in(8)) plan.roi = dice.any_box(300);  // clipped by both kernels
   const NetworkAnswer answer{planes, input, alpha, width, height};
-  const MatteSummary summary = write_edges(reduced, answer, plan, pool);
+  const MatteSummary summary = write_matte(reduced, answer, plan, pool);
   check_matte(reduced, plan, summary);
 
   Raw result{plan.width, plan.height, {}};
@@ -314,7 +317,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   raw = std::move(result);
 }
 
-/// A plan that keeps to the limits (compose.h), and now and then one that does not.
+/// A composition by a plan within the limits (compose.h), in some cases by one out of them.
 void lay_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   ComposePlan plan;
   plan.width = side_of(dice);
@@ -326,7 +329,8 @@ void lay_out(Dice& dice, Raw& raw, ThreadPool& pool) {
     plan.target.height = plan.source.height = std::min(plan.target.height, plan.source.height);
   }
   Raw behind{plan.width, plan.height, {}};
-  behind.rgba.resize(static_cast<std::size_t>(plan.width) * static_cast<std::size_t>(plan.height) * 4);
+  behind.rgba.resize(static_cast<std::size_t>(plan.width) * static_cast<std::size_t>(plan.height) *
+                     4);
   for (std::uint8_t& byte : behind.rgba) byte = dice.byte();
   const Padded background(dice, behind);
   if (dice.one_in(2)) plan.background = background.view;
@@ -386,8 +390,8 @@ std::vector<std::uint8_t> write_png(Dice& dice, const Raw& raw, ThreadPool& pool
   }
   std::vector<std::uint8_t> file;
   const bool stopped = dice.one_in(12);
-  const Status status =
-      encode_png(padded.view, options, pool, [stopped] { return stopped; }, file);
+  const Status status = encode_png(
+      padded.view, options, pool, [stopped] { return stopped; }, file);
   if (effort < 1 || effort > 9) {
     expect(status.code() == Code::kBadInput, "an effort out of range");
     return {};
@@ -404,8 +408,8 @@ std::vector<std::uint8_t> write_png(Dice& dice, const Raw& raw, ThreadPool& pool
   return file;
 }
 
-/// What tells subject types apart, with a detector's maps and a head that nobody trained.
-void tell_type(Dice& dice, const Raw& raw, ThreadPool& pool) {
+/// The classifier of subject types with random outputs of the detector and a random head.
+void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
   const Padded padded(dice, raw);
   const int side = dice.pick(8, 64);
   std::vector<float> planes(3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
@@ -416,8 +420,7 @@ void tell_type(Dice& dice, const Raw& raw, ThreadPool& pool) {
   border_statistics(look.thumbnail, look.statistics);
   const DetectorShape shape{dice.pick(1, 9), dice.pick(1, 30), dice.pick(1, 9), dice.pick(1, 20)};
   const auto maps = [&](int count, int map_side, float most) {
-    std::vector<float> values(static_cast<std::size_t>(count) *
-                              static_cast<std::size_t>(map_side) *
+    std::vector<float> values(static_cast<std::size_t>(count) * static_cast<std::size_t>(map_side) *
                               static_cast<std::size_t>(map_side));
     for (float& value : values) value = dice.real(0, most);
     return values;
@@ -470,7 +473,7 @@ void tell_type(Dice& dice, const Raw& raw, ThreadPool& pool) {
   expect(subject.type < kSubjectCount && std::abs(sum - 1) < 1e-3F, "probabilities");
 }
 
-/// Pieces of all sizes: inside the region, whole, never shared.
+/// Blocks of all sizes: inside the region, intact, never shared.
 void use_region(Dice& dice) {
   using ort::Region;
   const std::size_t wish = Region::kPage * static_cast<std::size_t>(dice.pick(1, 2000));
@@ -492,7 +495,8 @@ void use_region(Dice& dice) {
   };
   for (int i = dice.pick(1, 120); i > 0; --i) {
     const std::size_t bytes =
-        Region::kPage * static_cast<std::size_t>(dice.one_in(5) ? dice.pick(1, 2100) : dice.pick(1, 60));
+        Region::kPage *
+        static_cast<std::size_t>(dice.one_in(5) ? dice.pick(1, 2100) : dice.pick(1, 60));
     if (void* const piece = region->take(bytes)) {
       expect(region->holds(piece), "a piece outside its region");
       auto* const data = static_cast<std::uint8_t*>(piece);
@@ -511,21 +515,21 @@ void use_region(Dice& dice) {
   expect(region->resident_bytes() == 0, "a released region keeps pages");
 }
 
-/// One request's worth of pixels; the file, for comparison.
+/// One case; returns the PNG file, for comparison.
 std::vector<std::uint8_t> one_case(std::uint64_t seed, const std::vector<Raw>& corpus,
                                    ThreadPool& pool) {
   Dice dice(seed);
-  Raw raw = begin_picture(dice, corpus);
+  Raw raw = begin_image(dice, corpus);
   mutate(dice, raw);
-  if (dice.one_in(4)) tell_type(dice, raw, pool);
+  if (dice.one_in(4)) classify(dice, raw, pool);
   if (dice.one_in(20)) use_region(dice);
   if (!dice.one_in(5)) cut_out(dice, raw, pool);
   if (!dice.one_in(4)) lay_out(dice, raw, pool);
   return write_png(dice, raw, pool);
 }
 
-/// From seed `first` on, at least `least` cases and as long as it takes; `current` is the one under
-/// way.
+/// Runs cases from seed `first` on, at least `least` of them and for at least `length`; `current`
+/// is the seed of the running case.
 void run_cases(std::uint64_t& current, std::uint64_t first, std::uint64_t least,
                std::chrono::seconds length, const std::vector<Raw>& corpus) {
   ThreadPool alone(0);
@@ -558,10 +562,9 @@ int main(int count, char** arguments) {
   const std::uint64_t least = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : 1;
   const std::vector<Raw> corpus = folder == "-" ? std::vector<Raw>{} : read_corpus(folder);
 
-  // Cases run in a process of their own: whatever ends it, this one still knows which case it was.
-  auto* const shared = static_cast<std::uint64_t*>(mmap(nullptr, sizeof(std::uint64_t),
-                                                        PROT_READ | PROT_WRITE,
-                                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  // Cases run in a child process, so that this one can report the case that ended it.
+  auto* const shared = static_cast<std::uint64_t*>(mmap(
+      nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (shared == MAP_FAILED) fail("no memory to share");
   const pid_t child = fork();
   if (child < 0) fail("no second process");
@@ -570,10 +573,12 @@ int main(int count, char** arguments) {
     return 0;
   }
   int status = 0;
-  if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+  if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return 0;
   if (WIFSIGNALED(status)) {
-    std::fprintf(stderr, "fuzz_stress: %s\n",
-                 WTERMSIG(status) == SIGALRM ? "the case does not end" : strsignal(WTERMSIG(status)));
+    std::fprintf(
+        stderr, "fuzz_stress: %s\n",
+        WTERMSIG(status) == SIGALRM ? "the case does not end" : strsignal(WTERMSIG(status)));
   }
   std::fprintf(stderr, "fuzz_stress: seed %llu\n", static_cast<unsigned long long>(*shared));
   return 1;

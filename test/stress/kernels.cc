@@ -1,6 +1,6 @@
-// Random pictures of random sizes, with every byte of their memory spoken for, through the pixel
-// kernels on four threads; results are compared with the scalar versions. Made for the sanitizers
-// (CMakeLists.txt).
+// kernels_stress [rounds]: random images of random sizes, in memory of exactly their size, through
+// the pixel kernels on four threads; results are compared with the scalar versions. Built for the
+// sanitizers (CMakeLists.txt).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,14 +10,14 @@
 #include "classify/features.h"
 #include "classify/pool.h"
 #include "core/cancel.h"
+#include "image/enlarge.h"
 #include "image/network_input.h"
 #include "image/plane.h"
-#include "image/enlarge.h"
 #include "image/resample.h"
 #include "matte/apply.h"
-#include "matte/clean.h"
-#include "matte/correct.h"
-#include "matte/refine.h"
+#include "matte/colour_sampling.h"
+#include "matte/component_filter.h"
+#include "matte/guided_upsample.h"
 #include "pipeline/compose.h"
 
 using namespace cutout;
@@ -28,13 +28,13 @@ std::mt19937 random_bits(1);
 
 int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_bits); }
 
-struct Picture {
+struct Image {
   int width;
   int height;
   int stride;
   std::vector<std::uint8_t> data;
 
-  Picture(int w, int h, int padding) : width(w), height(h), stride(w * 4 + padding) {
+  Image(int w, int h, int padding) : width(w), height(h), stride(w * 4 + padding) {
     data.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(h - 1) +
                 static_cast<std::size_t>(w) * 4);
     const int kind = pick(0, 3);
@@ -44,7 +44,7 @@ struct Picture {
       data[i] = static_cast<std::uint8_t>(!alpha || kind == 0 ? any : kind == 1 ? 0 : 255);
     }
   }
-  ImageView view() { return {data.data(), width, height, 4, stride}; }
+  ImageView view() { return {data.data(), width, height, stride}; }
 };
 
 Box box_in(int width, int height) {
@@ -70,36 +70,36 @@ bool close(const std::uint8_t* a, const std::uint8_t* b, std::size_t pixels, int
 }
 
 void check_network_input(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 700), pick(1, 90), pick(0, 9));
+  Image image(pick(1, 700), pick(1, 90), pick(0, 9));
   const NetworkInput spec{pick(1, 40), pick(1, 40), {128, 128, 128}, {1, 1, 1}};
   const auto size =
       3 * static_cast<std::size_t>(spec.width) * static_cast<std::size_t>(spec.height);
   std::vector<float> fast(size);
   std::vector<float> scalar(size);
-  fill_network_input(picture.view(), spec, fast.data(), pool);
-  fill_network_input_scalar(picture.view(), spec, scalar.data());
+  fill_network_input(image.view(), spec, fast.data(), pool);
+  fill_network_input_scalar(image.view(), spec, scalar.data());
   bool good = true;
   for (std::size_t i = 0; i < size; ++i) good &= std::abs(fast[i] - scalar[i]) <= 0.002F;
   expect(good, "network input", round);
 }
 
 void check_reduction(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 90), pick(1, 300), pick(0, 9));
-  const int width = pick(1, picture.width);
-  const int height = pick(std::max(1, picture.height / 2), picture.height);
+  Image image(pick(1, 90), pick(1, 300), pick(0, 9));
+  const int width = pick(1, image.width);
+  const int height = pick(std::max(1, image.height / 2), image.height);
   const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   std::vector<std::uint8_t> scalar(pixels * 4);
-  reduce_scalar(picture.view(), width, height, scalar.data());
-  const Status status = reduce_in_place(picture.view(), width, height, pool);
-  expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "reduction", round);
+  reduce_scalar(image.view(), width, height, scalar.data());
+  const Status status = reduce_in_place(image.view(), width, height, pool);
+  expect(status.ok() && close(image.data.data(), scalar.data(), pixels, 1), "reduction", round);
 }
 
 void check_enlargement(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 90), pick(1, 200), pick(0, 9));
-  const Box part = box_in(picture.width, picture.height);
+  Image image(pick(1, 90), pick(1, 200), pick(0, 9));
+  const Box part = box_in(image.width, image.height);
   const auto shown = [&] {
-    const ImageView all = picture.view();
-    return ImageView{all.row(part.top) + part.left * 4, part.width, part.height, 4, all.stride};
+    const ImageView all = image.view();
+    return ImageView{all.row(part.top) + part.left * 4, part.width, part.height, all.stride};
   };
   const bool hardly = pick(0, 1) == 0;
   const int width = part.width + pick(0, hardly ? 2 : 300);
@@ -107,15 +107,15 @@ void check_enlargement(ThreadPool& pool, int round) {
   const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   std::vector<std::uint8_t> scalar(pixels * 4);
   enlarge_scalar(shown(), width, height, scalar.data());
-  // Not a byte more than picture and result need.
-  picture.data.resize(std::max(picture.data.size(), pixels * 4));
-  const Status status = enlarge_in_place(picture.data, shown(), width, height, pool);
-  expect(status.ok() && close(picture.data.data(), scalar.data(), pixels, 1), "enlargement", round);
+  // Exactly what image and result need.
+  image.data.resize(std::max(image.data.size(), pixels * 4));
+  const Status status = enlarge_in_place(image.data, shown(), width, height, pool);
+  expect(status.ok() && close(image.data.data(), scalar.data(), pixels, 1), "enlargement", round);
 }
 
 void check_matte(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 600), pick(1, 150), pick(0, 9));
-  Picture other = picture;
+  Image image(pick(1, 600), pick(1, 150), pick(0, 9));
+  Image other = image;
   const int width = pick(1, 60);
   const int height = pick(1, 60);
   std::vector<float> p(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
@@ -123,16 +123,16 @@ void check_matte(ThreadPool& pool, int round) {
   for (float& value : p) {
     value = kind == 0 ? 0 : kind == 1 ? 1 : static_cast<float>(pick(-20, 120)) / 100;
   }
-  const Box roi = box_in(picture.width, picture.height);
+  const Box roi = box_in(image.width, image.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
-  const MatteSummary fast = apply_matte(picture.view(), p, width, height, roi, hidden, pool);
+  const MatteSummary fast = apply_matte(image.view(), p, width, height, roi, hidden, pool);
   const MatteSummary scalar = apply_matte_scalar(other.view(), p, width, height, roi, hidden);
-  expect(picture.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
+  expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
              fast.foreground_pixels == scalar.foreground_pixels,
          "matte", round);
 }
 
-void check_cleaning(ThreadPool& pool, int round) {
+void check_components(ThreadPool& pool, int round) {
   const int width = pick(1, 70);
   const int height = pick(1, 200);
   std::vector<float> fast(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
@@ -144,21 +144,22 @@ void check_cleaning(ThreadPool& pool, int round) {
   }
   std::vector<float> scalar = fast;
   const Box area = box_in(width, height);
-  const CleanSummary summary = clean_alpha(fast, width, area, pool);
-  expect(summary == clean_alpha_scalar(scalar, width, area) && fast == scalar, "cleaning", round);
+  const ComponentSummary summary = filter_components(fast, width, area, pool);
+  expect(summary == filter_components_scalar(scalar, width, area) && fast == scalar,
+         "component filter", round);
 }
 
 void check_refinement(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 400), pick(1, 150), pick(0, 9));
-  Picture other = picture;
+  Image image(pick(1, 400), pick(1, 150), pick(0, 9));
+  Image other = image;
   const int width = pick(1, 70);
   const int height = pick(1, 40);
-  const auto cells = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-  std::vector<float> planes(3 * cells);
+  const auto size = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  std::vector<float> planes(3 * size);
   for (float& value : planes) value = static_cast<float>(pick(0, 255)) / 255;
-  std::vector<float> p(cells);
+  std::vector<float> p(size);
   const int kind = pick(0, 3);
-  for (std::size_t i = 0; i < cells; ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     const int x = static_cast<int>(i) % width;
     p[i] = kind == 0   ? 0.0F
            : kind == 1 ? 1.0F
@@ -168,20 +169,21 @@ void check_refinement(ThreadPool& pool, int round) {
   Guide guide;
   guide.width = width;
   guide.height = height;
-  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * cells;
-  const CorrectedAlpha corrected = correct_alpha(guide, p, pool);
-  const CorrectedAlpha by_cell = correct_alpha_scalar(guide, p);
-  expect(std::equal(corrected.alpha.get(), corrected.alpha.get() + cells, by_cell.alpha.get()) &&
-             std::equal(corrected.settled.get(), corrected.settled.get() + cells,
-                        by_cell.settled.get()) &&
-             std::equal(corrected.told.get(), corrected.told.get() + cells, by_cell.told.get()),
-         "correction", round);
-  if (pick(0, 1) == 0) guide = guide_after(guide, corrected);
-  const Box roi = box_in(picture.width, picture.height);
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * size;
+  const ColourSampling sampling = sample_colours(guide, p, pool);
+  const ColourSampling expected = sample_colours_scalar(guide, p);
+  expect(std::equal(sampling.alpha.get(), sampling.alpha.get() + size, expected.alpha.get()) &&
+             std::equal(sampling.sample_confidence.get(), sampling.sample_confidence.get() + size,
+                        expected.sample_confidence.get()) &&
+             std::equal(sampling.sampled_alpha.get(), sampling.sampled_alpha.get() + size,
+                        expected.sampled_alpha.get()),
+         "colour sampling", round);
+  if (pick(0, 1) == 0) guide = with_samples(guide, sampling);
+  const Box roi = box_in(image.width, image.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
-  const MatteSummary fast = refine_matte(picture.view(), guide, p, roi, hidden, pool);
-  const MatteSummary scalar = refine_matte_scalar(other.view(), guide, p, roi, hidden);
-  expect(picture.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
+  const MatteSummary fast = guided_upsample(image.view(), guide, p, roi, hidden, pool);
+  const MatteSummary scalar = guided_upsample_scalar(other.view(), guide, p, roi, hidden);
+  expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
              fast.foreground_pixels == scalar.foreground_pixels,
          "refinement", round);
 }
@@ -202,11 +204,11 @@ void check_plane(ThreadPool& pool, int round) {
   const int height = pick(1, 90);
   const int to_width = pick(1, 90);
   const int to_height = pick(1, 90);
-  const auto cells = static_cast<std::size_t>(to_width) * static_cast<std::size_t>(to_height);
+  const auto size = static_cast<std::size_t>(to_width) * static_cast<std::size_t>(to_height);
   const std::vector<float> plane =
       floats(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0, 1);
-  std::vector<float> fast(cells);
-  std::vector<float> scalar(cells);
+  std::vector<float> fast(size);
+  std::vector<float> scalar(size);
   resize_plane(plane, width, height, to_width, to_height, fast, pool);
   resize_plane_scalar(plane, width, height, to_width, to_height, scalar);
   expect(close(fast, scalar, 1e-5F), "plane", round);
@@ -226,20 +228,20 @@ void check_pooling(ThreadPool& pool, int round) {
 }
 
 void check_statistics(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 700), pick(1, 60), pick(0, 9));
+  Image image(pick(1, 700), pick(1, 60), pick(0, 9));
   const int side = pick(8, 200);
-  const auto cells = static_cast<std::size_t>(side / 2) * static_cast<std::size_t>(side / 2);
+  const auto size = static_cast<std::size_t>(side / 2) * static_cast<std::size_t>(side / 2);
   const Thumbnail thumbnail =
       make_thumbnail(floats(3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side), -5,
                             pick(0, 1) * 265),
                      side);
   Statistics fast{};
-  alpha_statistics(picture.view(), fast);
+  alpha_statistics(image.view(), fast);
   Statistics scalar = fast;
   border_statistics(thumbnail, fast);
   border_statistics_scalar(thumbnail, scalar);
   expect(fast == scalar, "statistics", round);
-  const std::vector<float> weights = floats(cells, 0, pick(0, 1));
+  const std::vector<float> weights = floats(size, 0, pick(0, 1));
   const Regions regions = region_statistics(thumbnail, weights, pool);
   const Regions slow = region_statistics_scalar(thumbnail, weights);
   expect(close(regions.inside, slow.inside, 1e-5F) && close(regions.outside, slow.outside, 1e-5F),
@@ -249,10 +251,9 @@ void check_statistics(ThreadPool& pool, int round) {
 void check_features(ThreadPool& pool, int round) {
   const DetectorShape shape{pick(1, 9), pick(1, 40), pick(1, 9), pick(1, 20)};
   const auto maps = [](int count, int side, int high) {
-    return floats(
-        static_cast<std::size_t>(count) * static_cast<std::size_t>(side) *
-            static_cast<std::size_t>(side),
-        0, high);
+    return floats(static_cast<std::size_t>(count) * static_cast<std::size_t>(side) *
+                      static_cast<std::size_t>(side),
+                  0, high);
   };
   const std::vector<float> heat = maps(shape.kinds, shape.heat_side, 1);
   const std::vector<float> deep = maps(shape.channels, shape.deep_side, 9);
@@ -269,11 +270,11 @@ void check_features(ThreadPool& pool, int round) {
 }
 
 void check_composition(ThreadPool& pool, int round) {
-  Picture picture(pick(1, 400), pick(1, 120), 0);
+  Image image(pick(1, 400), pick(1, 120), 0);
   ComposePlan plan;
   plan.width = pick(1, 400);
   plan.height = pick(1, 150);
-  plan.source = box_in(picture.width, picture.height);
+  plan.source = box_in(image.width, image.height);
   plan.target = box_in(plan.width, plan.height);
   if (pick(0, 1) == 0) {  // moved, not scaled
     plan.target.width = plan.source.width = std::min(plan.target.width, plan.source.width);
@@ -281,14 +282,14 @@ void check_composition(ThreadPool& pool, int round) {
   }
   const std::size_t pixels =
       static_cast<std::size_t>(plan.width) * static_cast<std::size_t>(plan.height);
-  picture.data.resize(std::max(picture.data.size(), pixels * 4));
+  image.data.resize(std::max(image.data.size(), pixels * 4));
   const CancelToken token;
   ComposeSummary summary;
-  std::vector<std::uint8_t> scalar = picture.data;
-  expect(compose(scalar, picture.width, picture.height, plan, token, pool, summary).ok(), "placing",
+  std::vector<std::uint8_t> scalar = image.data;
+  expect(compose(scalar, image.width, image.height, plan, token, pool, summary).ok(), "placing",
          round);
 
-  Picture background(plan.width, plan.height, pick(0, 9));
+  Image background(plan.width, plan.height, pick(0, 9));
   if (pick(0, 1) == 0) plan.background = background.view();
   if (pick(0, 1) == 0) plan.colour = {7, 70, 170, static_cast<std::uint8_t>(pick(0, 255))};
   const bool shaded = pick(0, 1) == 0;
@@ -297,9 +298,9 @@ void check_composition(ThreadPool& pool, int round) {
         DropShadow{static_cast<float>(pick(0, 10)) / 10, static_cast<float>(pick(1, 150)) / 10,
                    pick(-50, 50), pick(-50, 50), pick(0, 20)};
   }
-  compose_scalar({scalar.data(), plan.width, plan.height, 4, plan.width * 4}, summary.box, plan);
-  expect(compose(picture.data, picture.width, picture.height, plan, token, pool, summary).ok() &&
-             close(picture.data.data(), scalar.data(), pixels, shaded ? 4 : 1),
+  compose_scalar({scalar.data(), plan.width, plan.height, plan.width * 4}, summary.box, plan);
+  expect(compose(image.data, image.width, image.height, plan, token, pool, summary).ok() &&
+             close(image.data.data(), scalar.data(), pixels, shaded ? 4 : 1),
          "composition", round);
 }
 
@@ -313,7 +314,7 @@ int main(int argc, char** argv) {
     check_reduction(pool, round);
     check_enlargement(pool, round);
     check_matte(pool, round);
-    check_cleaning(pool, round);
+    check_components(pool, round);
     check_refinement(pool, round);
     check_plane(pool, round);
     check_pooling(pool, round);

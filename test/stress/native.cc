@@ -65,19 +65,19 @@ void pool_round(Random& random) {
   for (std::thread& caller : callers) caller.join();
 }
 
-std::vector<std::uint8_t> random_picture(Random& random, int width, int height) {
+std::vector<std::uint8_t> random_image(Random& random, int width, int height) {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width) * height * 4);
   for (std::uint8_t& byte : pixels) byte = static_cast<std::uint8_t>(random());
   return pixels;
 }
 
-/// The steps of a matte around a network, on one picture; the same bytes for every pool.
+/// The steps of a matte around a network, on one image; the same bytes for every pool.
 std::vector<std::uint8_t> cut_out(std::uint32_t seed, ThreadPool& pool) {
   Random random(seed);
   const int width = between(random, 1, 180);
   const int height = between(random, 1, 140);
-  std::vector<std::uint8_t> pixels = random_picture(random, width, height);
-  const cutout::ImageView view{pixels.data(), width, height, 4, width * 4L};
+  std::vector<std::uint8_t> pixels = random_image(random, width, height);
+  const cutout::ImageView view{pixels.data(), width, height, width * 4L};
   const cutout::NetworkInput input{48, 40, {128, 128, 128}, {256, 256, 256}};
   std::vector<float> planes(static_cast<std::size_t>(3 * input.width * input.height));
   cutout::fill_network_input(view, input, planes.data(), pool);
@@ -85,7 +85,7 @@ std::vector<std::uint8_t> cut_out(std::uint32_t seed, ThreadPool& pool) {
   const int to_width = between(random, 1, width);
   const int to_height = between(random, 1, height);
   expect(cutout::reduce_in_place(view, to_width, to_height, pool).ok(), "reduce_in_place failed");
-  const cutout::ImageView reduced{pixels.data(), to_width, to_height, 4, to_width * 4L};
+  const cutout::ImageView reduced{pixels.data(), to_width, to_height, to_width * 4L};
   const cutout::Box whole{0, 0, to_width, to_height};
   const auto plane = static_cast<std::size_t>(input.width * input.height);
   cutout::apply_matte(reduced, std::span(planes).first(plane), input.width, input.height, whole,

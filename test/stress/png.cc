@@ -1,4 +1,4 @@
-// png_stress [rounds]: random pictures through the PNG encoder and a plain decoder, for builds with
+// png_stress [rounds]: random images through the PNG encoder and a plain decoder, for builds with
 // sanitizers (address and undefined: every read and write; thread: the strips and `stop`). Not part
 // of the test runner: sanitizers want a process of their own. Ends with 1 at the first wrong pixel.
 #include <array>
@@ -197,7 +197,7 @@ Bytes decode(const Bytes& file, std::size_t row, std::size_t pixel) {
 }
 
 /// Noise, runs, copies of other places and soft shades, in patches.
-Bytes picture(Random& random, std::size_t size) {
+Bytes image(Random& random, std::size_t size) {
   Bytes pixels(size);
   for (std::size_t at = 0; at < size;) {
     const std::size_t length = std::min<std::size_t>(1 + random() % 3000, size - at);
@@ -220,11 +220,11 @@ void round(Random& random, cutout::ThreadPool& pool) {
   const int height = 1 + static_cast<int>(random() % (600'000 / static_cast<unsigned>(width) + 1));
   const std::size_t stride = static_cast<std::size_t>(width) * 4 + random() % 9;
   // Exactly as long as the view says: a read behind the last pixel is found.
-  const Bytes pixels = picture(
+  const Bytes pixels = image(
       random, stride * static_cast<std::size_t>(height - 1) + static_cast<std::size_t>(width) * 4);
-  const cutout::ConstImageView view{pixels.data(), width, height, 4,
+  const cutout::ConstImageView view{pixels.data(), width, height,
                                     static_cast<std::ptrdiff_t>(stride)};
-  const Bytes icc = picture(random, random() % 2 * (random() % 5000));
+  const Bytes icc = image(random, random() % 2 * (random() % 5000));
   cutout::PngOptions options;
   options.alpha_only = random() % 3 == 0;
   options.effort = 1 + static_cast<int>(random() % 9);
@@ -261,6 +261,6 @@ int main(int count, char** arguments) {
     cutout::ThreadPool pool(threads);
     for (int i = 0; i < rounds; ++i) round(random, pool);
   }
-  std::printf("png_stress: %d pictures, all right\n", 3 * rounds);
+  std::printf("png_stress: %d images, all right\n", 3 * rounds);
   return 0;
 }

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { anyCells } from './cells.ts';
+import { anyAnswer } from './answers.ts';
 import { type Guide, type Image, loadKernels, SCALAR } from './kernelsAddon.ts';
 import { anyImage, copy, paddingIntact, paint, pixel, random, whole } from './kernelsImages.ts';
 
@@ -17,11 +17,11 @@ interface Case {
 }
 
 const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
-  fc.tuple(anyImage(maxWidth, maxHeight), anyCells).chain(([image, cells]) =>
+  fc.tuple(anyImage(maxWidth, maxHeight), anyAnswer).chain(([image, answer]) =>
     fc.record({
       image: fc.constant(image),
-      guide: fc.constant(cells.guide),
-      p: fc.constant(cells.p),
+      guide: fc.constant(answer.guide),
+      p: fc.constant(answer.p),
       roi: fc.oneof(
         fc.constant(whole(image)),
         fc.record({
@@ -37,7 +37,7 @@ const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
 
 function refine({ image, guide, p, roi, hidden }: Case, threads = 1) {
   const out = copy(image);
-  const summary = kernels.refineMatte(out, guide, p, roi, hidden, threads);
+  const summary = kernels.guidedUpsample(out, guide, p, roi, hidden, threads);
   return { out, summary };
 }
 
@@ -79,21 +79,21 @@ test('a refined matte gives the same bytes and summary for any number of threads
   );
 });
 
-test('sharpening, colours and local models are bit-equal to their scalar versions', (t) => {
+test('deblurring, colours and local models are bit-equal to their scalar versions', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyCells, fc.nat(), ({ guide, p }, seed) => {
+      fc.property(anyAnswer, fc.nat(), ({ guide, p }, seed) => {
         const enlargement = [0.5, 1, 1.7, 4, 9][seed % 5] ?? 1;
-        const fast = kernels.sharpenMatte(guide, p, enlargement, 2);
-        const scalar = kernels.sharpenMatte(guide, p, enlargement, SCALAR);
+        const fast = kernels.deblurMatte(guide, p, enlargement, 2);
+        const scalar = kernels.deblurMatte(guide, p, enlargement, SCALAR);
         const left = seed % guide.width;
         const width = 1 + (Math.floor(seed / 100) % (guide.width - left));
         return (
           kernels.blurOf(p, guide.width, guide.height, 2) ===
             kernels.blurOf(p, guide.width, guide.height, SCALAR) &&
           sameFloats(fast.alpha, scalar.alpha) &&
-          sameFloats(fast.trust, scalar.trust) &&
-          sameFloats(fast.unsure, scalar.unsure) &&
+          sameFloats(fast.confidence, scalar.confidence) &&
+          sameFloats(fast.uncertain, scalar.uncertain) &&
           sameFloats(
             kernels.estimateColours(guide, fast.alpha, 2),
             kernels.estimateColours(guide, fast.alpha, SCALAR),
@@ -143,7 +143,7 @@ const sureCells = (value: number): { guide: Guide; p: Float32Array } => ({
   p: new Float32Array(200).fill(value),
 });
 
-test('where the network is sure a refined matte changes nothing or clears everything', (t) => {
+test('where the network is certain a refined matte changes nothing or clears everything', (t) => {
   const image = paint(301, 77, (x, y) => [x & 255, y, 9, 255]);
   const roi = whole(image);
   const one = refine({ image, ...sureCells(0.985), roi, hidden: 'clear' });
@@ -182,7 +182,7 @@ interface Scene {
   readonly back: (x: number, y: number) => readonly [number, number, number];
 }
 
-/** The scene as an image and as a network `by` times smaller answers, with its blur of `sigma` of its own cells. */
+/** The scene as an image and as a network `by` times smaller answers, with its blur of `sigma` of its own network pixels. */
 function photograph(scene: Scene, by: number, sigma: number) {
   const { width, height } = scene;
   const mix = (x: number, y: number, c: number) => {
@@ -231,7 +231,7 @@ function judge(scene: Scene, by: number, sigma: number) {
   const { image, guide, p } = photograph(scene, by, sigma);
   const roi = whole(image);
   const { out } = refine({ image, guide, p, roi, hidden: 'keep' });
-  let [refined, bilinear, unsure, ours, source, mixed] = [0, 0, 0, 0, 0, 0];
+  let [refined, bilinear, uncertain, ours, source, mixed] = [0, 0, 0, 0, 0, 0];
   const sample = (x: number, y: number) =>
     p[Math.min(guide.height - 1, Math.max(0, y)) * guide.width + Math.min(guide.width - 1, Math.max(0, x))] ??
     0;
@@ -243,7 +243,7 @@ function judge(scene: Scene, by: number, sigma: number) {
       const row = (k: number) => sample(i, k) * (1 - (u - i)) + sample(i + 1, k) * (u - i);
       const plain = row(j) * (1 - (v - j)) + row(j + 1) * (v - j);
       if ((plain <= 0.01 || plain >= 0.99) && (truth <= 0.01 || truth >= 0.99)) continue;
-      unsure++;
+      uncertain++;
       const now = pixel(out, x, y);
       refined += ((now[3] ?? 0) / 255 - truth) ** 2;
       bilinear += (Math.round(plain * 255) / 255 - truth) ** 2;
@@ -259,8 +259,8 @@ function judge(scene: Scene, by: number, sigma: number) {
   }
   return {
     ratio: refined / bilinear,
-    refined: refined / unsure,
-    bilinear: bilinear / unsure,
+    refined: refined / uncertain,
+    bilinear: bilinear / uncertain,
     colour: mixed === 0 ? 0 : ours / source,
   };
 }
@@ -332,13 +332,13 @@ test('the blur of an answer is read from its steepest edges, whatever else in it
   t.is(kernels.blurOf(new Float32Array(2), 2, 1, 0), Math.fround(1.3));
 });
 
-test('colours are not followed where the alpha around a cell shows no edge', (t) => {
+test('colours are not followed where the alpha around a network pixel shows no edge', (t) => {
   let checked = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyCells, ({ guide, p }) => {
-        const { alpha, trust } = kernels.sharpenMatte(guide, p, 4, 2);
-        return trust.every((value, i) => {
+      fc.property(anyAnswer, ({ guide, p }) => {
+        const { alpha, confidence } = kernels.deblurMatte(guide, p, 4, 2);
+        return confidence.every((value, i) => {
           const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
           let [least, most] = [1, 0];
           for (let k = 0; k < 9; k++) {
@@ -351,25 +351,25 @@ test('colours are not followed where the alpha around a cell shows no edge', (t)
           return value <= Math.min(1, most * 10) * Math.min(1, (1 - least) * 10) + 1e-5;
         });
       }),
-      { numRuns: 60 },
+      { numRuns: 300 },
     ),
   );
   t.true(checked > 100, `${checked}`);
 });
 
-test("at the network's own size a cell's alpha goes beyond neither the colours nor the network", (t) => {
+test("at the network's own size a network pixel's alpha goes beyond neither the colours nor the network", (t) => {
   let sharper = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyCells, ({ guide, p }) => {
-        // Without colours to go by, what the models say is a mean of the cells of their window.
+      fc.property(anyAnswer, ({ guide, p }) => {
+        // Without colours to go by, what the models say is a mean of the network pixels of their window.
         const flat = { ...guide, planes: new Float32Array(guide.planes.length).fill(0.25) };
-        const { alpha, unsure } = kernels.sharpenMatte(flat, p, 1, 2);
+        const { alpha, uncertain } = kernels.deblurMatte(flat, p, 1, 2);
         return alpha.every((value, i) => {
-          if (unsure[i] === 0) return true;
+          if (uncertain[i] === 0) return true;
           const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
           let [least, most] = [1, 0];
-          // Three rounds look at 7 x 7 cells, then at 7 x 7 of those and again.
+          // Three rounds look at 7 x 7 network pixels, then at 7 x 7 of those and again.
           for (let v = Math.max(0, y - 9); v <= Math.min(guide.height - 1, y + 9); v++) {
             for (let u = Math.max(0, x - 9); u <= Math.min(guide.width - 1, x + 9); u++) {
               const network = p[v * guide.width + u] ?? 0;
@@ -388,7 +388,7 @@ test("at the network's own size a cell's alpha goes beyond neither the colours n
 });
 
 test('waves that a network leaves in a soft edge grow only as the image is larger than its answer', (t) => {
-  // Alike in colour, so nothing but the network tells; it wavers by a tenth every seven cells.
+  // Alike in colour, so nothing but the network tells; it wavers by a tenth every seven network pixels.
   const [width, height] = [96, 64];
   const planes = Float32Array.from({ length: 3 * width * height }, (_, i) => 0.4 + 0.002 * (i % 3));
   const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
@@ -406,25 +406,25 @@ test('waves that a network leaves in a soft edge grow only as the image is large
     return Math.sqrt(sum / n);
   };
   const [under = 0, own = 0, twice = 0, four = 0, eight = 0] = [0.5, 1, 2, 4, 8].map((enlargement) =>
-    rise(kernels.sharpenMatte(guide, p, enlargement, 2).alpha),
+    rise(kernels.deblurMatte(guide, p, enlargement, 2).alpha),
   );
   t.log(JSON.stringify([rise(p), under, own, twice, four, eight]));
   t.true(own <= rise(p));
   t.is(under, own);
   t.true(own < twice && twice < four);
   t.is(four, eight);
-  const corrected = { ...guide, settled: new Float32Array(p.length), told: p };
+  const corrected = { ...guide, sampleConfidence: new Float32Array(p.length), sampledAlpha: p };
   const [plain = 0, enlarged = 1] = [1, 4].map((enlargement) =>
-    rise(kernels.sharpenMatte(corrected, p, enlargement, 2).alpha),
+    rise(kernels.deblurMatte(corrected, p, enlargement, 2).alpha),
   );
   t.is(plain, enlarged);
   t.true(plain < rise(p) / 2);
 
-  // The same through the image: pixels between sure ones and nothing else.
+  // The same through the image: pixels between certain ones and nothing else.
   const by = (times: number) => {
     const image = paint(width * times, height * times, () => [102, 102, 103, 255]);
     const { out } = refine({ image, guide, p, roi: whole(image), hidden: 'keep' });
-    const cells = Float32Array.from({ length: width * height }, (_, i) => {
+    const alpha = Float32Array.from({ length: width * height }, (_, i) => {
       const [x, y] = [(i % width) * times, Math.floor(i / width) * times];
       let sum = 0;
       for (let k = 0; k < times * times; k++) {
@@ -432,7 +432,7 @@ test('waves that a network leaves in a soft edge grow only as the image is large
       }
       return sum / (times * times);
     });
-    return rise(cells);
+    return rise(alpha);
   };
   const [same, larger] = [by(1), by(4)];
   t.log(JSON.stringify([same, larger]));

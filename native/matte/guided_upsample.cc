@@ -1,4 +1,4 @@
-#include "matte/refine.h"
+#include "matte/guided_upsample.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 
 #include "core/simd.h"
 #include "matte/colour.h"
+#include "matte/deblur.h"
 #include "matte/local_model.h"
-#include "matte/sharpen.h"
 #include "matte/tiles.h"
 #include "matte/upsample.h"
 
@@ -22,29 +22,29 @@ namespace {
 
 constexpr int kTileWidth = 256;  // pixels
 constexpr int kTileHeight = 64;
-constexpr int kSegment = 64;      // pixels of a row that are judged together
-constexpr int kLanes = 8;         // pixels that are interpolated together
-constexpr float kGray = 128.0F;   // what lies behind a picture's own transparency, as for networks
-constexpr float kSurety = 2e-3F;  // variance of a trusted alpha, in units of the colours'
-constexpr float kNoise = 1e-3F;   // squared distance of a colour from F and B's line that is noise
+constexpr int kSegment = 64;     // pixels of a row that are classified together
+constexpr int kLanes = 8;        // pixels that are interpolated together
+constexpr float kGray = 128.0F;  // behind the image's own transparency, as in network_input.cc
+constexpr float kAlphaVariance = 2e-3F;  // of a confident alpha, relative to the colours'
+constexpr float kNoise = 1e-3F;  // squared distance of a colour from the line F-B that is noise
 
-/// What is interpolated from cells to pixels.
+/// Channels that are interpolated from network pixels to pixels.
 enum Channel {
   kPlane,  // four numbers
   kFore = kPlane + 4,
   kBack = kFore + 3,
-  kLack = kBack + 3,  // the sharper alpha less the models' at the cell
-  kTrust,
+  kResidual = kBack + 3,  // the deblurred alpha minus the models' at the network pixel
+  kConfidence,
   kChannels
 };
 
-// Vectors of the compiler, as in image/filter.cc.
+// Vector types as in image/filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/// Where the centres of the pixels of one axis lie among cells: `t` of the way from cell `first` to
-/// the next one (none at the last cell: t is 0 there), and the spline's weights of cells
-/// first - 1 .. first + 2, the border repeated. The last pixel is repeated for whole vectors.
+/// Positions of the pixel centres of one axis among network pixels: `t` of the way from network
+/// pixel `first` to the next (0 at the last one), and the spline's weights of network pixels first
+/// - 1 .. first + 2, the border repeated. The last entry is repeated to whole vectors.
 struct Axis {
   std::vector<int> first;
   std::vector<float> t;
@@ -81,7 +81,7 @@ CUTOUT_INLINE std::uint32_t to_byte(float v) {
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(v * 255.0F + 0.5F));
 }
 
-/// The numbers of one pixel: `value(channel)` interpolated, `q` the upsampled alpha -> the pixel.
+/// The refined pixel from `value(channel)`, interpolated linearly, and `q`, the spline's alpha.
 template <typename Value>
 CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
                                           std::uint32_t hidden_mask) {
@@ -96,72 +96,77 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
   const float plane[4] = {value(kPlane), value(kPlane + 1), value(kPlane + 2), value(kPlane + 3)};
   const float fore[3] = {value(kFore), value(kFore + 1), value(kFore + 2)};
   const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
-  const float trust = value(kTrust);
-  const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kLack));
-  const float first = clamp01(blend(q, guided, trust));
+  const float confidence = value(kConfidence);
+  const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kResidual));
+  const float first = clamp01(blend(q, guided, confidence));
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
   const auto left = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };
   const float r[3] = {left(0, first), left(1, first), left(2, first)};
-  const float apart = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+  const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
   const float along = r[0] * d[0] + r[1] * d[1] + r[2] * d[2];
-  const float beside = r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - along * along / (apart + kNoise);
-  const float surety = trust * kSurety / (kNoise + (beside > 0.0F ? beside : 0.0F));
-  const float alpha = clamp01(first + surety * along / (squares(first) + surety * apart));
+  const float across =
+      r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - along * along / (separation + kNoise);
+  const float variance = confidence * kAlphaVariance / (kNoise + (across > 0.0F ? across : 0.0F));
+  const float alpha = clamp01(first + variance * along / (squares(first) + variance * separation));
   const float share = alpha / squares(alpha);
   const auto own_colour = [&](int c) { return to_byte(clamp01(fore[c] + share * left(c, alpha))); };
-  const std::uint32_t clean = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
+  const std::uint32_t foreground = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
   const std::uint32_t m = to_byte(alpha);
-  // All bits where the pixel is mixed: arithmetic, not a branch, so that the loop is vectorised.
+  // A mask of all bits where the pixel is mixed: a branch would keep the loop from being
+  // vectorised.
   const std::uint32_t mixed =
       0U - (static_cast<std::uint32_t>(own == 255) & static_cast<std::uint32_t>(m != 255) &
             static_cast<std::uint32_t>(m != 0));
-  const std::uint32_t rgb = (clean & mixed) | (pixel & ~mixed & 0x00FFFFFFU);
+  const std::uint32_t rgb = (foreground & mixed) | (pixel & ~mixed & 0x00FFFFFFU);
   return with_alpha(rgb, multiply_255(own, m), hidden_mask);
 }
 
-/// How many times wider the picture is than the guide, the geometric mean of both directions.
-float enlargement_of(const Guide& guide, const ImageView& picture) {
-  const double pixels = static_cast<double>(picture.width) * picture.height;
-  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.cells())));
+/// Width of the image over that of the guide, the geometric mean of both directions.
+float enlargement_of(const Guide& guide, const ImageView& image) {
+  const double pixels = static_cast<double>(image.width) * image.height;
+  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
 }
 
-constexpr std::size_t kCellGrain = 16384;
+constexpr std::size_t kPixelGrain = 16384;
 
-/// The alpha that colours are estimated for.
-CUTOUT_INLINE float told_alpha(float alpha, float settled, float told) {
-  return alpha + settled * (told - alpha);
+/// Alpha for which colours are estimated where colour sampling ran.
+CUTOUT_INLINE float toward_samples(float alpha, float sample_confidence, float sampled_alpha) {
+  return alpha + sample_confidence * (sampled_alpha - alpha);
 }
 
-CUTOUT_SIMD void told_cells(const float* __restrict alpha, const float* __restrict settled,
-                            const float* __restrict told, std::size_t n, float* __restrict out) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = told_alpha(alpha[i], settled[i], told[i]);
+CUTOUT_SIMD void toward_samples_row(const float* __restrict alpha,
+                                    const float* __restrict sample_confidence,
+                                    const float* __restrict sampled_alpha, std::size_t n,
+                                    float* __restrict out) {
+  for (std::size_t i = 0; i < n; ++i)
+    out[i] = toward_samples(alpha[i], sample_confidence[i], sampled_alpha[i]);
 }
 
-CellColours colours_of(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
-                       ThreadPool& pool) {
-  if (guide.settled == nullptr || tiles.empty()) {
+LayerColours colours_of(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
+                        ThreadPool& pool) {
+  if (guide.sample_confidence == nullptr || tiles.empty()) {
     return estimate_colours(guide, alpha, tiles, pool);
   }
-  const auto told = std::make_unique_for_overwrite<float[]>(guide.cells());
-  pool.parallel_for(guide.cells(), kCellGrain, [&](std::size_t begin, std::size_t end) {
-    told_cells(alpha + begin, guide.settled + begin, guide.told + begin, end - begin,
-               told.get() + begin);
+  const auto sampled_alpha = std::make_unique_for_overwrite<float[]>(guide.size());
+  pool.parallel_for(guide.size(), kPixelGrain, [&](std::size_t begin, std::size_t end) {
+    toward_samples_row(alpha + begin, guide.sample_confidence + begin, guide.sampled_alpha + begin,
+                       end - begin, sampled_alpha.get() + begin);
   });
-  return estimate_colours(guide, told.get(), tiles, pool);
+  return estimate_colours(guide, sampled_alpha.get(), tiles, pool);
 }
 
-/// Everything that is known at the guide's size.
-struct Cells {
+/// Everything computed at the guide's size.
+struct Coarse {
   const Guide& guide;
-  SharpMatte matte;
-  CellColours colours;
-  std::vector<std::uint8_t> coloured;  // 1: this tile's cells have colours
+  DeblurredMatte matte;
+  LayerColours colours;
+  std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
   int tiles_across = 0;
 
-  Cells(const Guide& g, std::span<const float> p, float enlargement, ThreadPool& pool) : guide(g) {
-    matte = sharpen_matte(guide, p, enlargement, pool);
-    // A pixel beside an unsure cell also looks at that cell's neighbour.
-    const std::vector<Tile> tiles = tiles_near(matte.unsure.get(), guide.width, guide.height, 2);
+  Coarse(const Guide& g, std::span<const float> p, float enlargement, ThreadPool& pool) : guide(g) {
+    matte = deblur_matte(guide, p, enlargement, pool);
+    // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
+    const std::vector<Tile> tiles = tiles_near(matte.uncertain.get(), guide.width, guide.height, 2);
     colours = colours_of(guide, matte.alpha.get(), tiles, pool);
     tiles_across = (guide.width + kTile - 1) / kTile;
     const int down = (guide.height + kTile - 1) / kTile;
@@ -176,22 +181,22 @@ struct Cells {
     return coloured[static_cast<std::size_t>(y / kTile) * static_cast<std::size_t>(tiles_across) +
                     static_cast<std::size_t>(x / kTile)] != 0;
   }
-  /// True if a cell in columns left..right of rows a and b is unsure.
-  [[nodiscard]] bool unsure(int left, int right, int a, int b) const {
-    const std::uint8_t* upper = matte.unsure.get() + guide.at(0, a);
-    const std::uint8_t* lower = matte.unsure.get() + guide.at(0, b);
+  /// Whether a network pixel in columns left .. right of row a or b is uncertain.
+  [[nodiscard]] bool uncertain(int left, int right, int a, int b) const {
+    const std::uint8_t* upper = matte.uncertain.get() + guide.at(0, a);
+    const std::uint8_t* lower = matte.uncertain.get() + guide.at(0, b);
     std::uint32_t any = 0;
     for (int x = left; x <= right; ++x) any |= static_cast<std::uint32_t>(upper[x] | lower[x]);
     return any != 0;
   }
 };
 
-CUTOUT_SIMD void lack_row(const float* __restrict cells, int stride, const float* __restrict red,
-                          const float* __restrict green, const float* __restrict blue,
-                          const float* scale, const float* offset, const float* __restrict alpha,
-                          int n, float* __restrict out) {
+CUTOUT_SIMD void residual_row(const float* __restrict values, int stride,
+                              const float* __restrict red, const float* __restrict green,
+                              const float* __restrict blue, const float* scale, const float* offset,
+                              const float* __restrict alpha, int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    const float* at = cells + i;
+    const float* at = values + i;
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
     const float plane[4] = {at[0], at[stride], at[2 * stride], at[3 * stride]};
@@ -201,15 +206,16 @@ CUTOUT_SIMD void lack_row(const float* __restrict cells, int stride, const float
   }
 }
 
-/// A row of cells, planes `stride` apart, at the picture's width: kChannels planes of kTileWidth.
-/// `first` counts from the row's own first cell `left`; behind a plane kLanes numbers are readable.
-CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const int* __restrict first,
+/// Interpolates a row of network pixels, planes `stride` apart, to the image's width: kChannels
+/// planes of kTileWidth. The row starts with network pixel `left`; kLanes numbers behind a plane
+/// are readable.
+CUTOUT_SIMD void widen(const float* __restrict values, int stride, const int* __restrict first,
                        const float* __restrict t, int left, int n, float* __restrict out) {
   for (int i = 0; i < n; i += kLanes) {
-    const float* from = cells + (first[i] - left);
+    const float* from = values + (first[i] - left);
     float* to = out + i;
     if (first[i + kLanes - 1] - first[i] < kLanes - 1) {
-      // All of them lie among eight cells: one load and two permutations instead of gathers.
+      // All lanes read from eight adjacent network pixels: one load and two permutations.
       const I32x8 at = *reinterpret_cast<const I32x8*>(first + i) - first[i];
       const F32x8 share = *reinterpret_cast<const F32x8*>(t + i);
       for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
@@ -218,7 +224,7 @@ CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const int* __r
         const F32x8 b = __builtin_shuffle(loaded, at + 1);
         *reinterpret_cast<F32x8*>(to) = a + share * (b - a);
       }
-    } else {  // columns behind the n-th may belong to cells that are not in the row
+    } else {  // columns from the n-th on may refer to network pixels outside the row
       for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
         for (int j = 0; j < kLanes && i + j < n; ++j) {
           const int at = first[i + j] - first[i];
@@ -229,8 +235,8 @@ CUTOUT_SIMD void widen(const float* __restrict cells, int stride, const int* __r
   }
 }
 
-/// A row of alpha, which starts with the cell before `left` and has kLanes readable numbers behind
-/// it, at the picture's width. `weights`: the spline's.
+/// Enlarges a row of alpha to the image's width by the spline with `weights`. The row starts with
+/// the network pixel before `left`; kLanes numbers behind it are readable.
 CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restrict first,
                              const float* const* weights, int left, int n, float* __restrict out) {
   const float* __restrict wa = weights[0];
@@ -299,18 +305,18 @@ CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
   }
 }
 
-/// Rows of cells as one tile of the picture needs them, made when they are first asked for.
+/// Interpolated rows for one tile of the image, computed when first asked for.
 class TileRows {
  public:
-  TileRows(const Cells& cells, const Axis& columns, int x, int n)
-      : cells_(cells),
+  TileRows(const Coarse& coarse, const Axis& columns, int x, int n)
+      : coarse_(coarse),
         first_(columns.first.data() + x),
         t_(columns.t.data() + x),
         n_(n),
         left_(first_[0]),
-        width_(std::min(first_[n - 1] + 1, cells.guide.width - 1) - left_ + 1),
+        width_(std::min(first_[n - 1] + 1, coarse.guide.width - 1) - left_ + 1),
         stride_(width_ + kLanes),
-        model_(cells.guide, cells.matte.alpha.get(), left_, width_, Models::kPlane) {
+        model_(coarse.guide, coarse.matte.alpha.get(), left_, width_, Models::kPlane) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
     row_.resize(static_cast<std::size_t>(kChannels * stride_));
     line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
@@ -332,8 +338,8 @@ class TileRows {
     Wide& wide = alpha_[static_cast<std::size_t>(y) % alpha_.size()];
     if (wide.index != y) {
       wide.index = y;
-      copy_cells(cells_.matte.alpha.get() + cells_.guide.at(0, y), cells_.guide.width, left_ - 1,
-                 width_ + 3, line_.data());
+      copy_padded(coarse_.matte.alpha.get() + coarse_.guide.at(0, y), coarse_.guide.width,
+                  left_ - 1, width_ + 3, line_.data());
       widen_alpha(line_.data(), first_, spline_.data(), left_, n_, wide.values.data());
     }
     return wide.values.data();
@@ -346,23 +352,23 @@ class TileRows {
   };
 
   void fill_row(int y) {
-    const Guide& guide = cells_.guide;
-    const std::size_t cell = guide.at(left_, y);
+    const Guide& guide = coarse_.guide;
+    const std::size_t index = guide.at(left_, y);
     const auto width = static_cast<std::size_t>(width_);
     static_assert(kPlane + kPlaneChannels == kFore);
     model_.row(y, plane(kPlane), stride_);
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
       const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
-      const bool known = cells_.has_colours(left_ + x, y);
+      const bool known = coarse_.has_colours(left_ + x, y);
       for (int c = 0; c < 3; ++c) {
         const auto channel = static_cast<std::size_t>(c);
         float* fore = plane(kFore + c) + x;
         float* back = plane(kBack + c) + x;
         if (known) {
-          const std::size_t at = cell + static_cast<std::size_t>(x);
-          std::memcpy(fore, cells_.colours.fore[channel].get() + at, bytes);
-          std::memcpy(back, cells_.colours.back[channel].get() + at, bytes);
+          const std::size_t at = index + static_cast<std::size_t>(x);
+          std::memcpy(fore, coarse_.colours.fore[channel].get() + at, bytes);
+          std::memcpy(back, coarse_.colours.back[channel].get() + at, bytes);
         } else {
           std::memset(fore, 0, bytes);
           std::memset(back, 0, bytes);
@@ -370,61 +376,61 @@ class TileRows {
       }
       x = end;
     }
-    lack_row(row_.data(), stride_, guide.planes[0] + cell, guide.planes[1] + cell,
-             guide.planes[2] + cell, guide.scale.data(), guide.offset.data(),
-             cells_.matte.alpha.get() + cell, width_, plane(kLack));
-    std::memcpy(plane(kTrust), cells_.matte.trust.get() + cell, width * sizeof(float));
+    residual_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
+                 guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
+                 coarse_.matte.alpha.get() + index, width_, plane(kResidual));
+    std::memcpy(plane(kConfidence), coarse_.matte.confidence.get() + index, width * sizeof(float));
   }
 
   float* plane(int channel) { return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_; }
 
-  const Cells& cells_;
-  const int* first_;  // of the tile's columns, as in Axis
+  const Coarse& coarse_;
+  const int* first_;  // Axis::first of the tile's columns
   const float* t_;
   std::array<const float*, 4> spline_{};
   int n_;
-  int left_;    // first column of cells
-  int width_;   // cells
-  int stride_;  // cells of a plane
+  int left_;    // first network pixel
+  int width_;   // network pixels
+  int stride_;  // network pixels of a plane
   LocalModel model_;
   std::vector<float> row_;
   std::vector<float> line_;
-  std::array<Wide, 2> wide_;  // neighbouring rows never share a place
+  std::array<Wide, 2> wide_;  // by row modulo size: adjacent rows never share an entry
   std::array<Wide, 4> alpha_;
 };
 
-/// What there is to do with the pixels of a segment in all rows between two rows of cells.
+/// How the pixels of a segment are treated in all rows between two rows of network pixels.
 enum class Kind : std::uint8_t { kClear, kKeep, kRefine };
 using Kinds = std::array<Kind, kTileWidth / kSegment>;
 
-Kinds kinds_of(const Cells& cells, const Axis& columns, const Box& part, int upper, int lower) {
+Kinds kinds_of(const Coarse& coarse, const Axis& columns, const Box& part, int upper, int lower) {
   Kinds kinds{};
   for (int x = 0; x < part.width; x += kSegment) {
     const int left = part.left + x;
     const int first = columns.first[static_cast<std::size_t>(left)];
     const int right = std::min(left + kSegment, part.left + part.width) - 1;
     const int last =
-        std::min(columns.first[static_cast<std::size_t>(right)] + 1, cells.guide.width - 1);
+        std::min(columns.first[static_cast<std::size_t>(right)] + 1, coarse.guide.width - 1);
     kinds[static_cast<std::size_t>(x / kSegment)] =
-        cells.unsure(first, last, upper, lower)                   ? Kind::kRefine
-        : cells.matte.alpha[cells.guide.at(first, upper)] == 0.0F ? Kind::kClear
-                                                                  : Kind::kKeep;
+        coarse.uncertain(first, last, upper, lower)                 ? Kind::kRefine
+        : coarse.matte.alpha[coarse.guide.at(first, upper)] == 0.0F ? Kind::kClear
+                                                                    : Kind::kKeep;
   }
   return kinds;
 }
 
-/// One tile of the picture; `part` is inside the region of interest and not empty.
-void refine_tile(ImageView rgba, const Cells& cells, const Axis& rows, const Axis& columns,
+/// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
+void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const Axis& columns,
                  const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
-  std::optional<TileRows> tile;  // many tiles need none of it
+  std::optional<TileRows> tile;  // only where a segment is refined
   Kinds kinds{};
-  int known = -1;  // row of cells that `kinds` starts from
+  int known = -1;  // upper row of network pixels that `kinds` is for
   for (int y = part.top; y < part.top + part.height; ++y) {
     const auto row = static_cast<std::size_t>(y);
     const int upper = rows.first[row];
-    const int lower = std::min(upper + 1, cells.guide.height - 1);
-    if (upper != known) kinds = kinds_of(cells, columns, part, upper, lower);
+    const int lower = std::min(upper + 1, coarse.guide.height - 1);
+    if (upper != known) kinds = kinds_of(coarse, columns, part, upper, lower);
     known = upper;
     for (int x = 0, end = 0; x < part.width; x = end) {
       const Kind kind = kinds[static_cast<std::size_t>(x / kSegment)];
@@ -440,12 +446,12 @@ void refine_tile(ImageView rgba, const Cells& cells, const Axis& rows, const Axi
       }
       Seen seen;
       if (kind == Kind::kRefine) {
-        if (!tile) tile.emplace(cells, columns, part.left, part.width);
+        if (!tile) tile.emplace(coarse, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
         std::array<float, 4> weights{};
         for (int k = 0; k < 4; ++k) {
-          const int cell = std::clamp(upper - 1 + k, 0, cells.guide.height - 1);
-          alpha[static_cast<std::size_t>(k)] = tile->alpha(cell) + x;
+          const int sample = std::clamp(upper - 1 + k, 0, coarse.guide.height - 1);
+          alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + x;
           weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
         seen = refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x,
@@ -467,7 +473,7 @@ void clear_box(ImageView rgba, const Box& box, HiddenColour hidden, Summary& sum
   summary.opaque = false;
 }
 
-/// The part of a tile that lies in `inside`; the rest of it is cleared.
+/// The part of a tile that lies in `inside`; clears the rest of the tile.
 Box clear_around(ImageView rgba, const Box& tile, const Box& inside, HiddenColour hidden,
                  Summary& summary) {
   const int left = std::max(tile.left, inside.left);
@@ -489,9 +495,9 @@ Box clear_around(ImageView rgba, const Box& tile, const Box& inside, HiddenColou
 
 }  // namespace
 
-MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const float> p,
-                          const Box& roi, HiddenColour hidden, ThreadPool& pool) {
-  const Cells cells(guide, p, enlargement_of(guide, rgba), pool);
+MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
+                             const Box& roi, HiddenColour hidden, ThreadPool& pool) {
+  const Coarse coarse(guide, p, enlargement_of(guide, rgba), pool);
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
@@ -505,7 +511,7 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
       const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
                      std::min(kTileHeight, rgba.height - top)};
       const Box part = clear_around(rgba, tile, inside, hidden, parts[i]);
-      if (!part.empty()) refine_tile(rgba, cells, rows, columns, part, hidden, parts[i]);
+      if (!part.empty()) refine_tile(rgba, coarse, rows, columns, part, hidden, parts[i]);
     }
   });
   Summary whole;
@@ -513,32 +519,34 @@ MatteSummary refine_matte(ImageView rgba, const Guide& guide, std::span<const fl
   return whole.result();
 }
 
-MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
-                                 const Box& roi, HiddenColour hidden) {
-  const SharpMatte matte = sharpen_matte_scalar(guide, p, enlargement_of(guide, rgba));
-  std::vector<float> told(matte.alpha.get(), matte.alpha.get() + guide.cells());
-  for (std::size_t cell = 0; guide.settled != nullptr && cell < guide.cells(); ++cell) {
-    told[cell] = told_alpha(told[cell], guide.settled[cell], guide.told[cell]);
+MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
+                                    const Box& roi, HiddenColour hidden) {
+  const DeblurredMatte matte = deblur_matte_scalar(guide, p, enlargement_of(guide, rgba));
+  std::vector<float> sampled_alpha(matte.alpha.get(), matte.alpha.get() + guide.size());
+  for (std::size_t index = 0; guide.sample_confidence != nullptr && index < guide.size(); ++index) {
+    sampled_alpha[index] = toward_samples(sampled_alpha[index], guide.sample_confidence[index],
+                                          guide.sampled_alpha[index]);
   }
-  const CellColours colours = estimate_colours_scalar(guide, told.data());
+  const LayerColours colours = estimate_colours_scalar(guide, sampled_alpha.data());
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
-  std::vector<std::array<float, kChannels>> cells(guide.cells());
+  std::vector<std::array<float, kChannels>> values(guide.size());
   for (int y = 0; y < guide.height; ++y) {
     for (int x = 0; x < guide.width; ++x) {
-      const std::size_t cell = guide.at(x, y);
-      std::array<float, kChannels>& at = cells[cell];
+      const std::size_t index = guide.at(x, y);
+      std::array<float, kChannels>& at = values[index];
       const auto model = local_model_scalar(guide, matte.alpha.get(), x, y);
       std::copy_n(model.begin(), 4, at.begin());
       for (std::size_t c = 0; c < 3; ++c) {
-        at[kFore + c] = colours.fore[c][cell];
-        at[kBack + c] = colours.back[c][cell];
+        at[kFore + c] = colours.fore[c][index];
+        at[kBack + c] = colours.back[c][index];
       }
-      const float colour[3] = {guide.colour(0, cell), guide.colour(1, cell), guide.colour(2, cell)};
-      at[kLack] =
-          matte.alpha[cell] - model_alpha(colour, at.data(), at.data() + kFore, at.data() + kBack);
-      at[kTrust] = matte.trust[cell];
+      const float colour[3] = {guide.colour(0, index), guide.colour(1, index),
+                               guide.colour(2, index)};
+      at[kResidual] =
+          matte.alpha[index] - model_alpha(colour, at.data(), at.data() + kFore, at.data() + kBack);
+      at[kConfidence] = matte.confidence[index];
     }
   }
   Summary summary;
@@ -572,7 +580,7 @@ MatteSummary refine_matte_scalar(ImageView rgba, const Guide& guide, std::span<c
       const auto value = [&](int k) {
         const auto channel = static_cast<std::size_t>(k);
         const auto across = [&](int dy) {
-          return blend(cells[at(0, dy)][channel], cells[at(1, dy)][channel], columns.t[column]);
+          return blend(values[at(0, dy)][channel], values[at(1, dy)][channel], columns.t[column]);
         };
         return blend(across(0), across(1), rows.t[row]);
       };

@@ -7,10 +7,10 @@
 
 namespace cutout {
 
-/// Whether a network has made up its mind: inside the area, at most 3 cells lie between 0.1 and 0.9
-/// for 5 that are at least 1/2. Edges, hair and fur keep well below that; where a network loses its
-/// subject at a size that is small for it, most of what it gives lies between
-/// (docs/research/0098). False when no cell reaches 1/2.
+/// Whether a network's answer is confident rather than ambiguous: inside the area at most 3 network
+/// pixels have 0.1 < p < 0.9 for every 5 with p >= 1/2. False when none reaches 1/2. Edges, hair
+/// and fur stay well below this bound; an answer above it has usually lost its subject because the
+/// network's input was too small (docs/research/0098).
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
@@ -19,9 +19,9 @@ namespace cutout {
 /// | threads   | rows over the pool; the same answer for any number of threads                          |
 /// | scratch   | none                                                                                   |
 /// | agreement | exact with the scalar version                                                          |
-bool is_decided(std::span<const float> p, int width, const Box& area, ThreadPool& pool);
+bool is_confident(std::span<const float> p, int width, const Box& area, ThreadPool& pool);
 
-/// The definition, cell by cell.
-bool is_decided_scalar(std::span<const float> p, int width, const Box& area);
+/// The definition, pixel by pixel.
+bool is_confident_scalar(std::span<const float> p, int width, const Box& area);
 
 }  // namespace cutout

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { anyCells } from './cells.ts';
+import { anyAnswer } from './answers.ts';
 import { type Guide, loadKernels, SCALAR } from './kernelsAddon.ts';
 import { paint, pixel, random } from './kernelsImages.ts';
 
@@ -12,17 +12,19 @@ test('a corrected answer is bit-equal to the scalar version, within 0..1, for an
   let changed = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyCells, ({ guide, p }) => {
-        const scalar = kernels.correctAlpha(guide, p, SCALAR);
+      fc.property(anyAnswer, ({ guide, p }) => {
+        const scalar = kernels.sampleColours(guide, p, SCALAR);
         if (scalar.alpha.some((value, i) => Math.abs(value - (p[i] ?? 0)) > 0.01)) changed++;
         return (
           [0, 1, 3].every((threads) => {
-            const result = kernels.correctAlpha(guide, p, threads);
-            return (['alpha', 'settled', 'told'] as const).every((plane) =>
+            const result = kernels.sampleColours(guide, p, threads);
+            return (['alpha', 'sampleConfidence', 'sampledAlpha'] as const).every((plane) =>
               bytes(result[plane]).equals(bytes(scalar[plane])),
             );
           }) &&
-          [...scalar.alpha, ...scalar.settled, ...scalar.told].every((value) => value >= 0 && value <= 1)
+          [...scalar.alpha, ...scalar.sampleConfidence, ...scalar.sampledAlpha].every(
+            (value) => value >= 0 && value <= 1,
+          )
         );
       }),
       { numRuns: 150 },
@@ -37,14 +39,14 @@ const [width, height] = [96, 64];
 const PALE: Colour = [0.85, 0.75, 0.65];
 const GREEN: Colour = [0.1, 0.2, 0.08];
 
-/** A body up to column 40 with thin hairs to the right of it: `truth` of each cell. */
+/** A body up to column 40 with thin hairs to the right of it: `truth` of each network pixel. */
 const hairs = (x: number, y: number) => (x < 40 ? 1 : x < 60 && y % 7 === 3 ? 0.3 : 0);
 /** What networks make of that: hairs nearly solid, and wider than they are. */
 const solid = (x: number, y: number) => (x < 40 ? 1 : x < 60 && Math.abs((y % 7) - 3) <= 1 ? 0.85 : 0);
 
 type Map = (x: number, y: number) => number;
 
-function cells(answer: Map, colour: (x: number, y: number) => Colour) {
+function guideOf(answer: Map, colour: (x: number, y: number) => Colour) {
   const each = <T>(value: (x: number, y: number) => T) =>
     Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
   const colours = each(colour);
@@ -70,9 +72,9 @@ function error(alpha: Float32Array, truth: Map): number {
   return sum / n;
 }
 
-test('hairs that a network gives nearly all of a cell get what their colour says', (t) => {
-  const { guide, p } = cells(solid, mixed(hairs, PALE, GREEN));
-  const { alpha } = kernels.correctAlpha(guide, p, 2);
+test('hairs that a network gives nearly a whole network pixel get the alpha of their colour', (t) => {
+  const { guide, p } = guideOf(solid, mixed(hairs, PALE, GREEN));
+  const { alpha } = kernels.sampleColours(guide, p, 2);
   t.log(error(p, hairs), error(alpha, hairs));
   t.true(error(p, hairs) > 0.25);
   t.true(error(alpha, hairs) < 0.05);
@@ -83,28 +85,28 @@ test('hairs of a colour that body and background do not mix stay as the network 
   const own = (x: number, y: number) =>
     x >= 40 && x < 60 && y % 7 === 3 ? red : mixed(hairs, PALE, GREEN)(x, y);
   const only = (x: number, y: number) => (x >= 40 && x < 60 && y % 7 === 3 ? 0.9 : hairs(x, y));
-  const { guide, p } = cells(only, own);
-  t.true(error(kernels.correctAlpha(guide, p, 2).alpha, only) < 0.01);
+  const { guide, p } = guideOf(only, own);
+  t.true(error(kernels.sampleColours(guide, p, 2).alpha, only) < 0.01);
 });
 
 test('where body and background have like colours the network is believed', (t) => {
   const like: Colour = [GREEN[0] + 0.03, GREEN[1] + 0.03, GREEN[2]];
-  const { guide, p } = cells(solid, mixed(hairs, like, GREEN));
-  t.true(error(kernels.correctAlpha(guide, p, 2).alpha, solid) < 0.02);
+  const { guide, p } = guideOf(solid, mixed(hairs, like, GREEN));
+  t.true(error(kernels.sampleColours(guide, p, 2).alpha, solid) < 0.02);
 });
 
 test('a wide part of the body that is half believed and darker than the rest is not thinned', (t) => {
   const fur: Colour = [0.22, 0.16, 0.12];
   const dusk: Colour = [0.08, 0.08, 0.1];
   const body: Map = (x, y) => (y < 8 ? 0 : x < 30 ? 1 : 0.85);
-  const { guide, p } = cells(body, (x, y) => (y < 8 ? dusk : x < 30 ? PALE : fur));
-  const { alpha, settled } = kernels.correctAlpha(guide, p, 2);
+  const { guide, p } = guideOf(body, (x, y) => (y < 8 ? dusk : x < 30 ? PALE : fur));
+  const { alpha, sampleConfidence } = kernels.sampleColours(guide, p, 2);
   for (let y = 12; y < height; y++) {
     for (let x = 50; x < width; x++) {
       const value = alpha[y * width + x] ?? 0;
       if (value < 0.7) return t.fail(`${value} at ${x}, ${y}`);
-      // 20 cells from where the network says no it is left alone.
-      if (y >= 28) t.true(value === p[y * width + x] && settled[y * width + x] === 0, `${x}, ${y}`);
+      // 20 network pixels from where the network says no it is left alone.
+      if (y >= 28) t.true(value === p[y * width + x] && sampleConfidence[y * width + x] === 0, `${x}, ${y}`);
     }
   }
   return undefined;
@@ -114,8 +116,8 @@ test('faint haze over things of the body’s colour stays faint', (t) => {
   const body: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 ? 0.15 : 0);
   // Pale stalks in the haze, which are no part of the subject.
   const stalks: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 && y % 5 < 2 ? 1 : 0);
-  const { guide, p } = cells(body, mixed(stalks, PALE, GREEN));
-  const { alpha } = kernels.correctAlpha(guide, p, 2);
+  const { guide, p } = guideOf(body, mixed(stalks, PALE, GREEN));
+  const { alpha } = kernels.sampleColours(guide, p, 2);
   t.true(p.every((value, i) => i % width < 52 || (alpha[i] ?? 1) <= value));
   t.true(
     alpha.some((value, i) => i % width > 60 && value < 0.05),
@@ -123,30 +125,30 @@ test('faint haze over things of the body’s colour stays faint', (t) => {
   );
 });
 
-test('cells well inside and well outside stay, and an answer without either stays whole', (t) => {
+test('network pixels well inside and well outside stay, and an answer without either stays whole', (t) => {
   const next = random(7);
-  const { guide, p } = cells(solid, () => [next(), next(), next()]);
-  const { alpha } = kernels.correctAlpha(guide, p, 2);
+  const { guide, p } = guideOf(solid, () => [next(), next(), next()]);
+  const { alpha } = kernels.sampleColours(guide, p, 2);
   for (let y = 0; y < height; y++) {
     for (const x of [0, 20, 36, 62, 80, 95]) t.is(alpha[y * width + x], x < 40 ? 1 : 0, `${x} ${y}`);
   }
-  const unsure = p.map((value) => 0.1 + 0.5 * value);
-  t.deepEqual(kernels.correctAlpha(guide, unsure, 2).alpha, unsure);
+  const ambiguous = p.map((value) => 0.1 + 0.5 * value);
+  t.deepEqual(kernels.sampleColours(guide, ambiguous, 2).alpha, ambiguous);
   const onlyBack = p.map((value) => 0.9 * value);
-  t.deepEqual(kernels.correctAlpha(guide, onlyBack, 2).alpha, onlyBack);
+  t.deepEqual(kernels.sampleColours(guide, onlyBack, 2).alpha, onlyBack);
 });
 
 test('the foreground of corrected hairs is nearer to the body than their corrected alpha alone would have it', (t) => {
   const colour = mixed(hairs, PALE, GREEN);
-  const { guide, p } = cells(solid, colour);
-  const { alpha, settled, told } = kernels.correctAlpha(guide, p, 2);
+  const { guide, p } = guideOf(solid, colour);
+  const { alpha, sampleConfidence, sampledAlpha } = kernels.sampleColours(guide, p, 2);
   const [roi, scale] = [{ left: 0, top: 0, width: 2 * width, height: 2 * height }, 2];
   const distance = (said: Float32Array) => {
     const image = paint(roi.width, roi.height, (x, y) => {
       const [r, g, b] = colour(Math.floor(x / scale), Math.floor(y / scale)).map((c) => Math.round(c * 255));
       return [r ?? 0, g ?? 0, b ?? 0, 255];
     });
-    kernels.refineMatte(image, { ...guide, settled, told: said }, alpha, roi, 'keep', 2);
+    kernels.guidedUpsample(image, { ...guide, sampleConfidence, sampledAlpha: said }, alpha, roi, 'keep', 2);
     let [sum, n] = [0, 0];
     for (let y = 3 * scale; y < roi.height; y += 7 * scale, n++) {
       const [r = 0, g = 0, b = 0] = pixel(image, 50 * scale, y);
@@ -154,14 +156,14 @@ test('the foreground of corrected hairs is nearer to the body than their correct
     }
     return sum / n;
   };
-  const [once, twice] = [distance(alpha), distance(told)];
+  const [once, twice] = [distance(alpha), distance(sampledAlpha)];
   t.log(once, twice);
   t.true(twice < 0.9 * once, `${twice} ${once}`);
 });
 
 test('a request gets thin hairs, light ones, and without refinement the network as it is', (t) => {
   const colour = mixed(hairs, PALE, GREEN);
-  const { guide, p } = cells(solid, colour);
+  const { guide, p } = guideOf(solid, colour);
   const byte = (value: number) => Math.round(value * 255);
   const painted = () =>
     paint(width, height, (x, y) => {
@@ -170,7 +172,7 @@ test('a request gets thin hairs, light ones, and without refinement the network 
     });
   const [on, off] = (['on', 'off'] as const).map((refine) => {
     const image = painted();
-    kernels.writeEdges(image, guide, p, refine, 2);
+    kernels.writeMatte(image, guide, p, refine, 2);
     let [alpha, light, n] = [0, 0, 0];
     for (let y = 10; y < height - 8; y += 7) {
       for (let x = 44; x < 58; x++, n++) {

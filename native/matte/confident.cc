@@ -1,4 +1,4 @@
-#include "matte/decided.h"
+#include "matte/confident.h"
 
 #include <atomic>
 #include <cstddef>
@@ -11,57 +11,57 @@ namespace cutout {
 namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
-constexpr float kSure = 0.5F;
+constexpr float kConfident = 0.5F;
 constexpr float kLow = 0.1F;
 constexpr float kHigh = 0.9F;
 
 struct Counts {
-  int sure = 0;     // at least 1/2
-  int between = 0;  // neither low nor high
+  int confident = 0;  // p >= kConfident
+  int ambiguous = 0;  // kLow < p < kHigh
 };
 
 CUTOUT_SIMD Counts count(const float* p, int n) {
   Counts counts;
   for (int x = 0; x < n; ++x) {
-    counts.sure += static_cast<int>(p[x] >= kSure);
-    counts.between += static_cast<int>(p[x] > kLow) & static_cast<int>(p[x] < kHigh);
+    counts.confident += static_cast<int>(p[x] >= kConfident);
+    counts.ambiguous += static_cast<int>(p[x] > kLow) & static_cast<int>(p[x] < kHigh);
   }
   return counts;
 }
 
-bool decided(std::int64_t sure, std::int64_t between) {
-  return sure > 0 && 5 * between <= 3 * sure;
+bool few_are_ambiguous(std::int64_t confident, std::int64_t ambiguous) {
+  return confident > 0 && 5 * ambiguous <= 3 * confident;
 }
 
 }  // namespace
 
-bool is_decided(std::span<const float> p, int width, const Box& area, ThreadPool& pool) {
-  std::atomic<std::int64_t> sure{0};
-  std::atomic<std::int64_t> between{0};
+bool is_confident(std::span<const float> p, int width, const Box& area, ThreadPool& pool) {
+  std::atomic<std::int64_t> confident{0};
+  std::atomic<std::int64_t> ambiguous{0};
   pool.parallel_for(static_cast<std::size_t>(area.height), kGrain,
                     [&](std::size_t begin, std::size_t end) {
                       for (std::size_t y = begin; y < end; ++y) {
                         const auto row = static_cast<std::ptrdiff_t>(y) + area.top;
                         const Counts counts = count(p.data() + row * width + area.left, area.width);
-                        sure += counts.sure;
-                        between += counts.between;
+                        confident += counts.confident;
+                        ambiguous += counts.ambiguous;
                       }
                     });
-  return decided(sure, between);
+  return few_are_ambiguous(confident, ambiguous);
 }
 
-bool is_decided_scalar(std::span<const float> p, int width, const Box& area) {
-  std::int64_t sure = 0;
-  std::int64_t between = 0;
+bool is_confident_scalar(std::span<const float> p, int width, const Box& area) {
+  std::int64_t confident = 0;
+  std::int64_t ambiguous = 0;
   for (int y = area.top; y < area.top + area.height; ++y) {
     for (int x = area.left; x < area.left + area.width; ++x) {
       const float value = p[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                             static_cast<std::size_t>(x)];
-      if (value >= kSure) ++sure;
-      if (value > kLow && value < kHigh) ++between;
+      if (value >= kConfident) ++confident;
+      if (value > kLow && value < kHigh) ++ambiguous;
     }
   }
-  return decided(sure, between);
+  return few_are_ambiguous(confident, ambiguous);
 }
 
 }  // namespace cutout

@@ -1,21 +1,20 @@
-#include "matte/refine.h"
-
 #include "image/plane.h"
 #include "images.h"
 #include "matte/blur.h"
 #include "matte/colour.h"
-#include "matte/correct.h"
+#include "matte/colour_sampling.h"
+#include "matte/deblur.h"
+#include "matte/guided_upsample.h"
 #include "matte/local_model.h"
-#include "matte/sharpen.h"
-#include "pipeline/edges.h"
+#include "pipeline/refinement.h"
 #include "registry.h"
 
 namespace cutout::test {
 
 namespace {
 
-/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur, settled?,
-/// told? }.
+/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur,
+/// sampleConfidence?, sampledAlpha? }.
 Guide to_guide(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   const auto number = [&](const char* name) { return object.Get(name).ToNumber(); };
@@ -23,21 +22,21 @@ Guide to_guide(const Napi::Value& value) {
   guide.width = number("width").Int32Value();
   guide.height = number("height").Int32Value();
   const auto planes = to_floats(object.Get("planes"));
-  if (guide.width < 1 || guide.height < 1 || planes.size() != 3 * guide.cells()) {
+  if (guide.width < 1 || guide.height < 1 || planes.size() != 3 * guide.size()) {
     throw Napi::RangeError::New(value.Env(), "guide does not fit its planes");
   }
-  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.cells();
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.size();
   guide.scale.fill(number("scale").FloatValue());
   guide.offset.fill(number("offset").FloatValue());
   guide.blur = number("blur").FloatValue();
-  if (object.Get("settled").IsTypedArray()) {
-    const auto settled = to_floats(object.Get("settled"));
-    const auto told = to_floats(object.Get("told"));
-    if (settled.size() != guide.cells() || told.size() != guide.cells()) {
-      throw Napi::RangeError::New(value.Env(), "guide does not fit its settled cells");
+  if (object.Get("sampleConfidence").IsTypedArray()) {
+    const auto sample_confidence = to_floats(object.Get("sampleConfidence"));
+    const auto sampled_alpha = to_floats(object.Get("sampledAlpha"));
+    if (sample_confidence.size() != guide.size() || sampled_alpha.size() != guide.size()) {
+      throw Napi::RangeError::New(value.Env(), "guide does not fit its samples");
     }
-    guide.settled = settled.data();
-    guide.told = told.data();
+    guide.sample_confidence = sample_confidence.data();
+    guide.sampled_alpha = sampled_alpha.data();
   }
   return guide;
 }
@@ -50,8 +49,8 @@ Napi::Object from_summary(Napi::Env env, const MatteSummary& summary) {
   return result;
 }
 
-/// refineMatte(image, guide, p, roi, 'clear' | 'keep', threads), threads -1: scalar.
-Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
+/// guidedUpsample(image, guide, p, roi, 'clear' | 'keep', threads), threads -1: scalar.
+Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
   const Guide guide = to_guide(info[1]);
   const auto p = to_floats(info[2]);
@@ -60,14 +59,14 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
       info[4].ToString().Utf8Value() == "keep" ? HiddenColour::kKeep : HiddenColour::kClear;
   const int threads = info[5].ToNumber().Int32Value();
   if (threads < 0) {
-    return from_summary(info.Env(), refine_matte_scalar(image, guide, p, roi, hidden));
+    return from_summary(info.Env(), guided_upsample_scalar(image, guide, p, roi, hidden));
   }
   ThreadPool pool(threads);
-  return from_summary(info.Env(), refine_matte(image, guide, p, roi, hidden, pool));
+  return from_summary(info.Env(), guided_upsample(image, guide, p, roi, hidden, pool));
 }
 
-/// writeEdges(image, guide, p, 'on' | 'off', threads): the answer as requests get it.
-Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
+/// writeMatte(image, guide, p, 'on' | 'off', threads): as the pipeline does it.
+Napi::Value write_matte_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
   const Guide guide = to_guide(info[1]);
   const auto p = to_floats(info[2]);
@@ -83,44 +82,44 @@ Napi::Value write_edges_js(const Napi::CallbackInfo& info) {
   plan.refinement = info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
   ThreadPool pool(info[4].ToNumber().Int32Value());
   const NetworkAnswer answer{
-      {guide.planes[0], 3 * guide.cells()}, spec, p, guide.width, guide.height};
-  return from_summary(info.Env(), write_edges(image, answer, plan, pool));
+      {guide.planes[0], 3 * guide.size()}, spec, p, guide.width, guide.height};
+  return from_summary(info.Env(), write_matte(image, answer, plan, pool));
 }
 
-/// correctAlpha(guide, p, threads): { alpha, settled, told }.
-Napi::Value correct_alpha_js(const Napi::CallbackInfo& info) {
+/// sampleColours(guide, p, threads): { alpha, sampleConfidence, sampledAlpha }.
+Napi::Value sample_colours_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
   const int threads = info[2].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  const CorrectedAlpha corrected =
-      threads < 0 ? correct_alpha_scalar(guide, p) : correct_alpha(guide, p, pool);
+  const ColourSampling sampling =
+      threads < 0 ? sample_colours_scalar(guide, p) : sample_colours(guide, p, pool);
   auto result = Napi::Object::New(info.Env());
   const auto set = [&](const char* name, const float* plane) {
-    result.Set(name, from_floats(info.Env(), {plane, plane + guide.cells()}));
+    result.Set(name, from_floats(info.Env(), {plane, plane + guide.size()}));
   };
-  set("alpha", corrected.alpha.get());
-  set("settled", corrected.settled.get());
-  set("told", corrected.told.get());
+  set("alpha", sampling.alpha.get());
+  set("sampleConfidence", sampling.sample_confidence.get());
+  set("sampledAlpha", sampling.sampled_alpha.get());
   return result;
 }
 
-/// sharpenMatte(guide, p, enlargement, threads): { alpha, trust, unsure }.
-Napi::Value sharpen_matte_js(const Napi::CallbackInfo& info) {
+/// deblurMatte(guide, p, enlargement, threads): { alpha, confidence, uncertain }.
+Napi::Value deblur_matte_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
   const float enlargement = info[2].ToNumber().FloatValue();
   const int threads = info[3].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  const SharpMatte matte = threads < 0 ? sharpen_matte_scalar(guide, p, enlargement)
-                                       : sharpen_matte(guide, p, enlargement, pool);
+  const DeblurredMatte matte = threads < 0 ? deblur_matte_scalar(guide, p, enlargement)
+                                           : deblur_matte(guide, p, enlargement, pool);
   auto result = Napi::Object::New(info.Env());
   const auto set = [&](const char* name, const auto* plane) {
-    result.Set(name, from_floats(info.Env(), {plane, plane + guide.cells()}));
+    result.Set(name, from_floats(info.Env(), {plane, plane + guide.size()}));
   };
   set("alpha", matte.alpha.get());
-  set("trust", matte.trust.get());
-  set("unsure", matte.unsure.get());
+  set("confidence", matte.confidence.get());
+  set("uncertain", matte.uncertain.get());
   return result;
 }
 
@@ -135,28 +134,29 @@ Napi::Value blur_of_js(const Napi::CallbackInfo& info) {
       info.Env(), threads < 0 ? blur_of_scalar(p, width, height) : blur_of(p, width, height, pool));
 }
 
-/// estimateColours(guide, alpha, threads): six planes, F r, g, b, B r, g, b, of all cells.
+/// estimateColours(guide, alpha, threads): six planes, F r, g, b, B r, g, b, of all network pixels.
 Napi::Value estimate_colours_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto alpha = to_floats(info[1]);
   const int threads = info[2].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  const std::vector<std::uint8_t> all(guide.cells(), 1);
-  const CellColours colours =
+  const std::vector<std::uint8_t> all(guide.size(), 1);
+  const LayerColours colours =
       threads < 0 ? estimate_colours_scalar(guide, alpha.data())
                   : estimate_colours(guide, alpha.data(),
                                      tiles_near(all.data(), guide.width, guide.height, 0), pool);
   std::vector<float> planes;
   for (const auto& plane : colours.fore) {
-    planes.insert(planes.end(), plane.get(), plane.get() + guide.cells());
+    planes.insert(planes.end(), plane.get(), plane.get() + guide.size());
   }
   for (const auto& plane : colours.back) {
-    planes.insert(planes.end(), plane.get(), plane.get() + guide.cells());
+    planes.insert(planes.end(), plane.get(), plane.get() + guide.size());
   }
   return from_floats(info.Env(), planes);
 }
 
-/// localModel(guide, alpha, left, width, scalar): kModelChannels numbers a cell of the strip.
+/// localModel(guide, alpha, left, width, scalar): kModelChannels numbers for each network pixel of
+/// the strip.
 Napi::Value local_model_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto alpha = to_floats(info[1]);
@@ -199,10 +199,10 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 }  // namespace
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
-  exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
-  exports.Set("writeEdges", Napi::Function::New(env, write_edges_js));
-  exports.Set("correctAlpha", Napi::Function::New(env, correct_alpha_js));
-  exports.Set("sharpenMatte", Napi::Function::New(env, sharpen_matte_js));
+  exports.Set("guidedUpsample", Napi::Function::New(env, guided_upsample_js));
+  exports.Set("writeMatte", Napi::Function::New(env, write_matte_js));
+  exports.Set("sampleColours", Napi::Function::New(env, sample_colours_js));
+  exports.Set("deblurMatte", Napi::Function::New(env, deblur_matte_js));
   exports.Set("blurOf", Napi::Function::New(env, blur_of_js));
   exports.Set("estimateColours", Napi::Function::New(env, estimate_colours_js));
   exports.Set("localModel", Napi::Function::New(env, local_model_js));

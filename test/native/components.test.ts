@@ -18,18 +18,18 @@ const draw = (width: number, height: number, at: (x: number, y: number) => numbe
   height,
 });
 
-function clean(alpha: Alpha, threads = 1, area: Box = whole(alpha)) {
+function filter(alpha: Alpha, threads = 1, area: Box = whole(alpha)) {
   const p = alpha.p.slice();
-  return { p, ...kernels.cleanAlpha(p, alpha.width, area, threads) };
+  return { p, ...kernels.filterComponents(p, alpha.width, area, threads) };
 }
 
-/** How many cells of two maps differ by more than the matte rounds away at its ends. */
+/** How many samples of two maps differ by more than the matte rounds away at its ends. */
 const apart = (a: Float32Array, b: Float32Array) =>
   a.reduce((n, value, i) => n + (Math.abs(value - (b[i] ?? Number.NaN)) <= 0.02 ? 0 : 1), 0);
 
 const at = ({ width }: Alpha, p: Float32Array, x: number, y: number) => p[y * width + x] ?? -1;
 
-/** Flat areas, noise, soft blobs with specks and dents, and single rows and columns. */
+/** Flat areas, noise, soft blobs with specks and holes, and single rows and columns. */
 const anyAlpha = (side: number): fc.Arbitrary<Alpha> =>
   fc
     .record({
@@ -76,7 +76,7 @@ const anyCall = (side: number) =>
     }),
   );
 
-test('regions are those of a flood fill, for any map, area, range and number of threads', (t) => {
+test('components are those of a flood fill, for any map, area, range and number of threads', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(
@@ -85,7 +85,7 @@ test('regions are those of a flood fill, for any map, area, range and number of 
         fc.constantFrom<4 | 8>(4, 8),
         ({ alpha: { p, width }, area }, [least, most], neighbours) => {
           const found = [SCALAR, 0, 3].map((threads) =>
-            JSON.stringify(kernels.findRegions(p, width, area, least, most, neighbours, threads)),
+            JSON.stringify(kernels.findComponents(p, width, area, least, most, neighbours, threads)),
           );
           return found.every((each) => each === found[0]);
         },
@@ -95,26 +95,26 @@ test('regions are those of a flood fill, for any map, area, range and number of 
   );
 });
 
-test('corners join regions of eight neighbours and part those of four', (t) => {
+test('corners join components of eight neighbours and part those of four', (t) => {
   const { p, width } = draw(4, 4, (x, y) => Number((x + y) % 2 === 0));
-  const regions = (neighbours: 4 | 8) =>
-    kernels.findRegions(p, width, whole({ width, height: 4 }), 0.5, 1, neighbours, 1).regions;
-  t.is(regions(8).length, 1);
-  t.is(regions(4).length, 8);
-  t.deepEqual(regions(8)[0], { area: 8, sure: 8, low: 1, high: 1, box: whole({ width, height: 4 }) });
+  const components = (neighbours: 4 | 8) =>
+    kernels.findComponents(p, width, whole({ width, height: 4 }), 0.5, 1, neighbours, 1).components;
+  t.is(components(8).length, 1);
+  t.is(components(4).length, 8);
+  t.deepEqual(components(8)[0], { area: 8, confident: 8, low: 1, high: 1, box: whole({ width, height: 4 }) });
 });
 
-test('cleaning is bit-equal to the scalar version for any map, area and number of threads', (t) => {
+test('the component filter is bit-equal to the scalar version for any map, area and number of threads', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCall(70), ({ alpha, area }) => {
-        const scalar = clean(alpha, SCALAR, area);
+        const scalar = filter(alpha, SCALAR, area);
         return [0, 1, 3].every((threads) => {
-          const { p, ...summary } = clean(alpha, threads, area);
+          const { p, ...summary } = filter(alpha, threads, area);
           return (
             Buffer.from(p.buffer).equals(Buffer.from(scalar.p.buffer)) &&
-            summary.islands === scalar.islands &&
-            summary.dents === scalar.dents
+            summary.removed === scalar.removed &&
+            summary.filled === scalar.filled
           );
         });
       }),
@@ -123,19 +123,19 @@ test('cleaning is bit-equal to the scalar version for any map, area and number o
   );
 });
 
-test('nothing outside the area changes, cleaning twice is cleaning once', (t) => {
+test('nothing outside the area changes, filtering twice is filtering once', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCall(90), ({ alpha, area }) => {
-        const { p } = clean(alpha, 1, area);
+        const { p } = filter(alpha, 1, area);
         const outside = alpha.p.every((value, i) => {
           const [x, y] = [i % alpha.width, Math.floor(i / alpha.width)];
           const inside =
             x >= area.left && x < area.left + area.width && y >= area.top && y < area.top + area.height;
           return inside || p[i] === value;
         });
-        const again = clean({ ...alpha, p }, 1, area);
-        return outside && again.islands === 0;
+        const again = filter({ ...alpha, p }, 1, area);
+        return outside && again.removed === 0;
       }),
       { numRuns: 100 },
     ),
@@ -155,52 +155,52 @@ const subject = disc(200, 260, 120);
 
 test('one pixel, an empty and a full map stay as they are', (t) => {
   for (const value of [0, 0.01, 0.4, 0.7, 1]) {
-    const { p, islands } = clean({ p: Float32Array.of(value), width: 1, height: 1 });
+    const { p, removed } = filter({ p: Float32Array.of(value), width: 1, height: 1 });
     t.is(p[0], Math.fround(value));
-    t.is(islands, 0);
+    t.is(removed, 0);
   }
   for (const value of [0, 1]) {
     const alpha = draw(97, 33, () => value);
-    t.is(apart(clean(alpha).p, alpha.p), 0);
+    t.is(apart(filter(alpha).p, alpha.p), 0);
   }
 });
 
 test('haze goes, wherever it lies: it never reaches a tenth', (t) => {
-  const near = clean(scene(subject, disc(335, 260, 8, 0.08)));
-  const far = clean(scene(subject, disc(470, 40, 30, 0.09)));
+  const near = filter(scene(subject, disc(335, 260, 8, 0.08)));
+  const far = filter(scene(subject, disc(470, 40, 30, 0.09)));
   const clear = scene(subject);
   t.is(apart(near.p, clear.p), 0);
-  t.is(near.islands, 1);
+  t.is(near.removed, 1);
   t.is(apart(far.p, clear.p), 0);
-  t.is(far.islands, 1);
+  t.is(far.removed, 1);
 });
 
 test('a single doubtful pixel in a corner no longer spreads the box', (t) => {
   const dirty = scene(subject, (x, y) => (x === SIDE - 1 && y === 0 ? 7 / 255 : 0));
-  t.is(apart(clean(dirty).p, scene(subject).p), 0);
+  t.is(apart(filter(dirty).p, scene(subject).p), 0);
 });
 
-test('doubtful parts far from the subject go, however large; specks that are sure go as well', (t) => {
+test('ambiguous components far from the subject are removed, however large; confident specks too', (t) => {
   const clear = scene(subject).p;
-  t.is(apart(clean(scene(subject, disc(440, 260, 60, 0.45))).p, clear), 0);
-  t.is(apart(clean(scene(subject, disc(450, 30, 1.4))).p, clear), 0);
-  // A small sure part stays near the subject and goes far from it.
+  t.is(apart(filter(scene(subject, disc(440, 260, 60, 0.45))).p, clear), 0);
+  t.is(apart(filter(scene(subject, disc(450, 30, 1.4))).p, clear), 0);
+  // A small confident component stays near the subject and goes far from it.
   const small = disc(480, 260, 7);
-  t.is(apart(clean(scene(subject, small)).p, clear), 0);
+  t.is(apart(filter(scene(subject, small)).p, clear), 0);
   const beside = scene(subject, disc(345, 260, 7));
-  t.is(apart(clean(beside).p, beside.p), 0);
+  t.is(apart(filter(beside).p, beside.p), 0);
 });
 
 test('several subjects stay: two people apart, a pair of shoes, a ball beside a child', (t) => {
   const two = scene(disc(90, 250, 70), disc(430, 250, 55, 0.8));
-  t.is(apart(clean(two).p, two.p), 0);
+  t.is(apart(filter(two).p, two.p), 0);
   const ball = scene(subject, disc(470, 400, 14));
-  t.is(apart(clean(ball).p, ball.p), 0);
+  t.is(apart(filter(ball).p, ball.p), 0);
 });
 
-test('a wide haze with a sure spot is no subject', (t) => {
+test('a wide haze with a confident spot is no subject', (t) => {
   const keyboard = scene(subject, disc(450, 100, 45, 0.3), disc(450, 80, 2));
-  t.is(apart(clean(keyboard).p, scene(subject).p), 0);
+  t.is(apart(filter(keyboard).p, scene(subject).p), 0);
 });
 
 test('a wisp of hair that hangs apart from the head stays, one like it far away goes', (t) => {
@@ -209,41 +209,41 @@ test('a wisp of hair that hangs apart from the head stays, one like it far away 
   const head = disc(200, 200, 120);
   const detached = scene(head, strand(290));
   t.is(at(detached, detached.p, 292, 100), 0.25);
-  t.is(kernels.findRegions(detached.p, SIDE, whole(detached), 0.02, 1, 8, 1).regions.length, 2);
-  t.is(apart(clean(detached).p, detached.p), 0);
-  t.is(apart(clean(scene(head, strand(440))).p, scene(head).p), 0);
+  t.is(kernels.findComponents(detached.p, SIDE, whole(detached), 0.02, 1, 8, 1).components.length, 2);
+  t.is(apart(filter(detached).p, detached.p), 0);
+  t.is(apart(filter(scene(head, strand(440))).p, scene(head).p), 0);
 });
 
-test('a shallow dent closes, real holes, wide and deep ones stay', (t) => {
+test('a shallow hole is filled, openings, wide and deep ones stay', (t) => {
   const minus = (hole: (x: number, y: number) => number) => (x: number, y: number) =>
     subject(x, y) * (1 - hole(x, y));
-  const shallow = clean(scene(minus(disc(200, 260, 9, 0.08))));
+  const shallow = filter(scene(minus(disc(200, 260, 9, 0.08))));
   t.is(apart(shallow.p, scene(subject).p), 0);
-  t.is(shallow.dents, 1);
+  t.is(shallow.filled, 1);
   for (const hole of [disc(200, 260, 1.2), disc(200, 260, 9, 0.15), disc(200, 260, 40, 0.08)]) {
     const alpha = scene(minus(hole));
-    const cleaned = clean(alpha);
-    t.is(apart(cleaned.p, alpha.p), 0);
-    t.is(cleaned.dents, 0);
+    const filtered = filter(alpha);
+    t.is(apart(filtered.p, alpha.p), 0);
+    t.is(filtered.filled, 0);
   }
 });
 
 test('without anything that reaches one half nothing changes', (t) => {
   const alpha = scene(disc(200, 200, 50, 0.49), disc(400, 400, 3, 0.05));
-  const { p, islands, dents } = clean(alpha);
-  t.deepEqual([apart(p, alpha.p), islands, dents], [0, 0, 0]);
+  const { p, removed, filled } = filter(alpha);
+  t.deepEqual([apart(p, alpha.p), removed, filled], [0, 0, 0]);
 });
 
 test('outside the area nothing counts: a small subject alone in it is the subject', (t) => {
   const alpha = scene(subject, disc(480, 260, 7), disc(500, 500, 5, 0.09));
   const area = { left: 400, top: 100, width: 112, height: 412 };
-  const { p, islands } = clean(alpha, 1, area);
-  t.is(islands, 1);
+  const { p, removed } = filter(alpha, 1, area);
+  t.is(removed, 1);
   t.is(apart(p, scene(subject, disc(480, 260, 7)).p), 0);
 });
 
-test('the cells of a roi hold every sample its pixels need', (t) => {
-  t.deepEqual(kernels.cellsOf({ left: 0, top: 0, width: 4000, height: 3000 }, 4000, 3000, 1024, 1024), {
+test('the network pixels of a roi hold every sample its pixels need', (t) => {
+  t.deepEqual(kernels.networkArea({ left: 0, top: 0, width: 4000, height: 3000 }, 4000, 3000, 1024, 1024), {
     left: 0,
     top: 0,
     width: 1024,
@@ -256,20 +256,20 @@ test('the cells of a roi hold every sample its pixels need', (t) => {
         fc.integer({ min: 1, max: 1024 }),
         fc.nat(),
         fc.nat(),
-        (pixels, cells, a, b) => {
+        (pixels, samples, a, b) => {
           const left = a % pixels;
           const width = 1 + (b % (pixels - left));
           const roi = { left, top: 0, width, height: 1 };
-          const box = kernels.cellsOf(roi, pixels, 1, cells, 1);
+          const box = kernels.networkArea(roi, pixels, 1, samples, 1);
           // As apply.cc places the samples of a pixel.
           const needed = [left, left + width - 1].flatMap((x) => {
-            const base = Math.floor(Math.min(cells - 1, Math.max(0, ((x + 0.5) * cells) / pixels - 0.5)));
-            return [Math.max(0, base - 1), Math.min(cells - 1, base + 2)];
+            const base = Math.floor(Math.min(samples - 1, Math.max(0, ((x + 0.5) * samples) / pixels - 0.5)));
+            return [Math.max(0, base - 1), Math.min(samples - 1, base + 2)];
           });
           return (
             box.left >= 0 &&
-            box.left + box.width <= cells &&
-            needed.every((cell) => cell >= box.left && cell < box.left + box.width)
+            box.left + box.width <= samples &&
+            needed.every((sample) => sample >= box.left && sample < box.left + box.width)
           );
         },
       ),
@@ -277,28 +277,28 @@ test('the cells of a roi hold every sample its pixels need', (t) => {
   );
 });
 
-test('whether a map is decided: bit-equal to the scalar version, and by the rule', (t) => {
+test('whether a map is confident: bit-equal to the scalar version, and by the rule', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCall(150), ({ alpha: { p, width }, area }) => {
-        const scalar = kernels.isDecided(p, width, area, SCALAR);
-        return [0, 3].every((threads) => kernels.isDecided(p, width, area, threads) === scalar);
+        const scalar = kernels.isConfident(p, width, area, SCALAR);
+        return [0, 3].every((threads) => kernels.isConfident(p, width, area, threads) === scalar);
       }),
       { numRuns: 60 },
     ),
   );
-  const decided = (values: readonly number[]) =>
-    kernels.isDecided(
+  const confident = (values: readonly number[]) =>
+    kernels.isConfident(
       Float32Array.from(values),
       values.length,
       whole({ width: values.length, height: 1 }),
       1,
     );
-  t.false(decided([0]));
-  t.false(decided([0.49, 0.2]));
-  t.false(decided([0.6]));
-  t.true(decided([1]));
-  t.true(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
-  t.false(decided([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0.45]));
-  t.true(decided([0.6, 1, 1, 1, 1, 0.7, 0.95, 0.05]));
+  t.false(confident([0]));
+  t.false(confident([0.49, 0.2]));
+  t.false(confident([0.6]));
+  t.true(confident([1]));
+  t.true(confident([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
+  t.false(confident([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0.45]));
+  t.true(confident([0.6, 1, 1, 1, 1, 0.7, 0.95, 0.05]));
 });

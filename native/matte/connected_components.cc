@@ -1,4 +1,4 @@
-#include "matte/regions.h"
+#include "matte/connected_components.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace cutout {
 namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
-constexpr int kSegment = 64;        // cells judged together
+constexpr int kSegment = 64;        // network pixels classified together
 
-/// How many of n cells lie within [least, most].
+/// How many of n network pixels lie within [least, most].
 CUTOUT_SIMD int count_within(const float* p, int n, float least, float most) {
   int count = 0;
   for (int x = 0; x < n; ++x)
@@ -21,11 +21,11 @@ CUTOUT_SIMD int count_within(const float* p, int n, float least, float most) {
   return count;
 }
 
-/// The runs of columns left..right-1 of a row. Most segments lie wholly inside or outside: one look
-/// decides.
+/// Appends the runs of columns left .. right - 1 of a row. Segments that lie wholly inside or
+/// outside are decided at once.
 void runs_of(const float* line, int left, int right, int y, float least, float most,
              std::vector<Run>& runs) {
-  int begin = -1;  // of the run that is open
+  int begin = -1;  // of the current run
   const auto close = [&](int end) {
     if (begin >= 0) runs.push_back({y, begin, end, 0});
     begin = -1;
@@ -48,24 +48,24 @@ void runs_of(const float* line, int left, int right, int y, float least, float m
   close(right);
 }
 
-constexpr float kSure = 0.5F;
+constexpr float kConfident = 0.5F;
 
-CUTOUT_SIMD void look_at(const float* __restrict p, int n, Region& region) {
-  int sure = 0;
+CUTOUT_SIMD void measure(const float* __restrict p, int n, Component& component) {
+  int confident = 0;
   float low = p[0];
   float high = p[0];
   for (int x = 0; x < n; ++x) {
-    sure += static_cast<int>(p[x] >= kSure);
+    confident += static_cast<int>(p[x] >= kConfident);
     low = p[x] < low ? p[x] : low;
     high = p[x] > high ? p[x] : high;
   }
-  region.area = n;
-  region.sure = sure;
-  region.low = low;
-  region.high = high;
+  component.area = n;
+  component.confident = confident;
+  component.low = low;
+  component.high = high;
 }
 
-/// Sets of runs; the root of a set is its first run.
+/// Disjoint sets of runs (union-find); the root of a set is its first run.
 class Sets {
  public:
   explicit Sets(std::size_t count) : parent_(count) {
@@ -93,44 +93,44 @@ class Sets {
 };
 
 /// Joins the runs of every row with those they touch in the row above.
-void join_rows(const std::vector<Run>& runs, int reach, Sets& sets) {
-  std::size_t above = 0;  // first run that may touch the current one
+void join_rows(const std::vector<Run>& runs, int radius, Sets& sets) {
+  std::size_t above = 0;  // first run of the row above that may touch the current one
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     while (above < i && (runs[above].y < run.y - 1 ||
-                         (runs[above].y == run.y - 1 && runs[above].end + reach <= run.begin))) {
+                         (runs[above].y == run.y - 1 && runs[above].end + radius <= run.begin))) {
       ++above;
     }
-    for (std::size_t j = above; j < i && runs[j].y == run.y - 1 && runs[j].begin < run.end + reach;
+    for (std::size_t j = above; j < i && runs[j].y == run.y - 1 && runs[j].begin < run.end + radius;
          ++j) {
       sets.join(static_cast<int>(i), static_cast<int>(j));
     }
   }
 }
 
-void add(const Region& part, const Run& run, Region& region) {
-  if (region.area == 0) {
-    region.box = {run.begin, run.y, run.end - run.begin, 1};
+void add(const Component& part, const Run& run, Component& component) {
+  if (component.area == 0) {
+    component.box = {run.begin, run.y, run.end - run.begin, 1};
   } else {
-    const int right = std::max(region.box.left + region.box.width, run.end);
-    region.box.left = std::min(region.box.left, run.begin);
-    region.box.width = right - region.box.left;
-    region.box.height = run.y + 1 - region.box.top;  // runs come row by row
+    const int right = std::max(component.box.left + component.box.width, run.end);
+    component.box.left = std::min(component.box.left, run.begin);
+    component.box.width = right - component.box.left;
+    component.box.height = run.y + 1 - component.box.top;  // runs come row by row
   }
-  region.area += part.area;
-  region.sure += part.sure;
-  region.low = std::min(region.low, part.low);
-  region.high = std::max(region.high, part.high);
+  component.area += part.area;
+  component.confident += part.confident;
+  component.low = std::min(component.low, part.low);
+  component.high = std::max(component.high, part.high);
 }
 
 }  // namespace
 
-Regions find_regions(std::span<const float> p, int width, const Box& area, float least, float most,
-                     Neighbours neighbours, ThreadPool& pool) {
+Components find_components(std::span<const float> p, int width, const Box& area, float least,
+                           float most, Neighbours neighbours, ThreadPool& pool) {
   const auto rows = static_cast<std::size_t>(area.height);
   struct Band {
     std::vector<Run> runs;
-    std::vector<Region> parts;
+    std::vector<Component> parts;
   };
   std::vector<Band> bands((rows + kGrain - 1) / kGrain);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
@@ -141,13 +141,13 @@ Regions find_regions(std::span<const float> p, int width, const Box& area, float
       runs_of(line, area.left, area.left + area.width, y, least, most, band.runs);
       for (std::size_t i = before; i < band.runs.size(); ++i) {
         const Run& run = band.runs[i];
-        look_at(line + run.begin, run.end - run.begin, band.parts.emplace_back());
+        measure(line + run.begin, run.end - run.begin, band.parts.emplace_back());
       }
     }
   });
 
-  Regions result;
-  std::vector<Region> parts;
+  Components result;
+  std::vector<Component> parts;
   for (Band& band : bands) {
     result.runs.insert(result.runs.end(), band.runs.begin(), band.runs.end());
     parts.insert(parts.end(), band.parts.begin(), band.parts.end());
@@ -159,18 +159,18 @@ Regions find_regions(std::span<const float> p, int width, const Box& area, float
     Run& run = result.runs[i];
     const auto root = static_cast<std::size_t>(sets.root(static_cast<int>(i)));
     if (root == i) {
-      run.region = static_cast<int>(result.regions.size());
-      result.regions.emplace_back();
+      run.component = static_cast<int>(result.components.size());
+      result.components.emplace_back();
     } else {
-      run.region = result.runs[root].region;
+      run.component = result.runs[root].component;
     }
-    add(parts[i], run, result.regions[static_cast<std::size_t>(run.region)]);
+    add(parts[i], run, result.components[static_cast<std::size_t>(run.component)]);
   }
   return result;
 }
 
-Regions find_regions_scalar(std::span<const float> p, int width, const Box& area, float least,
-                            float most, Neighbours neighbours) {
+Components find_components_scalar(std::span<const float> p, int width, const Box& area, float least,
+                                  float most, Neighbours neighbours) {
   const int right_end = area.left + area.width;
   const int bottom_end = area.top + area.height;
   const auto at = [&](int x, int y) {
@@ -182,26 +182,26 @@ Regions find_regions_scalar(std::span<const float> p, int width, const Box& area
            p[at(x, y)] >= least && p[at(x, y)] <= most;
   };
   std::vector<int> labels(p.size(), -1);
-  Regions result;
+  Components result;
   for (int y = area.top; y < bottom_end; ++y) {
     for (int x = area.left; x < right_end; ++x) {
       if (!inside(x, y) || labels[at(x, y)] >= 0) continue;
-      const auto label = static_cast<int>(result.regions.size());
-      Region& region = result.regions.emplace_back();
+      const auto label = static_cast<int>(result.components.size());
+      Component& component = result.components.emplace_back();
       int right = x;
       int bottom = y;
-      region.box = {x, y, 1, 1};
+      component.box = {x, y, 1, 1};
       std::vector<std::pair<int, int>> waiting{{x, y}};
       labels[at(x, y)] = label;
       while (!waiting.empty()) {
         const auto [cx, cy] = waiting.back();
         waiting.pop_back();
         const float value = p[at(cx, cy)];
-        region.area += 1;
-        region.sure += static_cast<int>(value >= kSure);
-        region.low = std::min(region.low, value);
-        region.high = std::max(region.high, value);
-        region.box.left = std::min(region.box.left, cx);
+        component.area += 1;
+        component.confident += static_cast<int>(value >= kConfident);
+        component.low = std::min(component.low, value);
+        component.high = std::max(component.high, value);
+        component.box.left = std::min(component.box.left, cx);
         right = std::max(right, cx);
         bottom = std::max(bottom, cy);
         for (int dy = -1; dy <= 1; ++dy) {
@@ -213,8 +213,8 @@ Regions find_regions_scalar(std::span<const float> p, int width, const Box& area
           }
         }
       }
-      region.box.width = right - region.box.left + 1;
-      region.box.height = bottom - region.box.top + 1;
+      component.box.width = right - component.box.left + 1;
+      component.box.height = bottom - component.box.top + 1;
     }
   }
   for (int y = area.top; y < bottom_end; ++y) {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { Guide } from './kernelsAddon.ts';
 import { random } from './kernelsImages.ts';
 
-/** Guides of any colours and alphas from wholly sure to nothing but noise, values out of range and NaN among them. */
-export const anyCells = fc
+/** Guides of any colours and alphas from wholly certain to nothing but noise, values out of range and NaN among them. */
+export const anyAnswer = fc
   .record({
     width: fc.integer({ min: 1, max: 75 }),
     height: fc.integer({ min: 1, max: 45 }),
@@ -37,8 +37,8 @@ export const anyCells = fc
       offset: 0.5,
       blur: next() < 0.5 ? 0 : 0.5 + next(),
       ...(next() < 0.5 && {
-        settled: Float32Array.from(p, () => next()),
-        told: Float32Array.from(p, () => next()),
+        sampleConfidence: Float32Array.from(p, () => next()),
+        sampledAlpha: Float32Array.from(p, () => next()),
       }),
     };
     return { guide, p };

@@ -1,0 +1,315 @@
+#include "matte/colour_sampling.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/simd.h"
+#include "matte/pyramid.h"
+#include "matte/tiles.h"
+#include "matte/upsample.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kRowGrain = 32;
+constexpr std::size_t kTileGrain = 4;
+constexpr int kStrip = 128;     // columns
+constexpr int kForeRadius = 3;  // network pixels
+constexpr int kBackRadius = 2;
+constexpr int kWideRadius = 20;
+constexpr float kInside = 0.7F;  // wide parts above it are foreground samples
+constexpr float kHaze = 0.3F;    // wide parts below it are not raised
+constexpr float kUnknown = 0.5F;
+// Squared colour distances at which the confidence is one half.
+constexpr float kSeparation = 0.1F;     // between F and B
+constexpr float kLineDistance = 2e-3F;  // from the line F-B
+
+// Bits of a label: what all network pixels of a neighbourhood are.
+constexpr std::uint8_t kFore = 1;
+constexpr std::uint8_t kBack = 2;
+
+CUTOUT_INLINE std::uint8_t label_of(float p) {
+  return static_cast<std::uint8_t>(static_cast<int>(p > kCertainForeground) * kFore +
+                                   static_cast<int>(p < kCertainBackground) * kBack);
+}
+
+/// 1 for foreground, 0 for background, kUnknown for neither.
+CUTOUT_INLINE float level_of(std::uint8_t labels) {
+  return kUnknown +
+         0.5F * (static_cast<float>(labels & kFore) - 0.5F * static_cast<float>(labels & kBack));
+}
+
+/// The sampled alpha t of a network pixel and its confidence c.
+struct Sample {
+  float alpha;
+  float confidence;
+};
+
+CUTOUT_INLINE Sample sample_of(const float* colour, const float* fore, const float* back) {
+  const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
+  const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
+  const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+  const float along = x[0] * d[0] + x[1] * d[1] + x[2] * d[2];
+  const float alpha = along / (separation + 1e-6F);
+  const float e[3] = {x[0] - alpha * d[0], x[1] - alpha * d[1], x[2] - alpha * d[2]};
+  const float distance = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
+  return {clamp01(alpha),
+          separation / (separation + kSeparation) * (kLineDistance / (kLineDistance + distance))};
+}
+
+/// Without confidence where it would raise haze.
+CUTOUT_INLINE Sample limited_in_haze(const Sample& sample, float p, bool haze) {
+  return {sample.alpha, haze && sample.alpha > p ? 0.0F : sample.confidence};
+}
+
+CUTOUT_INLINE float moved_towards(float p, const Sample& sample) {
+  return clamp01(p + sample.confidence * (sample.alpha - p));
+}
+
+CUTOUT_SIMD void begin_row(const float* __restrict p, int n, float* __restrict alpha,
+                           std::uint8_t* __restrict labels) {
+  for (int i = 0; i < n; ++i) {
+    alpha[i] = clamp01(p[i]);
+    labels[i] = label_of(alpha[i]);
+  }
+}
+
+/// Labels that a network pixel shares with its neighbours in the row. `labels` has kForeRadius more
+/// values with both bits at either end.
+CUTOUT_SIMD void along_row(const std::uint8_t* __restrict labels, int n,
+                           std::uint8_t* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    const auto near = static_cast<std::uint8_t>(labels[i - 2] & labels[i - 1] & labels[i] &
+                                                labels[i + 1] & labels[i + 2]);
+    out[i] =
+        static_cast<std::uint8_t>((near & kBack) | (near & labels[i - 3] & labels[i + 3] & kFore));
+  }
+}
+
+CUTOUT_SIMD void and_row(const std::uint8_t* __restrict from, std::uint8_t mask, int n,
+                         std::uint8_t* __restrict to) {
+  for (int i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(to[i] & (from[i] | mask));
+}
+
+CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict labels,
+                                    const std::uint8_t* __restrict inside, int n,
+                                    float* __restrict samples, std::uint8_t* __restrict unknown) {
+  std::uint8_t any = 0;
+  for (int i = 0; i < n; ++i) {
+    const auto known = static_cast<std::uint8_t>(labels[i] | (inside[i] & kFore));
+    samples[i] = level_of(known);
+    unknown[i] = static_cast<std::uint8_t>(known == 0);
+    any = static_cast<std::uint8_t>(any | labels[i]);
+  }
+  return any;
+}
+
+/// Length of the run of equal values that ends here is counted up to this.
+constexpr int kWholeRun = 2 * kWideRadius + 1;
+
+CUTOUT_INLINE std::uint8_t longer(std::uint8_t run, bool holds) {
+  return holds ? static_cast<std::uint8_t>(std::min<int>(run + 1, kWholeRun)) : std::uint8_t{0};
+}
+
+/// 1 where `holds` is true for all values within kWideRadius along the row; it is true beyond the
+/// ends.
+template <typename Holds>
+void wide_along(const float* alpha, int width, Holds holds, std::uint8_t* wide) {
+  std::uint8_t run = kWideRadius;
+  for (int x = 0; x < width + kWideRadius; ++x) {
+    run = longer(run, x >= width || holds(alpha[x]));
+    if (x >= kWideRadius) wide[x - kWideRadius] = static_cast<std::uint8_t>(run == kWholeRun);
+  }
+}
+
+CUTOUT_SIMD void lengthen_runs(const std::uint8_t* __restrict wide, int n,
+                               std::uint8_t* __restrict runs) {
+  for (int i = 0; i < n; ++i) runs[i] = longer(runs[i], wide[i] != 0);
+}
+
+CUTOUT_SIMD void whole_runs(const std::uint8_t* __restrict runs, int n,
+                            std::uint8_t* __restrict wide) {
+  for (int i = 0; i < n; ++i) wide[i] = static_cast<std::uint8_t>(runs[i] == kWholeRun);
+}
+
+/// The same along the columns `left` .. `right` - 1, in place: a row is written after it was read.
+void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
+  const int n = right - left;
+  std::vector<std::uint8_t> runs(static_cast<std::size_t>(n), kWideRadius);
+  const std::vector<std::uint8_t> beyond(static_cast<std::size_t>(n), 1);
+  for (int y = 0; y < guide.height + kWideRadius; ++y) {
+    lengthen_runs(y < guide.height ? wide + guide.at(left, y) : beyond.data(), n, runs.data());
+    if (y >= kWideRadius) whole_runs(runs.data(), n, wide + guide.at(left, y - kWideRadius));
+  }
+}
+
+CUTOUT_INLINE bool is_inside(float p) { return p > kInside; }
+CUTOUT_INLINE bool is_haze(float p) { return !(p >= kHaze); }
+
+CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
+                           float* __restrict out) {
+  for (int i = 0; i < n; ++i) out[i] = interpolate(near[i], far[i]);
+}
+
+/// `layers`: F r, g, b, B r, g, b of n network pixels, planes of kTile.
+CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict green,
+                            const float* __restrict blue, const float* scale, const float* offset,
+                            const float* __restrict layers, const std::uint8_t* __restrict unknown,
+                            const std::uint8_t* __restrict haze, int n, float* __restrict alpha,
+                            float* __restrict sample_confidence, float* __restrict sampled_alpha) {
+  for (int i = 0; i < n; ++i) {
+    const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
+                             blue[i] * scale[2] + offset[2]};
+    const float* at = layers + i;
+    const float fore[3] = {at[0], at[kTile], at[2 * kTile]};
+    const float back[3] = {at[3 * kTile], at[4 * kTile], at[5 * kTile]};
+    const Sample sample = limited_in_haze(sample_of(colour, fore, back), alpha[i], haze[i] != 0);
+    const float value = moved_towards(alpha[i], sample);
+    alpha[i] = unknown[i] != 0 ? value : alpha[i];
+    sample_confidence[i] = unknown[i] != 0 ? sample.confidence : 0.0F;
+    sampled_alpha[i] = unknown[i] != 0 ? sample.alpha : 0.0F;
+  }
+}
+
+void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* unknown,
+                 const std::uint8_t* haze, const Tile& tile, ColourSampling& result) {
+  const int n = tile.right - tile.left;
+  Widened widened(colours, guide.width, tile.left, n);
+  std::array<float, static_cast<std::size_t>(Widened::kColours) * kTile> layers{};
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const Half v = half_of(y, colours.height);
+    for (int c = 0; c < Widened::kColours; ++c) {
+      blend_row(widened.row(c, v.near), widened.row(c, v.far), n, layers.data() + c * kTile);
+    }
+    const std::size_t index = guide.at(tile.left, y);
+    sample_row(guide.planes[0] + index, guide.planes[1] + index, guide.planes[2] + index,
+               guide.scale.data(), guide.offset.data(), layers.data(), unknown + index,
+               haze + index, n, result.alpha.get() + index, result.sample_confidence.get() + index,
+               result.sampled_alpha.get() + index);
+  }
+}
+
+/// Labels of a row -> labels shared with the neighbours in the row.
+void common_along(const std::uint8_t* labels, int width, std::vector<std::uint8_t>& bordered,
+                  std::uint8_t* out) {
+  bordered.assign(static_cast<std::size_t>(width + 2 * kForeRadius), kFore | kBack);
+  std::copy_n(labels, width, bordered.data() + kForeRadius);
+  along_row(bordered.data() + kForeRadius, width, out);
+}
+
+}  // namespace
+
+ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
+  ColourSampling result{std::make_unique_for_overwrite<float[]>(guide.size()),
+                        std::make_unique_for_overwrite<float[]>(guide.size()),
+                        std::make_unique_for_overwrite<float[]>(guide.size())};
+  const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  const auto inside = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  const auto haze = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  const auto height = static_cast<std::size_t>(guide.height);
+  const int width = guide.width;
+  pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::uint8_t> labels(static_cast<std::size_t>(width));
+    std::vector<std::uint8_t> bordered;
+    for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+      const std::size_t index = guide.at(0, y);
+      begin_row(p.data() + index, width, result.alpha.get() + index, labels.data());
+      std::fill_n(result.sample_confidence.get() + index, width, 0.0F);
+      std::fill_n(result.sampled_alpha.get() + index, width, 0.0F);
+      common_along(labels.data(), width, bordered, along.get() + index);
+      wide_along(result.alpha.get() + index, width, is_inside, inside.get() + index);
+      wide_along(result.alpha.get() + index, width, is_haze, haze.get() + index);
+    }
+  });
+  const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);
+  pool.parallel_for(strips, 1, [&](std::size_t begin, std::size_t end) {
+    for (auto i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
+      const int right = std::min((i + 1) * kStrip, width);
+      wide_down(guide, i * kStrip, right, inside.get());
+      wide_down(guide, i * kStrip, right, haze.get());
+    }
+  });
+  const auto samples = std::make_unique_for_overwrite<float[]>(guide.size());
+  const auto unknown = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  std::atomic<unsigned> found{0};
+  pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::uint8_t> labels(static_cast<std::size_t>(width));
+    for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+      std::fill(labels.begin(), labels.end(), static_cast<std::uint8_t>(kFore | kBack));
+      const int last = std::min(y + kForeRadius, guide.height - 1);
+      for (int j = std::max(y - kForeRadius, 0); j <= last; ++j) {
+        const bool near = j >= y - kBackRadius && j <= y + kBackRadius;
+        and_row(along.get() + guide.at(0, j), near ? 0 : kBack, width, labels.data());
+      }
+      const std::size_t index = guide.at(0, y);
+      found |= finish_row(labels.data(), inside.get() + index, width, samples.get() + index,
+                          unknown.get() + index);
+    }
+  });
+  if (found != (kFore | kBack)) return result;
+  const std::vector<Tile> tiles = tiles_near(unknown.get(), guide.width, guide.height, 0);
+  if (tiles.empty()) return result;
+  const Level colours = spread_colours(guide, samples.get(), kUnknown, pool);
+  pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      sample_tile(guide, colours, unknown.get(), haze.get(), tiles[i], result);
+    }
+  });
+  return result;
+}
+
+ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> p) {
+  ColourSampling result{std::make_unique<float[]>(guide.size()),
+                        std::make_unique<float[]>(guide.size()),
+                        std::make_unique<float[]>(guide.size())};
+  float* alpha = result.alpha.get();
+  for (std::size_t i = 0; i < guide.size(); ++i) alpha[i] = clamp01(p[i]);
+  const auto all = [&](int x, int y, int reach, auto holds) {
+    for (int j = std::max(y - reach, 0); j <= std::min(y + reach, guide.height - 1); ++j) {
+      for (int i = std::max(x - reach, 0); i <= std::min(x + reach, guide.width - 1); ++i) {
+        if (!holds(p[guide.at(i, j)])) return false;
+      }
+    }
+    return true;
+  };
+  std::vector<float> samples(guide.size());
+  bool fore = false;
+  bool back = false;
+  for (int y = 0; y < guide.height; ++y) {
+    for (int x = 0; x < guide.width; ++x) {
+      const bool solid = all(x, y, kForeRadius, [](float v) { return v > kCertainForeground; });
+      const bool inside = all(x, y, kWideRadius, is_inside);
+      const bool outside =
+          all(x, y, kBackRadius, [](float v) { return !(v >= kCertainBackground); });
+      samples[guide.at(x, y)] = solid || inside ? 1.0F : (outside ? 0.0F : kUnknown);
+      fore = fore || solid;
+      back = back || outside;
+    }
+  }
+  if (!fore || !back) return result;
+  const Level colours = spread_colours_scalar(guide, samples.data(), kUnknown);
+  for (int y = 0; y < guide.height; ++y) {
+    for (int x = 0; x < guide.width; ++x) {
+      const std::size_t index = guide.at(x, y);
+      if (samples[index] != kUnknown) continue;
+      const float colour[3] = {guide.colour(0, index), guide.colour(1, index),
+                               guide.colour(2, index)};
+      const auto layer = [&](int plane) { return from_coarse(colours, plane, x, y); };
+      const float foreground[3] = {layer(0), layer(1), layer(2)};
+      const float background[3] = {layer(4), layer(5), layer(6)};
+      const bool haze = all(x, y, kWideRadius, is_haze);
+      const Sample sample =
+          limited_in_haze(sample_of(colour, foreground, background), alpha[index], haze);
+      alpha[index] = moved_towards(alpha[index], sample);
+      result.sample_confidence[index] = sample.confidence;
+      result.sampled_alpha[index] = sample.alpha;
+    }
+  }
+  return result;
+}
+
+}  // namespace cutout

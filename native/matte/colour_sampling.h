@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/thread_pool.h"
+#include "matte/guide.h"
+
+namespace cutout {
+
+/// Result of sample_colours: planes of guide.size() numbers in 0..1.
+struct ColourSampling {
+  std::unique_ptr<float[]> alpha;              // p moved towards the sampled alpha
+  std::unique_ptr<float[]> sample_confidence;  // c
+  std::unique_ptr<float[]> sampled_alpha;      // t; 0 where c is 0
+};
+
+/// Sampling-based matting (Wang 2007, Gastal 2010) of a network's answer: where colour samples of
+/// certain foreground and background explain a network pixel's colour, its alpha moves to what they
+/// say. For networks trained on masks, which draw hair too solid and edges too wide
+/// (docs/research/0179).
+///
+/// Foreground samples are the network pixels with only p > 0.98 within radius 3, background samples
+/// those with only p < 0.02 within radius 2. Network pixels with only p > 0.7 within radius 20 are
+/// foreground samples too, if there are any of the others (docs/research/0187). F and B are the
+/// colours of the nearest samples (pyramid.h). For all other network pixels:
+///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
+///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
+/// Network pixels with only p < 0.3 within radius 20 are haze: they are not raised (c is 0 there
+/// where t > p). Without samples of both kinds nothing changes. `p` is clamped to 0..1, NaN counts
+/// as 0.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | size      | from 1 x 1                                                                             |
+/// | scratch   | 19 bytes for each network pixel besides the result                                     |
+/// | threads   | rows over the pool; same bytes for any number of threads                               |
+/// | agreement | bit-equal to the scalar version                                                        |
+ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool);
+
+/// The same, pixel by pixel.
+ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> p);
+
+/// `guide` with the sample confidence and the sampled alpha of `sampling`, which it borrows.
+inline Guide with_samples(Guide guide, const ColourSampling& sampling) {
+  guide.sample_confidence = sampling.sample_confidence.get();
+  guide.sampled_alpha = sampling.sampled_alpha.get();
+  return guide;
+}
+
+}  // namespace cutout

@@ -1,0 +1,272 @@
+#include "matte/component_filter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "matte/connected_components.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr float kBackground = 0.02F;  // as kCertainBackground and kCertainForeground
+constexpr float kForeground = 0.98F;
+constexpr float kWisp = 0.1F;
+constexpr float kHole = 0.9F;
+constexpr std::int64_t kSubjectPart = 200;  // of the confident pixels of the largest component
+constexpr std::int64_t kPiecePart = 5000;
+constexpr std::int64_t kHolePart = 50;  // of the network pixels of the component around it
+constexpr int kPieceRadius = 8;         // a fraction 1/8 of the longer side
+constexpr int kWispRadius = 16;
+
+/// Side, in network pixels, of the blocks between which distances are measured.
+int block_side(const Box& area) { return std::max(1, std::max(area.width, area.height) / 256); }
+
+/// 1 / `part` of the longer side in blocks, rounded up.
+int radius_in_blocks(int part, const Box& area) {
+  const int unit = part * block_side(area);
+  return (std::max(area.width, area.height) + unit - 1) / unit;
+}
+
+enum class Kind { kSubject, kPiece, kWisp, kHaze };
+
+/// The greatest number of confident pixels in one component.
+int most_confident(const std::vector<Component>& components) {
+  int most = 0;
+  for (const Component& component : components) most = std::max(most, component.confident);
+  return most;
+}
+
+Kind kind_of(const Component& component, int most) {
+  if (component.confident > 0 && component.confident * kSubjectPart >= most) return Kind::kSubject;
+  if (component.confident > 0 && component.confident * kPiecePart >= most) return Kind::kPiece;
+  return component.high >= kWisp ? Kind::kWisp : Kind::kHaze;
+}
+
+/// Greatest distance in blocks from a subject at which a component of this kind is kept; -1: never.
+int radius_of(Kind kind, const Box& area) {
+  switch (kind) {
+    case Kind::kSubject:
+      return std::numeric_limits<int>::max();
+    case Kind::kPiece:
+      return radius_in_blocks(kPieceRadius, area);
+    case Kind::kWisp:
+      return radius_in_blocks(kWispRadius, area);
+    case Kind::kHaze:
+      break;
+  }
+  return -1;
+}
+
+/// Chebyshev distance of every block to the nearest block that a subject touches.
+class BlockDistance {
+ public:
+  BlockDistance(const Components& found, const std::vector<Kind>& kinds, const Box& area)
+      : left_(area.left),
+        top_(area.top),
+        side_(block_side(area)),
+        columns_((area.width + side_ - 1) / side_),
+        rows_((area.height + side_ - 1) / side_),
+        distance_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_), kFar) {
+    for (const Run& run : found.runs) {
+      if (kinds[static_cast<std::size_t>(run.component)] != Kind::kSubject) continue;
+      std::fill(first(run), last(run) + 1, std::uint16_t{0});
+    }
+    for (int y = 0; y < rows_; ++y) {
+      for (int x = 0; x < columns_; ++x) spread(x, y, -1);
+    }
+    for (int y = rows_ - 1; y >= 0; --y) {
+      for (int x = columns_ - 1; x >= 0; --x) spread(x, y, 1);
+    }
+  }
+
+  /// Least distance of the run's blocks.
+  [[nodiscard]] int of(const Run& run) { return *std::min_element(first(run), last(run) + 1); }
+
+ private:
+  static constexpr std::uint16_t kFar = 0x7FFF;
+
+  /// The blocks of a run's ends.
+  std::uint16_t* first(const Run& run) {
+    return &at((run.begin - left_) / side_, (run.y - top_) / side_);
+  }
+  std::uint16_t* last(const Run& run) {
+    return &at((run.end - 1 - left_) / side_, (run.y - top_) / side_);
+  }
+
+  /// Updates a block from its neighbour in the row and the three in the row before (step -1) or
+  /// after (step 1).
+  void spread(int x, int y, int step) {
+    std::uint16_t& here = at(x, y);
+    const auto take = [&](int nx, int ny) {
+      if (nx < 0 || nx >= columns_ || ny < 0 || ny >= rows_) return;
+      here = std::min(here, static_cast<std::uint16_t>(at(nx, ny) + 1));
+    };
+    take(x + step, y);
+    for (int dx = -1; dx <= 1; ++dx) take(x + dx, y + step);
+  }
+
+  std::uint16_t& at(int x, int y) {
+    return distance_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) +
+                     static_cast<std::size_t>(x)];
+  }
+
+  int left_;
+  int top_;
+  int side_;
+  int columns_;
+  int rows_;
+  std::vector<std::uint16_t> distance_;
+};
+
+bool is_filled(const Component& hole, std::int64_t around) {
+  return hole.low >= kHole && hole.area * kHolePart <= around;
+}
+
+/// Sets all network pixels of the chosen components to `value`.
+void write(std::span<float> p, int width, const Components& parts, const std::vector<char>& chosen,
+           float value) {
+  for (const Run& run : parts.runs) {
+    if (chosen[static_cast<std::size_t>(run.component)] == 0) continue;
+    const auto row = p.begin() + static_cast<std::ptrdiff_t>(run.y) * width;
+    std::fill(row + run.begin, row + run.end, value);
+  }
+}
+
+/// For each hole, whether it is filled. A hole that may be filled lies in one component: its
+/// network pixels are connected and none of them is background.
+std::vector<char> holes_to_fill(const Components& holes, const Components& found) {
+  std::vector<char> chosen(holes.components.size(), 0);
+  std::vector<char> seen(holes.components.size(), 0);
+  std::size_t at = 0;  // index into found.runs, which cover the runs of these holes
+  for (const Run& run : holes.runs) {
+    const auto hole = static_cast<std::size_t>(run.component);
+    if (seen[hole] != 0 || holes.components[hole].low < kHole) continue;
+    seen[hole] = 1;
+    const auto before = [&run](const Run& other) {
+      return other.y < run.y || (other.y == run.y && other.end <= run.begin);
+    };
+    while (at < found.runs.size() && before(found.runs[at])) ++at;
+    const Component& around = found.components[static_cast<std::size_t>(found.runs[at].component)];
+    chosen[hole] = static_cast<char>(is_filled(holes.components[hole], around.area));
+  }
+  return chosen;
+}
+
+int count(const std::vector<char>& chosen) {
+  return static_cast<int>(std::count(chosen.begin(), chosen.end(), char{1}));
+}
+
+}  // namespace
+
+ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
+                                   ThreadPool& pool) {
+  const Components found =
+      find_components(p, width, area, kBackground, 1, Neighbours::kEight, pool);
+  const int most = most_confident(found.components);
+  if (most == 0) return {};
+
+  std::vector<Kind> kinds;
+  kinds.reserve(found.components.size());
+  bool needs_distance = false;
+  for (const Component& component : found.components) {
+    kinds.push_back(kind_of(component, most));
+    needs_distance = needs_distance || kinds.back() == Kind::kPiece || kinds.back() == Kind::kWisp;
+  }
+  std::vector<char> removed(found.components.size(), 0);
+  for (std::size_t i = 0; i < removed.size(); ++i) removed[i] = kinds[i] != Kind::kSubject;
+  if (needs_distance) {
+    BlockDistance distance(found, kinds, area);
+    for (const Run& run : found.runs) {
+      const auto component = static_cast<std::size_t>(run.component);
+      if (removed[component] == 0 || kinds[component] == Kind::kHaze) continue;
+      if (distance.of(run) <= radius_of(kinds[component], area)) removed[component] = 0;
+    }
+  }
+  write(p, width, found, removed, 0);
+
+  const Components holes = find_components(p, width, area, 0, kForeground, Neighbours::kFour, pool);
+  const std::vector<char> filled = holes_to_fill(holes, found);
+  write(p, width, holes, filled, 1);
+  return {count(removed), count(filled)};
+}
+
+ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area) {
+  const Components found =
+      find_components_scalar(p, width, area, kBackground, 1, Neighbours::kEight);
+  const int most = most_confident(found.components);
+  if (most == 0) return {};
+
+  // For every network pixel the index of its component.
+  std::vector<int> labels(p.size(), -1);
+  const auto at = [width](int x, int y) {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+           static_cast<std::size_t>(x);
+  };
+  for (const Run& run : found.runs) {
+    for (int x = run.begin; x < run.end; ++x) labels[at(x, run.y)] = run.component;
+  }
+  const auto kind = [&](int label) {
+    return kind_of(found.components[static_cast<std::size_t>(label)], most);
+  };
+  const int side = block_side(area);
+  std::vector<char> removed(found.components.size(), 1);
+  for (int y = area.top; y < area.top + area.height; ++y) {
+    for (int x = area.left; x < area.left + area.width; ++x) {
+      const int label = labels[at(x, y)];
+      if (label < 0 || removed[static_cast<std::size_t>(label)] == 0) continue;
+      int nearest = std::numeric_limits<int>::max();
+      for (int sy = area.top; sy < area.top + area.height; ++sy) {
+        for (int sx = area.left; sx < area.left + area.width; ++sx) {
+          const int other = labels[at(sx, sy)];
+          if (other < 0 || kind(other) != Kind::kSubject) continue;
+          const int columns = (x - area.left) / side - (sx - area.left) / side;
+          const int rows = (y - area.top) / side - (sy - area.top) / side;
+          nearest = std::min(nearest, std::max(std::abs(columns), std::abs(rows)));
+        }
+      }
+      if (nearest <= radius_of(kind(label), area)) removed[static_cast<std::size_t>(label)] = 0;
+    }
+  }
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    if (labels[i] >= 0 && removed[static_cast<std::size_t>(labels[i])] != 0) p[i] = 0;
+  }
+
+  const Components holes =
+      find_components_scalar(p, width, area, 0, kForeground, Neighbours::kFour);
+  int filled = 0;
+  std::vector<char> counted(holes.components.size(), 0);
+  for (const Run& run : holes.runs) {
+    const auto hole = static_cast<std::size_t>(run.component);
+    if (holes.components[hole].low < kHole) continue;
+    const int label = labels[at(run.begin, run.y)];
+    const std::int64_t around = found.components[static_cast<std::size_t>(label)].area;
+    if (!is_filled(holes.components[hole], around)) continue;
+    filled += counted[hole] == 0 ? 1 : 0;
+    counted[hole] = 1;
+    for (int x = run.begin; x < run.end; ++x) p[at(x, run.y)] = 1;
+  }
+  return {count(removed), filled};
+}
+
+Box network_area(const Box& roi, int width, int height, int p_width, int p_height) {
+  constexpr int kSupport = 2;  // network pixels on each side that the spline reads
+  const auto first = [](int begin, int samples, int pixels) {
+    const std::int64_t at = static_cast<std::int64_t>(begin) * samples / pixels;
+    return std::clamp(static_cast<int>(at) - kSupport, 0, samples - 1);
+  };
+  const auto end = [](int after, int samples, int pixels) {
+    const std::int64_t at = (static_cast<std::int64_t>(after) * samples + pixels - 1) / pixels;
+    return std::clamp(static_cast<int>(at) + kSupport, 1, samples);
+  };
+  const int left = first(roi.left, p_width, width);
+  const int top = first(roi.top, p_height, height);
+  return {left, top, end(roi.left + roi.width, p_width, width) - left,
+          end(roi.top + roi.height, p_height, height) - top};
+}
+
+}  // namespace cutout

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <span>
+
+#include "core/image_view.h"
+#include "core/thread_pool.h"
+
+namespace cutout {
+
+/// What filter_components changed.
+struct ComponentSummary {
+  int removed = 0;  // components that became background
+  int filled = 0;   // holes that became foreground
+
+  bool operator==(const ComponentSummary&) const = default;
+};
+
+/// Removes connected components that are no part of a subject and fills small holes in the others,
+/// in place. Only network pixels of `area` are read and changed. A component is a connected set
+/// (eight neighbours) of network pixels with p >= 0.02. Lengths are fractions of the longer side of
+/// the area, so that they do not depend on the size of the network's answer.
+///
+/// A component is a subject when it has network pixels with p >= 1/2, and at least 1/200 as many as
+/// the component that has most. Subjects are kept. Another component becomes 0 unless it is
+///
+/// | kind  | definition                                            | kept within this of a subject |
+/// |-------|-------------------------------------------------------|-------------------------------|
+/// | piece | has p >= 1/2, at least 1/5000 as often as the largest | 1/8                           |
+/// | wisp  | reaches 0.1: hair, rope, web                          | 1/16                          |
+/// | haze  | any other                                             | never                         |
+///
+/// A hole is a connected set (four neighbours) of network pixels with p <= 0.98. It becomes 1 when
+/// p is nowhere in it below 0.9 and it has at most 1/50 of the network pixels of the component
+/// around it. Everything deeper is kept: openings, gaps in fur, glass, veils (docs/research/0096).
+///
+/// Nothing changes when no network pixel reaches 1/2: there is no subject then.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | layout    | rows of `width` floats; the area lies inside, at least 1 x 1, sides up to 8192         |
+/// | values    | 0..1 (to_probability)                                                                  |
+/// | distance  | Chebyshev distance of blocks of side/256 (at least 1) network pixels: exact to a block |
+/// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
+/// | scratch   | connected_components.h, one 16-bit value for each block                                |
+/// | agreement | exact with the scalar version                                                          |
+ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
+                                   ThreadPool& pool);
+
+/// The definition: flood fill, and the distance of every network pixel to every subject.
+ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area);
+
+/// The network pixels of a p_width x p_height answer that the pixels of `roi` in an image of width
+/// x height depend on, including the support of the spline (apply.h).
+Box network_area(const Box& roi, int width, int height, int p_width, int p_height);
+
+}  // namespace cutout

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <span>
+
+#include "core/image_view.h"
+#include "core/thread_pool.h"
+#include "matte/guide.h"
+#include "matte/pixels.h"
+#include "matte/summary.h"
+
+namespace cutout {
+
+/// Multiplies the image's alpha with a network's answer, enlarged with the image itself as guide,
+/// and replaces mixed colours by the estimated foreground colour. docs/matting.md, sections 4 to 6.
+///
+/// At the guide's size:
+///  1. deblur the answer where the guide's colours explain it (deblur.h)
+///  2. estimate the colours of foreground F and background B (colour.h) for the deblurred alpha,
+///     which, where colour sampling ran, is first moved towards the sampled alpha by the sample
+///     confidence (docs/research/0184)
+/// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
+/// or 1:
+///  3. A = alpha by the local colour models (local_model.h) of the deblurred alpha plus their
+///  residual
+///     at the network pixels, both interpolated linearly
+///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of upsample.h
+///  5. r = I - alpha1 F - (1 - alpha1) B is explained by alpha, F and B together in the
+///  least-squares
+///     sense (docs/research/0157):
+///     alpha = alpha1 + t r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + t |F - B|^2),
+///     t = 0.002 confidence / (0.001 + e^2), e the part of r across F - B
+///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2)
+/// Alpha is rounded to m in 0..255 and multiplied with the image's alpha; 0 outside `roi`. RGB is
+/// unchanged where m is 255 and where the image was not opaque.
+///
+/// `guide` shows the whole image, best exactly what the network saw; `p` holds guide.size() values,
+/// which are clamped to 0..1, NaN as 0.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | layout    | straight RGBA8, any stride >= width * 4                                                |
+/// | size      | image and guide of any size from 1 x 1; a guide larger than the image is sampled       |
+/// | in == out | the image is changed in place                                                          |
+/// | roi       | pixels of the image; clipped to it; empty: everything becomes transparent              |
+/// | threads   | tiles over the pool; same bytes and summary for any number of threads                  |
+/// | scratch   | at most 68 bytes for each network pixel (all uncertain), 200 kB for each thread        |
+/// | agreement | bit-equal to the scalar version                                                        |
+MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
+                             const Box& roi, HiddenColour hidden, ThreadPool& pool);
+
+/// The same, pixel by pixel.
+MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
+                                    const Box& roi, HiddenColour hidden);
+
+}  // namespace cutout

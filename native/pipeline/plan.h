@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+
+#include "core/image_view.h"
+#include "image/network_input.h"
+#include "matte/pixels.h"
+
+namespace cutout {
+
+/// Meaning of output 0.
+enum class NetworkOutput { kProbability, kLogit };
+
+/// What a network was trained on: binary masks or alpha mattes.
+enum class TaughtOn { kMasks, kMattes };
+
+/// Fields as in src/engine/types.ts.
+struct NetworkSpec {
+  std::string name;
+  std::string path;
+  std::string save_to;  // ort::NetworkOptions::save_to
+  NetworkInput input;
+  NetworkOutput output = NetworkOutput::kProbability;
+  TaughtOn taught_on = TaughtOn::kMasks;
+};
+
+/// Whether the network's answer is refined with the image as guide (refinement.h).
+enum class Refinement { kOff, kOn };
+
+struct MattePlan {
+  int width = 0;  // of the result, at most the image's
+  int height = 0;
+  HiddenColour hidden = HiddenColour::kClear;
+  Box roi;  // in pixels of the result, inside it
+  Refinement refinement = Refinement::kOn;
+  bool subject = false;  // classify its type; needs a head
+  // Size of the network's input, where its file leaves that free; 0: its usual size. When the
+  // answer is ambiguous (matte/confident.h), the network runs again at its usual size.
+  int input_width = 0;
+  int input_height = 0;
+};
+
+}  // namespace cutout

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+
+#include "core/image_view.h"
+#include "core/thread_pool.h"
+#include "image/network_input.h"
+#include "matte/summary.h"
+#include "pipeline/plan.h"
+
+namespace cutout {
+
+/// A network's input and answer.
+struct NetworkAnswer {
+  std::span<const float> input;  // as fill_network_input wrote it
+  NetworkInput spec;
+  std::span<const float> alpha;  // 0..1
+  int width = 0;                 // of alpha
+  int height = 0;
+  TaughtOn taught_on = TaughtOn::kMasks;
+};
+
+/// Multiplies the image's alpha with the network's; the image has the plan's size. Refined with the
+/// image as guide: colour sampling for networks taught on masks (matte/colour_sampling.h), then
+/// guided upsampling (matte/guided_upsample.h). Where the plan wants no refinement, by the spline
+/// alone (matte/apply.h).
+///
+/// The guide is the network's input. Where the answer has another size, or is larger than the
+/// image, it is averaged to at most the image's size and the guide is computed from the image.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | image     | as guided_upsample and apply_matte                                                     |
+/// | scratch   | 24 bytes for each value of the answer, 16 more where the guide is computed, besides    |
+/// |           | theirs                                                                                 |
+/// | threads   | same bytes and summary for any number of threads                                       |
+MatteSummary write_matte(ImageView image, const NetworkAnswer& answer, const MattePlan& plan,
+                         ThreadPool& pool);
+
+}  // namespace cutout

@@ -1,0 +1,107 @@
+#include <vector>
+
+#include "images.h"
+#include "matte/component_filter.h"
+#include "matte/confident.h"
+#include "matte/connected_components.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+/// filterComponents(p, width, area, threads), threads -1 for the scalar version: changes p.
+Napi::Value filter_components_js(const Napi::CallbackInfo& info) {
+  auto p = info[0].As<Napi::Float32Array>();
+  const std::span<float> values(p.Data(), p.ElementLength());
+  const int width = info[1].ToNumber().Int32Value();
+  const Box area = to_box(info[2]);
+  const int threads = info[3].ToNumber().Int32Value();
+  ComponentSummary summary;
+  if (threads < 0) {
+    summary = filter_components_scalar(values, width, area);
+  } else {
+    ThreadPool pool(threads);
+    summary = filter_components(values, width, area, pool);
+  }
+  auto result = Napi::Object::New(info.Env());
+  result.Set("removed", summary.removed);
+  result.Set("filled", summary.filled);
+  return result;
+}
+
+/// findComponents(p, width, area, least, most, neighbours, threads): [{ area, confident, low, high,
+/// box }].
+Napi::Value find_components_js(const Napi::CallbackInfo& info) {
+  const auto p = to_floats(info[0]);
+  const int width = info[1].ToNumber().Int32Value();
+  const Box area = to_box(info[2]);
+  const float least = info[3].ToNumber().FloatValue();
+  const float most = info[4].ToNumber().FloatValue();
+  const Neighbours neighbours =
+      info[5].ToNumber().Int32Value() == 8 ? Neighbours::kEight : Neighbours::kFour;
+  const int threads = info[6].ToNumber().Int32Value();
+  Components found;
+  if (threads < 0) {
+    found = find_components_scalar(p, width, area, least, most, neighbours);
+  } else {
+    ThreadPool pool(threads);
+    found = find_components(p, width, area, least, most, neighbours, pool);
+  }
+  auto components = Napi::Array::New(info.Env(), found.components.size());
+  for (std::uint32_t i = 0; i < found.components.size(); ++i) {
+    const Component& component = found.components[i];
+    auto entry = Napi::Object::New(info.Env());
+    entry.Set("area", component.area);
+    entry.Set("confident", component.confident);
+    entry.Set("low", component.low);
+    entry.Set("high", component.high);
+    entry.Set("box", from_box(info.Env(), component.box));
+    components.Set(i, entry);
+  }
+  auto runs = Napi::Array::New(info.Env(), found.runs.size());
+  for (std::uint32_t i = 0; i < found.runs.size(); ++i) {
+    const Run& run = found.runs[i];
+    auto entry = Napi::Array::New(info.Env(), 4);
+    entry.Set(0U, run.y);
+    entry.Set(1U, run.begin);
+    entry.Set(2U, run.end);
+    entry.Set(3U, run.component);
+    runs.Set(i, entry);
+  }
+  auto result = Napi::Object::New(info.Env());
+  result.Set("components", components);
+  result.Set("runs", runs);
+  return result;
+}
+
+/// isConfident(p, width, area, threads), threads -1 for the scalar version.
+Napi::Value is_confident_js(const Napi::CallbackInfo& info) {
+  const auto p = to_floats(info[0]);
+  const int width = info[1].ToNumber().Int32Value();
+  const Box area = to_box(info[2]);
+  const int threads = info[3].ToNumber().Int32Value();
+  if (threads < 0) {
+    return Napi::Boolean::New(info.Env(), is_confident_scalar(p, width, area));
+  }
+  ThreadPool pool(threads);
+  return Napi::Boolean::New(info.Env(), is_confident(p, width, area, pool));
+}
+
+/// networkArea(roi, width, height, pWidth, pHeight): box.
+Napi::Value network_area_js(const Napi::CallbackInfo& info) {
+  const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
+  return from_box(info.Env(),
+                  network_area(to_box(info[0]), whole(1), whole(2), whole(3), whole(4)));
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("filterComponents", Napi::Function::New(env, filter_components_js));
+  exports.Set("findComponents", Napi::Function::New(env, find_components_js));
+  exports.Set("isConfident", Napi::Function::New(env, is_confident_js));
+  exports.Set("networkArea", Napi::Function::New(env, network_area_js));
+});
+
+}  // namespace cutout::test
