@@ -7,13 +7,13 @@ import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type T
 import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
 
 /*
- * From "reserved" to "delivered": the states of an answer and every way from one to the next (drawn in docs/credits.md).
- * Only this module changes `answer` or makes entries of the kinds reserve, settle, release and refund. A restore
- * (store/copy.ts) copies them as they are, and migrations convert them.
+ * The states of an answer, from reserved to delivered, and every transition between them (drawn in docs/credits.md).
+ * Only this module changes `answer` and writes entries of the kinds reserve, settle, release and refund. A restore
+ * (store/copy.ts) copies them unchanged, and migrations convert them.
  *
- * An answer under way is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered while
- * rows point to it: those are the answers that may still carry it. The first of them that goes out makes it final for all;
- * when the last one is released instead, the charge is refunded.
+ * An answer in progress is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered
+ * while rows refer to it: those are the answers that may still carry it. The first one delivered makes it final for all; if
+ * the last one is released instead, the charge is refunded.
  */
 
 interface Row {
@@ -22,7 +22,7 @@ interface Row {
   readonly chargeId: number | null;
 }
 
-/** A charge that stands: an earlier one for the same content, not refunded. */
+/** An earlier charge for the same content that was not refunded. */
 interface Standing {
   /** Its reserve entry. */
   readonly id: number;
@@ -35,11 +35,11 @@ interface Reserved {
   readonly payment: Payment;
   readonly amount: QuarterCredits;
   readonly at: number;
-  /** The charge of which it is a repeat. */
+  /** The charge that it repeats. */
   readonly repeatOf: number | null;
 }
 
-/** An answer as its server knows it before it is in the books. */
+/** An answer that is not in the ledger yet. */
 export interface NewAnswer {
   readonly id: string;
   readonly node: string | null;
@@ -61,7 +61,7 @@ export type Reserving =
 
 const zero = quarters(0);
 
-/** Sets aside what the work costs: nothing where a charge for the same content stands. */
+/** Reserves the price of the work; nothing if a charge for the same content stands. */
 export async function reserve(
   transaction: LedgerTransaction,
   answer: NewAnswer,
@@ -91,10 +91,10 @@ export async function reserve(
 }
 
 /**
- * The work of a reservation is done, and its answer must not go out without a charge that stands. Charges what is reserved,
- * unless a charge for the same content stands: then the answer carries that one. Where neither is there any more (the
- * reservation expired or its server counted as dead, the charge to be repeated was given back) the work is reserved and
- * charged anew. Rejects with ShortOfCredits where that cannot be paid; then nothing changes.
+ * Charges finished work, so that its answer carries a charge that stands: the reserved amount, or an existing charge for the
+ * same content. If neither is left (the reservation expired, its server was taken for dead, or the repeated charge was
+ * refunded), the work is reserved and charged again. Rejects with ShortOfCredits if that cannot be paid; then nothing
+ * changes.
  */
 export async function settle(
   transaction: LedgerTransaction,
@@ -127,13 +127,13 @@ export async function settle(
   return { charged: charge.amount, charge: charge.id };
 }
 
-/** An answer with this charge went out: it is final, whoever else is at work on an answer with it. */
+/** An answer with this charge was delivered: the charge is final, for every other answer with it too. */
 export async function deliver({ sql }: LedgerTransaction, charge: number): Promise<void> {
   await sql.run('DELETE FROM answer WHERE charge_id = @charge AND reservation_id IS NULL', { charge });
   await sql.run('UPDATE answer SET charge_id = NULL WHERE charge_id = @charge', { charge });
 }
 
-/** The answer came to nothing. False when it ended before; then nothing changes. */
+/** The answer is not delivered. False if it had ended before; then nothing changes. */
 export async function release(
   transaction: LedgerTransaction,
   id: string,
@@ -144,7 +144,7 @@ export async function release(
   return row !== undefined;
 }
 
-/** Its time is up: work is given up, an answer on its way counts as delivered. False when it ended before. */
+/** Its time is up: a reservation is released, a settled answer counts as delivered. False if it had ended before. */
 export async function expire(transaction: LedgerTransaction, id: string): Promise<boolean> {
   const row = await byId(transaction.sql, id);
   if (!row) return false;
@@ -153,7 +153,7 @@ export async function expire(transaction: LedgerTransaction, id: string): Promis
   return true;
 }
 
-/** One more answer with a charge; nothing to remember where that is final. False when the charge does not stand. */
+/** Adds an answer to a charge; a final charge needs no row. False if the charge does not stand. */
 export async function answerWith(
   transaction: LedgerTransaction,
   answer: NewAnswer,
@@ -166,7 +166,7 @@ export async function answerWith(
   return true;
 }
 
-/** What became of a reservation that somebody wants to have refunded; a number: of the charge that it repeats. */
+/** Refunds a charge. A number is that of the charge which the given reservation repeats; nothing was changed then. */
 export async function refund(
   transaction: LedgerTransaction,
   reservation: number,
@@ -177,7 +177,7 @@ export async function refund(
   if (!reserved) return 'unknown';
   if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
   if (reserved.repeatOf !== null) return reserved.repeatOf;
-  // Whoever is still at work on an answer with it has nothing to give back any more.
+  // Answers in progress with it have nothing left to release.
   await deliver(transaction, reservation);
   return (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before';
 }
@@ -187,11 +187,11 @@ export interface Open {
   readonly accountId: string;
 }
 
-/** Answers whose time was up at `at`. */
+/** Answers that expired by `at`. */
 export const expired = (sql: Sql, at: number): Promise<Open[]> =>
   sql.all('SELECT id, account_id AS "accountId" FROM answer WHERE expires_at <= @at ORDER BY id', { at });
 
-/** Answers of servers that are not at work any more. */
+/** Answers of servers that are gone. */
 export const orphaned = (sql: Sql): Promise<Open[]> =>
   sql.all(
     `SELECT id, account_id AS "accountId" FROM answer
@@ -229,8 +229,8 @@ async function insert(
 }
 
 /**
- * The answer is settled: nothing is reserved for it, and it may carry this charge. With one that is final (null) it has
- * nothing left to end. Without a row it was released before.
+ * Settles the answer: it reserves nothing and may carry this charge. With a final charge (null) it needs no row any more.
+ * Without a row it had been released.
  */
 async function carry(
   transaction: LedgerTransaction,
@@ -252,7 +252,7 @@ async function carry(
 const endSettled = (transaction: LedgerTransaction, reservation: number) =>
   transaction.append({ kind: 'settle', amount: zero, reservationId: reservation });
 
-/** Sets aside once more what the work costs, at the size it was done at. */
+/** Reserves the price once more, for the size the work was done at. */
 async function reserveAnew(
   transaction: LedgerTransaction,
   reserved: Reserved,
@@ -299,7 +299,7 @@ async function endReservation(
   if (payment === 'free') await giveFreeBack(transaction, at);
 }
 
-/** False when it was refunded before. */
+/** False if it had been refunded. */
 async function refundCharge(
   transaction: LedgerTransaction,
   charge: Reserved,
@@ -312,7 +312,7 @@ async function refundCharge(
   return true;
 }
 
-/** Whether an answer may still carry it and none has gone out. */
+/** Whether an answer may still carry it and none was delivered. */
 async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
   return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
 }
@@ -328,7 +328,7 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Whether it was charged, and not given back. */
+/** Whether it was charged and not refunded. */
 export async function stands(sql: Sql, charge: number): Promise<boolean> {
   // One query, because every answer from the cache asks it. The conditions are those of the indexes on these kinds.
   const found = await sql.get(
@@ -360,7 +360,7 @@ async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefin
   return found?.kind;
 }
 
-/** What the reservation was made to repeat, or a charge for the same content made while it was at work. */
+/** The charge that the reservation repeats, or one made for the same content meanwhile. */
 async function standingFor(
   transaction: LedgerTransaction,
   reserved: Reserved,
@@ -380,7 +380,7 @@ function tierFor({ size }: ReserveRequest, balance: QuarterCredits, { prices }: 
   return balance >= prices.full ? 'full' : 'preview';
 }
 
-/** So that `verify` can tell it from work that was given away. */
+/** Lets `verify` distinguish it from work that was wrongly free. */
 const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
   payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 

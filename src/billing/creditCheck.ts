@@ -12,12 +12,12 @@ export function insufficientCredits({ needed, balance }: Shortfall): AppError {
 }
 
 /**
- * Undefined when the account could pay for a result of this size now, with a free preview or credits; nothing is set
- * aside. What `reserve` says later is what counts.
+ * Undefined if the account could pay for a result of this size now, with a free preview or credits. Reserves nothing;
+ * `reserve` decides later.
  */
 export type CreditCheck = (accountId: string, size: ReserveRequest['size']) => Promise<Shortfall | undefined>;
 
-/** What an account has to pay with; a `Ledger` says so. */
+/** Reads what an account can pay with; a `Ledger` does. */
 export interface Funds {
   balance(accountId: string): Promise<{ readonly credits: QuarterCredits }>;
   freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
@@ -26,7 +26,7 @@ export interface Funds {
 export const createCreditCheck =
   (ledger: Funds, prices: PriceList): CreditCheck =>
   async (accountId, size) => {
-    // `auto` becomes a preview where the credits do not suffice for more.
+    // `auto` becomes a preview if the credits do not suffice for more.
     const needed = size === 'full' ? prices.full : prices.preview;
     if (needed === 0) return undefined;
     const { credits: balance } = await ledger.balance(accountId);

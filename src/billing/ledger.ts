@@ -36,15 +36,15 @@ import { contradictions } from './verify.ts';
 
 export interface LedgerOptions {
   readonly billing: BillingOptions;
-  /** In place of the database's clock; Unix milliseconds. */
+  /** Replaces the database's clock; Unix milliseconds. */
   readonly now?: Now | undefined;
-  /** Names the server that works on the answers. */
+  /** Id of the server that works on the answers. */
   readonly node?: string | undefined;
-  /** Hears of an end that failed for good. What throws here rejects the call; a server logs. */
+  /** Called if an answer cannot be ended at all. What it throws rejects the call; a server logs. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** An answer that is in the books. */
+/** An answer that is in the ledger. */
 interface AnswerState {
   readonly answer: string;
   readonly accountId: string;
@@ -56,13 +56,13 @@ const fail = (error: unknown) => {
   throw error;
 };
 
-/** Accounts that may be unavailable in one pass over all answers before it is given up: each costs seconds. */
+/** Unreachable accounts after which a pass over all answers stops: each costs seconds. */
 const mostUnavailable = 3;
 
 /**
- * The books. Every ledger transaction is one database transaction that holds the row of its account: the entry, the balance and what is
- * open change together or not at all, on whatever node. The balance of an account is the sum of its entries' amounts.
- * What becomes of an answer is decided in answers.ts.
+ * The ledger. Every ledger transaction is one database transaction that locks the row of its account: the entry, the
+ * balance and the open answers change together or not at all, on every node. A balance is the sum of its entries' amounts.
+ * What becomes of an answer is decided in chargeStates.ts.
  */
 export class Ledger extends Postings implements Reservations, Balances {
   readonly #database: Database;
@@ -128,8 +128,8 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /**
-   * Ends what could not be ended before, and what expired: work under way is released, an answer on its way counts as
-   * delivered. Gives how many expired.
+   * Retries ends that failed, and ends what expired: a reservation is released, a settled answer counts as delivered.
+   * Resolves with the number that expired.
    */
   async sweep(): Promise<number> {
     await this.#retries.run();
@@ -141,8 +141,8 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /**
-   * Releases whatever servers left behind that are not at work any more. What they charged is refunded unless another
-   * server is at work on an answer with it. Gives how many ended.
+   * Releases the answers of servers that are gone. Their charges are refunded unless another server has an answer with
+   * them in progress. Resolves with the number that ended.
    */
   async recover(): Promise<number> {
     return this.#endAll(await chargeStates.orphaned(this.#database), (transaction, id) =>
@@ -184,12 +184,12 @@ export class Ledger extends Postings implements Reservations, Balances {
     return usage(this.#database, span, accountId ?? null);
   }
 
-  /** Answers under way: reserved, or charged and not delivered. */
+  /** Answers in progress: reserved, or charged and not delivered. */
   openReservations(): Promise<number> {
     return chargeStates.countOpen(this.#database);
   }
 
-  /** Credits granted, bought, adjusted and given back, of all accounts since the beginning. */
+  /** Credits granted, bought, adjusted and refunded, of all accounts since the beginning. */
   booked(): Promise<Booked[]> {
     return booked(this.#database);
   }
@@ -199,7 +199,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     return balances(this.#database);
   }
 
-  /** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
+  /** Every contradiction in the ledger, as a sentence; empty if there is none. Reads everything. */
   verify(): Promise<string[]> {
     return this.#database.snapshot((sql) => contradictions(sql, this.#billing.prices));
   }
@@ -212,7 +212,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     return { id: randomUUID(), node: this.#node, lifeMs: this.#billing.reservationSeconds * 1000 };
   }
 
-  /** A ledger transaction that may begin an answer. Where nobody can say whether it did, nobody will work on it. */
+  /** A ledger transaction that may begin an answer. If it is unknown whether it did, the answer is released later. */
   async #begin<T>(
     accountId: string,
     answer: string,
@@ -259,8 +259,8 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /**
-   * Each in a ledger transaction of its own, so that nobody waits for all; it may have ended since it was found. One that fails is
-   * reported, and holds up no other account.
+   * Each in a ledger transaction of its own, so that no request waits for all; an answer may have ended since it was found.
+   * A failure is reported and does not hold up other accounts.
    */
   async #endAll(
     open: readonly chargeStates.Open[],

@@ -8,31 +8,31 @@ export interface ReserveRequest {
   readonly requestId: string;
   /** `auto`: a full result where that can be paid for, else a preview. */
   readonly size: Tier | 'auto';
-  /** What a repeat of this work is recognised by: then its charge is not made again. */
+  /** Identifies repeats of this work, which are not charged again. */
   readonly repeat?: Repeatable | undefined;
 }
 
 /**
- * An answer under way. It ends once, by `deliver` or `release`; later calls of either change nothing. While the books
- * cannot be reached, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger:
- * both resolve where that only logs, as in a server, and reject with what it throws, as it does by default.
+ * An answer in progress. It ends once, by `deliver` or `release`; later calls of either change nothing. While the database
+ * is unreachable, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger: both
+ * resolve if that only logs, as in a server, and reject with what it throws, as by default.
  */
 export interface Answer {
-  /** Whether its charge stands: it was made, and not given back since. Rejects with STORE_UNAVAILABLE. */
+  /** Whether its charge was made and not refunded since. Rejects with STORE_UNAVAILABLE. */
   stands(): Promise<boolean>;
-  /** The answer went out, completely or in part: its charge is final. */
+  /** The answer was sent, completely or in part: its charge is final. */
   deliver(): Promise<void>;
   /**
-   * Nothing of an answer went out. Gives back what is reserved. A charge is given back with the last answer that could
-   * have carried it.
+   * Nothing of the answer was sent. Releases what is reserved; a charge is refunded with the last answer that could have
+   * carried it.
    */
   release(): Promise<void>;
 }
 
 export interface Settlement {
-  /** What this answer costs: 0 where it carries the charge of another one. */
+  /** What this answer costs: 0 if it carries the charge of another one. */
   readonly charged: QuarterCredits;
-  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined: there are no books. */
+  /** Number of the charge that the answer carries, its own or the one it repeats. Undefined without a ledger. */
   readonly charge: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface Shortfall {
   readonly balance: QuarterCredits;
 }
 
-/** What was reserved for the work is gone, and the balance does not suffice to charge it anew. */
+/** The reservation is gone, and the balance does not suffice to charge the work again. */
 export class ShortOfCredits extends Error {
   override readonly name = 'ShortOfCredits';
   readonly shortfall: Shortfall;
@@ -53,17 +53,17 @@ export class ShortOfCredits extends Error {
   }
 }
 
-/** Credits or a free call set aside for one piece of work. */
+/** Credits or a free preview reserved for one job. */
 export interface Reservation extends Answer {
   readonly id: number;
-  /** The size the work is to be done at: what was asked for, or what `auto` came to. */
+  /** The size to work at: the requested one, or what `auto` resolved to. */
   readonly tier: Tier;
   readonly payment: Payment;
   /**
-   * The work is done: charges it, unless the same content was charged meanwhile; then what is reserved goes back. What
-   * was released meanwhile is charged anew, which rejects with ShortOfCredits where it cannot be paid. The charge is
-   * given back unless `deliver` follows. After any other rejection whether it charged is unknown; `release` then undoes
-   * it. Done once: a later call gives what the first one gave.
+   * Charges finished work, unless the same content was charged meanwhile; then the reservation is released. A reservation
+   * that was released meanwhile is charged again, which rejects with ShortOfCredits if it cannot be paid. The charge is
+   * refunded unless `deliver` follows. After any other rejection it is unknown whether it charged; `release` undoes it.
+   * Settles once: later calls resolve with the first outcome.
    */
   settle(): Promise<Settlement>;
 }
@@ -72,20 +72,19 @@ export type ReserveOutcome =
   | { readonly outcome: 'reserved'; readonly reservation: Reservation }
   | ({ readonly outcome: 'insufficient' } & Shortfall);
 
-/** What the use case needs of the books. Rejects only when the books themselves fail (STORE_UNAVAILABLE). */
+/** What the use case needs of the ledger. Rejects only if the database fails (STORE_UNAVAILABLE). */
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
-   * One more answer with a charge that another process made, by the charge's number. Undefined when no charge of that
-   * number stands in these books that `isFor` takes for the right one: it was given back, its time is over, it was never
-   * made, or it is of other books, for whoever else or for something else.
+   * Adds an answer to a charge of another process, by the charge's number. Undefined if no charge of that number stands in
+   * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
   answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined>;
 }
 
 export interface Balance {
   readonly credits: QuarterCredits;
-  /** Free previews left this month, whether or not today's are used up (docs/contract.md section 8). */
+  /** Free previews left this month, even if today's are used up (docs/contract.md section 8). */
   readonly freeCalls: number;
 }
 

@@ -1,8 +1,8 @@
 import { isUnavailable } from '../store/error.ts';
 
 /**
- * Ends of answers that must happen and that the database could not take yet. One that fails for another reason will never
- * succeed: it is reported and dropped.
+ * Ends of answers that have to be written once the database is reachable again. One that fails for another reason will
+ * never succeed: it is reported and dropped.
  */
 export class RetryQueue {
   readonly #ends: (() => Promise<void>)[] = [];
@@ -26,7 +26,7 @@ export class RetryQueue {
     this.#ends.push(end);
   }
 
-  /** Each once; stops at the first that the database cannot take, which is the last one of the next run. */
+  /** Tries each once; stops at the first for which the database is unreachable, which moves to the end of the queue. */
   async run(): Promise<void> {
     for (let left = this.#ends.length; left > 0; left--) {
       const end = this.#ends.shift();

@@ -63,7 +63,7 @@ const chargedBy = (entry: string) => `SELECT 1 FROM entry AS done
 const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.reservation_id IS NULL
   AND EXISTS (${chargedBy(entry)})`;
 
-/** What entries, answers and repeats may say of each other (answers.ts). Each wrong row breaks one of them. */
+/** What entries, answers and repeats may say of each other (chargeStates.ts). Each wrong row breaks one of them. */
 const rules: readonly Rule[] = [
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase') AND amount <= 0",

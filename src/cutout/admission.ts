@@ -15,44 +15,44 @@ export interface AdmissionParts {
   readonly concurrency: ConcurrencyLimit;
   readonly reservations: Reservations;
   readonly scheduler: FairScheduler;
-  /** How long work takes; learns from what passes. */
+  /** Predicts how long work takes; learns from finished work. */
   readonly estimate: DurationEstimate;
 }
 
 export interface AdmissionCall {
   readonly accountId: string;
-  /** Has its place among the calls of its account already (`Admission.enter`), and leaves it by itself. */
+  /** It already has a place among the concurrent requests of its account (`Admission.enter`), and leaves it itself. */
   readonly entered: boolean;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
-  /** `performance.now()` at which it is too late; absent: never. */
+  /** `performance.now()` of the deadline; absent: none. */
   readonly deadline?: number | undefined;
   readonly signal: AbortSignal;
   readonly telemetry: RequestTelemetry;
 }
 
-/** Where the work's time went. */
+/** Durations of the stages of the work. */
 interface Timed {
   readonly stages: Stages;
 }
 
-/** Step 4: what lies between a plan and the work on it. */
+/** Step 4: decides whether and when a plan is worked on. */
 export interface Admission {
   /**
-   * Makes one check after the other and runs `work`: calls at a time (429), rate (429), credits (402), a slot
-   * (503). Whatever fails, a check or the work, gives back all that was taken. `work` gets the plan for the size that
-   * was reserved, and settles the reservation as its last step.
+   * Checks concurrent requests (429), rate (429) and credits (402), waits for a slot (503), then runs `work` with the plan
+   * for the reserved size. `work` settles the reservation as its last step. If a check or the work fails, everything that
+   * was taken is given back.
    */
   admit<T extends Timed>(
     call: AdmissionCall,
     work: (plan: Plan, reservation: Reservation) => Promise<T>,
   ): Promise<T>;
   rate(accountId: string): Promise<RateState>;
-  /** The first check alone: a place among the calls of the account (429). Gives what leaves it. */
+  /** The first check alone: a place among the concurrent requests of the account (429). Resolves with what leaves it. */
   enter(accountId: string): Promise<() => Promise<void>>;
 }
 
-/** What of the stages belongs to which part of an estimate. */
+/** Durations by the parts of an estimate. */
 function timesOf({
   decode = 0,
   prepare = 0,
@@ -101,7 +101,7 @@ export function createAdmission({
     throw insufficientCredits(asked);
   }
 
-  /** Waits for a slot, then works; what it took is what later estimates are made of. */
+  /** Waits for a slot, then works; later estimates learn from how long that took. */
   async function inSlot<T extends Timed>(
     call: AdmissionCall,
     plan: Plan,

@@ -87,9 +87,9 @@ export function createCutout(parts: CutoutParts): Cutout {
       // 7. Answer.
       return await answer(found, { accountId, signal, telemetry, images, admission });
     } catch (error) {
-      const told = publicError(error, signal);
-      await images.end(told);
-      throw told;
+      const answered = publicError(error, signal);
+      await images.end(answered);
+      throw answered;
     }
   };
 }

@@ -6,15 +6,15 @@ import type { DownloadLimit } from '../limits/downloads.ts';
 import type { Hold, MemoryBudget } from '../limits/memory.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
-/** Which field an address came from decides how its failures are called. */
+/** Field of an address; it decides the code of its errors. */
 export type UrlField = 'image_url' | 'bg_image_url';
 
 export interface FetchParts {
   readonly downloader: Downloader;
-  /** What is downloaded counts here until nobody uses it any more. */
+  /** Counts downloaded bytes until nobody uses them any more. */
   readonly memory: Pick<MemoryBudget, 'hold'>;
   readonly limit: DownloadLimit;
-  /** Downloads that came to nothing, by account. */
+  /** Failed downloads, by account. */
   readonly failures: Attempts;
 }
 
@@ -22,38 +22,38 @@ export interface FetchCall {
   readonly accountId: string;
   readonly telemetry: RequestTelemetry;
   /**
-   * What must be granted before anything is fetched, asked once. Gives what is called when the request is over. Throws
-   * AppError.
+   * Called once, before anything is fetched. Rejects with an AppError where nothing may be; resolves with a function to be
+   * called when the request is over.
    */
   readonly precheck: () => Promise<() => Promise<void>>;
-  /** 429 in the words of the route. */
+  /** Makes the route's 429. */
   readonly tooMany: (
     detail: string,
     why: { readonly reason: Reason; readonly retryAfter: number },
   ) => AppError | Promise<AppError>;
 }
 
-/** The addresses of one request: what was granted for them, and the memory of what they gave. */
+/** Downloads of one request: their permission, and the memory of their bytes. */
 export interface ImageFetch {
   /**
-   * Checks an address, once: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. What it
-   * gives fetches the image; that rejects with an AppError or the signal's reason. The bytes are counted until `end` and
-   * `during` are over.
+   * Checks an address: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. Returns a
+   * function that fetches it and rejects with an AppError or the signal's reason. The bytes are counted until `end` was
+   * called and every `during` has settled.
    */
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array>;
-  /** Runs what uses the images, for whoever waits for it: they count until it is over, also when the request is gone. */
+  /** Runs work that uses the images; they are counted until it settles, even if the request ends before. */
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** True while what `precheck` granted lasts. */
+  /** True from a successful `precheck` until its permission is given back. */
   readonly permitted: boolean;
-  /** The request is over; `error` is what it is answered with. The first call counts. Never rejects. */
+  /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
 
 export type OpenFetch = (call: FetchCall) => ImageFetch;
 
-/** Buffers of a connection, counted before it is opened. */
+/** Buffers of a connection, in bytes, counted before it is opened. */
 const connectionBytes = 256 * 1024;
-/** When another download or upload may have made room, in seconds. */
+/** Seconds after which another transfer may have made room. */
 const retrySeconds = 2;
 
 const sourceOf = (accountId: string) => `download:${accountId}`;
@@ -78,11 +78,11 @@ const noRoom = (cause?: unknown) =>
 class Fetch implements ImageFetch {
   readonly #parts: FetchParts;
   readonly #call: FetchCall;
-  /** The request itself, and what `during` runs. */
+  /** The request itself, and each call of `during`. */
   #users = 1;
   #leave: (() => Promise<void>) | undefined;
   #hold: Hold | undefined;
-  /** Of the images that are there. */
+  /** Of the images that were downloaded. */
   #bytes = 0;
   #began = false;
   #ended = false;
@@ -98,16 +98,16 @@ class Fetch implements ImageFetch {
   }
 
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
-    const told = (error: unknown) =>
+    const publicly = (error: unknown) =>
       error instanceof DownloadError ? publicError(error, field, url) : error;
     try {
       const download = this.#parts.downloader.open(url);
       return (signal) =>
         this.#fetch(download, signal).catch((error: unknown) => {
-          throw told(error);
+          throw publicly(error);
         });
     } catch (error) {
-      throw told(error);
+      throw publicly(error);
     }
   }
 
@@ -124,7 +124,7 @@ class Fetch implements ImageFetch {
 
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#users++;
-    // Work that begins after its request was gone uses images that stopped counting.
+    // Work that begins after its request ended uses images that are no longer counted.
     this.#hold?.resize(this.#bytes);
     try {
       return await work();
@@ -141,7 +141,7 @@ class Fetch implements ImageFetch {
     await this.#done();
   }
 
-  /** Who made the service fetch in vain again and again waits. */
+  /** An account with many failed downloads has to wait. */
   async #precheck(): Promise<void> {
     const { accountId, precheck, tooMany } = this.#call;
     const wait = await this.#parts.failures.wait(sourceOf(accountId));
@@ -194,8 +194,8 @@ class Fetch implements ImageFetch {
 }
 
 /**
- * Images by address (docs/decisions/0190): before the first byte is asked for, the request has been granted what its
- * route demands, a place among the downloads, and memory; that memory grows with what arrives.
+ * Images by address (docs/decisions/0190). Before anything is requested, the caller has passed its route's precheck and
+ * has a download slot and memory; that memory grows with the bytes that arrive.
  */
 export const createFetch =
   (parts: FetchParts): OpenFetch =>
@@ -206,7 +206,7 @@ const nothing = () => {
   throw new Error('no address is fetched here');
 };
 
-/** For work on files that are there. */
+/** For local files: no address is ever opened. */
 export const noFetch: OpenFetch = () => ({
   permitted: false,
   open: nothing,

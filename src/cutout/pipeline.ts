@@ -17,15 +17,15 @@ export interface PipelineParts extends Machine {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: NetworkSize & { readonly name: string };
-  /** Whether the engine can find subject types out; if not, `auto` is `other`. */
+  /** Whether the engine classifies subjects; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
-  /** Seconds after which libvips gives up on an image; 0 = never. */
+  /** Seconds after which libvips gives up on an image; 0: never. */
   readonly timeout: number;
 }
 
 export interface PipelineCall {
   readonly signal: AbortSignal;
-  /** Hears of the work while it goes on, so also of work that fails later. */
+  /** Gets the stages as they end, so it also has those of work that fails. */
   readonly telemetry: RequestTelemetry;
 }
 
@@ -33,7 +33,7 @@ export interface PipelineResult extends Dimensions {
   readonly encoded: Encoded;
   /** Box of the subject in the result. */
   readonly foreground: Box;
-  /** Kind of subject, named or found, in the words of the level asked for; absent when not asked for. */
+  /** X-Type: the subject named or classified, at the requested level; undefined for level `none`. */
   readonly type: string | undefined;
   readonly stages: Stages;
 }
@@ -41,7 +41,7 @@ export interface PipelineResult extends Dimensions {
 /** Step 5: from the uploads to the encoded result, in one buffer. */
 export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
 
-/** The same pixels in a buffer that holds a canvas of this size too. */
+/** The same pixels in a buffer large enough for a canvas of this size. */
 function roomFor({ width, height }: Dimensions, image: Raster): Raster {
   const needed = width * height * 4;
   if (image.data.length >= needed) return image;
@@ -50,15 +50,15 @@ function roomFor({ width, height }: Dimensions, image: Raster): Raster {
   return { ...image, data };
 }
 
-/** A colour of sRGB as the pixels of an image with this profile say it. */
+/** An sRGB colour converted to the profile of an image. */
 function inProfile(colour: Colour, icc: Uint8Array | undefined): Colour {
   const [red, green, blue, alpha] = colour;
   const converted = icc && fromSrgb(icc)?.colour([red, green, blue]);
   return converted ? [...converted, alpha] : colour;
 }
 
-/** What lies behind the subject, for a canvas of this size, in the colours of the image's own profile. */
-async function behind(
+/** The background for a canvas of this size, in the image's own colour profile. */
+async function backgroundLayer(
   { image, background }: Plan,
   canvas: Dimensions,
   jobLimits: JobLimits,
@@ -70,9 +70,9 @@ async function behind(
   return { background: await decodeCover(bytes, probe, canvas, { ...jobLimits, ...(icc && { icc }) }) };
 }
 
-/** The kind of subject where it is known without the engine. */
+/** The subject type, if it is known without the engine. */
 const namedSubject = ({ subject }: Plan): Subject | undefined =>
-  subject === 'ask' || subject === 'untold' ? undefined : subject;
+  subject === 'classify' || subject === 'unused' ? undefined : subject;
 
 export const createPipeline =
   ({ engine, network, profile, subjectTypes, timeout }: PipelineParts): Pipeline =>
@@ -83,21 +83,21 @@ export const createPipeline =
       telemetry.ended(more);
     };
 
-    // Every size but that of a crop is known before a pixel is decoded. A small enough subject fits any format with the
-    // widest margins, so of a crop nothing can be refused before its subject is known.
+    // All sizes but that of a crop are known before decoding. A crop can only be refused once its subject is known: a
+    // small subject fits every format, even with the widest margins.
     const { bytes, probe: source } = plan.image;
     const { result, hiddenColour, input, roi } = plan;
     const { pngEffort, refine } = profile;
     if (!plan.geometry.crop) assertFits(plan.format, result);
     const jobLimits = { signal, timeoutSeconds: timeout };
 
-    // Decode to one straight RGBA8 buffer; everything below happens in it.
+    // Decode into one straight RGBA8 buffer, in which everything below works.
     let started = performance.now();
     const decoded = await decode(bytes, source, plan.decode, jobLimits);
     add({ decode: performance.now() - started });
 
-    // Matte and kind of subject: off this thread; the image's pixels end up at the start of the buffer.
-    const ask = plan.subject === 'ask' && subjectTypes;
+    // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
+    const classify = plan.subject === 'classify' && subjectTypes;
     const matte = await engine.matte(
       decoded,
       {
@@ -107,7 +107,7 @@ export const createPipeline =
         input,
         refine,
         ...(roi && { roi }),
-        ...(ask && { subject: true }),
+        ...(classify && { subject: true }),
       },
       { signal },
     );
@@ -116,7 +116,7 @@ export const createPipeline =
       queue: queueMs,
       prepare: prepareMs,
       infer: inferMs,
-      ...(ask && { subject: subjectMs }),
+      ...(classify && { subject: subjectMs }),
       matte: matteMs,
     });
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
@@ -133,7 +133,7 @@ export const createPipeline =
     let { box, opaque } = matte;
     if (plan.background.kind !== 'none' || !isIdentity(result, composed)) {
       started = performance.now();
-      const layers = await behind(plan, composed, jobLimits);
+      const layers = await backgroundLayer(plan, composed, jobLimits);
       image = roomFor(composed, image);
       ({ box, opaque } = await engine.compose(image, { ...planOf(composed), ...layers }, { signal }));
       add({ compose: performance.now() - started });

@@ -10,7 +10,7 @@ import type { Dimensions, Probe } from '../image/types.ts';
 import { type NetworkSize, networkInput, type Profile } from './profile.ts';
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 
-/** An image as it was sent, and what its header says. */
+/** An encoded image as received, and its header. */
 export interface Input {
   readonly bytes: Uint8Array;
   readonly probe: Probe;
@@ -21,42 +21,42 @@ export interface Inputs {
   readonly background: Input | undefined;
 }
 
-/** What lies behind the subject. */
+/** The background of the result. */
 export type Backdrop =
   | { readonly kind: 'none' }
   | { readonly kind: 'colour'; readonly colour: Colour }
   | ({ readonly kind: 'image' } & Input);
 
-/** One piece of work: its inputs and every size and choice, settled before the first pixel is decoded. */
+/** One job: its inputs and every size and choice, fixed before the first pixel is decoded. */
 export interface Plan {
   readonly image: Input;
   readonly background: Backdrop;
-  /** Of the image before crop, scale and position. */
+  /** Size of the result before crop, scale and position. */
   readonly result: Dimensions;
-  /** What `size=full` would give (X-Max-Width, X-Max-Height). */
+  /** Size that `size=full` would give (X-Max-Width, X-Max-Height). */
   readonly max: Dimensions;
-  /** At which the network is run. */
+  /** Input size of the network. */
   readonly input: Dimensions;
-  /** At least the result's and, where the source has it, the size of the network's input. */
+  /** Size to decode at: at least `result` and, if the source is large enough, the network's usual input. */
   readonly decode: Dimensions;
   readonly format: CutoutRequest['format'];
   readonly channels: CutoutRequest['channels'];
-  /** RGB under alpha 0: a ZIP shows the original background there (docs/contract.md section 7.4). */
+  /** RGB where alpha is 0: a ZIP keeps the original background there (docs/contract.md section 7.4). */
   readonly hiddenColour: 'clear' | 'keep';
-  /** Where the subject may be, in pixels of `result`; absent: anywhere. */
+  /** Region of interest in pixels of `result`; absent: the whole image. */
   readonly roi?: Box;
   readonly geometry: Omit<Geometry, 'shadowOpacity'>;
-  /** Peak opacity of the drop shadow, 0 to 1, for each kind of subject. */
+  /** Peak opacity of the drop shadow, 0 to 1, for each subject type. */
   readonly shadowOpacity: Readonly<Record<Subject, number>>;
-  /** The kind that was named; `ask`: the engine is to find it out; `untold`: nobody wants to know. */
-  readonly subject: Subject | 'ask' | 'untold';
+  /** The type the caller named; `classify`: the engine classifies it; `unused`: it is not needed. */
+  readonly subject: Subject | 'classify' | 'unused';
   readonly typeLevel: TypeLevel;
 }
 
-/** By the size that the ledger reserves: `size=auto` is one or the other, every other size is the same in both. */
+/** The plan for each tier that the ledger may reserve. They differ for `size=auto` only. */
 export type Plans = Readonly<Record<Tier, Plan>>;
 
-/** What plans are made for: the loaded network and CUTOUT_PROFILE. */
+/** The loaded network, and the profile of CUTOUT_PROFILE. */
 export interface Machine {
   readonly network: NetworkSize;
   readonly profile: Profile;
@@ -66,7 +66,7 @@ const fullSize = (source: Dimensions): Dimensions => resultSize(source, SIZE_LIM
 
 const pixels = ({ width, height }: Dimensions) => width * height;
 
-/** The size that the ledger is asked for. `auto` is its to decide, by the balance, for what is larger than a preview. */
+/** The size to reserve. The ledger decides `auto` by the balance, for results larger than a preview. */
 export function sizeToReserve({ size }: Pick<CutoutRequest, 'size'>, source: Dimensions): Tier | 'auto' {
   if (size !== 'auto') return size === 'preview' ? 'preview' : 'full';
   return pixels(fullSize(source)) > SIZE_LIMITS.preview ? 'auto' : 'preview';
@@ -78,10 +78,10 @@ export function checkRoi({ roi }: CutoutRequest, source: Dimensions): void {
   if (fault) throw fail(fault);
 }
 
-/** Finding the kind out costs a run of the detector: only when the answer tells it or a shadow depends on it. */
+/** Classifying takes a run of another network: only if the answer reports the type or a shadow depends on it. */
 function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpacity']): Plan['subject'] {
   if (type !== 'auto') return type;
-  return typeLevel !== 'none' || new Set(Object.values(opacity)).size > 1 ? 'ask' : 'untold';
+  return typeLevel !== 'none' || new Set(Object.values(opacity)).size > 1 ? 'classify' : 'unused';
 }
 
 const nothingBehind: Backdrop = { kind: 'none' };
@@ -102,7 +102,7 @@ export function makePlan(
   const source = image.probe;
   const result = resultSize(source, SIZE_LIMITS[size]);
   const { roi, crop, cropMargin, scale, position, shadow, format, channels, typeLevel } = request;
-  // The matte of the subject has no shadow and no background; a ZIP is the same with and without `channels`.
+  // The matte alone has neither shadow nor background; a ZIP ignores `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
   const shadowOpacity = dropShadowOpacities(matteOnly ? plainRequest.shadow : shadow);
   return Object.freeze({
@@ -111,7 +111,7 @@ export function makePlan(
     result,
     max: fullSize(source),
     input: networkInput(profile, size, network),
-    // For the usual size: it is run where the smaller one leaves doubt.
+    // For the network's usual size: it runs at that size where the smaller run is ambiguous.
     decode: decodeSize(source, result, network),
     format,
     channels,
@@ -124,20 +124,20 @@ export function makePlan(
   });
 }
 
-/** Step 3: what is to be done, whichever size the ledger reserves. */
+/** Step 3: the plans for a request whose headers were read. */
 export function makePlans(request: CutoutRequest, inputs: Inputs, machine: Machine): Plans {
   const full = makePlan(request, 'full', inputs, machine);
   return { full, preview: request.size === 'auto' ? makePlan(request, 'preview', inputs, machine) : full };
 }
 
 /**
- * True when hardly anything reached alpha 1/2: fewer than 16 pixels, or 0.02 % of where the subject may be
+ * True if too few pixels reach alpha 1/2: fewer than 16, or less than 0.02 % of the region of interest
  * (docs/contract.md section 14). `area` in pixels of the result.
  */
 export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
   foregroundPixels < Math.max(16, area * 0.0002);
 
-/** X-Type for a kind that was named or found, in the words of the level (docs/contract.md section 7.1). */
+/** X-Type for a subject type at a level (docs/contract.md section 7.1); undefined for level `none`. */
 export function typeWord(type: Subject, level: TypeLevel): string | undefined {
   if (level === 'none') return undefined;
   if (type === 'graphic') return level === '2' ? 'graphics' : 'other';

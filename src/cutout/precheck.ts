@@ -8,17 +8,17 @@ import type { CutoutRequest } from './request.ts';
 export interface PrecheckParts {
   readonly checkCredit: CreditCheck;
   /**
-   * Addresses that accounts were permitted to have fetched, for as long as results are kept. Undefined: none are kept.
+   * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
    */
   readonly permitted: Keyv<boolean> | undefined;
 }
 
 /**
- * What a call needs before the service fetches anything for it: something left of its rate window (429), the means to
- * pay (402), and a place among the calls of its account (429). Gives what leaves that place.
+ * What a request needs before anything is downloaded for it: some of its rate window left (429), the means to pay (402) and
+ * a place among the concurrent requests of its account (429). Resolves with a function that leaves that place.
  *
- * Who asked for an address while there were means for it may ask for it again when they are used up: most likely that
- * very call used them, and its result is kept.
+ * An address that passed while the account could pay passes again when it cannot: most likely that first request used the
+ * credits up, and its result is cached.
  */
 export type Precheck = (request: CutoutRequest, accountId: string) => Promise<() => Promise<void>>;
 
@@ -27,7 +27,7 @@ function addressesOf({ source, background }: CutoutRequest): readonly (string | 
   return [address(source), background.kind === 'image' ? address(background.source) : undefined];
 }
 
-/** What is asked of the books for a size. */
+/** The size as the credit check knows it. */
 const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
 export function createPrecheck(admission: Admission, { checkCredit, permitted }: PrecheckParts): Precheck {
@@ -36,7 +36,7 @@ export function createPrecheck(admission: Admission, { checkCredit, permitted }:
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
     const shortfall = await checkCredit(accountId, payableSize(request.size));
-    // A convenience: a store that cannot be reached or is full remembers nothing, and refuses nothing that can be paid for.
+    // Best effort: a store that is full or unreachable only forgets, and refuses nothing that can be paid for.
     const unknown = () => false;
     if (!shortfall) await permitted?.set(name, true).catch(unknown);
     else if (!(await permitted?.get(name).catch(unknown))) throw insufficientCredits(shortfall);

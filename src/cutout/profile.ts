@@ -1,16 +1,16 @@
 import type { SizeName } from '../image/size.ts';
 import type { Dimensions } from '../image/types.ts';
 
-/** CUTOUT_PROFILE. What is traded for time; the figures are in docs/benchmarks.md, "Profiles". */
+/** CUTOUT_PROFILE: quality against time; figures are in docs/benchmarks.md, "Profiles". */
 export type ProfileName = 'fast' | 'balanced' | 'best';
 
 export interface Profile {
-  /** Part of the network's usual sides that the image is given to it at, for a preview and for larger results. */
+  /** Fraction of the network's usual input sides, for previews and for larger results. */
   readonly previewInput: number;
   readonly input: number;
-  /** Whether edges and their colours are worked out from the image (MattePlan.refine). */
+  /** Whether edges and their colours are refined from the image (MattePlan.refine). */
   readonly refine: 'on' | 'off';
-  /** 1 fastest, 9 smallest (PngOptions.effort). */
+  /** PNG compression effort: 1 is fastest, 9 gives the smallest files (PngOptions.effort). */
   readonly pngEffort: number;
 }
 
@@ -20,13 +20,13 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   best: { previewInput: 1, input: 1, refine: 'on', pngEffort: 6 },
 };
 
-/** The usual size of a network's input. */
+/** The usual input size of a network, in pixels. */
 export interface NetworkSize extends Dimensions {
-  /** What sides of another size are multiples of; 0 or absent: the network has one size. */
+  /** Sides of other sizes are multiples of this; 0 or absent: the network has one size. */
   readonly sizeStep?: number;
 }
 
-/** Size at which the network is run for a result of this class. Never above its usual one. */
+/** Input size of the network for a result of this size; never above its usual one. */
 export function networkInput(profile: Profile, size: SizeName, network: NetworkSize): Dimensions {
   const { width, height, sizeStep = 0 } = network;
   const part = size === 'preview' ? profile.previewInput : profile.input;

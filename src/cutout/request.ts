@@ -6,16 +6,16 @@ import { dropShadowOpacities, type ShadowWish, type Subject } from '../geometry/
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
-/** Where the image comes from. Exactly one, checked by whoever makes the request. */
+/** Where the image comes from: exactly one, checked by the parser of the request. */
 export type Source =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'base64'; readonly text: string }
   | { readonly kind: 'url'; readonly url: string };
 
-/** Kinds of subject that a caller may name; `auto` leaves it to the classifier. */
+/** Subject types that a caller may name; `auto` leaves it to the classifier. */
 export type SubjectType = 'auto' | Subject;
 
-/** How finely the kind is told in the answer; `none` does not tell it. */
+/** Level of detail of X-Type; `none` omits the header. */
 export type TypeLevel = 'none' | '1' | '2';
 
 export type Background =
@@ -23,7 +23,7 @@ export type Background =
   | { readonly kind: 'colour'; readonly colour: Colour }
   | { readonly kind: 'image'; readonly source: Exclude<Source, { kind: 'base64' }> };
 
-/** What is asked for, with every alias resolved and every default filled in. Frozen; all later steps follow from it. */
+/** A parsed request, with aliases resolved and defaults filled in. Frozen; all later steps are functions of it. */
 export interface CutoutRequest {
   readonly source: Source;
   readonly size: SizeName | 'auto';
@@ -40,7 +40,7 @@ export interface CutoutRequest {
   readonly background: Background;
 }
 
-/** Nothing asked for but the subject. */
+/** A request with every option at its default. */
 export const plainRequest = {
   size: 'preview',
   type: 'auto',
@@ -57,8 +57,8 @@ export const plainRequest = {
 } as const satisfies Omit<CutoutRequest, 'source'>;
 
 /**
- * The canonical text of everything but the images: equal for calls that ask for the same in different words.
- * A request is plain data, made with its fields in one order; lengths are canonical as the grammars make them.
+ * The canonical text of everything but the images: equal for requests that mean the same. A request is plain data with its
+ * fields in one order, and the grammars make lengths canonical.
  */
 export function settingsOf({ source: _, background, shadow, position, ...settings }: CutoutRequest): string {
   return JSON.stringify([

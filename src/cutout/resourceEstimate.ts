@@ -7,25 +7,25 @@ import type { WorkSize } from '../limits/durationEstimate.ts';
 import type { Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './profile.ts';
 
-/** What a piece of work takes of the machine, known before a pixel is decoded. */
+/** Resources a job takes, known before a pixel is decoded. */
 export interface ResourceEstimate extends WorkSize {
-  /** At most, beside the files that were sent. */
+  /** Upper bound in bytes, without the uploads. */
   readonly bytes: number;
 }
 
-/** Headers, buffers and planes of a size of their own. */
+/** Bytes of headers, buffers and planes that do not depend on the image. */
 const fixedBytes = 8e6;
-/** A pixel of the result: what is worked out about its edges. */
+/** Bytes for each pixel of the result during refinement. */
 const matteBytes = 1;
 
-/** Of a preview of an image from a screen, the least that is usually asked for. */
+/** A preview of an image the size of a screen: the smallest usual job. */
 export const previewSize = (profile: Profile, network: NetworkSize): WorkSize => ({
   source: 2,
   network: megapixels(networkInput(profile, 'preview', network)),
   result: SIZE_LIMITS.preview / 1e6,
 });
 
-/** Most bytes of a plain piece of work: the largest image, of which nothing larger is made. */
+/** Bytes of the largest job whose result is no larger than its image. */
 export const largestWork = ({ maxPixels }: Pick<ProbeLimits, 'maxPixels'>): number =>
   12 * maxPixels + fixedBytes;
 
@@ -49,7 +49,7 @@ export function estimateResources({
   const resultPixels = result.width * result.height;
   const bytes =
     decodeBytes(image.probe, decode) +
-    // A canvas that the image's buffer has no room for, and the subject on its way to another size.
+    // A canvas larger than the image's buffer, and the subject while it is scaled.
     (canvasPixels > resultPixels ? 4 * canvasPixels : 0) +
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
     (background.kind === 'image' ? decodeBytes(background.probe, canvas) : 0) +

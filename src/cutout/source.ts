@@ -10,18 +10,18 @@ const isSpace = new Uint8Array(128);
 for (const space of ' \t\n\v\f\r') isSpace[space.charCodeAt(0)] = 1;
 const PADDING = '='.charCodeAt(0);
 
-/** Characters that are looked at in a row before others have their turn. */
+/** Characters read before the event loop gets a turn. */
 const charactersATurn = 2 * 1024 * 1024;
 
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
- * dropped (docs/contract.md section 3). Throws `failed_to_read_image` for anything else. Looks at each character once: to remove
- * white space from a text of many megabytes takes seconds. Others have their turn in between.
+ * dropped (docs/contract.md section 3). Rejects with `failed_to_read_image` for anything else. Reads each character once,
+ * because removing white space from many megabytes takes seconds, and yields to the event loop in between.
  */
 async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const unreadable = (detail: string) => fail('failed_to_read_image', { detail });
   const start = /^\s*data:[^,]{0,200};base64,/i.exec(text)?.[0].length ?? 0;
-  /** Where the text can be cut: between whole groups of four digits. */
+  /** Offsets at which the text may be cut: between whole groups of four digits. */
   const cuts = [start];
   let digits = 0;
   let padding = 0;
@@ -49,14 +49,14 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
   for (const [i, from] of cuts.entries()) {
     await turn();
     signal.throwIfAborted();
-    // White space is skipped there, too.
+    // Buffer.write skips white space too.
     written += bytes.write(text.slice(from, cuts[i + 1]), written, 'base64');
   }
   return bytes;
 }
 
 /**
- * Opens a source: an address is checked now (throws the field's AppError), and what comes back reads the bytes of the
+ * Opens a source: checks an address now (throws the field's AppError) and returns a function that reads the bytes of the
  * image as they were sent.
  */
 export function openSource(

@@ -31,8 +31,8 @@ const unmeteredReservations: Reservations = {
 };
 
 /**
- * For work that nobody pays for, that is never asked for twice and names no addresses: whoever runs the program on their own files.
- * At most `running` images are worked on at a time.
+ * For local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most `running` images are worked on
+ * at a time.
  */
 export function unmetered(
   running: number,

@@ -5,12 +5,12 @@ interface Slot {
   readonly expiresAt: number;
 }
 
-/** What a slot costs besides its content: key, objects, map entry. */
+/** Bytes of a slot beside its content: key, objects, map entry. */
 const slotBytes = 512;
 
 /**
- * A store for keyv in memory, bounded in bytes and in time. The oldest goes first, and nothing outlives its
- * time, whether or not anybody asks for it. Entries are kept by reference: they must not be changed.
+ * An in-memory store for keyv, bounded in bytes and in time. The oldest entry is evicted first, and every entry is removed
+ * when it expires, read or not. Entries are held by reference and must not be changed.
  */
 export class BoundedStore {
   /** Oldest first: a Map keeps the order of insertion. */
@@ -41,7 +41,7 @@ export class BoundedStore {
     return this.#slots.has(key);
   }
 
-  /** `ttl` in milliseconds, more than 0. What is larger than the whole store is not kept. */
+  /** `ttl` in milliseconds, more than 0. An entry larger than the whole store is not kept. */
   set(key: string, entry: unknown, ttl: number): void {
     this.delete(key);
     const bytes = this.#bytesOf(entry) + slotBytes;
@@ -70,7 +70,7 @@ export class BoundedStore {
     this.#bytes = 0;
   }
 
-  /** One timer, for the oldest: with one time to live for all it is the first to go. */
+  /** One timer, for the oldest entry: as all have the same time to live, it expires first. */
   #schedule(): void {
     const oldest = this.#slots.values().next().value;
     if (this.#timer || !oldest) return;

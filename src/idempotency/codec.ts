@@ -3,25 +3,25 @@ import type { Packed, RedisStoreOptions } from './redisStore.ts';
 import { contentKey, keyName } from './resultKeys.ts';
 import { paymentOf, type ResultPayment } from './sharedResult.ts';
 
-/** What a value must tell of itself to be cached. */
+/** What every cached value has. */
 export interface Cacheable {
   readonly bytes: Buffer;
   /** Number of the charge that pays for it; undefined when nothing was charged. */
   readonly charge: number | undefined;
 }
 
-/** Memory that a cached value occupies, in bytes: all that lies behind its own. */
+/** Bytes of memory that a cached value holds: the whole buffer behind its bytes. */
 export const cachedResultBytes = ({ bytes }: Cacheable): number => bytes.buffer.byteLength;
 
-/** Of the books: one more answer with a charge that another process made (`Reservations.answerWith`). */
+/** What the ledger offers for charges of other processes (`Reservations.answerWith`). */
 export interface Charges {
   answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ResultPayment | undefined>;
 }
 
 /**
- * How values go to other nodes and come from them. One whose charge does not stand in these books, for this account and
- * content (it was given back, or made in other books), is not good any more. Any other is one more answer that may carry
- * the charge.
+ * The stored form of values for other nodes. A value is valid if its charge stands in this ledger, for this account and
+ * content; it is not if the charge was refunded or belongs to another ledger. Each value that is read becomes one more
+ * answer that may carry the charge.
  */
 export function cachedResultCodec<T extends Cacheable>(
   charges: Charges,

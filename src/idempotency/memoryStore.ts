@@ -6,18 +6,18 @@ import { type Paid, SharedResult } from './sharedResult.ts';
 
 export interface MemoryStoreOptions<T> {
   readonly ttlSeconds: number;
-  /** Bound of all kept results together. */
+  /** Bound of all cached results together. */
   readonly maxBytes: number;
   readonly bytesOf: (value: T) => number;
-  /** 32 bytes that last: with them names do too, and the books can remember what was charged. */
+  /** 32 persistent bytes: names then outlive the process, and the ledger can remember charges by them. */
   readonly contentKey?: Uint8Array;
-  /** Hears that a result could not be kept; the call that made it succeeds all the same. */
+  /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
   readonly onError: (error: unknown) => void;
 }
 
 type CacheEntry<T> = SharedResult<T> | { readonly sameAs: string };
 
-/** Results in the memory of one process. */
+/** Results cached in the memory of one process. */
 export class MemoryResultStore<T> implements ResultStore<T> {
   readonly name: ContentName;
   readonly rememberMs: number | undefined;
@@ -34,7 +34,7 @@ export class MemoryResultStore<T> implements ResultStore<T> {
       return 'value' in value ? bytesOf(value.value) : 0;
     });
     this.#kept = new Keyv<CacheEntry<T>>({ store: this.#store, ttl: ttlSeconds * 1000, throwOnErrors: true });
-    // By reference: serialisation would turn every image into base64.
+    // Held by reference: serialising would turn every image into base64.
     this.#kept.serialize = undefined;
     this.#kept.deserialize = undefined;
     this.#kept.on('error', onError);

@@ -6,7 +6,7 @@ import { keyName } from './resultKeys.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type ChargeReport, type Paid, SharedResult } from './sharedResult.ts';
 
-/** How a value travels: `facts` as JSON, `bytes` as they are. */
+/** A value as it is stored: `facts` as JSON, `bytes` unchanged. */
 export interface Packed {
   readonly facts: unknown;
   readonly bytes: Buffer;
@@ -14,27 +14,27 @@ export interface Packed {
 
 export interface RedisStoreOptions<T> {
   readonly ttlSeconds: number;
-  /** Bound of all kept results together. */
+  /** Bound of all cached results together. */
   readonly maxBytes: number;
   readonly pack: (value: T) => Packed;
-  /** `name`: of the key it was kept under (`keyName`). Undefined when it is not good any more: it is forgotten, and made anew. */
+  /** `name`: hash of its key (`keyName`). Resolves with undefined for a value that is not valid any more; it is dropped. */
   readonly unpack: (packed: Packed, name: string) => Promise<Paid<T> | undefined>;
-  /** How long work counts as under way after its node was last heard of, milliseconds; 8000 when not given. */
+  /** Milliseconds after which the lock of a silent node expires; 8000 by default. */
   readonly leaseMs?: number;
-  /** Hears that a result could not be kept; the call that made it succeeds all the same. */
+  /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Larger ones are not kept: one command holds up all others of all nodes while it moves its bytes. */
+/** Larger results are not cached: Redis serves nobody else while it moves the bytes of a command. */
 const mostBytes = 64e6;
 
 const standardLeaseMs = 8000;
-/** How often who waits looks again, milliseconds: soon at first. */
+/** Milliseconds between polls of a waiting caller: short at first. */
 const pollMs = { first: 20, last: 250 };
 
 /**
- * KEYS: what is asked for, its lock. ARGV: a token, the lease. Gives the key under which the value is kept, or 1:
- * the lock is the caller's, or 0: somebody else has it.
+ * KEYS: the requested key, its lock. ARGV: a token, the lease. Returns the key under which the value is cached, or 1 if the
+ * caller got the lock, or 0 if another one holds it.
  */
 const claim = script(`
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -47,7 +47,7 @@ end
 if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 return 0`);
 
-/** Also takes a lock anew that Redis forgot. KEYS: lock. ARGV: token, lease. */
+/** Takes a lock again that Redis lost. KEYS: lock. ARGV: token, lease. */
 const renew = script(`
 local holder = redis.call('GET', KEYS[1])
 if not holder then
@@ -59,7 +59,7 @@ end`);
 /** KEYS: lock. ARGV: token. */
 const release = script(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end`);
 
-/** KEYS: result. ARGV: its id. 1: nobody was told yet; 0: somebody was; -1: it is not there. */
+/** KEYS: result. ARGV: its id. 1: its charge was not reported yet; 0: it was; -1: the result is gone. */
 const report = script(`
 if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then return -1 end
 return redis.call('HSETNX', KEYS[1], 'told', 1)`);
@@ -78,9 +78,9 @@ const index = 'cutout:kept:index';
 const sizes = 'cutout:kept:sizes';
 
 /**
- * Counts a new result, where one is given, and forgets what expired and then the oldest until all fit the bound.
- * KEYS: results by the end of their time; their bytes ('' holds the sum). ARGV: time to live, the bound (-1: half
- * of what there is), the new result, its bytes. Gives how many there are, and their bytes.
+ * Counts a new result, if one is given; drops expired results, then the oldest until the rest fits the bound.
+ * KEYS: results by expiry; their bytes ('' holds the sum). ARGV: time to live, the bound (-1: half of the present sum), the
+ * new result, its bytes. Returns the number of results and their bytes.
  */
 const account = script(`${luaNow}
 local ttl, bound, added = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -112,28 +112,28 @@ redis.call('PEXPIRE', KEYS[1], ttl)
 redis.call('PEXPIRE', KEYS[2], ttl)
 return {redis.call('ZCARD', KEYS[1]), sum()}`);
 
-/** Of what is kept; another format is another name, so that nodes of two versions share nothing. */
+/** Version of the stored form. It is part of the keys, so that nodes of different versions share nothing. */
 const format = 2;
 
-/** Names of accounts and calls become hashes: what lies in Redis says of a request no more than its result. */
+/** Keys are hashes: Redis holds results, but neither accounts nor Idempotency-Keys. */
 const keptPrefix = `cutout:kept:${format}:`;
 const keptKey = (key: string) => `${keptPrefix}${keyName(key)}`;
 const lockKey = (key: string) => `cutout:work:${keyName(key)}`;
 
-/** Decides which answer reports the charge of a result that nodes share. Redis remembers it together with the result. */
+/** Decides which answer reports the charge of a shared result; stored in Redis with the result. */
 class RedisChargeReport implements ChargeReport {
   readonly id: string;
   readonly #redis: Redis;
-  /** Under which the result lies in Redis; undefined for one of this process that is not kept yet. */
+  /** Key of the result in Redis; undefined for a result of this process that is not cached yet. */
   key: string | undefined;
-  /** For one of this process that Redis could not keep: whether anybody here was told. */
+  /** For a result of this process that Redis could not store: whether its charge was reported here. */
   #reported: boolean;
 
   constructor(redis: Redis, kept?: { readonly id: string; readonly key: string }) {
     this.#redis = redis;
     this.id = kept?.id ?? randomUUID();
     this.key = kept?.key;
-    // If Redis has lost a result that another process made, that process reports the charge, not this one.
+    // If Redis lost the result of another process, that process reports the charge.
     this.#reported = kept !== undefined;
   }
 
@@ -156,9 +156,8 @@ class RedisChargeReport implements ChargeReport {
 }
 
 /**
- * Results in Redis, for all nodes. Work under way holds a lock with a lease that its node renews; who waits for
- * it looks again and again until the result is there, the lock is free, or the caller leaves. What is kept is
- * gone with its time, and the oldest goes first when room runs out.
+ * Results cached in Redis, for all nodes. Work in flight holds a lock with a lease that its node renews; other callers poll
+ * until the result is there, the lock is free, or they leave. Results expire, and the oldest are evicted first.
  */
 export class RedisResultStore<T> implements ResultStore<T> {
   readonly name = sharedContentName;
@@ -178,7 +177,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
     return this.#ttl;
   }
 
-  /** As of the last result that this node kept. */
+  /** As of the last result that this node stored. */
   get stats(): ResultStats {
     return this.#stats;
   }
@@ -209,7 +208,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
           return found.handle;
         } finally {
           clearInterval(renewing);
-          // Where Redis does not hear of it, the lease ends by itself.
+          // If Redis does not get this, the lease expires.
           await commands.run(release, [lock], [token]).catch(() => {});
         }
       }
@@ -217,10 +216,10 @@ export class RedisResultStore<T> implements ResultStore<T> {
     }
   }
 
-  /** Others use what is there. */
+  /** Does nothing: other nodes use the cached results. */
   clear(): void {}
 
-  /** Undefined when it is gone by now, or not good any more. */
+  /** Undefined if it is gone or not valid any more. */
   async #read(key: string): Promise<SharedResult<T> | undefined> {
     const reply = await this.#redis.values.send(['HMGET', key, 'id', 'facts', 'bytes'], 'bytes');
     const [id, facts, bytes] = reply as readonly (Buffer | null)[];
@@ -257,7 +256,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
       await write();
     } catch (error) {
       if (!isFull(error)) throw error;
-      // Redis holds less than may be kept: half of it makes room.
+      // Redis has less memory than the bound: half of the results make room.
       await this.#account(-1);
       await write();
     }

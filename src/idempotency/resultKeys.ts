@@ -1,7 +1,7 @@
 import { textHash } from './hash.ts';
 
-/** Under which an account's result of a content is kept. */
+/** Key of an account's result for a content. */
 export const contentKey = (accountId: string, content: string): string => `${accountId}:content:${content}`;
 
-/** A key where others may read it: says nothing of accounts and calls. */
+/** A key's hash, for where others may read it: it reveals neither account nor request. */
 export const keyName = textHash;

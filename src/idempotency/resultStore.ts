@@ -1,7 +1,7 @@
 import type { ContentName } from './hash.ts';
 import type { Paid, ResultHandle, SharedResult } from './sharedResult.ts';
 
-/** A handle to a result, and the key under which the value itself is kept; other keys only lead there. */
+/** A handle to a result, and the key under which its value is cached; other keys are aliases of that one. */
 export interface Found<T> {
   readonly handle: ResultHandle<T>;
   readonly contentKey: string;
@@ -13,32 +13,31 @@ export interface ResultStats {
 }
 
 /**
- * Where results are kept, and where it is known which work is under way: the memory of this process, or Redis
- * for several nodes. Values are shared and must not be changed. In one process the caller sees to it that
- * nobody asks twice for a key at a time.
+ * The cache of results, and what work is in flight: in the memory of this process, or in Redis for several nodes. Values
+ * are shared and must not be changed. Within a process the caller asks for a key once at a time (`SingleFlight`).
  */
 export interface ResultStore<T> {
-  /** How images are named: for as long and as far as the store lasts. */
+  /** Names contents; equal contents have equal names for as long and as far as the store reaches. */
   readonly name: ContentName;
   /**
-   * For how long the books remember a charge, milliseconds, in case the store loses the result. Undefined where
-   * the names are lost with it.
+   * Milliseconds for which the ledger remembers a charge, in case the store loses the result. Undefined if the names are
+   * lost with it.
    */
   readonly rememberMs: number | undefined;
-  /** A new result of this process, which is not kept yet. */
+  /** A new result of this process, not cached yet. */
   wrap(paid: Paid<T>): SharedResult<T>;
   /**
-   * A handle to what is kept under the key; else what `make` gives, which is then kept if there is room. On all nodes
-   * together one `make` of a key runs at a time, unless the store loses what it knows. Rejects as `make` does, with the
-   * signal's reason when the caller leaves, and with STORE_UNAVAILABLE; never once there is a handle.
+   * A handle to the result cached under the key; else the one of `make`, which is then cached if there is room. One `make`
+   * of a key runs at a time on all nodes together, unless the store loses its locks. Rejects as `make` does, with the
+   * signal's reason, and with STORE_UNAVAILABLE; never after a handle exists.
    */
   once(
     key: string,
     make: (signal: AbortSignal) => Promise<Found<T>>,
     signal: AbortSignal,
   ): Promise<ResultHandle<T>>;
-  /** What is known of its size here. */
+  /** Its size as this process knows it. */
   readonly stats: ResultStats;
-  /** Forgets what this process alone keeps. */
+  /** Forgets everything that only this process holds. */
   clear(): void;
 }

@@ -1,13 +1,13 @@
-/** What several may hold at once; each ends its own. */
+/** A handle of which several callers may hold one each; each ends its own. */
 export interface Shared<T> {
   another(): T;
-  /** Not used after all. */
+  /** It was not used. */
   end(how: 'unsent'): Promise<void>;
 }
 
 type Ended<T> = { readonly ok: true; readonly handle: T } | { readonly ok: false; readonly error: unknown };
 
-/** Work under way, and those who wait for it. */
+/** Work in flight, and its waiting callers. */
 class Flight<T extends Shared<T>> {
   readonly #controller = new AbortController();
   readonly #waiting = new Set<(ended: Ended<T>) => void>();
@@ -16,7 +16,7 @@ class Flight<T extends Shared<T>> {
     return this.#controller.signal;
   }
 
-  /** Rejects with the signal's reason when that comes first; then nothing was handed over. */
+  /** Rejects with the signal's reason if that comes first; then no handle was given out. */
   wait(signal: AbortSignal): Promise<Ended<T>> {
     return new Promise((resolve, reject) => {
       const end = (ended: Ended<T>) => {
@@ -33,7 +33,7 @@ class Flight<T extends Shared<T>> {
     });
   }
 
-  /** Everyone who waits now gets a handle; where nobody does it is not used. */
+  /** Every waiting caller gets a handle; the given one ends unused. */
   async succeed(handle: T): Promise<void> {
     for (const end of this.#waiting) end({ ok: true, handle: handle.another() });
     await handle.end('unsent');
@@ -45,13 +45,12 @@ class Flight<T extends Shared<T>> {
 }
 
 /**
- * Work that is done once for all who ask for it at the same time.
+ * Work that runs once for all callers that ask for its key at the same time.
  *
- * Whoever asks while it runs waits for it. If it fails, the one whose work it was gets the error and the next
- * one's own work runs. Who leaves (its signal) gets its signal's reason; the work goes on while anybody waits
- * and is told to stop when the last one leaves. A flight counts until its work has really ended, stopped or
- * not, so nothing runs twice at a time. What the work gives is handed to all who wait at that moment, each of whom then
- * has to end a handle of its own, and to nobody who left.
+ * Callers that join while it runs wait for it. If it fails, the caller that started it gets the error, and the work of one
+ * of the others runs. A caller whose signal aborts leaves with the signal's reason; the work is aborted when the last one
+ * leaves. A flight lasts until its work has settled, aborted or not, so work of a key never overlaps. Each caller waiting
+ * when it succeeds gets a handle, which it must end; callers that left get none.
  */
 export class SingleFlight<T extends Shared<T>> {
   readonly #flights = new Map<string, Flight<T>>();
@@ -74,12 +73,12 @@ export class SingleFlight<T extends Shared<T>> {
     const flight = new Flight<T>();
     this.#flights.set(key, flight);
     const run = async () => {
-      // After this turn, so that somebody waits for it before its work can end.
+      // Not in this turn, so that a caller waits before the work can settle.
       await undefined;
       try {
         const handle = await work(flight.signal);
         this.#flights.delete(key);
-        // That the work's own handle could not be ended concerns nobody: all who waited have theirs.
+        // A failure to end the work's own handle affects no caller: all have theirs.
         flight.succeed(handle).catch(() => {});
       } catch (error) {
         this.#flights.delete(key);

@@ -149,15 +149,15 @@ test('the kind is asked for only where it is told or a shadow depends on it', (t
     shadowType,
     shadowOpacity: {},
   });
-  t.is(subject({}), 'ask');
-  t.is(subject({ typeLevel: 'none' }), 'untold');
+  t.is(subject({}), 'classify');
+  t.is(subject({ typeLevel: 'none' }), 'unused');
   t.is(subject({ type: 'car' }), 'car');
   t.is(subject({ type: 'car', typeLevel: 'none' }), 'car');
-  t.is(subject({ typeLevel: 'none', shadow: shadow({ person: 'drop' }) }), 'ask');
-  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'auto' }) }), 'ask');
-  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'none' }) }), 'untold');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ person: 'drop' }) }), 'classify');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'auto' }) }), 'classify');
+  t.is(subject({ typeLevel: 'none', shadow: shadow({ any: 'none' }) }), 'unused');
   // The matte alone has no shadow.
-  t.is(subject({ typeLevel: 'none', channels: 'alpha', shadow: shadow({ any: 'auto' }) }), 'untold');
+  t.is(subject({ typeLevel: 'none', channels: 'alpha', shadow: shadow({ any: 'auto' }) }), 'unused');
 });
 
 test('the word of a kind depends on the level', (t) => {
