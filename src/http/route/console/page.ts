@@ -27,7 +27,7 @@ export const timeCursorOf = ({ at, id }: TimeCursor): string => `${at}-${id}`;
 
 /**
  * A page of `limit` entries. `read` is asked for one more than that, which tells whether there is another page; `cursorOf`
- * an entry is `before` of the page behind it.
+ * an entry is `before` of the page behind it (decision 0211).
  */
 export async function readPage<Row, Entry>(
   limit: number,
