@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes the system around /opt/cutout ready to run it: libraries, its user, its folder.
+# Prepares the system to run /opt/cutout: libraries, user, data folder.
 #   install.sh [NETWORK…]     networks to pull into the image
 set -eu
 
 apt-get update
-# jemalloc gives freed images back (decision 0152), the certificates are for image_url, libstdc++ for the addon.
+# jemalloc returns freed memory to the system, the certificates are for image_url, libstdc++ for the addon.
 apt-get install --yes --no-install-recommends ca-certificates libjemalloc2 libstdc++6
 apt-get clean
 rm -rf /var/lib/apt/lists/*
