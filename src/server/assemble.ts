@@ -45,10 +45,10 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
   const { log, health, signal, clock, opening } = options;
   const { logger } = log;
   const { host, port, timeout, proxies } = config.http;
-  /** What has been opened; the last goes first. */
-  const opened: (() => unknown)[] = [];
+  /** What closes all that has been opened; the last goes first. */
+  const closers: (() => unknown)[] = [];
   const closeAll = async () => {
-    for (const close of opened.splice(0).reverse()) await close();
+    for (const close of closers.splice(0).reverse()) await close();
   };
   try {
     const stores = await serveStores({
@@ -57,15 +57,15 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       onError: (error) => logger.error({ err: error }, 'books'),
       ...(clock && { now: clock.now }),
     });
-    opened.push(() => stores.close());
+    closers.push(() => stores.close());
     const { accounts, ledger } = stores;
     const improve = openImprove(improveOf(config.improve, stores.database));
-    opened.push(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
+    closers.push(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
     const shared = await openSharedState(config, logger, stores, clock);
-    opened.push(() => shared.close());
+    closers.push(() => shared.close());
     const { rate, attempts, idempotency } = shared;
     const observation = await openObservation(config.observe, { logger, attempts });
-    opened.push(() => observation.close());
+    closers.push(() => observation.close());
     const { metrics } = observation;
     if (metrics)
       watchServer(metrics, {
@@ -117,7 +117,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         estimate: options.estimate,
       };
       const { cutout, stop } = serveCutout(network, config, parts);
-      opened.push(stop);
+      closers.push(stop);
       return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
     };
     const cutout = opening.then(prepare);
@@ -147,7 +147,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       pages: pagesFolder,
       console: people.parts,
     });
-    opened.push(options.closeEngine);
+    closers.push(options.closeEngine);
     // Before the network is there: whether the port can be had is known at once, and health answers meanwhile.
     const http = await listen(app.callback(), { host, port, timeout, ...options.connectionTimeouts });
     return {

@@ -26,7 +26,7 @@ function run(front: TlsFront, calls: readonly Call[]): Promise<Outcome[]> {
     CUTOUT_TEST_FRONT: String(front.port),
   };
   return new Promise((resolve, reject) => {
-    const args = ['--import', support('hosts'), support('remove_bg')];
+    const args = ['--import', support('hosts'), support('removeBg')];
     const options = { env, timeout: 60_000, maxBuffer: 64e6 };
     const child = execFile(process.execPath, args, options, (error, stdout) =>
       error ? reject(error) : resolve(JSON.parse(stdout)),

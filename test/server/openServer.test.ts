@@ -74,7 +74,7 @@ test('too little memory for any request is an error of the start', async (t) => 
   const config = configOf(temporaryFolder(t), { CUTOUT_MEMORY_LIMIT: '100M' });
   const server = await openServer(config, start(), { engine: network() });
   t.teardown(() => server.close(0));
-  await t.throwsAsync(server.ready(), { instanceOf: UserError, message: /too little memory/ });
+  await t.throwsAsync(server.ready(), { instanceOf: UserError, message: /not enough memory/ });
 });
 
 test('a port in use is an error of the start, and nothing stays open', async (t) => {
