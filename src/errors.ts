@@ -1,20 +1,20 @@
 import { MAX_FILE_MEBIBYTES, MAX_MEGAPIXELS } from './inputLimits.ts';
 
 /**
- * Every error the service can answer with: one table (docs/contract.md section 10), one class, one way to make them.
- * `title` and `detail` are public sentences; `cause` is for the log and never leaves the machine.
+ * All errors the service can answer with: one table (docs/contract.md section 10), one class, one way to
+ * create them. `title` and `detail` are public; `cause` is for the log and never sent.
  */
 interface Row {
   /** Stable code of the envelope. */
   readonly code: string;
   readonly status: number;
-  /** `{name}` is filled in when the error is made. */
+  /** `{name}` is replaced when the error is created. */
   readonly title: string;
-  /** Used when the error is made without a detail of its own. */
+  /** Default of an error without a detail of its own. */
   readonly detail: string;
-  /** True for our own faults: logged with cause and stack. All others are one word in the request's log line. */
+  /** Internal errors: logged with cause and stack. All others are one word in the request's log line. */
   readonly reported: boolean;
-  /** Answers of the console alone, which the API never gives. */
+  /** Used by the console only, never by the API. */
   readonly console?: true;
 }
 
@@ -73,7 +73,7 @@ export const catalogue = {
     'Failed to download image from given image_url: {url}',
     'The URL could not be downloaded.',
   ),
-  // The name of the parameter in this title is what the published API says.
+  // This title names the parameter as the published API does.
   failed_bg_download: row(
     'failed_bg_download',
     400,
@@ -189,7 +189,7 @@ export const catalogue = {
     'Rate limit exceeded',
     'Too many requests. Wait for the time given in Retry-After.',
   ),
-  /** The client went away: only the log sees it. */
+  /** The client disconnected: only the log sees it. */
   client_closed: row('client_closed', 499, 'Client closed request', 'The client closed the connection.'),
   internal_error: row(
     'internal_error',
@@ -207,25 +207,25 @@ export const catalogue = {
   timeout: row('timeout', 504, 'Request timed out', 'The request took longer than this service allows.'),
 } as const satisfies Record<string, Row>;
 
-/** What the API can answer with; the rest is the console's. */
+/** Errors of the API, without those of the console. */
 export const apiErrors: readonly Row[] = Object.values<Row>(catalogue).filter((each) => !each.console);
 
 export type ErrorId = keyof typeof catalogue;
-/** Options of a request whose invalid value has an error of its own. */
+/** Options with an error of their own for an invalid value. */
 export type InvalidOption = Extract<ErrorId, `invalid_${string}`>;
 
-/** Why work was refused that could have been done at another time. A label of metrics: few and fixed. */
+/** Why work was refused that could have succeeded at another time. A label of metrics: few and fixed. */
 export type Reason =
   | 'credits'
   | 'rate'
   | 'concurrency'
   | 'attempts'
-  /** Too much work waits. */
+  /** The queue is too long. */
   | 'queue'
-  /** It could not be done before its deadline. */
+  /** The deadline could not be met. */
   | 'deadline'
   | 'memory'
-  /** Too many images are being downloaded, or too many downloads of the account came to nothing. */
+  /** Too many downloads are in progress, or too many of the account failed. */
   | 'downloads'
   /** Database or Redis cannot be reached. */
   | 'store'
@@ -234,7 +234,7 @@ export type Reason =
 
 /** An account's share of a rate limit. */
 export interface RateWindow {
-  /** Megapixels a window. */
+  /** Megapixels per window. */
   readonly limit: number;
   /** Megapixels left in it. */
   readonly remaining: number;
@@ -246,24 +246,24 @@ export interface ErrorParts {
   readonly detail?: string;
   /** Values for the placeholders of the title. */
   readonly fill?: Readonly<Record<string, string>>;
-  /** Whole seconds after which to try again; every 429 and 503 has them. */
+  /** Whole seconds after which to retry; every 429 and 503 has them. */
   readonly retryAfter?: number;
-  /** Where a rate limit is the reason. */
+  /** Set if a rate limit is the reason. */
   readonly window?: RateWindow;
-  /** Headers of this answer alone, for example Allow. */
+  /** Additional headers of the answer, for example Allow. */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only. */
   readonly cause?: unknown;
-  /** Why somebody is asked to come again, for log and metrics. */
+  /** Why the client should retry, for log and metrics. */
   readonly reason?: Reason;
   /** Overrides the table: a 503 for lack of memory is reported, one for a full queue is not. */
   readonly reported?: boolean;
 }
 
-/** Seconds a client should wait when nothing better is known. */
+/** Default of Retry-After in seconds. */
 const retryAfterSeconds = 2;
 
-/** An error with a public face. Made by `fail` and the functions below, never by hand. */
+/** An error with a public envelope. Created by `fail` and the functions below only. */
 export class AppError extends Error {
   readonly id: ErrorId;
   readonly code: string;
@@ -293,7 +293,7 @@ export class AppError extends Error {
     this.reported = parts.reported ?? reported;
   }
 
-  /** The body of the answer: keys in this order, always these three, always strings (docs/contract.md section 10). */
+  /** Body of the answer: these three keys in this order, always strings (docs/contract.md section 10). */
   envelope(): string {
     return JSON.stringify({ errors: [{ title: this.title, code: this.code, detail: this.detail }] });
   }
@@ -301,10 +301,13 @@ export class AppError extends Error {
 
 export const fail = (id: ErrorId, parts?: ErrorParts): AppError => new AppError(id, parts);
 
-/** One for all: thousands of clients may leave in the same moment, and a stack trace for each takes time. */
+/** A single instance: thousands of clients may disconnect at the same moment, and each stack trace takes time. */
 export const clientClosed: AppError = fail('client_closed');
 
-/** Cut to `length` characters, control characters made visible, for repeating a caller's value back. */
+/**
+ * Truncates a caller's value to `length` characters and makes control characters visible, for use in
+ * messages.
+ */
 export function excerpt(value: string, length = 100): string {
   const characters = Array.from(value.slice(0, 2 * length + 2));
   const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : characters.join('');
@@ -316,7 +319,7 @@ export function excerpt(value: string, length = 100): string {
 export const invalidOption = (id: InvalidOption, expected: string, received: string): AppError =>
   fail(id, { detail: `Expected ${expected}, received "${excerpt(received)}".` });
 
-/** Codes of the native engine (src/engine/types.ts) and of the books' database to public errors. */
+/** Maps codes of the native engine (src/engine/types.ts) and of the store to public errors. */
 const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
   ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],
@@ -333,7 +336,7 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ],
 };
 
-/** Whatever was thrown, as something that can be answered. An AppError stays itself. */
+/** Converts anything thrown to an error that can be answered; an AppError is returned as it is. */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
   const code: unknown = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
@@ -342,10 +345,7 @@ export function toAppError(thrown: unknown): AppError {
   return fail('internal_error', { cause: thrown });
 }
 
-/**
- * A sentence for the person who starts or configures the program: printed as it is, without a stack, exit
- * code 1.
- */
+/** A message for the person who starts or configures the program: printed without a stack, exit code 1. */
 export class UserError extends Error {
   override readonly name = 'UserError';
 }

@@ -1,10 +1,10 @@
-/** What every length begins with: who announces many bytes has not sent them. */
+/** Initial size whatever length was announced, because announced bytes may never arrive. */
 const first = 256 * 1024;
 
 /**
- * Bytes of a file that arrive in pieces, put together as they come: nothing is left to be copied at the end, which
- * would hold up everybody else, and no piece keeps the socket's memory. What was expected is moved once, while it is
- * small. Memory beyond what has arrived is not touched.
+ * Collects the bytes of a file as they arrive in pieces. Pieces are copied on arrival, so that no long copy
+ * remains for the end and no piece keeps the socket's memory alive. A buffer of announced length is
+ * reallocated once, while it is small. Memory beyond the received bytes is not touched.
  */
 export class UploadBuffer {
   readonly #most: number;
@@ -12,7 +12,7 @@ export class UploadBuffer {
   #size = 0;
   #expected: number;
 
-  /** `expected`: bytes that should come at most, 0 when nobody said; `most`: that are ever given to `add`. */
+  /** `expected`: bytes that were announced, 0 if unknown; `most`: bytes that `add` ever receives. */
   constructor(expected: number, most: number) {
     this.#expected = Math.min(expected || first, most);
     this.#most = most;

@@ -10,29 +10,29 @@ export type ApiKey = KeyRow;
 
 export interface CreatedKey {
   readonly id: string;
-  /** The only moment the key itself is known. */
+  /** The only place where the key itself is returned. */
   readonly key: string;
   readonly prefix: string;
 }
 
-/** Compared when there is no candidate, so that an unknown key takes the same way as a known one. */
+/** Compared if there is no candidate, so that unknown keys take the same path as known ones. */
 const nobody = Buffer.alloc(32);
 
 export class Accounts {
   readonly #table: AccountTable;
   readonly #now: () => number;
   readonly #pseudonymise: () => Promise<Pseudonymise>;
-  /** Last uses that are not written yet, by key. */
+  /** Last uses, by key, that are not written yet. */
   readonly #used = new Map<string, number>();
 
-  /** `now` gives Unix milliseconds. */
+  /** `now` returns Unix milliseconds. */
   constructor(sql: Sql, now: () => number) {
     this.#table = new AccountTable(sql);
     this.#now = now;
     this.#pseudonymise = () => createPseudonymise(sql);
   }
 
-  /** With an `id` that exists, the account that is there, unchanged. */
+  /** If `id` exists, returns that account unchanged. */
   async create(name: string, id = `acc_${randomText(16)}`, email: string | null = null): Promise<Account> {
     return (await this.createOnce(name, id, email)).account;
   }
@@ -54,7 +54,7 @@ export class Accounts {
     return account;
   }
 
-  /** `get`, and nobody else changes the account until the transaction ends. */
+  /** `get`, and locks the account until the transaction ends. */
   async hold(id: string): Promise<Account> {
     const account = await this.#table.heldAccount(id);
     if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
@@ -65,7 +65,7 @@ export class Accounts {
     return this.#table.account(id);
   }
 
-  /** By id, or by name where only one has it. Throws STORE_UNKNOWN_ACCOUNT. */
+  /** By id, or by name if it is unique. Throws STORE_UNKNOWN_ACCOUNT. */
   async resolve(idOrName: string): Promise<Account> {
     const named = await this.#table.accountsNamed(idOrName);
     const found = await this.find(idOrName);
@@ -76,7 +76,7 @@ export class Accounts {
     return found ?? named[0] ?? this.get(idOrName);
   }
 
-  /** Adds a key; undefined when the given one exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted one. */
+  /** Adds a key; undefined if it exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted account. */
   async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
     const hash = hashKey(key);
     const row = {
@@ -107,19 +107,19 @@ export class Accounts {
     return this.#table.keys(accountId);
   }
 
-  /** False when there is no such key or it was revoked before. Counts from the next call on. */
+  /** False if there is no such key or it was revoked before. Effective from the next call on. */
   revokeKey(id: string): Promise<boolean> {
     return this.#table.revokeKey(id, this.#now());
   }
 
-  /** Name and e-mail as the provider of the sign-in says them now; false when the account is deleted. */
+  /** Updates name and e-mail address to the provider's current ones; false if the account is deleted. */
   rename(id: string, name: string, email: string | null): Promise<boolean> {
     return this.#table.updatePerson(id, name, email);
   }
 
   /**
-   * Revokes every key and forgets name, e-mail, keys' names and sign-ins. The ledger stays as it is, and a keyed digest by
-   * which its owner is known again: what was given once is not given again.
+   * Revokes all keys and erases name, e-mail address, labels of keys and sign-ins. The ledger stays, and a
+   * keyed digest of the owner, so that what is given once per person is not given again.
    */
   async erase(id: string): Promise<void> {
     const person = await this.#pseudonymise();
@@ -127,15 +127,15 @@ export class Accounts {
   }
 
   /**
-   * The account a key belongs to; undefined when it is unknown or revoked, or its account deleted. Asks the database each time
-   * (a few microseconds with SQLite, one way there and back with PostgreSQL), so a revocation by another process
-   * or node counts at once.
+   * The account of a key; undefined if it is unknown or revoked, or its account deleted. Queries the database
+   * each time (a few microseconds with SQLite, one round trip with PostgreSQL), so that a revocation by
+   * another process or node is effective at once.
    */
   async owner(key: string): Promise<Account | undefined> {
     return (await this.#match(key))?.account;
   }
 
-  /** `owner`, and remembers that the key was used now. */
+  /** `owner`, and records the time of use. */
   async authenticate(key: string): Promise<Account | undefined> {
     const match = await this.#match(key);
     if (!match) return undefined;
@@ -143,7 +143,7 @@ export class Accounts {
     return match.account;
   }
 
-  /** Writes the last uses of keys; the owner of the books calls it now and then, and at the end. */
+  /** Writes the recorded times of use; called periodically and at shutdown. */
   async flush(): Promise<void> {
     if (this.#used.size === 0) return;
     const uses = new Map(this.#used);
@@ -156,7 +156,7 @@ export class Accounts {
     }
   }
 
-  /** No early exit: every candidate is compared whole, and there is always at least one comparison. */
+  /** No early exit: every candidate is compared completely, and there is always at least one comparison. */
   async #match(key: string): Promise<{ keyId: string; account: Account } | undefined> {
     const hash = hashKey(key);
     let found: KeyCandidate | undefined;

@@ -17,22 +17,22 @@ export type AuditAction =
 export interface AuditEvent {
   readonly action: AuditAction;
   /**
-   * Account that did it. None: with an address, an operator with the admin token; without one, an operator at the machine or
-   * the service itself.
+   * Account of the actor. Null: with an address, an operator with the admin token; without one, an operator
+   * at the machine or the service itself.
    */
   readonly actor?: string | null | undefined;
-  /** Account or key it was done to. */
+  /** Account or key that was changed. */
   readonly subject?: string | undefined;
   readonly detail?: string | undefined;
   readonly address?: string | undefined;
 }
 
-/** Who did what to accounts, keys and credits: append-only, enforced by the database. */
+/** Who changed accounts, keys and credits: append-only, enforced by the database. */
 export class AuditLog {
   readonly #table: AuditTable;
   readonly #now: () => number;
 
-  /** `now` gives Unix milliseconds. */
+  /** `now` returns Unix milliseconds. */
   constructor(table: AuditTable, now: () => number) {
     this.#table = table;
     this.#now = now;

@@ -3,20 +3,20 @@ import { isOperator, type OperatorRules, type Vouched, vouchedBy } from './opera
 import { ProviderDown, SignInRefused } from './signInErrors.ts';
 import type { Person } from './signIns.ts';
 
-/** A provider as the operator configured it. */
+/** A provider as configured by the operator. */
 export interface ProviderOptions extends OperatorRules {
-  /** In the address of its sign-in: 1, 2, … */
+  /** Part of the URL of its sign-in: 1, 2, … */
   readonly id: string;
-  /** On the button. */
+  /** Label of the button. */
   readonly name: string;
   readonly clientId: string;
-  /** Public clients have none. */
+  /** Absent for public clients. */
   readonly clientSecret: string | undefined;
-  /** Of this server; the provider sends people back there. */
+  /** Callback URL of this server. */
   readonly redirectUrl: string;
 }
 
-/** What one sign-in must find again when it comes back; kept by the visitor's browser. */
+/** State of one sign-in, kept by the visitor's browser until the callback. */
 export interface Attempt {
   readonly state: string;
   readonly nonce: string;
@@ -32,12 +32,12 @@ export interface SignedIn {
 /** Seconds that the clocks of provider and server may differ. */
 const toleranceSeconds = 60;
 const timeoutSeconds = 8;
-/** How long its description serves for beginning sign-ins, milliseconds. */
+/** Milliseconds that the provider's metadata is reused for new sign-ins. */
 const keepMs = 60_000;
 
 const isLoopback = ({ hostname }: URL) => ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 
-/** Problems on the way to the provider, as opposed to an answer of the provider. */
+/** Whether the provider could not be reached, as opposed to an error that it returned. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = (error as Error & { code?: unknown }).code;
@@ -54,9 +54,9 @@ const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim().slice(0, 200) : undefined;
 
 /**
- * One OpenID Connect provider: authorization code with PKCE (RFC 7636), state and nonce, ID token with checked
- * signature. Its description is read at the first sign-in, so that a provider that is down keeps nothing but
- * sign-ins from working.
+ * One OpenID Connect provider: authorization code flow with PKCE (RFC 7636), state and nonce, ID token with
+ * verified signature. Its metadata is read at the first sign-in, so that an outage of the provider affects
+ * sign-ins only.
  */
 export class Provider {
   readonly options: ProviderOptions;
@@ -66,7 +66,7 @@ export class Provider {
     this.options = options;
   }
 
-  /** Where to send the visitor, and what the browser must bring back. Throws ProviderDown. */
+  /** The URL to redirect the visitor to, and the state for the callback. Throws ProviderDown. */
   async begin(): Promise<{ url: URL; attempt: Attempt }> {
     const configuration = await this.#described();
     const attempt: Attempt = {
@@ -85,7 +85,7 @@ export class Provider {
     return { url, attempt };
   }
 
-  /** Who came back with `query`. Throws ProviderDown and SignInRefused. */
+  /** Completes the sign-in that returned with `query`. Throws ProviderDown and SignInRefused. */
   async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt): Promise<SignedIn> {
     const configuration = await this.#discover();
     const current = new URL(this.options.redirectUrl);
@@ -99,7 +99,8 @@ export class Provider {
       const identity = tokens.claims();
       if (!identity || tokens.id_token === undefined)
         throw new SignInRefused('The provider sent no ID token.');
-      // Many providers say who it is in the ID token, the others when asked (OpenID Connect Core, section 5.4).
+      // Some providers put the profile into the ID token, others return it from the userinfo endpoint (OpenID
+      // Connect Core, section 5.4).
       const asked = identity['email'] === undefined && configuration.serverMetadata().userinfo_endpoint;
       const claims = asked
         ? { ...(await openid.fetchUserInfo(configuration, tokens.access_token, identity.sub)), ...identity }
@@ -122,7 +123,7 @@ export class Provider {
     }
   }
 
-  /** Where the provider ends its own session; undefined when it offers no such place. */
+  /** URL of the provider's own sign-out; undefined if it has none. */
   async signOutUrl(idToken: string, returnTo: string): Promise<URL | undefined> {
     const configuration = await this.#described().catch(() => undefined);
     if (configuration?.serverMetadata().end_session_endpoint === undefined) return undefined;
@@ -132,12 +133,12 @@ export class Provider {
     });
   }
 
-  /** By this provider's rules as they are now; of people of other providers it says no. */
+  /** By this provider's current rules; false for people of other providers. */
   isOperator(vouched: Vouched): boolean {
     return isOperator(this.options, vouched);
   }
 
-  /** The provider's description, at most a minute old: whoever asks often must not make the provider work. */
+  /** The provider's metadata, at most a minute old, so that frequent sign-ins do not load the provider. */
   #described(): Promise<openid.Configuration> {
     if (!this.#known || Date.now() - this.#known.at > keepMs) {
       const configuration = this.#discover();
@@ -150,7 +151,7 @@ export class Provider {
     return this.#known.configuration;
   }
 
-  /** Read anew, its keys as well. */
+  /** Reads the metadata and keys again. */
   #discover(): Promise<openid.Configuration> {
     return this.#read().catch((error: unknown) => {
       throw this.#down(error);
@@ -169,7 +170,7 @@ export class Provider {
         timeout: timeoutSeconds,
         execute: [
           openid.enableNonRepudiationChecks,
-          // Plain http only to this very machine.
+          // Plain http is allowed to the local machine only.
           ...(server.protocol === 'http:' && isLoopback(server) ? [openid.allowInsecureRequests] : []),
         ],
       },

@@ -1,19 +1,19 @@
-/** What a provider said of somebody who signed in, as far as its rules about operators asked for it. */
+/** What a provider stated about a person who signed in, as far as its operator rules ask for it. */
 export interface Vouched {
-  /** The provider, as it was configured. */
+  /** The provider's configured issuer. */
   readonly issuer: string;
-  /** In small letters; null where the provider did not say that it is verified. */
+  /** Lower case; null unless the provider stated that it is verified. */
   readonly email: string | null;
-  /** Of the claim that made operators then. */
+  /** The claim that identified operators at the time. */
   readonly claim: { readonly name: string; readonly values: readonly string[] } | null;
 }
 
-/** Whom one provider makes an operator. Says nothing about people of other providers. */
+/** Which people of one provider are operators. */
 export interface OperatorRules {
   readonly issuer: string;
   /** People with this claim: `groups=cutout-admins`. */
   readonly operatorClaim: { readonly name: string; readonly value: string } | undefined;
-  /** People with these verified e-mail addresses, in small letters. */
+  /** People with these verified e-mail addresses, lower case. */
   readonly operators: readonly string[];
 }
 
@@ -21,7 +21,7 @@ type Claims = Readonly<Record<string, unknown>>;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** What of the claims is kept, so that the rules can be asked again with every request. */
+/** The part of the claims that is kept, so that the rules can be evaluated with every request. */
 export function vouchedBy({ issuer, operatorClaim }: OperatorRules, claims: Claims): Vouched {
   const { email, email_verified: verified } = claims as { email?: unknown; email_verified?: unknown };
   const name = operatorClaim?.name;
@@ -34,7 +34,7 @@ export function vouchedBy({ issuer, operatorClaim }: OperatorRules, claims: Clai
   };
 }
 
-/** By the rules as they are now. What was not asked for at the sign-in makes nobody an operator. */
+/** By the current rules. Claims that were not recorded at the sign-in make nobody an operator. */
 export function isOperator(rules: OperatorRules, { issuer, email, claim }: Vouched): boolean {
   if (issuer !== rules.issuer) return false;
   const { operatorClaim: wanted, operators } = rules;

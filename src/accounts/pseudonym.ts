@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Sql } from '../store/database.ts';
 import { sharedSecret } from '../store/secretTable.ts';
 
-/** Names people without saying who they are: HMAC-SHA-256 of issuer and subject with a key of these books. */
+/** Pseudonym of a person: HMAC-SHA-256 of issuer and subject with a key of this database. */
 export type Pseudonymise = (issuer: string, subject: string) => Buffer;
 
 export async function createPseudonymise(sql: Sql): Promise<Pseudonymise> {

@@ -1,6 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 
-/** A line for the eyes of the file's owner alone. Whole or not at all: a reader never sees half of it. */
+/** Writes a line to a file that only its owner can read, atomically: a reader never sees part of it. */
 export function writeSecretFile(file: string, line: string): void {
   const part = `${file}.part`;
   rmSync(part, { force: true });

@@ -3,17 +3,17 @@ import type Keyv from 'keyv';
 import { randomText } from './keys.ts';
 import type { Vouched } from './operators.ts';
 
-/** What the server remembers of somebody who is signed in. */
+/** Server-side state of a signed-in browser. */
 export interface Session {
   readonly accountId: string;
-  /** Opened by a one-time link: by who sits at the machine, an operator. */
+  /** Opened by a one-time link, that is by an operator at the machine. */
   readonly link?: true;
-  /** Sent with every change, so that another site cannot make a visitor's browser send one. */
+  /** Sent with every change; protects against cross-site request forgery. */
   readonly csrf: string;
   /** Unix milliseconds. */
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** Provider and ID token, to end the session there too, and what makes an operator or not. */
+  /** Provider and ID token, for signing out there too, and what the operator rules need. */
   readonly provider?: { readonly id: string; readonly idToken: string; readonly vouched: Vouched };
 }
 
@@ -24,15 +24,18 @@ export interface SessionRules {
   readonly absoluteMs: number;
 }
 
-/** How far ahead of this machine's clock a session may lie; one further ahead is of a clock that has been set back. */
+/** Milliseconds that a session may be ahead of this machine's clock; beyond that, a clock has been set back. */
 const aheadMs = 60_000;
-/** How often the time of the last request is written at most, milliseconds. */
+/** Least milliseconds between two updates of the time of the last request. */
 const touchMs = 60_000;
 
-/** The cookie's value is not what lies in the store: who reads the store can open no session. */
+/** The store holds only a hash of the cookie's value: reading the store does not allow opening a session. */
 const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
 
-/** How long it lasted nobody could say. Both times: seen now by a clock that is right, it may have been opened by another. */
+/**
+ * The age of such a session is unknown. Both times are checked: it may have been opened by a wrong clock and
+ * seen by a right one.
+ */
 const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
   Math.max(createdAt, lastSeenAt) > now + aheadMs;
 
@@ -42,14 +45,14 @@ export class Sessions {
   readonly #rules: SessionRules;
   readonly #now: () => number;
 
-  /** `now` gives Unix milliseconds. */
+  /** `now` returns Unix milliseconds. */
   constructor(store: Keyv<Session>, rules: SessionRules, now: () => number) {
     this.#store = store;
     this.#rules = rules;
     this.#now = now;
   }
 
-  /** Opens a session and ends the one before it: what a visitor had before signing in is worth nothing after. */
+  /** Opens a session and ends the previous one of this browser, which protects against session fixation. */
   async open(
     who: Pick<Session, 'accountId' | 'link' | 'provider'>,
     before?: string,
@@ -62,7 +65,7 @@ export class Sessions {
     return { token, session };
   }
 
-  /** The session behind a cookie; undefined when there is none any more. */
+  /** The session of a cookie; undefined if it has ended. */
   async find(token: string): Promise<Session | undefined> {
     const session = await this.#store.get(keyOf(token));
     if (!session) return undefined;
@@ -73,7 +76,7 @@ export class Sessions {
     }
     if (now - session.lastSeenAt < touchMs) return session;
     const seen = { ...session, lastSeenAt: now };
-    // A store that is full must not sign people out: the next request writes it.
+    // A full store must not sign people out: the next request writes it again.
     return this.#write(token, seen).then(
       () => seen,
       () => session,
@@ -84,7 +87,7 @@ export class Sessions {
     await this.#store.delete(keyOf(token));
   }
 
-  /** Unix milliseconds at which it ends when nothing more happens. */
+  /** Unix milliseconds at which it ends without further requests. */
   expiresAt({ createdAt, lastSeenAt }: Session): number {
     return Math.min(lastSeenAt + this.#rules.idleMs, createdAt + this.#rules.absoluteMs);
   }

@@ -8,53 +8,59 @@ import { type Account, Accounts } from './accounts.ts';
 import { randomText } from './keys.ts';
 import { createPseudonymise } from './pseudonym.ts';
 
-/** A person as an identity provider vouches for them. */
+/** A person as authenticated by an identity provider. */
 export interface Person {
   readonly issuer: string;
-  /** Never changes and is never given to another at this issuer. */
+  /** Never changes and is never reassigned by this issuer. */
   readonly subject: string;
   readonly name: string;
   readonly email: string | null;
 }
 
-/** Minutes that a one-time link stays good. */
+/** Minutes for which a one-time link is valid. */
 export const linkMinutes = 60;
 const linkMs = linkMinutes * 60_000;
-/** One that ends later than this many milliseconds from now was made by a clock that has been set back since. */
+/**
+ * A link that expires later than this many milliseconds from now was made by a clock that has been set back
+ * since.
+ */
 const longestMs = linkMs + 60_000;
 
 const hashOf = (token: string) => createHash('sha256').update(token).digest();
 
-/** How people come to their account: through a provider, or a one-time link where there is none. */
+/** Finds the account of a person: through a provider, or a one-time link where none is configured. */
 export class SignIns {
   readonly #sql: Sql;
   readonly #now: Now | undefined;
 
-  /** `now` in place of the clocks of machine and database. Links go by the database's, which all servers share. */
+  /**
+   * `now` replaces the clocks of machine and database. Links use the database's clock, which all servers
+   * share.
+   */
   constructor(sql: Sql, now?: Now) {
     this.#sql = sql;
     this.#now = now;
   }
 
-  /** The same inside a transaction of the database. */
+  /** The same inside a transaction. */
   within(sql: Sql): SignIns {
     return new SignIns(sql, this.#now);
   }
 
   /**
-   * The person's account, created at the first sign-in. A person is identified by issuer and subject alone, never by the
-   * e-mail address. A new account of a person who deleted one before is linked to it: what was given there, free previews
-   * and the first credits, is not given again.
+   * The person's account, created at the first sign-in. A person is identified by issuer and subject alone,
+   * never by the e-mail address. A new account of a person who deleted one is linked to it, so that free
+   * previews and first credits are not given again.
    */
   async accountOf({ issuer, subject, name, email }: Person): Promise<{ account: Account; created: boolean }> {
     const person = await createPseudonymise(this.#sql);
-    // Where two nodes meet the same person for the first time, the second finds the account of the first.
+    // If two nodes see the same person for the first time, the second finds the account of the first.
     return this.#sql.transaction(async (sql) => {
       const table = new SignInTable(sql);
       const now = this.#now ?? Date.now;
       const accounts = new Accounts(sql, now);
       const known = await table.accountOf(issuer, subject);
-      // A deletion that is under way comes first: its account is left alone, and the person begins anew.
+      // A concurrent deletion takes precedence: its account stays deleted, and the person gets a new one.
       if (known !== undefined && (await accounts.rename(known, name, email))) {
         return { account: await accounts.get(known), created: false };
       }
@@ -66,8 +72,8 @@ export class SignIns {
   }
 
   /**
-   * A token that opens the account's console once, within the hour. Only its hash is kept. Throws STORE_UNKNOWN_ACCOUNT, also
-   * for a deleted one.
+   * Creates a token that opens the account's console once, within the hour. Only its hash is stored. Throws
+   * STORE_UNKNOWN_ACCOUNT, also for a deleted account.
    */
   async createLink(accountId: string): Promise<string> {
     const token = randomText(32);
@@ -79,13 +85,13 @@ export class SignIns {
     return token;
   }
 
-  /** Whether `takeLink` would give an account now. */
+  /** Whether `takeLink` would return an account now. */
   async isGood(token: string): Promise<boolean> {
     const at = await readClock(this.#sql, this.#now);
     return new SignInTable(this.#sql).hasLink(hashOf(token), at, at + longestMs);
   }
 
-  /** The account of a link that was never used; undefined when it is unknown, used or too old. */
+  /** The account of an unused link; undefined if it is unknown, used or expired. */
   takeLink(token: string): Promise<Account | undefined> {
     return this.#sql.transaction(async (sql) => {
       const at = await readClock(sql, this.#now);

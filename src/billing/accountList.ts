@@ -5,18 +5,18 @@ import { cursorValues, type TimedPage } from '../store/page.ts';
 import { usedInMonth } from './freePreviews.ts';
 import type { Balance } from './reservation.ts';
 
-/** An account and what it has left. */
+/** An account with its balance. */
 export type AccountBalance = Account & Balance;
 
 export interface AccountQuery extends Partial<TimedPage> {
-  /** Part of the id, the name or the e-mail address, in capital or small letters. */
+  /** Part of the id, the name or the e-mail address; case-insensitive. */
   readonly search?: string | undefined;
 }
 
-/** A LIKE pattern of texts that contain `part`; its escape character is a backslash. */
+/** A LIKE pattern for texts that contain `part`; its escape character is a backslash. */
 const containing = (part: string) => `%${part.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
 
-/** Newest first, in one query. `month`: UTC, '2026-11'; `perMonth`: free previews in it. */
+/** Newest first, in one query. `month`: UTC, '2026-11'; `perMonth`: free previews per month. */
 export async function listBalances(
   sql: Sql,
   { month, perMonth }: { readonly month: string; readonly perMonth: number },

@@ -2,14 +2,17 @@ import type { Sql } from '../store/database.ts';
 import type { EntryKind } from './entries.ts';
 import type { QuarterCredits } from './price.ts';
 
-/** Credits that came to accounts (`in`) or left them (`out`) otherwise than by being used; amounts above 0. */
+/** Credits added to accounts (`in`) or taken from them (`out`) other than by use; amounts are greater than 0. */
 export interface Booked {
   readonly kind: Extract<EntryKind, 'grant' | 'purchase' | 'adjust' | 'refund'>;
   readonly direction: 'in' | 'out';
   readonly amount: QuarterCredits;
 }
 
-/** Of all accounts since the beginning, whichever node or command booked it. Reads an index of such entries only. */
+/**
+ * Of all accounts since the beginning, whichever node or command booked it. Reads an index of such entries
+ * only.
+ */
 export const booked = (sql: Sql): Promise<Booked[]> =>
   sql.all(
     `SELECT kind, CASE WHEN amount < 0 THEN 'out' ELSE 'in' END AS direction, sum(abs(amount)) AS amount
@@ -17,7 +20,7 @@ export const booked = (sql: Sql): Promise<Booked[]> =>
      GROUP BY kind, direction ORDER BY kind, direction`,
   );
 
-/** What all accounts together have left. */
+/** Sum of all balances. */
 export async function balances(sql: Sql): Promise<QuarterCredits> {
   const found = await sql.get<{ sum: QuarterCredits }>(
     'SELECT coalesce(sum(balance), 0) AS sum FROM account',

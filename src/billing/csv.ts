@@ -1,6 +1,6 @@
 /**
- * RFC 4180. A cell that a spreadsheet would take for a formula gets an apostrophe in front: names and notes
- * come from other people.
+ * Rows as CSV (RFC 4180). A cell that a spreadsheet would evaluate as a formula is prefixed with an
+ * apostrophe: names and notes are user input.
  */
 export function csv(rows: readonly (readonly string[])[]): string {
   const cell = (text: string) => {

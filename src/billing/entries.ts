@@ -10,19 +10,19 @@ export interface Entry {
   /** Unix milliseconds. */
   readonly at: number;
   readonly kind: EntryKind;
-  /** What the balance moved by. */
+  /** Change of the balance. */
   readonly amount: QuarterCredits;
   /** The balance after it. */
   readonly balance: QuarterCredits;
   readonly payment: Payment | null;
   readonly requestId: string | null;
-  /** The reserve entry it belongs to; of a reserve entry: the one that was paid for, of which this is a repeat. */
+  /** The reserve entry it belongs to; of a reserve entry: the charge that it repeats. */
   readonly reservationId: number | null;
   readonly reference: string | null;
   readonly note: string | null;
 }
 
-/** Half open: `from` counts, `to` does not. Unix milliseconds; without one there is no bound. */
+/** Half-open interval, `from` included, `to` excluded. Unix milliseconds; absent: no bound. */
 export interface Span {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
@@ -80,7 +80,7 @@ export function history(sql: Sql, accountId: string, page: HistoryPage): Promise
   );
 }
 
-/** Charged calls by day, account and payment, without repeats and those given back. */
+/** Charged calls by day, account and payment, without repeats and refunds. */
 export async function usage(sql: Sql, span: Span, accountId: string | null): Promise<UsageRow[]> {
   const { from = 0, to = endless } = span;
   const rows = await sql.all<Omit<UsageRow, 'day'> & { readonly day: number }>(

@@ -5,8 +5,8 @@ import type { LedgerTransaction } from './ledgerTransaction.ts';
 export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
 
 /**
- * SQL condition: rows of the account and of all others of its owner: those deleted before it, and those that came after it
- * where it was deleted itself while calls were under way.
+ * SQL condition: rows of all accounts of the same owner, that is those deleted before this account, and those
+ * created after it if it was deleted while calls were pending.
  */
 export const ofOwnerOf = (account: string): string => `account_id IN (SELECT ${account}
   UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = ${account}
@@ -28,7 +28,7 @@ export async function freeUse(sql: Sql, accountId: string, period: string): Prom
   return found?.used ?? 0;
 }
 
-/** One free preview more in the month and on the day of the ledger transaction. */
+/** Counts one more free preview in the month and on the day of the ledger transaction. */
 export async function takeFree({ sql, accountId, at }: LedgerTransaction): Promise<void> {
   for (const period of [monthOf(at), dayOf(at)]) {
     await sql.run(
@@ -39,7 +39,7 @@ export async function takeFree({ sql, accountId, at }: LedgerTransaction): Promi
   }
 }
 
-/** One fewer in the month and on the day that it was taken in, which may be over. */
+/** Counts one less in the month and on the day it was used in, which may be over. */
 export async function giveFreeBack({ sql, accountId }: LedgerTransaction, takenAt: number): Promise<void> {
   for (const period of [monthOf(takenAt), dayOf(takenAt)]) {
     await sql.run(

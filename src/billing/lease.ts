@@ -1,9 +1,9 @@
 import type { NodeTable } from '../store/nodeTable.ts';
 
 /**
- * The sign of life of one server among several. Who does not renew its lease is struck off, and what it left open is
- * ended by the others. After a time in which the database could not be reached nobody's lease is good: so whoever
- * finds its own run out, or is new, leaves the others a whole lease to renew theirs before it strikes anybody off.
+ * Heartbeat of one server among several. A server that does not renew its lease is removed, and others end
+ * the answers it left. After an outage of the database all leases have expired; therefore a server whose own
+ * lease has expired, or which is new, waits for a whole lease before it removes others.
  */
 export class Lease {
   readonly #nodes: NodeTable;
@@ -24,7 +24,7 @@ export class Lease {
     if (performance.now() >= this.#strikesFrom) await this.#nodes.strike();
   }
 
-  /** Says goodbye. */
+  /** Removes the lease at shutdown. */
   async end(): Promise<void> {
     await this.#nodes.remove(this.#id);
   }

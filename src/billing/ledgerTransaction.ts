@@ -8,8 +8,8 @@ export type NewEntry = Pick<Entry, 'kind' | 'amount'> &
   Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
 
 /**
- * One change of one account: a transaction, or part of one, that no other ledger transaction of the account overlaps, on whatever
- * server, with one reading of the clock for all that it writes.
+ * One change of one account: a database transaction, or part of one, that excludes all other ledger
+ * transactions of the account on any server, with one reading of the clock for everything that it writes.
  */
 export class LedgerTransaction {
   readonly sql: Sql;
@@ -47,7 +47,10 @@ export class LedgerTransaction {
     return this.#balance;
   }
 
-  /** Gives the entry's number. The one place where a balance moves; the caller knows that it suffices. */
+  /**
+   * Adds an entry and returns its number. The only place where a balance changes; the caller has checked that
+   * it suffices.
+   */
   async append(entry: NewEntry): Promise<number> {
     const { sql, accountId, at } = this;
     const moved = await sql.get<{ balance: QuarterCredits }>(

@@ -2,7 +2,7 @@ import { UserError } from '../errors.ts';
 import { formatCredits, parseCredits, type QuarterCredits } from './price.ts';
 
 export interface Pack {
-  /** Names the pack in requests: its credits, '50'. */
+  /** Identifies the pack in requests: its credits, '50'. */
   readonly id: string;
   readonly credits: QuarterCredits;
   /** In the currency's smallest unit, as payment services count. */
@@ -36,7 +36,7 @@ export function parsePacks(text: string): readonly Pack[] {
   return Object.freeze(packs);
 }
 
-/** Digits after the point of a currency's price: 2 for EUR, 0 for JPY. */
+/** Decimal digits of a currency's price: 2 for EUR, 0 for JPY. */
 const digitsOf = (currency: string): number =>
   new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2;
 
@@ -50,7 +50,7 @@ function minorUnits(price: string, currency: string): number | undefined {
   return minor > 0 ? minor : undefined;
 }
 
-/** The packs as `parsePacks` reads them. */
+/** The packs in the format of `parsePacks`. */
 export const formatPacks = (packs: readonly Pack[]): string =>
   packs
     .map(

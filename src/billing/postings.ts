@@ -9,9 +9,9 @@ import type { QuarterCredits } from './price.ts';
 
 export interface PostRequest {
   readonly kind: 'grant' | 'purchase' | 'adjust';
-  /** More than 0; `adjust` may be negative, but takes no balance below 0. */
+  /** Greater than 0; `adjust` may be negative, but the balance never falls below 0. */
   readonly amount: QuarterCredits;
-  /** Names the outside event. The same kind and reference count once for an account. */
+  /** Identifies the external event. The same kind and reference count once per account. */
   readonly reference?: string;
   readonly note?: string;
 }
@@ -21,8 +21,8 @@ export type PostOutcome =
   | { readonly outcome: 'insufficient'; readonly balance: QuarterCredits };
 
 /**
- * Credits moved by a person or an outside event, each in one ledger transaction: of its own, or part of the transaction that `sql`
- * is. Who moves them is written into the audit log by src/commands.
+ * Credits moved by a person or an external event, each in one ledger transaction: of its own, or part of the
+ * transaction of `sql`. src/commands writes the audit events.
  */
 export class Postings {
   readonly #sql: Sql;
@@ -33,7 +33,10 @@ export class Postings {
     this.#now = now;
   }
 
-  /** Rejects with STORE_UNKNOWN_ACCOUNT, and STORE_REFERENCE_REUSED for a known reference with another amount. */
+  /**
+   * Rejects with STORE_UNKNOWN_ACCOUNT, and with STORE_REFERENCE_REUSED for a known reference with another
+   * amount.
+   */
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
@@ -51,12 +54,15 @@ export class Postings {
     });
   }
 
-  /** Whether the outside event was already counted for the account. */
+  /** Whether the external event was already counted for the account. */
   async hasReference(accountId: string, kind: PostRequest['kind'], reference: string): Promise<boolean> {
     return (await byReference(this.#sql, accountId, kind, reference)) !== undefined;
   }
 
-  /** `hasReference`, for the account or one that its owner deleted before: what is given to people is given once. */
+  /**
+   * `hasReference`, for the account or one that its owner deleted before: what is given per person is given
+   * once.
+   */
   async wasGiven(accountId: string, reference: string): Promise<boolean> {
     const found = await this.#sql.get(
       `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,
@@ -66,8 +72,8 @@ export class Postings {
   }
 
   /**
-   * Gives a charged call back, a free one as well; false when it was given back before. Rejects with
-   * STORE_UNKNOWN_RESERVATION, and STORE_NOT_CHARGED when it is open, was released or repeats another one.
+   * Refunds a charged call, also a free one; false if it was refunded before. Rejects with
+   * STORE_UNKNOWN_RESERVATION, and with STORE_NOT_CHARGED if it is open, was released or repeats another one.
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
     const refunded = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>

@@ -2,7 +2,7 @@ import type { Account, ApiKey } from '../accounts/accounts.ts';
 import type { Entry, UsageRow } from './entries.ts';
 import { formatCredits, type QuarterCredits } from './price.ts';
 
-/** What operators get to see of the books, on the command line and over HTTP alike. Times are ISO 8601, UTC. */
+/** Rows of the ledger as operators see them, on the command line and over HTTP. Times are ISO 8601, UTC. */
 export type Row = Readonly<Record<string, string | number | null>>;
 
 /** Unix milliseconds as ISO 8601 in UTC. */

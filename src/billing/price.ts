@@ -1,9 +1,9 @@
 declare const quarterCredits: unique symbol;
 
-/** A whole number of quarter credits: 4 are 1 credit. Never a fraction. */
+/** An integer number of quarter credits: 4 are 1 credit. */
 export type QuarterCredits = number & { readonly [quarterCredits]: true };
 
-/** Largest amount of one ledger transaction and of a balance: far below where numbers lose whole digits. */
+/** Largest amount of one ledger transaction and of a balance; far below the limit of exact integers. */
 const largest = 4e12;
 
 export function isQuarterCredits(value: number): value is QuarterCredits {
@@ -16,16 +16,16 @@ export function quarters(value: number): QuarterCredits {
   return value;
 }
 
-/** The unit of the books, in credits. */
+/** The unit of the ledger, in credits. */
 const quarter = 0.25;
 
-/** What amounts in credits must be, in words. */
+/** Requirement for amounts in credits, in words. */
 export const creditSteps = `credits in steps of ${quarter}`;
 
 /** Throws RangeError unless a multiple of `quarter`. */
 export const credits = (value: number): QuarterCredits => quarters(value / quarter);
 
-/** As a plain number, for what draws curves. */
+/** As a plain number, for charts. */
 export const toCredits = (amount: QuarterCredits): number => amount * quarter;
 
 /** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (docs/contract.md section 7.1). */
@@ -38,7 +38,7 @@ export function parseCredits(text: string): QuarterCredits | undefined {
   return isQuarterCredits(value) ? value : undefined;
 }
 
-/** What a result of this tier costs when no free call pays for it. 0 = not charged. */
+/** Cost of a result of this tier if no free call pays for it. 0: not charged. */
 export interface PriceList {
   readonly preview: QuarterCredits;
   readonly full: QuarterCredits;
@@ -46,7 +46,7 @@ export interface PriceList {
 
 export type Tier = keyof PriceList;
 
-/** The note of work that was done at a price of 0: the books say of themselves why nothing was charged. */
+/** Note of entries for work done at a price of 0, which records why nothing was charged. */
 export const priceOfZero = 'price 0';
 
 export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
@@ -54,12 +54,12 @@ export const standardPrices: PriceList = { preview: credits(0.25), full: credits
 export interface BillingOptions {
   readonly prices: PriceList;
   readonly freePreviews: {
-    /** Free previews in a UTC calendar month; 0 = there are none. */
+    /** Free previews per UTC calendar month; 0: none. */
     readonly perMonth: number;
-    /** How many of them on one UTC day; 0 = no limit of the day. */
+    /** Most of them on one UTC day; 0: no daily limit. */
     readonly perDay: number;
   };
-  /** How long a reservation lives without an end. Longer than any request may take. */
+  /** Lifetime of a reservation. Longer than any request may take. */
   readonly reservationSeconds: number;
 }
 

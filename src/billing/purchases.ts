@@ -5,20 +5,20 @@ import { formatCredits, isQuarterCredits, type QuarterCredits } from './price.ts
 export interface PurchaseOptions {
   readonly packs: readonly Pack[];
   readonly secretKey: string;
-  /** Of the webhook endpoint, 'whsec_…'. */
+  /** Secret of the webhook endpoint, 'whsec_…'. */
   readonly webhookSecret: string;
-  /** Where the buyer returns to. */
+  /** Page to which the buyer returns. */
   readonly successUrl: string;
   readonly cancelUrl: string;
-  /** Another server than Stripe's. */
+  /** Replaces Stripe's server. */
   readonly api?: { readonly host: string; readonly port: number; readonly protocol: 'http' | 'https' };
 }
 
-/** Money that arrived. */
+/** A payment that was received. */
 export interface Purchase {
   readonly accountId: string;
   readonly amount: QuarterCredits;
-  /** Stripe's checkout session: counts once. */
+  /** Stripe's checkout session, which counts once. */
   readonly session: string;
   readonly event: string;
 }
@@ -26,26 +26,30 @@ export interface Purchase {
 /** 'unclaimed': paid after the account was deleted. */
 export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
 
-/** Writes a purchase into the books and the audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
+/** Writes a purchase into ledger and audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
 export type BookPurchase = (purchase: Purchase) => Promise<BookedPurchase>;
 
 export type WebhookOutcome =
   | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
-  /** Paid after the account was deleted: posted there, where nobody can use it. The money is to be given back. */
+  /**
+   * Paid after the account was deleted: posted there, where nobody can use it. The payment should be
+   * refunded.
+   */
   | {
       readonly outcome: 'unclaimed';
       readonly accountId: string;
       readonly credits: QuarterCredits;
       readonly session: string;
     }
-  /** Properly signed, and no business of ours. */
+  /** Correctly signed, but of no concern here. */
   | { readonly outcome: 'ignored'; readonly type: string }
-  /** Not signed by Stripe, or too long ago. */
+  /** Not signed by Stripe, or too old. */
   | { readonly outcome: 'refused' };
 
 /**
- * Credit packs bought through Stripe Checkout. Credits are posted when Stripe says, signed, that the money is
- * there, once for a checkout session however often and through whichever events it says so.
+ * Credit packs bought through Stripe Checkout. Credits are posted when Stripe reports, signed, that the
+ * payment was received, once per checkout session, however often and through whichever events Stripe reports
+ * it.
  */
 export class Purchases {
   readonly packs: readonly Pack[];
@@ -60,14 +64,14 @@ export class Purchases {
     this.#stripe = new Stripe(options.secretKey, { ...options.api, telemetry: false, timeout: 15_000 });
   }
 
-  /** Address of the page to pay on; undefined when there is no such pack. Rejects as Stripe's library does. */
+  /** URL of the payment page; undefined if there is no such pack. Rejects as Stripe's library does. */
   async checkout(accountId: string, packId: string): Promise<string | undefined> {
     const pack = this.packs.find(({ id }) => id === packId);
     if (!pack) return undefined;
     const session = await this.#stripe.checkout.sessions.create({
       mode: 'payment',
       client_reference_id: accountId,
-      // What was sold is written down here: the packs may have changed when the money arrives.
+      // Records what was sold: the packs may have changed when the payment is received.
       metadata: { account: accountId, quarter_credits: String(pack.credits) },
       line_items: [
         {
@@ -87,8 +91,8 @@ export class Purchases {
   }
 
   /**
-   * `body`: the bytes as they came. Rejects when money was paid that cannot be booked, so that Stripe says it
-   * again and the operator learns of it.
+   * `body`: the bytes as received. Rejects if a payment cannot be booked, so that Stripe repeats the event
+   * and the operator is notified.
    */
   async receive(body: Buffer, signature: string): Promise<WebhookOutcome> {
     const event = this.#verify(body, signature);
@@ -101,7 +105,7 @@ export class Purchases {
     }
     const session = event.data.object;
     const { account, quarter_credits } = session.metadata ?? {};
-    // Sessions of other products of the same Stripe account, and those whose money is still under way.
+    // Sessions of other products of the same Stripe account, and those whose payment is pending.
     if (account === undefined || quarter_credits === undefined || session.payment_status !== 'paid') {
       return { outcome: 'ignored', type: event.type };
     }

@@ -14,14 +14,14 @@ import { type Transactional, transaction } from './transaction.ts';
 
 export interface StoresOptions extends StoreOptions {
   readonly billing: BillingOptions;
-  /** In place of the clock of this machine and of the database; Unix milliseconds. */
+  /** Replaces the clocks of this machine and of the database; Unix milliseconds. */
   readonly now?: () => number;
 }
 
 export interface ServeStoresOptions extends StoresOptions {
-  /** Hears of a sweep that failed, which the next one does again, and of an end that failed for good. */
+  /** Receives the error of a failed sweep, which the next one repeats, and of an end that failed permanently. */
   readonly onError: (error: unknown) => void;
-  /** How long after its last sign of life a server counts as dead. */
+  /** Milliseconds after its last heartbeat at which a server counts as dead. */
   readonly leaseMs?: number;
 }
 
@@ -34,11 +34,11 @@ export interface Stores extends Transactional {
 }
 
 export interface ServedStores extends Stores {
-  /** What an earlier server left open and this start gave back. */
+  /** Number of answers of earlier servers that this start released. */
   readonly recovered: number;
 }
 
-/** With a sign of life every quarter of it, what a dead node left is free again within 25 s. */
+/** With a heartbeat every quarter of it, what a dead node left is released within 25 s. */
 const standardLeaseMs = 20_000;
 
 function storesOn(
@@ -63,15 +63,16 @@ function storesOn(
   };
 }
 
-/** Opens accounts and ledger for one command, beside a running server or without one. Rejects with StoreError. */
+/** Opens accounts and ledger for one command, with or without a running server. Rejects with StoreError. */
 export async function openStores(options: StoresOptions): Promise<Stores> {
   return storesOn(await openStore(options), options);
 }
 
 /**
- * Opens the books for a server, and until `close` sweeps them on a timer that does not keep the process alive: gives
- * back what servers left open that died, and what ran out. SQLite has one server a folder (STORE_IN_USE); on PostgreSQL
- * any number, which know of each other by their leases. Rejects with StoreError.
+ * Opens the stores for a server and sweeps them until `close`, on a timer that does not keep the process
+ * alive: releases what dead servers left and what has expired. SQLite allows one server per folder
+ * (STORE_IN_USE); on PostgreSQL any number, which know of each other by their leases. Rejects with
+ * StoreError.
  */
 export async function serveStores(options: ServeStoresOptions): Promise<ServedStores> {
   const { dataDir, databaseUrl, leaseMs = standardLeaseMs, onError } = options;
@@ -80,7 +81,7 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
   try {
     database = await openStore(options);
     const nodes = new NodeTable(database);
-    // Nobody else can be alive on a folder that is ours.
+    // The lock of the folder guarantees that no other server is alive.
     if (lock) await nodes.removeAll();
     const node = randomUUID();
     const stores = storesOn(database, options, { node, onError });
@@ -96,7 +97,7 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
       () => ledger.recover(),
       () => accounts.flush(),
     ] as const;
-    // While the database is away all of them wait for it; what fails otherwise holds up no other.
+    // While the database is down all steps wait for it; any other failure of one does not affect the others.
     const sweep = async () => {
       for (const step of steps) {
         try {

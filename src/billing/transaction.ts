@@ -6,7 +6,7 @@ import type { Database, Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { Postings } from './postings.ts';
 
-/** What takes part in a transaction of the books. */
+/** Objects that take part in one transaction. */
 export interface StoresTransaction extends Transactional {
   readonly accounts: Accounts;
   readonly ledger: Postings;
@@ -17,8 +17,9 @@ export interface StoresTransaction extends Transactional {
 
 export interface Transactional {
   /**
-   * All that `work` does with what it is given happens together or not at all, as `Sql.transaction` says; inside another
-   * transaction it is part of that one. Where an audit event cannot be written, nothing happens: STORE_UNAVAILABLE.
+   * Everything `work` does with what it is given is atomic, as `Sql.transaction` says; inside another
+   * transaction it is part of that one. If an audit event cannot be written, nothing happens:
+   * STORE_UNAVAILABLE.
    */
   transaction<T>(work: (stores: StoresTransaction) => Promise<T>): Promise<T>;
 }

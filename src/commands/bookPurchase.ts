@@ -4,8 +4,8 @@ import type { Transactional } from '../billing/transaction.ts';
 import { inTransaction } from './command.ts';
 
 /**
- * Books credits that were paid for. Money for a deleted account is booked all the same, or Stripe would send the event again
- * for days and nobody could find it afterwards; the audit event then says what to refund.
+ * Books purchased credits. A payment for a deleted account is booked as well; otherwise Stripe would repeat
+ * the event for days and nobody could find it afterwards. The audit event then says what to refund.
  */
 export const bookPurchase = (
   stores: Transactional,

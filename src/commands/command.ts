@@ -1,16 +1,16 @@
 import type { AuditEvent } from '../accounts/audit.ts';
 import type { StoresTransaction, Transactional } from '../billing/transaction.ts';
 
-/** Who gives a command. */
+/** Who runs a command. */
 export interface Actor {
-  /** Their account; null as `AuditEvent.actor` says. */
+  /** Their account; null as in `AuditEvent.actor`. */
   readonly id: string | null;
-  /** From where, over HTTP. */
+  /** Client address, over HTTP. */
   readonly address?: string | undefined;
 }
 
 export interface CommandContext {
-  /** In a transaction already, the command is part of it. */
+  /** If it is in a transaction already, the command is part of that. */
   readonly stores: Transactional;
   readonly actor: Actor;
 }
@@ -22,7 +22,7 @@ export interface CommandTransaction extends CommandContext {
   readonly record: (event: Omit<AuditEvent, 'actor' | 'address'>) => Promise<void>;
 }
 
-/** Runs `work` in one transaction with its audit events: all of it happens, or nothing. `work` may run again. */
+/** Runs `work` and writes its audit events in one transaction. `work` may run again. */
 export const inTransaction = <T>(
   { stores, actor }: CommandContext,
   work: (transaction: CommandTransaction) => Promise<T>,

@@ -4,7 +4,7 @@ import { type CommandContext, inTransaction } from './command.ts';
 import { createKey } from './keys.ts';
 import { postCredits } from './postCredits.ts';
 
-/** A new account. */
+/** Creates an account. */
 export const createAccount = (context: CommandContext, name: string): Promise<Account> =>
   inTransaction(context, async ({ stores, record }) => {
     const account = await stores.accounts.create(name);
@@ -12,7 +12,7 @@ export const createAccount = (context: CommandContext, name: string): Promise<Ac
     return account;
   });
 
-/** A new account with a first key, and credits where they are more than 0. */
+/** Creates an account with its first key, and with credits if they are more than 0. */
 export const createAccountWithKey = (
   context: CommandContext,
   { name, credits }: { readonly name: string; readonly credits: QuarterCredits },

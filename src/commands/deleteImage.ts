@@ -3,9 +3,9 @@ import { ImproveTable } from '../store/improveTable.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 
 /**
- * Deletes an image that was handed in; with `accountId` only one of that account. False when there is none. From the
- * transaction on nobody gets to see it; then its bytes are removed. Rejects when the bucket fails: the same command again,
- * or the next sweep, removes them.
+ * Deletes an image that was handed in; with `accountId` only one of that account. False if there is none. The
+ * transaction hides it from everyone; then its bytes are removed. Rejects if the bucket fails: the same
+ * command, or the next sweep, removes them later.
  */
 export async function deleteImage(
   context: CommandContext & { readonly improve: Improve },

@@ -11,27 +11,27 @@ import { postCredits } from './postCredits.ts';
 export interface LocalAccountOptions {
   readonly stores: Pick<Stores, 'accounts' | 'transaction'>;
   readonly dataDir: string;
-  /** CUTOUT_API_KEY: becomes the key on the first start, and only then. */
+  /** CUTOUT_API_KEY: becomes the key at the first start, and only then. */
   readonly givenKey?: string | undefined;
-  /** Credits of the first start; 0 = none. */
+  /** Credits granted at the first start; 0: none. */
   readonly grant: QuarterCredits;
 }
 
 export interface LocalAccount {
   readonly account: Account;
-  /** A key that works, for the owner's eyes; undefined when the owner revoked the one that was kept. */
+  /** A valid key, for the owner only; undefined if the owner revoked the stored one. */
   readonly key: string | undefined;
   readonly created: boolean;
-  /** A key was given that is not one of this account: it was set after the first start. */
+  /** The given key is not one of this account: it was set after the first start. */
   readonly givenKeyIgnored: boolean;
 }
 
-/** The account of who installed the program: fixed, so that every start finds it again. */
+/** The account of the person who installed the program; its id is fixed, so that every start finds it. */
 export const localAccountId = 'local';
 
 /**
- * On the first start makes the local account with a key and a grant, in one transaction; later finds them. Each step is
- * skipped when it is done, so a start that was cut off is completed by the next. The key is kept in
+ * Creates the local account with a key and a grant at the first start, in one transaction; later starts find
+ * them. Completed steps are skipped, so a start completes one that was interrupted. The key is kept in
  * `<dataDir>/local-key`, readable by its owner only. Throws StoreError.
  */
 export async function ensureLocalAccount(options: LocalAccountOptions): Promise<LocalAccount> {
@@ -41,10 +41,11 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   const kept = readKey(file);
   const isNew = (await accounts.find(localAccountId)) === undefined;
 
-  // Another node, or this one before its folder was lost, may have made the account with the same key.
+  // Another node, or this one before its folder was lost, may have created the account with the same key.
   const known = givenKey !== undefined && (await belongs(accounts, givenKey)) ? givenKey : undefined;
   let key = isNew ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
-  // The file first: a key that is in use and nowhere readable would be worse than one that is not yet in use.
+  // The file is written first: a key that is valid and readable nowhere would be worse than one that is not
+  // valid yet.
   if (key !== kept) writeSecretFile(file, key);
   const { account, created } = await inTransaction({ stores, actor: { id: null } }, async (tx) => {
     const made = await tx.stores.accounts.createOnce('Local account', localAccountId);

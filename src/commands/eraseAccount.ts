@@ -3,8 +3,8 @@ import { ImproveTable } from '../store/improveTable.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 
 /**
- * Erases the account as `Accounts.erase` says, with the images it handed in: from then on nobody gets to see them. Their
- * bytes are removed at once where the bucket can be reached, else by the next sweep, which reports what fails. Rejects with
+ * Erases the account, as `Accounts.erase` says, and hides the images it handed in. Their bytes are removed at
+ * once if the bucket can be reached, else by the next sweep, which reports failures. Rejects with
  * STORE_UNKNOWN_ACCOUNT.
  */
 export async function eraseAccount(

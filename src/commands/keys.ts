@@ -1,7 +1,7 @@
 import type { CreatedKey } from '../accounts/accounts.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 
-/** A new key of the account. Rejects with STORE_UNKNOWN_ACCOUNT. */
+/** Creates a key. Rejects with STORE_UNKNOWN_ACCOUNT. */
 export const createKey = (context: CommandContext, accountId: string, label: string): Promise<CreatedKey> =>
   inTransaction(context, async ({ stores, record }) => {
     const created = await stores.accounts.createKey(accountId, label);
@@ -9,7 +9,7 @@ export const createKey = (context: CommandContext, accountId: string, label: str
     return created;
   });
 
-/** False, without an audit event, when there is no such key or it was revoked before. */
+/** False, without an audit event, if there is no such key or it was revoked before. */
 export const revokeKey = (context: CommandContext, id: string): Promise<boolean> =>
   inTransaction(context, async ({ stores, record }) => {
     const revoked = await stores.accounts.revokeKey(id);

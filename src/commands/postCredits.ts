@@ -3,8 +3,8 @@ import { formatCredits } from '../billing/price.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 
 /**
- * Grants, sells or adjusts credits. A reference that counted before, and a balance that does not suffice, write no audit
- * event. Rejects with STORE_UNKNOWN_ACCOUNT and STORE_REFERENCE_REUSED.
+ * Grants, sells or adjusts credits. Writes no audit event for a reference that counted before or a balance
+ * that does not suffice. Rejects with STORE_UNKNOWN_ACCOUNT and STORE_REFERENCE_REUSED.
  */
 export const postCredits = (
   context: CommandContext,

@@ -7,7 +7,10 @@ export interface RefundRequest {
   readonly note?: string | undefined;
 }
 
-/** Gives a charge back; false, without an audit event, when it was given back before. Rejects as `Postings.refund` does. */
+/**
+ * Refunds a charge; false, without an audit event, if it was refunded before. Rejects as `Postings.refund`
+ * does.
+ */
 export const refundCharge = (
   context: CommandContext,
   { accountId, reservation, note }: RefundRequest,

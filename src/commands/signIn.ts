@@ -11,10 +11,13 @@ export interface SignInContext {
   readonly address: string;
 }
 
-/** To people, not accounts: who deleted an account and comes back has had it. */
+/** Given per person, not per account: a person who deleted an account and returns has had it. */
 const signUpReference = 'first-sign-in';
 
-/** Gives the account of a person for whom a provider vouches; at the first sign-in makes it, with its sign-up credits. */
+/**
+ * Returns the account of a person authenticated by a provider; creates it, with its sign-up credits, at the
+ * first sign-in.
+ */
 export const signIn = (
   { stores, signIns, address }: SignInContext,
   {
@@ -23,7 +26,7 @@ export const signIn = (
     signUpCredits,
   }: {
     readonly person: Person;
-    /** Its name. */
+    /** The provider's name. */
     readonly provider: string;
     readonly signUpCredits: QuarterCredits;
   },
@@ -45,7 +48,7 @@ export const signIn = (
     });
   });
 
-/** Uses a one-time link up. Undefined when it is unknown, used or too old. */
+/** Consumes a one-time link. Undefined if it is unknown, used or expired. */
 export const signInByLink = (
   { stores, signIns, address }: SignInContext,
   token: string,
