@@ -18,10 +18,8 @@ const isForPeople = (error: unknown): error is Error =>
 
 async function main(): Promise<void> {
   const config = loadConfig();
-  const program = new Command('cutout')
-    .description('Background removal on your own machine.')
-    .version(version());
-  const pull = ['--pull', 'fetch the network when it is not there'] as const;
+  const program = new Command('cutout').description('Self-hosted background removal.').version(version());
+  const pull = ['--pull', 'download the network if it is missing'] as const;
 
   program
     .command('serve')
