@@ -9,7 +9,7 @@ import { StoreError } from './store/error.ts';
 
 const { stderr } = process;
 
-/** Errors whose message is a sentence for the person at the keyboard; all others are bugs and show where. */
+/** Errors whose message is a sentence for the user; all others are bugs and are printed with their stack. */
 const isForPeople = (error: unknown): error is Error =>
   error instanceof UserError ||
   error instanceof ModelError ||
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
     .option(...pull)
     .action((options: { pull?: true }) => serve(config, { pull: options.pull ?? false, out: stderr }));
 
-  // The others bring much that a server does not need, and would delay its start.
+  // Other commands import much that a server does not need and that would delay its start.
   if (process.argv[2] !== 'serve') {
     const { addCommands } = await import('./cli/commands.ts');
     addCommands(program, config, { pull });

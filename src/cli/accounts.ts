@@ -12,7 +12,7 @@ import { StoreError } from '../store/error.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
 export interface AccountsCommandDependencies {
-  /** Opens the books for one command; it is closed when the command ends. */
+  /** Opens the stores for one command; they are closed when the command ends. */
   readonly open: () => Promise<Stores>;
   readonly out: { write(text: string): unknown };
 }
@@ -33,8 +33,8 @@ function wholeArgument(text: string): number {
 }
 
 /**
- * `cutout accounts | keys | credits | usage`, beside a running server or without one. An account is named by its id,
- * or by its name where only one has it. Actions reject with StoreError, one sentence for the operator.
+ * `cutout accounts | keys | credits | usage`, with or without a running server. An account is given by its
+ * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
  */
 export function accountsCommands({ open, out }: AccountsCommandDependencies): Command[] {
   const using = async <T>(work: (stores: Stores) => T | Promise<T>): Promise<T> => {

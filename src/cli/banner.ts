@@ -10,10 +10,10 @@ import type { Server } from '../server/server.ts';
 import { greeting } from './greeting.ts';
 import type { Output } from './modelsProgress.ts';
 
-/** Credits of the local account: enough for a private install never to run out. */
+/** Credits of the local account, practically unlimited for private use. */
 const firstGrant = credits(100_000);
 
-/** The account of who installed the program; made on the first start. Throws StoreError. */
+/** The account of the person who installed the program; created at the first start. Throws StoreError. */
 export const openLocalAccount = ({ accounts, store }: Config, { stores }: Server): Promise<LocalAccount> =>
   ensureLocalAccount({
     stores: stores,
@@ -22,14 +22,14 @@ export const openLocalAccount = ({ accounts, store }: Config, { stores }: Server
     grant: firstGrant,
   });
 
-/** Address for a person to paste; one that means "all of this machine" is written as this machine. */
+/** Address for people; one that means "all interfaces" is written as this machine's. */
 function addressOf(host: string, { address }: HttpServer): string {
   const everywhere = address.address === '0.0.0.0' || address.address === '::';
   const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
   return `http://${name}:${address.port}`;
 }
 
-/** What a person reads when a server is ready: where it is, what it runs, how to get in. */
+/** The message printed when a server is ready: its address, what it runs and how to sign in. */
 export async function banner(
   config: Config,
   { http, observation, console }: Server,

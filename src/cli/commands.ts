@@ -22,7 +22,7 @@ function positive(text: string): number {
   return Number(text);
 }
 
-/** Every command but `serve`. `pull` is the option that they share with it. */
+/** Adds every command but `serve`. `pull` is the option that they share with it. */
 export function addCommands(
   program: Command,
   config: Config,

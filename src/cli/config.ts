@@ -1,6 +1,6 @@
 import { type Config, describeConfig } from '../config/config.ts';
 
-/** `cutout config`: every setting with its value and where it comes from. */
+/** `cutout config`: every setting with its value and origin. */
 export function showConfig(config: Config, json: boolean, out: NodeJS.WritableStream): void {
   const lines = describeConfig(config);
   if (json) {

@@ -20,7 +20,7 @@ import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 
-/** Runs that are measured after the first; their median is told. */
+/** Runs measured after the first one; their median is reported. */
 const RUNS = 5;
 
 interface Measured {
@@ -33,11 +33,11 @@ interface Measured {
   readonly openMs: number;
   readonly firstRunMs: number;
   readonly runMs: number;
-  /** Resident memory of the process with the network open and run, over before, in bytes. */
+  /** Resident memory added by opening and running the network, in bytes. */
   readonly memoryBytes: number;
 }
 
-/** What `cutout doctor --json` prints. */
+/** Output of `cutout doctor --json`. */
 export interface Report {
   readonly cutout: string;
   readonly node: string;
@@ -50,7 +50,7 @@ export interface Report {
     readonly instructionSets: readonly string[];
     /** The instruction set an 8-bit network would use; null: none. */
     readonly dotProduct: string | null;
-    /** Which version of the pixel loops runs. */
+    /** Compiled version of the pixel loops that is used. */
     readonly simd: string;
   } | null;
   readonly runtime: { readonly file: string; readonly version: string } | null;
@@ -66,7 +66,7 @@ export interface Report {
     readonly pixelThreads: number;
   };
   readonly measured: readonly Measured[];
-  /** What a server stands on: stores, clock, disk, limits. */
+  /** Findings about stores, clock, disk and limits. */
   readonly install: readonly Finding[];
   /** What an operator may want to change; nothing is broken. */
   readonly warnings: readonly string[];
@@ -82,7 +82,7 @@ export interface DoctorOptions {
 
 export interface DoctorDependencies {
   readonly out: NodeJS.WritableStream;
-  /** Progress and nothing else. */
+  /** Progress only. */
   readonly err: Output;
   readonly catalogueDir?: string;
   readonly load?: () => NativeModule;
@@ -163,7 +163,7 @@ class Doctor {
             simd: versions.simd,
           }
         : null,
-      // Known once an engine has opened it.
+      // Known once an engine has opened the library.
       runtime:
         runtimeFile === undefined
           ? null
@@ -179,7 +179,7 @@ class Doctor {
     };
   }
 
-  /** Prepares, where it must, and measures the network in every precision this device can use. */
+  /** Prepares (if necessary) and measures the network in every number format of this device. */
   async #networks(
     native: NativeModule,
     runtimePath: string,
@@ -197,7 +197,7 @@ class Doctor {
       return [];
     }
     const results: Measured[] = [];
-    // The one in use first: what it cannot do is told even if another fails.
+    // The one in use first, so that its errors are reported even if another one fails.
     const precisions = [
       used,
       ...precisionsOf(manifest, this.#config.engine.device).filter((each) => each !== used),
@@ -331,9 +331,9 @@ function describe(report: Report): string {
 }
 
 /**
- * `cutout doctor`: what this machine can do, how fast it runs the network in every precision, and how the install is that
- * a server stands on. Resolves with
- * whether the server could work; what is wrong is told in the report, not thrown.
+ * `cutout doctor`: reports what this machine can do, how fast it runs the network in every number format, and
+ * the state of the installation. Resolves with whether a server could work; errors are part of the report,
+ * not thrown.
  */
 export async function doctor(
   config: Config,

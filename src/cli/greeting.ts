@@ -6,16 +6,16 @@ import type { Output } from './modelsProgress.ts';
 
 export interface Secrets {
   readonly local: LocalAccount;
-  /** A one-time link's token; undefined where people sign in with a provider. */
+  /** Token of a one-time link; undefined if people sign in with a provider. */
   readonly link: string | undefined;
 }
 
 export interface GreetingPlace {
   readonly out: Output;
   readonly dataDir: string;
-  /** How people reach the service. */
+  /** Public address of the service. */
   readonly url: string;
-  /** What a new account was given, in words. */
+  /** Credits given to a new account, in words. */
   readonly given: string;
 }
 
@@ -51,9 +51,9 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: Greeti
 }
 
 /**
- * How to get in: the console's address, the key and a line to try it with. Key and link are written to a terminal only;
- * what is no terminal may be a log that others read, so it gets the names of files in the data folder that hold them,
- * readable by their owner only. A key is shown once, when it is made.
+ * How to sign in: the console's address, the key and an example. Key and link are printed to a terminal only;
+ * other outputs may be logs that others can read, and get the names of files in the data folder that only
+ * their owner can read. A key is shown once, when it is created.
  */
 export const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
   consoleLine(link, place),

@@ -40,7 +40,7 @@ const imageRow = (image: HandedIn): Row => ({
   filename: image.filename,
 });
 
-/** `cutout improve list | export | delete`: the images customers handed in. */
+/** `cutout improve list | export | delete`: images that customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
   const using = async (work: (improve: Improve, stores: Transactional) => Promise<void>): Promise<void> => {
     const opened = await open();

@@ -5,14 +5,14 @@ import { UserError } from '../errors.ts';
 
 export interface Input {
   readonly file: string;
-  /** Where the result goes below the output folder: its path below what was named, without the extension. */
+  /** Path of the result below the output folder, relative to the given folder, without extension. */
   readonly stem: string;
 }
 
 const withoutExtension = (file: string) =>
   path.join(path.dirname(file), path.basename(file, path.extname(file)));
 
-/** A glob's fixed beginning: results keep the folders that come after it. */
+/** Fixed beginning of a glob: results keep the folders after it. */
 function baseOf(pattern: string): string {
   const parts = pattern.split('/');
   const firstDynamic = parts.findIndex((part) => isDynamicPattern(part));
@@ -34,8 +34,8 @@ async function expand(name: string, extensions: readonly string[]): Promise<Inpu
 }
 
 /**
- * The files that names, folders (with all below them) and globs stand for, each once. Throws UserError for a
- * name that stands for none.
+ * The files matched by names, folders (recursively) and globs, each once. Throws UserError for a name that
+ * matches none.
  */
 export async function findInputs(names: readonly string[], extensions: readonly string[]): Promise<Input[]> {
   const inputs = new Map<string, Input>();

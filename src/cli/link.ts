@@ -5,7 +5,10 @@ import type { HttpConfig } from '../config/http.ts';
 import { UserError } from '../errors.ts';
 import type { Output } from './modelsProgress.ts';
 
-/** `cutout console`: a one-time link to the console of the local account, for a server that runs on these books. */
+/**
+ * `cutout console`: prints a one-time link to the console of the local account, for a running server on this
+ * database.
+ */
 export async function printLink(
   { publicUrl, port }: HttpConfig,
   open: () => Promise<Stores>,

@@ -20,9 +20,12 @@ import { table } from './table.ts';
 export interface ModelsCommandDependencies {
   readonly modelsDir: string;
   readonly catalogueDir: string;
-  /** Network the commands mean when none is named. */
+  /** Network of commands that name none. */
   readonly defaultNetwork: string;
-  /** What a network is prepared for. Asked for only by the commands that need it: it loads the addon. */
+  /**
+   * The device that networks are prepared for. A function, because it loads the addon and only some commands
+   * need it.
+   */
   readonly target: () => PrecisionQuestion;
   readonly out: Output;
   readonly pull?: PullDependencies;
@@ -32,7 +35,7 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 const allPrecisions = ['fp32', 'int8', 'fp16'] as const satisfies readonly Precision[];
 
-/** Precisions whose prepared files are there, without reading them. */
+/** Number formats whose prepared files exist, without reading them. */
 async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Precision[]> {
   const found: Precision[] = [];
   for (const precision of allPrecisions) {
@@ -42,7 +45,7 @@ async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Prom
   return found;
 }
 
-/** How far a network is, from the files that are there, without reading them. */
+/** State of a network, judged by the existence of its files. */
 async function stateOf(modelsDir: string, entry: CatalogueEntry): Promise<string> {
   const prepared = await preparedIn(modelsDir, entry);
   if (prepared.length > 0) return `prepared (${prepared.join(', ')})`;
@@ -136,7 +139,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       const needed = usual(entry);
       const files = networkFiles(modelsDir, entry.manifest);
       const states = [[files.source, await verifySource(files, entry.manifest)]];
-      // What this machine uses must be there; others are checked when they are.
+      // The format this machine uses must exist; others are verified if they do.
       const there = await preparedIn(modelsDir, entry);
       for (const precision of new Set([needed, ...there])) {
         const { prepared } = networkFiles(modelsDir, entry.manifest, precision);

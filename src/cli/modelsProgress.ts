@@ -14,7 +14,7 @@ const TITLES: Record<Phase, string> = {
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** Loaded only where a bar is drawn: every start of a server imports this file. */
+/** Loaded only if a bar is drawn, because every start of a server imports this file. */
 function newBar(stream: Output, format: string): SingleBar {
   const bars = createRequire(import.meta.url)('cli-progress') as typeof import('cli-progress');
   const options = { stream, format, hideCursor: true, clearOnComplete: true };

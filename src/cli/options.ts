@@ -15,7 +15,7 @@ export function dayArgument(text: string): number {
   return at;
 }
 
-/** Columns are the keys of the first row; without rows a table says so. */
+/** Columns are the keys of the first row; a table without rows says so. */
 export function render(rows: readonly Row[], form: Form): string {
   if (form === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
   const [first] = rows;

@@ -26,7 +26,10 @@ export interface RunOptions {
 export const runFormats = ['auto', 'png', 'jpg', 'webp', 'zip'] as const;
 export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
 
-/** The limit of uploads does not apply to one's own files; this one keeps a wrong file from being read whole. */
+/**
+ * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read
+ * completely.
+ */
 const maxBytes = 1024 ** 3;
 
 interface Failure {
@@ -34,7 +37,7 @@ interface Failure {
   readonly reason: string;
 }
 
-/** One sentence for a person. */
+/** The error in one sentence. */
 function reasonOf(error: unknown): string {
   if (error instanceof UserError) return error.message;
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -63,7 +66,7 @@ const resultFile = ({ file, stem }: Input, out: string | undefined, extension: s
     ? path.join(path.dirname(file), `${path.basename(stem)}-cutout${extension}`)
     : path.join(out, `${stem}${extension}`);
 
-/** Whole or not at all, and never over a file that is there unless asked to. */
+/** Writes the file atomically; never replaces an existing one unless `overwrite` is set. */
 async function writeResult(file: string, bytes: Buffer, overwrite: boolean): Promise<void> {
   await mkdir(path.dirname(file), { recursive: true });
   const handle = await open(file, overwrite ? 'w' : 'wx');
@@ -77,7 +80,7 @@ async function writeResult(file: string, bytes: Buffer, overwrite: boolean): Pro
   }
 }
 
-/** `work` on every item, at most `width` at a time. Rejects with the first rejection. */
+/** Runs `work` on every item, at most `width` at a time. Rejects with the first rejection. */
 async function eachOf<T>(
   items: readonly T[],
   width: number,
@@ -116,9 +119,9 @@ function summary(done: number, failures: readonly Failure[], skipped: number, se
 
 interface Streams {
   readonly stdin: NodeJS.ReadableStream;
-  /** Takes the one image of `-`. */
+  /** Receives the one image of `-`. */
   readonly stdout: NodeJS.WritableStream;
-  /** Everything for people. */
+  /** Receives all messages. */
   readonly err: Output;
 }
 
@@ -173,8 +176,8 @@ async function cutFiles(
 }
 
 /**
- * `cutout run`: cuts out files without a server, books or limits of calls. Resolves with false when anything
- * failed; the summary says what and why. Throws UserError for names that stand for nothing.
+ * `cutout run`: cuts out files without a server, accounts or rate limits. Resolves with false if anything
+ * failed; the summary says what and why. Throws UserError for names that match no file.
  */
 export async function run(
   names: readonly string[],

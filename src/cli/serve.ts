@@ -6,14 +6,14 @@ import { openServer } from '../server/openServer.ts';
 import type { Server } from '../server/server.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
-/** How long the end of the program waits for whoever reads the log. */
+/** Milliseconds that the exit waits for the reader of the log. */
 const flushMs = 2000;
 
-/** Aborted by the first signal to stop, after the time of a drain. */
+/** Aborted by the first stop signal, after the drain period. */
 function stopSignal({ drainSeconds }: Config['http'], health: Health, logger: Logger): AbortSignal {
   const stopping = new AbortController();
   onStopSignal((signal) => {
-    // Whoever presses Ctrl-C has no balancer to wait for.
+    // There is no load balancer to wait for after Ctrl-C.
     const drain = signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0;
     logger.info({ signal, drain }, 'stopping');
     if (drain > 0) {
@@ -34,8 +34,8 @@ const aborted = (signal: AbortSignal) =>
   });
 
 /**
- * `cutout serve`: works until SIGTERM or SIGINT and resolves when everything is closed. Throws what the parts throw;
- * the messages are for the operator. What is imported here statically delays the loading of the network
+ * `cutout serve`: runs until SIGTERM or SIGINT and resolves when everything is closed. Throws the errors of
+ * the parts, whose messages are for the operator. Static imports here delay the loading of the network
  * (docs/decisions/0082).
  */
 export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
@@ -55,7 +55,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     out.write(await banner(config, server, { opened, local, out }));
     await aborted(signal);
   } catch (error) {
-    // A signal during the start is no failure.
+    // A signal during the start is not an error.
     if (!signal.aborted) throw error;
   } finally {
     observer.done();

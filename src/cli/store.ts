@@ -28,7 +28,7 @@ async function using<T>(opening: Promise<Database>, work: (database: Database) =
   }
 }
 
-/** Writes the books, of one moment, to a file that is there whole or not at all. */
+/** Writes a snapshot of the database to a file, atomically. */
 async function backup(file: string, options: StoreOptions): Promise<Sums> {
   if (existsSync(file)) throw new StoreError('STORE_FILE', `${file} already exists.`);
   const part = `${file}.part`;
@@ -43,7 +43,7 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
         return copyDatabase(database, copy);
       }),
     );
-    // One file alone, which reading it leaves alone.
+    // Converts the file to one that reading does not modify.
     const done = new Sqlite(part);
     done.pragma('journal_mode = DELETE');
     done.close();
@@ -54,7 +54,7 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
   }
 }
 
-/** A copy of a file of books, of one moment, which may be of an older program: the file itself is only read. */
+/** Reads a copy of a database file, possibly of an older program; the file itself is only read. */
 async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-restore-'));
   const copy = path.join(folder, 'books.db');
@@ -76,13 +76,13 @@ async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): 
   }
 }
 
-/** Fills empty books from a backup, or from the books of another installation. */
+/** Fills an empty database from a backup, or from the database of another installation. */
 async function restore(file: string, options: StoreOptions): Promise<Sums> {
   const { dataDir, databaseUrl } = options;
   const folder = path.dirname(path.resolve(file));
   const locks: FolderLock[] = [];
   try {
-    // Nobody writes to the books of an installation while they are moved away from it, or to those that are filled.
+    // Prevents writes to the source, and to the database being filled, while data is moved.
     if (path.basename(file) === 'books.db' && existsSync(path.join(folder, 'server.lock')))
       locks.push(lockFolder(folder));
     if (databaseUrl === undefined) locks.push(lockFolder(dataDir));

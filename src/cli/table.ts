@@ -1,4 +1,4 @@
-/** Rows of equal columns, two spaces apart. */
+/** Aligned columns, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   return rows

@@ -15,8 +15,8 @@ import { checkSignIn, signInSettings } from './signIn.ts';
 import { storeSettings } from './store.ts';
 
 /**
- * Configuration: the only reader of the environment. Every setting is declared once, in the file of its part; the type,
- * the check at start-up and the table of `cutout config` follow from it.
+ * Configuration: the only reader of the environment. Every setting is declared once, in the file of its part;
+ * its type, the check at start-up and the table of `cutout config` follow from the declaration.
  */
 const parts = {
   http: httpSettings,
@@ -37,7 +37,7 @@ type Parts = typeof parts;
 type PartName = keyof Parts;
 type Parsed = { readonly [Part in PartName]: Values<Parts[Part]> };
 
-/** Where a value comes from, by the name of its variable. */
+/** Origin of each value, by the name of its variable. */
 type Sources = Readonly<Record<string, 'default' | 'environment'>>;
 
 export interface Config extends Omit<Parsed, 'engine' | 'improve'> {
@@ -51,7 +51,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const partNames = Object.keys(parts) as PartName[];
 const allSettings: readonly Setting<unknown>[] = partNames.flatMap((part) => Object.values(parts[part]));
 
-/** Reserved for the test suite, no settings. */
+/** Reserved for the test suite; not settings. */
 const testPrefix = 'CUTOUT_TEST_';
 
 function refuseUnknown(env: Environment): void {
@@ -62,7 +62,7 @@ function refuseUnknown(env: Environment): void {
   }
 }
 
-/** The text of a variable; empty where it is not set. */
+/** The text of a variable; empty if it is not set. */
 const given = (env: Environment, variable: string): string => env[variable]?.trim() ?? '';
 
 function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environment): T {
@@ -81,8 +81,9 @@ function readPart(settings: Settings, env: Environment): Values<Settings> {
 }
 
 /**
- * The configuration, frozen. A variable that is set but empty counts as not set. Throws UserError for an
- * unknown CUTOUT_* name, for a bad value and for half of what goes together, naming it.
+ * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
+ * UserError for an unknown CUTOUT_* name, an invalid value and an incomplete group of settings, naming the
+ * variable.
  */
 export function loadConfig(env: Environment = process.env): Config {
   refuseUnknown(env);
@@ -112,7 +113,7 @@ export interface ConfigLine {
   readonly help: string;
 }
 
-/** What `cutout config` shows: one line a setting, secrets masked. */
+/** Output of `cutout config`: one line per setting, secrets masked. */
 export function describeConfig(config: Config): ConfigLine[] {
   return partNames.flatMap((part) => {
     const values: Readonly<Record<string, unknown>> = config[part];

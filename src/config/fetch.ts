@@ -2,7 +2,7 @@ import { UserError } from '../errors.ts';
 import { integer, list, oneOf } from './parsers.ts';
 import { type Settings, setting, type Values } from './setting.ts';
 
-/** Host of an address as `new URL()` writes it, with an optional port. */
+/** A host as `new URL()` writes it, with an optional port. */
 const fetchHost = (text: string): string => {
   const [, name = '', port] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text.toLowerCase()) ?? [];
   if (new URL(`http://${name}`).host !== name) throw new Error();

@@ -1,7 +1,7 @@
 import { integer, listenHost, optional } from './parsers.ts';
 import { type Settings, setting, type Values } from './setting.ts';
 
-/** Scheme, host and port, as browsers write it. */
+/** Scheme, host and port, as browsers write them. */
 const origin = (text: string): string => {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || !['', '/'].includes(url.pathname) || url.search !== '')

@@ -1,7 +1,7 @@
 import { apiKey, integer, listenHost, oneOf, optional, webAddress } from './parsers.ts';
 import { type Settings, setting, type Values } from './setting.ts';
 
-/** A key in an address would end up in messages about it; there are headers for that. */
+/** A key in the address would appear in messages about it, so it is refused; headers carry keys. */
 const collector = (text: string): string => {
   const url = URL.parse(webAddress(text));
   if (url?.username || url?.password)

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { creditSteps, parseCredits, type QuarterCredits } from '../billing/price.ts';
 
-/** What settings are made of: each throws an Error whose message completes "NAME must be …". */
+/** Parsers of settings: each throws an Error whose message completes "NAME must be …". */
 
 export const integer =
   (min: number, max: number) =>
@@ -48,7 +48,7 @@ export const list =
     }
   };
 
-/** A price; what is written is credits, what is counted are quarters. */
+/** A price: written in credits, returned in quarter credits. */
 export const price = (text: string): QuarterCredits => {
   const amount = parseCredits(text);
   if (amount === undefined || amount < 0) throw new Error(`${creditSteps}, 0 or more`);

@@ -2,13 +2,13 @@ import { UserError } from '../errors.ts';
 
 export interface Setting<T> {
   readonly variable: string;
-  /** Text as it would stand in the environment; empty means "not set". */
+  /** Text as in the environment; empty means "not set". */
   readonly fallback: string;
   readonly help: string;
   /** Throws an Error whose message completes "NAME must be …". */
   readonly parse: (text: string) => T;
   readonly secret?: boolean;
-  /** As `cutout config` shows a value that does not speak for itself. */
+  /** How `cutout config` shows a value that needs formatting. */
   readonly show?: (value: never) => unknown;
 }
 
@@ -19,14 +19,14 @@ export const setting = <T>(
   help: string,
 ): Setting<T> => ({ variable, fallback, parse, help });
 
-/** The settings of one part, by the name under which it gets each value. */
+/** The settings of one part, by the property that holds the value. */
 export type Settings = Readonly<Record<string, Setting<unknown>>>;
 
 export type Values<Group extends Settings> = {
   readonly [Name in keyof Group]: ReturnType<Group[Name]['parse']>;
 };
 
-/** Throws UserError where some of `names` are set and others are not: they mean something only together. */
+/** Throws UserError if only some of `names` are set: they are valid only together. */
 export function requireTogether<Group extends Settings>(
   settings: Group,
   values: Values<Group>,

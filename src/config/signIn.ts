@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { integer, list, optional, price, token, webAddress } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './setting.ts';
 
-/** A rule of one provider, by its place in CUTOUT_OIDC_ISSUER, from 1; undefined: of the only one. */
+/** A rule of one provider, by its position in CUTOUT_OIDC_ISSUER, from 1; undefined: the only provider. */
 interface OfProvider {
   readonly provider: number | undefined;
 }
@@ -11,7 +11,7 @@ interface OfProvider {
 const placed = ({ provider }: OfProvider, text: string) =>
   provider === undefined ? text : `${provider}:${text}`;
 
-/** A value may have commas in it: a new claim begins where a comma is followed by a provider. */
+/** Values may contain commas: a new claim begins where a comma is followed by a provider's number. */
 const claims = (text: string): readonly ({ readonly name: string; readonly value: string } & OfProvider)[] =>
   text.split(/,(?=\s*\d+:)/).map((each) => {
     const [, provider, name, value] = /^(?:(\d+):)?([^=\s]+)=(.+)$/.exec(each.trim()) ?? [];
@@ -99,7 +99,7 @@ export const signInSettings = {
 
 export type SignInConfig = Values<typeof signInSettings>;
 
-/** One entry of each list for each provider; people must be able to come back. */
+/** Each list needs one entry per provider, and the callback needs a public address. */
 function refuseUnequal(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcName }: SignInConfig,
   publicUrl: string | undefined,
@@ -117,7 +117,7 @@ function refuseUnequal(
     throw new UserError('CUTOUT_OIDC_ISSUER requires CUTOUT_PUBLIC_URL, which is not set.');
 }
 
-/** What one provider says of somebody counts for this provider alone: with several, each rule names its own. */
+/** Statements of a provider count for that provider only: with several, each rule must name its own. */
 function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignInConfig): void {
   const count = oidcIssuer?.length ?? 0;
   if (count === 0) return;

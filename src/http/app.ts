@@ -46,36 +46,36 @@ export interface AppParts {
   readonly version: string;
   readonly logger: Logger;
   readonly health: Health;
-  /** Told of every request beside the log. */
+  /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
-  /** Seconds a request may take. */
+  /** Time limit of a request in seconds. */
   readonly timeout: number;
   readonly authenticate: Authenticate;
   readonly balances: Balances;
   readonly rate: RateLimit;
   /** The scheduler of the use case, for refusals before an upload. */
   readonly scheduler: Pick<FairScheduler, 'refusal'>;
-  /** What bodies and answers are counted against. */
+  /** Budget of bodies and answers. */
   readonly memory: MemoryBudget;
   readonly cutout: Cutout;
   readonly takeImage: TakeImage;
-  /** The books for operators' programs; only with a token. */
+  /** The operators' API; requires the token. */
   readonly admin?: AdminParts & { readonly token: string };
-  /** For Prometheus on this port; only with a token. */
+  /** Metrics on this port; require the token. */
   readonly metrics?: { readonly metrics: Metrics; readonly token: string };
-  /** Credits for sale. */
+  /** The shop for credits. */
   readonly purchases?: Purchases;
   /** Unknown keys and wrong tokens, by address. */
   readonly attempts: Attempts;
-  /** Proxies in front whose X-Forwarded-For is believed; 0: none. */
+  /** Number of proxies in front whose X-Forwarded-For is trusted; 0: none. */
   readonly proxies?: number;
-  /** Folder of the built pages (web/); none are served without. */
+  /** Folder of the built pages (web/); absent: none are served. */
   readonly pages?: string;
-  /** What the console's pages talk to, and the way in. */
+  /** The console's API and sign-in. */
   readonly console?: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
 }
 
-/** A kept connection would outlive the process that is going down. */
+/** Kept-alive connections would outlive a stopping process. */
 const closeWhenStopping =
   (health: Health): Middleware =>
   async (ctx, next) => {
@@ -83,12 +83,12 @@ const closeWhenStopping =
     if (health.phase === 'draining' || health.phase === 'stopping') ctx.set('Connection', 'close');
   };
 
-/** The application from its parts; nothing is opened, nothing listens. */
+/** Creates the application from its parts; opens nothing and does not listen. */
 export function createApp(parts: AppParts): Koa<State, object> {
   const { logger, health, timeout, authenticate, balances, rate, cutout, takeImage, admin, purchases } =
     parts;
   const app = new Koa<State, object>({ proxy: Boolean(parts.proxies), maxIpsCount: parts.proxies ?? 0 });
-  // Whatever reaches Koa's own handler happened after the answer began: a broken connection.
+  // Koa's own handler is reached only after an answer has begun: by a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(headBeforeBody);
   app.use(requestId);

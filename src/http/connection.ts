@@ -12,16 +12,16 @@ interface Exchange {
 }
 
 /**
- * Of the requests sent ahead on one connection, so many are worked on at a time: reading goes on, so that a client that
- * leaves is noticed, and no connection takes more than this of files and memory for answers that nobody takes.
+ * Most pipelined requests of one connection that are processed at a time. Reading continues, so that a
+ * disconnect is noticed; the bound limits files and memory for answers that nobody reads.
  */
 const mostStarted = 4;
-/** So many may be under way and wait on one connection; one that sends more is closed. */
+/** Most pending requests on one connection; one that sends more is closed. */
 const mostOpen = 64;
 
-/** How long a connection stays after its last answer for a client that does not close it. */
+/** Milliseconds that a connection stays open after its last answer if the client does not close it. */
 const lingerMs = 1000;
-/** Waiting times between two looks whether a client that ended its side is still there. */
+/** Milliseconds between two checks whether a half-closed client is still there. */
 const firstLookMs = 50;
 const lastLookMs = 5000;
 
@@ -31,7 +31,7 @@ const reasons: Readonly<Record<number, string>> = {
   504: 'Gateway Timeout',
 };
 
-/** An answer where node:http has no response to write it to. */
+/** An answer where node:http has no response object. */
 function rawAnswer(error: AppError): string {
   const body = error.envelope();
   const head = [
@@ -45,8 +45,8 @@ function rawAnswer(error: AppError): string {
 }
 
 /**
- * The requests of one connection that are not answered yet, in their order, and what happens when the client ends its
- * side or sends what is no request. One for each socket.
+ * The pending requests of one connection, in order, and what happens when the client ends its side or sends
+ * an invalid request. One per socket.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -54,9 +54,9 @@ export class Connection {
   #refused = false;
   #ended = false;
   #closing = false;
-  /** Bytes that had come when the last request on it was over: more are the beginning of the next one. */
+  /** Bytes received when its last request was complete: more belong to the next one. */
   #read = 0;
-  /** Closed for what it sent: what is parsed of that still is thrown away. */
+  /** Closed because of what it sent; what is still parsed of that is discarded. */
   #cut = false;
   #look: NodeJS.Timeout | undefined;
 
@@ -69,7 +69,7 @@ export class Connection {
     });
   }
 
-  /** A request came. `start` is called when its turn is near, and never once the connection is closed. */
+  /** Adds a request. `start` is called when its turn is near, and never after the connection is closed. */
   begins(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     // No answer could be sent any more.
     if (this.#cut || this.#ended) return;
@@ -85,7 +85,7 @@ export class Connection {
       this.#requestOver();
     });
     req.once('close', () => this.#requestOver());
-    // node:http would read the rest of a body that nobody asked for, however long it is.
+    // node:http would read the rest of an unwanted body, however long it is.
     res.once('finish', () => {
       if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
     });
@@ -101,15 +101,16 @@ export class Connection {
   }
 
   /**
-   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all before it is answered:
-   * the connection ends at once. The client is told why where no answer has begun.
+   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all requests
+   * before it are answered, so the connection is ended at once. The client gets an error if no answer has
+   * begun.
    */
   #tooMany(): void {
     this.#cut = true;
     this.#refused = true;
     const socket: Socket & { parser?: object | null } = this.#socket;
-    // Not in the documentation of node:http: 2 makes its parser stop, as before another protocol. Without it thousands
-    // of requests of the same packet would be made and thrown away.
+    // Undocumented in node:http: 2 stops its parser, as before a protocol upgrade. Otherwise thousands of
+    // requests of the same packet would be created and discarded.
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
     const error = fail('malformed_request', {
@@ -119,8 +120,8 @@ export class Connection {
   }
 
   /**
-   * Answers what node:http cannot make a request of, and ends the connection. Requests that came whole before it get
-   * their answers first; one whose body it broke gets this as its answer, unless it has another one already.
+   * Answers what node:http cannot parse, and ends the connection. Complete requests before it are answered
+   * first; a request whose body is invalid gets this as its answer, unless it has another one already.
    */
   refuse(error: AppError): void {
     if (this.#refused) return;
@@ -134,24 +135,25 @@ export class Connection {
   }
 
   /**
-   * Nothing went in or out for a while. A client that stopped in the middle of its body is told so; one that does not
-   * take its answer, or has asked for nothing, is left. Whoever waits for an answer that is worked on may wait.
+   * No data was sent or received for a while. A client that stalled during its body gets an error; one that
+   * does not read its answer, or has sent no request, is disconnected. Clients that wait for a pending answer
+   * stay.
    */
   stalled(): void {
     const last = this.#open.at(-1);
-    // Of the others the answers wait for their turn, which is no fault of the client.
+    // Pipelined answers that wait for their turn are not the client's fault.
     if (!last || this.#open[0]?.res.headersSent) return void this.#socket.destroy();
-    // The body of one that waits for its turn is not read yet.
+    // The body of a request that waits for its turn is not read yet.
     if (last.started && !last.req.complete) this.refuse(fail('timeout', { detail: 'The upload stalled.' }));
   }
 
   /**
-   * Ends it as soon as everything that was asked on it is answered and the system has the answers. A request whose head
-   * has begun to come is waited for.
+   * Closes the connection when all its requests are answered and the system has the answers. Waits for a
+   * request whose head has partly arrived.
    */
   close(): void {
     this.#closing = true;
-    // Whoever has connected only now may be about to send.
+    // A client that has just connected may be about to send.
     if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), lingerMs).unref();
     else this.#closeWhenIdle();
   }
@@ -162,7 +164,7 @@ export class Connection {
   }
 
   #closeWhenIdle(): void {
-    // What was refused has its answer still to come, and ends with it.
+    // The error of a refused request is still to be sent, and ends the connection.
     if (this.#refused || this.#open.length > 0 || this.#socket.bytesRead > this.#read) return;
     this.#end('');
   }
@@ -173,19 +175,20 @@ export class Connection {
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();
     socket.end(answer);
-    // What still comes is thrown away: closing at once would make the client see a reset instead of the answer.
+    // Further input is discarded: closing at once would reset the connection before the client reads the
+    // answer.
     socket.resume();
     setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 
   /**
-   * A client that ends its sending side may wait for its answer or be gone: the same packet says both. Something
-   * has to be sent to tell one from the other, because a system whose program is gone answers that with a reset.
-   * The interim answer 102 is made for it. HTTP/1.0 has none: such a client counts as gone.
+   * A client that ends its sending side may wait for its answer or be gone; both send the same packet.
+   * Sending something distinguishes them, because the system of a client that is gone answers with a reset.
+   * The interim response 102 serves this purpose. HTTP/1.0 has none: such a client counts as gone.
    */
   #clientEnded(): void {
     if (this.#refused) return;
-    // node:http says so itself, except of requests that ask for an upgrade.
+    // node:http reports this itself, except for upgrade requests.
     if (this.#open.at(-1)?.req.complete === false)
       return void this.refuse(
         fail('malformed_request', { detail: 'The request ended in the middle of its body.' }),
@@ -194,7 +197,7 @@ export class Connection {
       return void this.#socket.destroy();
     const look = (waitMs: number) => {
       const first = this.#open[0];
-      // Once an answer is on its way, sending it tells.
+      // Once the answer has begun, sending it has the same effect.
       if (first && !first.res.headersSent && this.#socket.writable) first.res.writeProcessing();
       if (first) this.#look = setTimeout(look, waitMs, Math.min(2 * waitMs, lastLookMs)).unref();
     };

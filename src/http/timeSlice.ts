@@ -1,4 +1,4 @@
-/** Pieces of work in one turn of the event loop; each takes about 0.1 ms. */
+/** Pieces of work per turn of the event loop; each takes about 0.1 ms. */
 const mostATurn = 50;
 
 let done = 0;
@@ -12,8 +12,9 @@ function next(): void {
 }
 
 /**
- * Runs what follows when a connection or a request ends: at once, or some turns of the event loop later, in order, where
- * thousands of connections end in the same moment. Others are answered in between. `work` must not throw.
+ * Schedules the work that follows the end of a connection or request: immediately, or in order over several
+ * turns of the event loop if thousands of connections end at the same time, so that other requests are
+ * answered in between. `work` must not throw.
  */
 export function timeSlice(work: () => void): void {
   if (done === 0) setImmediate(next);

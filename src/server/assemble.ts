@@ -22,13 +22,13 @@ import type { Overrides, Server, StartOptions } from './server.ts';
 import { watchServer, watchWork } from './watch.ts';
 
 export interface AssembleOptions extends StartOptions, Overrides {
-  /** The engine, whose network is being loaded. */
+  /** The engine, whose network is loading. */
   readonly opening: Promise<OpenedEngine>;
-  /** Ends the loading, and closes the engine. */
+  /** Stops the loading and closes the engine. */
   readonly closeEngine: () => Promise<void>;
 }
 
-/** What is sold, where something is. Stripe's library is large: loaded only then. */
+/** The shop, if packs are for sale. Stripe's library is large and loaded only then. */
 async function openPurchases(
   { billing }: Pick<Config, 'billing'>,
   stores: Parameters<typeof bookPurchase>[0],
@@ -40,12 +40,12 @@ async function openPurchases(
   return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
 }
 
-/** The parts of `openServer` that need not be there for the network to begin loading. */
+/** The parts of `openServer` that are not needed to begin loading the network. */
 export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
   const { log, health, signal, clock, opening } = options;
   const { logger } = log;
   const { host, port, timeout, proxies } = config.http;
-  /** What closes all that has been opened; the last goes first. */
+  /** Functions that close what has been opened, called in reverse order. */
   const closers: (() => unknown)[] = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -92,7 +92,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     });
     const scheduler = new FairScheduler(
       {
-        // Two more than run networks: one is decoded and one encoded meanwhile.
+        // Two more than network runs: one image is decoded and one encoded meanwhile.
         running: options.running ?? threadsOf(config.engine).workers + 2,
         waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
         memory,
@@ -121,7 +121,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
     };
     const cutout = opening.then(prepare);
-    // `ready` rejects with it.
+    // `ready` rejects with the same error.
     cutout.catch(() => {});
 
     const app = createApp({
@@ -135,7 +135,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       rate,
       scheduler,
       memory,
-      // The route answers with 503 until `health` is ready, which it is only with a network.
+      // The route answers 503 until `health` is ready, which requires a network.
       cutout: async (request, call) => (await cutout)(request, call),
       takeImage: createTakeImage({ improve, openFetch, limits }),
       ...(config.accounts.adminToken && { admin: { ...stores, token: config.accounts.adminToken } }),
@@ -148,7 +148,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       console: people.parts,
     });
     closers.push(options.closeEngine);
-    // Before the network is there: whether the port can be had is known at once, and health answers meanwhile.
+    // Before the network is loaded: an error of the port is known at once, and health answers meanwhile.
     const http = await listen(app.callback(), { host, port, timeout, ...options.connectionTimeouts });
     return {
       http,
@@ -167,8 +167,8 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         return opening;
       },
       close: async (graceMs) => {
-        // After a drain what still comes, on connections that are open, is answered until all is closed: a balancer
-        // that learns of it last loses nothing.
+        // After a drain, requests on open connections are still answered until everything is closed, so that
+        // a balancer that notices late loses none.
         if (health.phase !== 'draining') health.stopping();
         const inTime = await http.close(graceMs);
         await closeAll();

@@ -2,7 +2,10 @@ import type { CutoutConfig } from '../config/cutout.ts';
 import { configureLibvips } from '../image/libvips.ts';
 import { CONTRACT_LIMITS, type ProbeLimits } from '../image/types.ts';
 
-/** What may be sent: the contract's types and those the operator allows. Blocks all other loaders. */
+/**
+ * Limits of the images that may be sent: the contract's formats and those that the operator enables. Blocks
+ * all other loaders of libvips.
+ */
 export function configureImages({ inputFormats }: Pick<CutoutConfig, 'inputFormats'>): ProbeLimits {
   const formats = [...CONTRACT_LIMITS.formats, ...inputFormats];
   configureLibvips({ formats });

@@ -11,18 +11,18 @@ import type { OpenedEngine } from './openEngine.ts';
 const mb = (bytes: number) => Math.round(bytes / 1e6);
 
 export interface MemoryUse {
-  /** With its network warm. */
+  /** The engine with its network warmed up. */
   readonly opened: Pick<OpenedEngine, 'engine' | 'threads'>;
   readonly limits: ProbeLimits;
   readonly logger: Logger;
 }
 
-/** Bytes that cached results take in this process at most. */
+/** Most bytes of cached results in this process. */
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
 
 /**
- * Sets the memory of requests: what the limit of the process leaves beside what it takes now. Throws UserError where
+ * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
  * that is too little for any request.
  */
 export function boundMemory(
@@ -31,7 +31,7 @@ export function boundMemory(
   { limits, opened, logger }: MemoryUse,
 ): void {
   const limit = memoryLimit(config.limits.memory);
-  // Every run of a network at the same time takes what the warm-up took.
+  // Every concurrent run of the network needs as much as the warm-up did.
   const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
   const base = process.memoryUsage.rss() + more + cacheBytes(config);
   const room = Math.round(countedShare * limit.bytes - base);

@@ -12,7 +12,7 @@ import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
 import type { SharedState } from './sharedState.ts';
 
-/** The providers as configured. Their library is loaded only where there is one. */
+/** The configured providers. Their library is loaded only if there is one. */
 export async function providersOf(
   { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, oidcOperatorClaim, oidcOperators }: SignInConfig,
   publicUrl: string | undefined,
@@ -20,7 +20,7 @@ export async function providersOf(
   if (!oidcIssuer || !oidcClientId || !publicUrl) return [];
   const { Provider } = await import('../accounts/oidc.ts');
   return oidcIssuer.map((issuer, index) => {
-    /** Rules without a provider are there only where it is the only one. */
+    /** A rule without a provider's number is allowed only if there is one provider. */
     const own = ({ provider = 1 }: { readonly provider: number | undefined }) => provider === index + 1;
     return new Provider({
       id: String(index + 1),
@@ -37,11 +37,11 @@ export async function providersOf(
 
 export interface OpenedConsole {
   readonly parts: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
-  /** A one-time link's token for the local account; undefined where people sign in with a provider. */
+  /** Token of a one-time link for the local account; undefined if people sign in with a provider. */
   readonly link: () => Promise<string | undefined>;
 }
 
-/** What the console needs, from the parts of the server. */
+/** Connects the parts of the console. */
 export async function openConsole(
   { http, signIn, billing }: Pick<Config, 'http' | 'signIn' | 'billing'>,
   parts: {
@@ -49,9 +49,9 @@ export async function openConsole(
     readonly improve: Improve;
     readonly shared: SharedState;
     readonly purchases: Purchases | undefined;
-    /** In place of those configured. */
+    /** Replace the configured ones. */
     readonly providers?: readonly Provider[] | undefined;
-    /** In place of the clocks of this machine and of the database. */
+    /** Replaces the clocks of this machine and of the database. */
     readonly now?: (() => number) | undefined;
   },
 ): Promise<OpenedConsole> {

@@ -21,9 +21,9 @@ export function cutoutOver(
 
 export interface OpenCutoutOptions {
   readonly limits: ProbeLimits;
-  /** Images at a time; one more than networks run when not given. */
+  /** Images processed at a time; default: one more than network runs. */
   readonly jobs?: number | undefined;
-  /** Fetches the network when it is not there. */
+  /** Fetches a missing network. */
   readonly pull: boolean;
   readonly observer: Observer;
   readonly signal: AbortSignal;
@@ -31,20 +31,20 @@ export interface OpenCutoutOptions {
 
 export interface OpenedCutout {
   readonly cutout: Cutout;
-  /** Images at a time. */
+  /** Images processed at a time. */
   readonly jobs: number;
   close(): Promise<void>;
 }
 
 /**
- * The part of a server that cuts out, for one's own files: no accounts, limits of calls or addresses. Rejects with
- * ModelError or EngineError, and soon after `signal` with its reason.
+ * The use case without a server, for local files: no accounts, rate limits or downloads. Rejects with
+ * ModelError or EngineError, and soon after an abort with the reason of `signal`.
  */
 export async function openCutout(
   config: Pick<Config, 'engine' | 'cutout'>,
   { limits, pull, observer, signal, ...options }: OpenCutoutOptions,
 ): Promise<OpenedCutout> {
-  // Nothing that is written to a file depends on the kind of subject.
+  // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, { pull, observer, signal });
   const jobs = options.jobs ?? opened.threads.workers + 1;

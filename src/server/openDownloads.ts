@@ -7,13 +7,13 @@ import type { MemoryBudget } from '../limits/memory.ts';
 
 export interface DownloadParts {
   readonly memory: MemoryBudget;
-  /** Downloads that came to nothing, by account. */
+  /** Failed downloads, by account. */
   readonly failures: Attempts;
-  /** In place of the rules of the contract. */
+  /** Replace rules of the contract. */
   readonly rules: Partial<DownloadOptions> | undefined;
 }
 
-/** Images by address as configured, and how many are downloaded at a time. */
+/** Downloads of images by address, as configured, and their concurrency limit. */
 export function openDownloads(
   { mode, allow, ports, concurrency, accountConcurrency }: FetchConfig,
   { memory, failures, rules }: DownloadParts,

@@ -11,18 +11,18 @@ import { draftOptimised, findOptimised, type Maker, processorKey } from '../mode
 import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
 import { openSubjectTypes } from './openSubjectTypes.ts';
 
-/** The engine with its network loaded and warm. */
+/** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
   readonly engine: Engine;
   readonly network: NetworkSpec & NetworkSize;
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
-  /** Whether subject types can be found out. */
+  /** Whether subjects can be classified. */
   readonly subjectTypes: boolean;
   /** Version of ONNX Runtime. */
   readonly onnxruntime: string;
-  /** Opens into the engine what `unload` dropped, as at the start but without fetching anything. */
+  /** Loads what `unload` dropped, as at the start but without fetching anything. */
   readonly reload: () => Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
   return chooseThreads({ workers: wish(workers), intraOpThreads: wish(threads), provider: device });
 }
 
-/** How the configured network computes on this machine. Rejects with ModelError. */
+/** Number format of the configured network on this machine. Rejects with ModelError. */
 export async function precisionOf(
   { model, device, precision: wish }: EngineConfig,
   instructionSets: readonly string[],
@@ -41,7 +41,7 @@ export async function precisionOf(
   return choosePrecision(manifest, { device, wish, instructionSets });
 }
 
-/** Opening a network, whatever file it comes from. */
+/** A network being opened from any of its files. */
 interface Opening {
   readonly engine: Engine;
   readonly located: NetworkSpec;
@@ -50,7 +50,10 @@ interface Opening {
   readonly signal: AbortSignal;
 }
 
-/** Opens the optimised copy that an earlier start left, while its bytes are checked; undefined without a good one. */
+/**
+ * Opens the optimised copy that an earlier start saved, while its checksum is verified; undefined without a
+ * valid one.
+ */
 async function openCopy(
   { engine, located, precision, maker, signal }: Opening,
   { modelsDir, device }: EngineConfig,
@@ -58,7 +61,7 @@ async function openCopy(
   const copy = maker && (await findOptimised(located.path, maker));
   if (!copy) return undefined;
   const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
-  // Imported meanwhile: what knows of preparation is large.
+  // Imported meanwhile, because the code of preparation is large.
   const { isPreparedCurrent } = await import('../models/verify.ts');
   const good =
     (await isPreparedCurrent(located.name, { modelsDir, device, precision })) && (await copy.intact());
@@ -67,7 +70,7 @@ async function openCopy(
   return good ? info : undefined;
 }
 
-/** Checks every byte of the prepared network, opens it and leaves an optimised copy for the next start. */
+/** Verifies the prepared network, opens it and saves an optimised copy for the next start. */
 async function openPrepared(
   { engine, located, maker, signal }: Opening,
   ensure: () => Promise<NetworkSpec>,
@@ -82,7 +85,7 @@ async function openPrepared(
     saved = true;
     return info;
   } catch {
-    // The copy may be what failed, for want of room.
+    // Saving the copy may be what failed, for lack of disk space.
     signal.throwIfAborted();
     return await engine.load(network);
   } finally {
@@ -91,8 +94,9 @@ async function openPrepared(
 }
 
 /**
- * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it. Rejects with
- * ModelError or EngineError, whose messages are for the operator, and soon after `signal` with its reason.
+ * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
+ * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
+ * the reason of `signal`.
  */
 export async function openEngine(
   config: EngineConfig,
@@ -109,7 +113,7 @@ export async function openEngine(
     runtimePath: runtime ?? defaultRuntimePath(),
     provider: device,
     deviceId,
-    // The scheduler before it (`FairScheduler`) lets far fewer in.
+    // The scheduler before it (`FairScheduler`) admits far fewer.
     queueLimit: 10_000,
     idleReleaseMs: config.idleRelease * 1000,
   });
@@ -117,12 +121,12 @@ export async function openEngine(
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     signal.throwIfAborted();
-    // What a GPU's provider makes of a network cannot be saved so.
+    // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
     const opening = { engine, located, precision, maker, signal };
     const open = async (pull: boolean) => {
-      // Small, beside the network's opening; what is wrong with it is told after what is wrong with the network.
+      // Short, and concurrent with opening the network, whose errors are reported first.
       const types = openSubjectTypes(engine, config, { pull, observer, signal });
       types.catch(() => {});
       const info =

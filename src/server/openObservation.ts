@@ -7,15 +7,15 @@ import type { Recorder } from '../ops/record.ts';
 import { version } from './installation.ts';
 
 export interface Observation {
-  /** Told of every request, before the log is. */
+  /** Called for every request, before the log. */
   readonly recorders: readonly Recorder[];
   readonly metrics: Metrics | undefined;
-  /** Where the metrics have a port of their own; undefined when they do not. */
+  /** Address of the metrics if they have a port of their own. */
   readonly metricsUrl: string | undefined;
   close(): Promise<void>;
 }
 
-/** Metrics and traces as configured. What is off is not even loaded. Throws UserError when the port cannot be had. */
+/** Metrics and traces as configured; what is off is not loaded. Throws UserError if the port cannot be opened. */
 export async function openObservation(
   { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders }: ObserveConfig,
   { logger, attempts }: { readonly logger: Logger; readonly attempts: Attempts },

@@ -3,12 +3,12 @@ import { openEngine } from './openEngine.ts';
 import type { Overrides, Server, StartOptions } from './server.ts';
 
 /**
- * The one place where a server is put together: stores, shared state, observation, use case, HTTP. Opens everything but
- * the network, which goes on loading, and resolves when the port is open. Rejects with what the parts throw; the
- * messages are for the operator.
+ * The only place where a server is assembled: stores, shared state, observation, use case, HTTP. Opens
+ * everything but the network, which continues to load, and resolves when the port is open. Rejects with the
+ * errors of the parts, whose messages are for the operator.
  *
- * The network is what a start waits for, so its opening begins first, on the engine's threads, and everything else is
- * imported and opened beside it (docs/decisions/0082): what is imported here statically delays it.
+ * Loading the network takes longest, so it begins first, on the engine's threads, and everything else is
+ * imported and opened concurrently (docs/decisions/0082): a static import here delays it.
  */
 export async function openServer(
   config: Config,
@@ -20,7 +20,7 @@ export async function openServer(
   const opening = overrides.engine
     ? Promise.resolve(overrides.engine)
     : openEngine(config.engine, { pull: start.pull, observer: start.observer, signal });
-  // `ready` rejects with it; a fault of the rest comes first.
+  // `ready` rejects with the same error; an error of the other parts is reported first.
   opening.catch(() => {});
   const closeEngine = async () => {
     ending.abort();

@@ -18,7 +18,7 @@ import type { SharedState } from './sharedState.ts';
 /** About 10,000 addresses. */
 const permittedBytes = 5e6;
 
-/** In Redis where the configuration names one, else in the memory of this process. Throws UserError. */
+/** Opens the state in Redis if one is configured, else in the memory of this process. Throws UserError. */
 export async function openSharedState(
   config: Pick<Config, 'cutout' | 'limits' | 'http' | 'fetch' | 'redis'>,
   logger: Logger,
@@ -37,7 +37,7 @@ export async function openSharedState(
     onError: (error: unknown) => logger.error({ err: error }, 'results'),
   };
   if (url === undefined) {
-    // The books' own, so that names outlive this process as the charges do.
+    // Stored in the database, so that content names outlive this process as charges do.
     const contentKey = await sharedSecret(database, 'content');
     const idempotency = new Idempotency<CachedResult>(
       ttlSeconds > 0
@@ -58,7 +58,7 @@ export async function openSharedState(
       close: () => idempotency.clear(),
     };
   }
-  // Loaded only where it is used.
+  // Loaded only if used.
   const { openRedisState } = await import('./redisState.ts');
   return openRedisState(
     { url, logger },

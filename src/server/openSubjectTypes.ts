@@ -13,12 +13,12 @@ interface OpenOptions {
   readonly signal: AbortSignal;
 }
 
-/** A detector that is not here, or cannot be fetched, is no reason not to cut out. */
+/** A detector that is missing or cannot be fetched does not prevent a start. */
 const isAbsent = (error: unknown): error is ModelError =>
   error instanceof ModelError && (error.code === 'model_missing' || error.code === 'model_source');
 
 async function openDetector(modelsDir: string, options: OpenOptions): Promise<NetworkSpec> {
-  // On the CPU whatever runs the network.
+  // On the CPU, whatever device runs the network.
   const place = { modelsDir, device: 'cpu', role: 'detector' } as const;
   const entry = await findFor(SUBJECT_DETECTOR, place);
   const { manifest } = entry;
@@ -26,21 +26,21 @@ async function openDetector(modelsDir: string, options: OpenOptions): Promise<Ne
   const { verifyPrepared } = await import('../models/verify.ts');
   const good = (await verifyPrepared(files, entry, 'fp32')) === 'ok';
   if (good) return specOf(manifest, SUBJECT_DETECTOR, files.prepared);
-  // Imported only where it is needed: what fetches and prepares is large.
+  // Imported only if needed, because fetching and preparation are large.
   const { ensureNetwork } = await import('../models/ensure.ts');
   return ensureNetwork(SUBJECT_DETECTOR, { ...place, ...options });
 }
 
 export interface OpenedTypes {
-  /** Whether subject types can be found out. */
+  /** Whether subjects can be classified. */
   readonly found: boolean;
-  /** What the operator should read when they should be and cannot. */
+  /** Message for the operator if they should be and cannot. */
   readonly notice?: string;
 }
 
 /**
- * Finds (or with `pull` fetches) what tells subject types apart and gives it to the engine. Rejects with ModelError
- * or EngineError for files that are there and wrong.
+ * Finds (or with `pull` fetches) the subject classifier and loads it into the engine. Rejects with ModelError
+ * or EngineError for files that are present and invalid.
  */
 export async function openSubjectTypes(
   engine: Pick<Engine, 'loadSubjectTypes'>,

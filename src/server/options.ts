@@ -5,14 +5,17 @@ import type { ImproveConfig } from '../config/improve.ts';
 import type { OpenImproveOptions } from '../improve/open.ts';
 import type { Sql } from '../store/database.ts';
 
-/** Prices and free previews as configured. A reservation outlives every request, which takes `timeout` seconds at most. */
+/**
+ * Prices and free previews as configured. A reservation outlives every request, which takes at most `timeout`
+ * seconds.
+ */
 export const billingOf = (billing: BillingConfig, timeout: number): BillingOptions => ({
   prices: { preview: billing.pricePreview, full: billing.priceFull },
   freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
   reservationSeconds: Math.max(standardBilling.reservationSeconds, 2 * timeout),
 });
 
-/** Undefined when nothing is sold. */
+/** Undefined if nothing is for sale. */
 export function purchasesOf(billing: BillingConfig): PurchaseOptions | undefined {
   const { packs, stripeSecretKey: secretKey, stripeWebhookSecret: webhookSecret } = billing;
   const { stripeSuccessUrl: successUrl, stripeCancelUrl: cancelUrl } = billing;

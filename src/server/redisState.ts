@@ -17,13 +17,13 @@ export interface RedisStateOptions {
   readonly rateOptions: RateOptions;
   readonly attemptRules: AttemptRules;
   readonly fetchRules: AttemptRules;
-  /** 0 = no limit. */
+  /** 0: no limit. */
   readonly accountConcurrency: number;
-  /** `ttlSeconds` 0: nothing is kept. */
+  /** `ttlSeconds` 0: nothing is cached. */
   readonly keeping: RedisStoreOptions<CachedResult>;
 }
 
-/** What nodes share, in Redis. Throws UserError when it cannot be reached. */
+/** State shared by all nodes, in Redis. Throws UserError if it cannot be reached. */
 export async function openRedisState(
   { url, logger }: { readonly url: string; readonly logger: Logger },
   { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisStateOptions,
@@ -42,7 +42,7 @@ export async function openRedisState(
       throwOnErrors: true,
       ...(ttl !== undefined && { ttl }),
     });
-    // Thrown as well; an event that nobody hears would end the process.
+    // Errors are thrown as well; an unhandled event would end the process.
     opened.on('error', () => {});
     return opened;
   };

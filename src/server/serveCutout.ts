@@ -26,17 +26,17 @@ export interface ServeCutoutParts {
   readonly scheduler: FairScheduler;
   readonly openFetch: OpenFetch;
   readonly limits: ProbeLimits;
-  /** How long work takes; learnt from the warm-up and from work when not given. */
+  /** Estimated durations; default: learnt from the warm-up and from completed work. */
   readonly estimate: DurationEstimate | undefined;
 }
 
 export interface ServedCutout {
   readonly cutout: Cutout;
-  /** Ends the timer that unloads an idle network. */
+  /** Stops the timer that unloads an idle network. */
   readonly stop: () => void;
 }
 
-/** Unloads the network after `CUTOUT_IDLE_UNLOAD` seconds without work; undefined where it stays. */
+/** Unloads the network after `CUTOUT_IDLE_UNLOAD` seconds without work; undefined if it stays loaded. */
 function idleUnloading(
   { engine, network, reload }: OpenedEngine,
   idleUnload: number,
@@ -54,7 +54,7 @@ function idleUnloading(
   });
 }
 
-/** The use case of a server over its opened network: with limits, charges and images by address. */
+/** The use case of a server over its opened network: with limits, charges and downloads. */
 export function serveCutout(
   opened: OpenedEngine,
   config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,

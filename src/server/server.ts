@@ -23,40 +23,40 @@ import type { Observation } from './openObservation.ts';
 export interface StartOptions {
   readonly log: Log;
   readonly health: Health;
-  /** Fetches networks that are not there. */
+  /** Fetches missing networks. */
   readonly pull: boolean;
-  /** Hears how the network is fetched and prepared. */
+  /** Receives the progress of fetching and preparing the network. */
   readonly observer: Observer;
-  /** Gives up the start. */
+  /** Aborts the start. */
   readonly signal: AbortSignal;
 }
 
-/** What stands in for the world outside; everything else comes through the configuration. */
+/** Replacements for the outside world, for tests; everything else comes from the configuration. */
 export interface Overrides {
-  /** In place of the one configured. */
+  /** Replaces the configured engine. */
   readonly engine?: OpenedEngine | Promise<OpenedEngine>;
-  /** In place of the clocks of this machine. */
+  /** Replaces the clocks of this machine. */
   readonly clock?: Clock;
-  /** Names, addresses and times of downloads. */
+  /** Replaces name resolution, addresses and time limits of downloads. */
   readonly download?: Partial<DownloadOptions>;
   readonly providers?: readonly Provider[] | undefined;
-  /** Another server than Stripe's. */
+  /** Replaces Stripe's server. */
   readonly stripe?: PurchaseOptions['api'];
-  /** Hear of every request beside the log. */
+  /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
-  /** Requests worked on at a time; two more than networks run when not given. */
+  /** Concurrent requests; default: two more than network runs. */
   readonly running?: number;
-  /** How long work takes. */
+  /** Replaces the estimate of durations. */
   readonly estimate?: DurationEstimate | undefined;
-  /** Memory of requests, in place of what the limit of the process leaves. */
+  /** Replaces the memory budget derived from the process' limit. */
   readonly memory?: MemoryBounds | undefined;
-  /** How long clients may take to send and to read. */
+  /** Time limits for clients to send and to read. */
   readonly connectionTimeouts?: Pick<ListenOptions, 'stallMs' | 'headMs'>;
-  /** Put around the use case, or in its place. */
+  /** Wraps or replaces the use case. */
   readonly wrapCutout?: (cutout: Cutout) => Cutout;
 }
 
-/** A server that answers on its port: /health at once, images once it is ready. */
+/** A server that listens on its port: /health answers at once, images are accepted when it is ready. */
 export interface Server {
   readonly http: HttpServer;
   readonly stores: ServedStores;
@@ -68,13 +68,13 @@ export interface Server {
   readonly console: OpenedConsole;
   readonly observation: Observation;
   /**
-   * Waits for the network; from then on images are worked on. Rejects with ModelError, EngineError or UserError, or with
-   * the reason of the signal.
+   * Waits for the network. Rejects with ModelError, EngineError or UserError, or with the reason of the
+   * signal.
    */
   ready(): Promise<OpenedEngine>;
   /**
-   * Takes no more connections, ends what is under way within `graceMs` and closes everything. True when all requests were
-   * answered in time.
+   * Accepts no more connections, finishes pending requests within `graceMs` milliseconds and closes
+   * everything. True if all requests were answered in time.
    */
   close(graceMs: number): Promise<boolean>;
 }

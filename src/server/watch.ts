@@ -12,7 +12,7 @@ export interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly isReady: () => boolean;
 }
 
-/** What metrics ask of a server while its network is being loaded. */
+/** Metrics that are available while the network is loading. */
 export function watchServer(metrics: Metrics, watched: WatchedServer): void {
   const { ledger, idempotency, droppedLines, isReady } = watched;
   metrics.watch({
@@ -26,7 +26,7 @@ export function watchServer(metrics: Metrics, watched: WatchedServer): void {
   });
 }
 
-/** What they ask of it once its network is loaded. */
+/** Metrics that are available once the network is loaded. */
 export function watchWork(
   metrics: Metrics,
   { engine, info, network, precision, onnxruntime }: OpenedEngine,

@@ -6,7 +6,7 @@ import { checkLimits } from './limits.ts';
 import { checkRedis } from './redis.ts';
 import { checkExposure, checkServer } from './server.ts';
 
-/** Looks at what a server of these settings stands on, beside a running one or without one. Changes nothing. */
+/** Checks the environment of a server with these settings, whether or not one is running. Changes nothing. */
 export async function checkInstall(config: Config): Promise<Finding[]> {
   const [database, redis, server] = await Promise.all([
     checkDatabase(config.store),

@@ -4,11 +4,11 @@ import { type Finding, note, ok, problem } from './finding.ts';
 const noticeable = 1000;
 const harmful = 10_000;
 
-/** Compares this machine's clock with one that nodes have in common; `asked` resolves to its Unix milliseconds. */
+/** Compares this machine's clock with one that nodes share; `ask` resolves to its Unix milliseconds. */
 export async function compareClocks(whose: string, ask: () => Promise<number>): Promise<Finding> {
   const before = Date.now();
   const theirs = await ask();
-  // It was read somewhere between question and answer.
+  // The clock was read at some time between question and answer.
   const off = theirs - (before + Date.now()) / 2;
   const said = `This machine's clock is ${Math.abs(off / 1000).toFixed(1)} s ${off > 0 ? 'behind' : 'ahead of'} that of ${whose}.`;
   const todo = 'Synchronise the clocks of both machines (chrony, systemd-timesyncd).';

@@ -7,7 +7,7 @@ import { openDatabase } from '../../store/open.ts';
 import { compareClocks } from './clock.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
-/** Version of the schema; undefined where there is none yet. */
+/** Version of the schema; undefined if there is none yet. */
 async function schemaVersion(database: Database): Promise<number | undefined> {
   try {
     const row = await database.get<{ version: number }>('SELECT count(*) AS version FROM migration');
@@ -36,7 +36,7 @@ function judgeSchema(name: string, version: number | undefined): Finding {
   return ok('books', `${name}: schema version ${version}.`);
 }
 
-/** What only a file has: its own consistency, and who may read it. */
+/** Checks of SQLite's file: its integrity, and who may read it. */
 async function judgeFile(file: string, database: Database): Promise<Finding[]> {
   const findings: Finding[] = [];
   const told = await database.all<{ quick_check: string }>('PRAGMA quick_check(3)');
@@ -50,7 +50,7 @@ async function judgeFile(file: string, database: Database): Promise<Finding[]> {
   return findings;
 }
 
-/** The database of the books: there, whole, of a known schema. Changes nothing. */
+/** Checks the database: reachable, intact, with a known schema. Changes nothing. */
 export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
   const { databaseUrl, dataDir } = config;
   const file = path.join(dataDir, 'books.db');

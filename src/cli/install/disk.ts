@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { type Finding, note, ok, problem } from './finding.ts';
 
-/** Bytes. A network and what is made of it take 0.4 to 1.5 GB. */
+/** Bytes. A network and its prepared files take 0.4 to 1.5 GB. */
 const little = 2e9;
 const tooLittle = 200e6;
 

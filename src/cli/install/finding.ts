@@ -1,11 +1,11 @@
-/** What was looked at, how it is, and what to do where it is not as it should be. */
+/** Result of one check and what to do about it. */
 export interface Finding {
   readonly about: 'books' | 'redis' | 'clock' | 'disk' | 'limits' | 'memory' | 'server' | 'exposure';
-  /** `note`: works, and could be better. `problem`: it does not work, or will not for long. */
+  /** `note`: works, but could be improved. `problem`: does not work, or will soon fail. */
   readonly state: 'ok' | 'note' | 'problem';
-  /** A sentence. Never holds a password. */
+  /** A sentence. Never contains a password. */
   readonly said: string;
-  /** A sentence; absent where nothing is to do. */
+  /** A sentence; absent if there is nothing to do. */
   readonly todo?: string;
 }
 

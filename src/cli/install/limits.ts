@@ -5,9 +5,9 @@ import { describeAllocator, memoryLimit } from '../../ops/memory.ts';
 import { threadsOf } from '../../server/openEngine.ts';
 import { type Finding, note, ok } from './finding.ts';
 
-/** File descriptors: one a connection, and a hundred or so of its own. */
+/** File descriptors: one per connection, and about a hundred of its own. */
 const fewFiles = 4096;
-/** Bytes in which images of every size are worked on (docs/operations.md). */
+/** Bytes that suffice for images of every size (docs/operations.md). */
 const enoughMemory = 2e9;
 
 const read = (file: string): string => {
@@ -29,7 +29,7 @@ function checkFiles(): Finding[] {
   ];
 }
 
-/** Threads beyond the processors are slower than none (docs/decisions/0010). */
+/** More threads than processors reduce throughput (docs/decisions/0010). */
 function checkCores(config: Config['engine']): Finding[] {
   if (config.device !== 'cpu') return [];
   const cores = availableCores();
@@ -43,7 +43,7 @@ function checkCores(config: Config['engine']): Finding[] {
   ];
 }
 
-/** `libraryFolders`: where jemalloc would lie. */
+/** `libraryFolders`: where to look for jemalloc. */
 function checkMemory(wish: Config['limits']['memory'], libraryFolders: readonly string[]): Finding[] {
   const { bytes, from } = memoryLimit(wish);
   const said = `${(bytes / 1e9).toFixed(1)} GB may be used (${from}).`;

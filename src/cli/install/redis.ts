@@ -1,10 +1,10 @@
 import { compareClocks } from './clock.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
-/** What several nodes share beside the books: there, new enough, forgetting nothing. */
+/** Checks Redis: reachable, recent enough, and configured not to lose data. */
 export async function checkRedis(url: string | undefined): Promise<Finding[]> {
   if (url === undefined) return [];
-  // Its library is loaded only where it is used.
+  // Its library is loaded only if used.
   const { Redis } = await import('../../store/redis.ts');
   const warnings: Finding[] = [];
   let redis: Awaited<ReturnType<typeof Redis.open>>;

@@ -4,7 +4,7 @@ import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
 const loopback = (host: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(host);
 
-/** The server of these settings on this machine, where one runs. */
+/** Checks the server with these settings on this machine, if one is running. */
 export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 'port'>): Promise<Finding[]> {
   const everywhere = host === '0.0.0.0' || host === '::';
   const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
@@ -31,7 +31,7 @@ export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 
   return [note('server', `On port ${port}, not ready: ${why}`, 'Its log says what it is waiting for.')];
 }
 
-/** Settings that open more than was perhaps meant. */
+/** Reports settings that may expose more than intended. */
 export function checkExposure({ http, observe }: Pick<Config, 'http' | 'observe'>): Finding[] {
   const { host, publicUrl, proxies } = http;
   const { metricsPort, metricsHost, metricsToken } = observe;

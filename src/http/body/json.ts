@@ -4,18 +4,18 @@ import { mostNameLength, nameTooLong } from '../form.ts';
 import { bytesATurn, mostFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
-/** Inside the object that the body is: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
+/** Within the outermost object: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
 const mostDepth = 2;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
-/** Each of the two opening brackets and its closing one: `[` `]`, `{` `}`. */
+/** The opening and closing brackets: `[` `]`, `{` `}`. */
 const OPENING = [0x5b, 0x7b];
 const CLOSING = [0x5d, 0x7d];
 
-/** How each byte outside of texts counts; 0: not at all. */
+/** How each byte outside of strings is counted; 0: not at all. */
 const kinds = new Uint8Array(256);
 const [text, comma, open, close, colon, digit] = [1, 2, 3, 4, 5, 6] as const;
 kinds[QUOTE] = text;
@@ -25,24 +25,27 @@ for (const byte of Buffer.from('0123456789+-.eE')) kinds[byte] = digit;
 for (const byte of OPENING) kinds[byte] = open;
 for (const byte of CLOSING) kinds[byte] = close;
 
-/** Of a name, each of its characters as `\uXXXX`. Long ones take the parser quadratic time, because it hashes them by their length. */
+/**
+ * Most bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic time, because it
+ * hashes them by their length.
+ */
 const mostNameBytes = 6 * mostNameLength;
-/** Characters of a number. */
+/** Most characters of a number. */
 const mostDigits = 400;
 
 const UNICODE = 0x75;
 const ZERO = 0x30;
 
-/** Bytes that are no part of a text: brackets, numbers and white space. */
+/** Most bytes outside of strings: brackets, numbers and white space. */
 const mostBeside = 1024 * 1024;
 /** Bytes of an escape: `\\n`, `\\u20ac`. */
 const escapeBytes = 2;
 const unicodeEscapeBytes = 6;
 
 /**
- * Throws `malformed_request` for JSON that costs more to parse than its bytes: nested deeper than an options object
- * ever is, with more values than a form may have fields, with longer names and numbers, or with much white space. It need not
- * be JSON at all; that is the parser's matter.
+ * Scans a body before it is parsed. Throws `malformed_request` for JSON that is more expensive to parse than
+ * its bytes suggest: nested deeper than options are, with more values than a form may have fields, with long
+ * names or numbers, or with much white space. Syntax is checked by the parser.
  */
 export async function scanJson(bytes: Buffer): Promise<Scanned> {
   const long = new LongTextFinder();
@@ -104,7 +107,7 @@ export async function scanJson(bytes: Buffer): Promise<Scanned> {
         detail: `The JSON has more than ${mostBeside / 2 ** 20} MiB beside its texts.`,
       });
   }
-  // Nor is it left to the parser to find that out.
+  // An unterminated string is found here, because the parser does not see long ones.
   if (inText) throw new SyntaxError('A text has no end.');
   const decode = (piece: Buffer) => JSON.parse(`"${piece.toString()}"`) as string;
   return { wide, shorten: () => shorten(bytes, long.found, decode) };

@@ -3,10 +3,10 @@ import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** The media types that a body may have, as `request.is` names them. */
+/** Media types of a body, as `request.is` names them. */
 export type BodyType = 'multipart/form-data' | 'urlencoded' | 'json';
 
-/** Most bytes of a body of each type, and of a file and all texts in a form. */
+/** Most bytes of a body of each type, and of a file and of all texts in a form. */
 export interface BodyLimits {
   readonly types: readonly BodyType[];
   readonly multipart: number;
@@ -19,7 +19,7 @@ export interface BodyLimits {
 
 const everyType: readonly BodyType[] = ['multipart/form-data', 'urlencoded', 'json'];
 
-/** docs/contract.md section 3. A legal file in base64 and percent-encoding fits. */
+/** Limits of docs/contract.md section 3. Allows the largest file in base64 and percent-encoding. */
 export const IMAGES: BodyLimits = {
   types: everyType,
   multipart: 66 * mebibyte,
@@ -47,13 +47,13 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
 /** For routes that take no image. */
 export const SETTINGS: BodyLimits = upTo(everyType, 256);
 
-/** For the pages of the console. One of its routes is open to anybody. */
+/** For the console's API, one route of which needs no session. */
 export const CONSOLE: BodyLimits = upTo(['json'], 8);
 
-/** Names and values of one body, whatever its type. */
+/** Most names and values of one body, whatever its type. */
 export const mostFields = 1000;
-/** Files of a form, those that nobody asked for included. */
+/** Most files of a form, unknown ones included. */
 export const mostFiles = 16;
 
-/** Bytes that are looked at in a row before others have their turn. */
+/** Bytes that are scanned before the event loop gets a turn. */
 export const bytesATurn = 4 * mebibyte;

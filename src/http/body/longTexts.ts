@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Bytes of a text that is left to a parser: more than any option has. */
+/** Most bytes of a text that is left to a parser; longer than any option. */
 export const mostShortText = 4096;
-/** Bytes of a long text that are decoded in a row, before others have their turn. */
+/** Bytes of a long text that are decoded before the event loop gets a turn. */
 export const pieceBytes = 1024 * 1024;
-/** Bytes of the longest character, escaped. */
+/** Bytes of the longest escaped character. */
 const longestCharacter = 12;
 
-/** A text in the bytes of a body that is longer than `mostShortText`. */
+/** A text in a body's bytes that is longer than `mostShortText`. */
 export interface LongText {
   readonly end: number;
-  /** Where its pieces begin, its own beginning first: no piece ends inside of a character or an escape. */
+  /** Offsets of its pieces, from its beginning on: no piece ends within a character or an escape. */
   readonly cuts: readonly number[];
 }
 
-/** Finds the long texts of a body, whose bytes it is given in their order. */
+/** Finds the long texts of a body, whose bytes it receives in order. */
 export class LongTextFinder {
   readonly found: LongText[] = [];
   #start = 0;
   #cuts: number[] = [];
-  /** Where the next cut is due; compare before `cut` is called. */
+  /** Offset at which the next cut is due; compare before calling `cut`. */
   due = Number.POSITIVE_INFINITY;
 
   begin(at: number): void {
@@ -28,10 +28,10 @@ export class LongTextFinder {
     this.due = at + pieceBytes;
   }
 
-  /** A cut is due and `at` is no part of an escape. `byte`: of the text's UTF-8, the one that begins there. */
+  /** Cuts at `at`, which is not within an escape. `byte`: the byte of the text's UTF-8 at this offset. */
   cut(at: number, byte: number): void {
     const insideCharacter = (byte & 0xc0) === 0x80;
-    // What is no UTF-8 may go on like this for ever.
+    // Bounded, because invalid UTF-8 may never reach the end of a character.
     if (insideCharacter && at < this.due + longestCharacter) return;
     this.#cuts.push(at);
     this.due = at + pieceBytes;
@@ -45,24 +45,24 @@ export class LongTextFinder {
 }
 
 export interface Shortened {
-  /** The body with a short text in the place of each long one. */
+  /** The body with a short placeholder for each long text. */
   readonly bytes: Buffer;
-  /** A value that was parsed from it, with the long texts in their places. */
+  /** Puts the long texts into a value parsed from it. */
   readonly restore: (value: unknown) => unknown;
 }
 
-/** A body that was looked at and may be parsed. */
+/** A scanned body that may be parsed. */
 export interface Scanned {
-  /** It escapes characters beyond Latin-1, or beyond ASCII where they are UTF-8. */
+  /** Contains escapes of characters beyond Latin-1, or beyond ASCII if they are UTF-8. */
   readonly wide: boolean;
-  /** Rejects with SyntaxError where a long text is none. */
+  /** Rejects with SyntaxError if a long text is invalid. */
   readonly shorten: () => Promise<Shortened>;
 }
 
 /**
- * Takes the long texts out of a body, so that whatever parses the rest is done with it at once: a parser would hold everybody
- * up for as long as it takes with an image of 22 MB in base64. `decode` gives a piece of a text as it is meant; what it
- * throws ends this.
+ * Replaces the long texts of a body by placeholders, so that parsing the rest is fast: a parser would block
+ * the event loop while it decodes an image of 22 MB in base64. `decode` decodes a piece of a text; an error
+ * it throws rejects this.
  */
 export async function shorten(
   bytes: Buffer,
@@ -70,7 +70,7 @@ export async function shorten(
   decode: (piece: Buffer) => string,
 ): Promise<Shortened> {
   if (long.length === 0) return { bytes, restore: (value) => value };
-  // Nobody can send a text that is taken for one of these.
+  // Random, so that no input can contain a placeholder.
   const stamp = randomUUID();
   const texts = new Map<string, string>();
   const rest: Buffer[] = [];

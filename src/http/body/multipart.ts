@@ -8,15 +8,15 @@ import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
 import { guarded, receive } from './receive.ts';
 
-/** Of one part: bytes of its headers, and their number. */
+/** Most bytes of the headers of one part. */
 const mostHeaderBytes = 8 * 1024;
 const mostHeaders = 32;
-/** Also those that carry nothing: without a name, or without headers. */
+/** Includes parts that carry nothing: without a name, or without headers. */
 const mostParts = mostFields + mostFiles;
 /** RFC 2046, section 5.1.1. */
 const mostBoundaryLength = 70;
 
-/** Bytes that the parser may take in advance: more than a piece has that is read from a connection. */
+/** Bytes that the parser may buffer: more than one read from a connection returns. */
 const bufferedBytes = 256 * 1024;
 
 type Headers = Readonly<Record<string, readonly string[]>>;
@@ -27,18 +27,18 @@ export interface MultipartForm {
   /** In the order of the parts, repeated names included. */
   readonly texts: readonly (readonly [string, string])[];
   readonly files: ReadonlyMap<string, UploadedFile>;
-  /** Whether any of the texts has characters beyond ASCII. */
+  /** Whether any text has characters beyond ASCII. */
   readonly wide: boolean;
 }
 
 export interface MultipartBounds {
   readonly limits: BodyLimits;
   readonly signal: AbortSignal;
-  /** Bytes of files and texts that are kept so far; may throw where there is no memory for them. */
+  /** Called with the bytes of files and texts kept so far; may throw if there is no memory for them. */
   readonly kept: (files: number, texts: number) => void;
 }
 
-/** What the headers of a part say of it. */
+/** What the headers of a part state. */
 interface Head {
   readonly name: string | undefined;
   readonly filename: string | undefined;
@@ -62,7 +62,7 @@ function headOf(headers: Headers): Head {
   return { name, filename: parameters.get('filename'), base64: encoding === 'base64' };
 }
 
-/** Browsers of old send whole paths, and `%22` for a quote. */
+/** Old browsers send whole paths, and `%22` for a quote. */
 const label = (filename: string | undefined): string | undefined =>
   filename?.slice(filename.lastIndexOf('\\') + 1).replaceAll('%22', '"') || undefined;
 
@@ -74,17 +74,17 @@ interface Part {
 
 type Write = (piece: Buffer) => void;
 
-/** Takes the bytes of a part. */
+/** Receives the bytes of a part. */
 interface Sink {
   readonly write: Write;
   readonly end: () => void;
 }
 
-/** The parts of one form, from their headers to their bytes. Nothing touches a disk. */
+/** The parts of one form, from their headers to their bytes. Nothing is written to disk. */
 class Parts {
   readonly #limits: BodyLimits;
   readonly #kept: MultipartBounds['kept'];
-  /** Bytes of the whole body, 0 when nobody said. */
+  /** Length of the whole body, 0 if unknown. */
   readonly #length: number;
   readonly #texts: Part[] = [];
   readonly #files = new Map<string, Part>();
@@ -99,20 +99,20 @@ class Parts {
     this.#length = length;
   }
 
-  /** One more part, whatever it holds. */
+  /** Counts one more part of any kind. */
   count(): void {
     this.#count += 1;
     if (this.#count > mostParts) throw malformed(`The form has more than ${mostParts} parts.`);
   }
 
-  /** What becomes of the bytes of a part with these headers. */
+  /** Chooses the receiver for a part with these headers. */
   open(headers: Headers): Sink {
     const head = headOf(headers);
     const write = this.#writerFor(head);
     return head.base64 ? decoding(write) : { write, end: () => {} };
   }
 
-  /** Of a repeated file the last counts, also when it is empty. */
+  /** Of a repeated file the last counts, even if it is empty. */
   form(): MultipartForm {
     const files = new Map<string, UploadedFile>();
     for (const [name, part] of this.#files) {
@@ -126,7 +126,7 @@ class Parts {
 
   #writerFor({ name, filename }: Head): Write {
     if (name === undefined || name === '__proto__') return () => {};
-    // By its name, never by what it says of itself: clients send files without a type or without a file name.
+    // Decided by the name alone: clients send files without a type or a file name.
     if (fileFields.has(name)) return this.#openFile({ name, filename });
     if (filename !== undefined) return this.#openUnknownFile();
     return this.#openText({ name, filename });
@@ -153,7 +153,7 @@ class Parts {
     };
   }
 
-  /** Counted and thrown away. */
+  /** Counted and discarded. */
   #openUnknownFile(): Write {
     this.#countFile();
     const { file, tooLarge } = this.#limits;
@@ -178,7 +178,7 @@ class Parts {
   }
 }
 
-/** Decodes base64 as it comes, in whole groups of four characters; what is no character of it is skipped. */
+/** Decodes base64 as it arrives, in groups of four characters; other characters are skipped. */
 function decoding(write: Write): Sink {
   let rest = '';
   return {
@@ -194,11 +194,11 @@ function decoding(write: Write): Sink {
   };
 }
 
-/** What of Dicer's settings its types do not name. */
+/** Settings of Dicer that its types lack. */
 interface DicerSettings extends Dicer.Config {
   readonly highWaterMark: number;
   readonly partHwm: number;
-  /** Headers beyond it are cut off. Twice of what is accepted, so that a cut is seen. */
+  /** Longer headers are truncated. Twice the accepted length, so that truncation is detected. */
   readonly maxHeaderSize: number;
 }
 
@@ -211,8 +211,8 @@ function boundaryOf(req: IncomingMessage): string {
 }
 
 /**
- * Reads a form while it arrives; each of its parts, their headers and the whole are bounded (docs/decisions/0188).
- * Rejects with an AppError for whatever is wrong with it.
+ * Parses a form while it arrives; the parts, their headers and the whole are bounded (docs/decisions/0188).
+ * Rejects with an AppError.
  */
 export async function receiveMultipart(
   req: IncomingMessage,
@@ -243,7 +243,7 @@ export async function receiveMultipart(
   };
   const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
   const begin = (stream: Dicer.PartStream) => {
-    // A piece of the body may have thousands more of them.
+    // A piece of the body may contain thousands more parts.
     if (failure) return;
     open += 1;
     parts.count();

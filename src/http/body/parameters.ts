@@ -1,16 +1,16 @@
-/** The value of a header: what stands before the first semicolon, and the parameters after it. */
+/** A parsed header: its value, before the first semicolon, and the parameters after it. */
 export interface HeaderValue {
   readonly value: string;
-  /** By name in lower case; the first of a repeated one. */
+  /** Keyed by name in lower case; of a repeated parameter the first counts. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** A header's bytes come as Latin-1; clients send UTF-8. */
+/** node:http decodes headers as Latin-1; clients send UTF-8. */
 const decoded = (text: string) => (/^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'latin1').toString());
 
 /**
- * Reads `form-data; name="a"; filename=b.jpg` as clients write it: with quotes or without, with backslashes that are
- * folders of Windows. Takes time in proportion to the length.
+ * Parses `form-data; name="a"; filename=b.jpg` as clients write it: quoted or not, with backslashes as
+ * separators of Windows paths. Linear time.
  */
 export function headerValue(header: string): HeaderValue {
   const text = decoded(header);

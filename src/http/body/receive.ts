@@ -8,17 +8,17 @@ export interface ReceiveBounds {
   /** Most bytes, however they are sent. */
   readonly most: number;
   readonly tooLarge: () => AppError;
-  /** Ends the receiving with its reason. */
+  /** Aborts with its reason. */
   readonly signal: AbortSignal;
 }
 
-/** Pieces of a body that are taken in a row. */
+/** Pieces of a body that are taken in one turn of the event loop. */
 const piecesATurn = 500;
 
-/** Takes a piece of the body; a promise where no more shall come before it is fulfilled. */
+/** Receives a piece of the body; a returned promise pauses the body until it is fulfilled. */
 export type Take = (piece: Buffer) => Promise<void> | undefined;
 
-/** `listener`, with what it throws given to `failed`: a throw in a listener of an emitter would end the process. */
+/** Passes errors of `listener` to `failed`: an error thrown in an event listener would end the process. */
 export const guarded =
   <A extends readonly unknown[]>(listener: (...args: A) => void, failed: (error: unknown) => void) =>
   (...args: A): void => {
@@ -30,9 +30,9 @@ export const guarded =
   };
 
 /**
- * Gives every piece of a request's body to what `start` returns, and fulfils when the body is complete. Rejects, and
- * leaves the rest of the body unread, when it has more than `most` bytes, when the client leaves, when the signal is
- * aborted, and with whatever `take` throws, rejects with or gives to `failed`.
+ * Passes every piece of a request's body to the function that `start` returns, and resolves when the body is
+ * complete. Rejects, and leaves the rest unread, if the body exceeds `most` bytes, if the client disconnects,
+ * if the signal is aborted, and with any error of `take` or given to `failed`.
  */
 export function receive(
   req: IncomingMessage,
@@ -81,22 +81,22 @@ export function receive(
       const ready = take(piece);
       if (ready !== undefined) pauseUntil(ready);
       pieces += 1;
-      // Others have their turn, however many pieces of a byte each come at once.
+      // Other requests get a turn even if thousands of tiny pieces arrive at once.
       if (pieces === piecesATurn) pauseUntil(turn());
     }, failed);
     if (signal.aborted) return aborted();
     signal.addEventListener('abort', aborted);
     req.on('end', end);
     req.on('close', left);
-    // Without a listener a connection that breaks would end the process.
+    // Without a listener a broken connection would end the process.
     req.on('error', left);
     req.on('data', data);
   });
 }
 
 /**
- * The whole body in one buffer. Many small pieces take no more memory than few large ones. `arrived` is told how many bytes
- * there are, before they are kept; what it throws ends the receiving.
+ * The whole body in one buffer. Many small pieces take no more memory than few large ones. `arrived` is
+ * called with the number of bytes before they are kept; an error it throws ends the receiving.
  */
 export async function receiveBytes(
   req: IncomingMessage,

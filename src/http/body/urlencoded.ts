@@ -12,17 +12,20 @@ const EQUALS = 0x3d;
 const OPENING = 0x5b;
 const CLOSING = 0x5d;
 
-/** Of a name, each of its characters three bytes as `%XX`. Long ones take whoever keeps them by name quadratic time. */
+/**
+ * Most bytes of a name, every character as three `%XX`. Long names take quadratic time where they are used as
+ * keys.
+ */
 const mostNameBytes = 9 * mostNameLength;
 
-/** The value of a hexadecimal digit by its code, 255 for what is none. */
+/** Value of a hexadecimal digit by its code; 255 for other characters. */
 const digits = new Uint8Array(256).fill(255);
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   digits[digit.charCodeAt(0)] = value;
   digits[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** The byte that `%XX` at `at` stands for; 256 and more where these are no digits. */
+/** The byte encoded by `%XX` at `at`; 256 or more if these are not digits. */
 const escaped = (bytes: Uint8Array, at: number): number =>
   (digits[bytes[at + 1] ?? 0] ?? 255) * 16 + (digits[bytes[at + 2] ?? 0] ?? 255);
 
@@ -30,9 +33,9 @@ const escaped = (bytes: Uint8Array, at: number): number =>
 const escapeBytes = 3;
 
 /**
- * Throws `malformed_request` where there are more pairs than a form may have fields, or longer names. Plus signs become spaces and escaped
- * brackets plain ones, in place: the parser replaces each of them in the whole text, which takes seconds where there are
- * millions.
+ * Scans a body before it is parsed. Throws `malformed_request` for more pairs than a form may have fields, or
+ * for longer names. Plus signs become spaces and escaped brackets plain ones, in place: the parser replaces
+ * each of them in the whole text, which takes seconds if there are millions.
  */
 export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   const long = new LongTextFinder();
@@ -80,7 +83,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   return { wide, shorten: () => shorten(bytes.subarray(0, end), long.found, decode) };
 }
 
-/** Decodes the escapes in place as the URL standard says: what is none stays. Returns what is left of the bytes. */
+/** Decodes escapes in place, as the URL standard says; invalid ones stay. Returns the shortened bytes. */
 function decodeEscapes(bytes: Buffer): Buffer {
   let end = 0;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -95,6 +98,6 @@ function decodeEscapes(bytes: Buffer): Buffer {
   return bytes.subarray(0, end);
 }
 
-/** A name or a value of what `scanUrlencoded` left; what is no UTF-8 becomes U+FFFD. */
+/** Decodes a name or a value of what `scanUrlencoded` returned; invalid UTF-8 becomes U+FFFD. */
 export const decodeUrlencoded = (text: string): string =>
   text.includes('%') ? decodeEscapes(Buffer.from(text)).toString() : text;

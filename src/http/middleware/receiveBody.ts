@@ -14,25 +14,28 @@ import { sendContinue } from '../deferContinue.ts';
 import { emptyForm, type Form, textFields } from '../form.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
-/** When another upload may have made room. */
+/** By then another upload may have freed memory. */
 const retrySeconds = 2;
 
 type Parser = ReturnType<typeof koaBody>;
 
-/** Of JSON and of urlencoded forms, from bytes that were received, looked at, and shortened. */
+/** Parses JSON and urlencoded forms from bytes that were received, scanned and shortened. */
 const parse: Parser = koaBody({
   multipart: false,
   text: false,
   patchNode: false,
   jsonTypes: ['json'],
-  // Bounded before: here no length is too large.
+  // The length was limited before.
   jsonLimit: Number.MAX_SAFE_INTEGER,
   formLimit: Number.MAX_SAFE_INTEGER,
   // Names stay as they are sent: `shadow_type[person]` is one name, not a nested object.
   queryString: { allowDots: false, depth: 0, duplicates: 'last', decoder: decodeUrlencoded },
 });
 
-/** What koa-body reads of a context. Its request is these bytes, which came without any encoding. Rejects with SyntaxError for what is no JSON. */
+/**
+ * Parses received bytes with koa-body, through the part of a context that it reads. Rejects with SyntaxError
+ * for invalid JSON.
+ */
 async function parsed(ctx: Context, bytes: Buffer): Promise<unknown> {
   const req = Object.assign(Readable.from([bytes]), { headers: { 'content-length': String(bytes.length) } });
   const request: { body?: unknown } = {};
@@ -52,7 +55,7 @@ const expected: Readonly<Record<BodyType, string>> = {
   json: 'application/json',
 };
 
-/** Undefined without a body: there is nothing to have a type. */
+/** Undefined without a body. */
 function typeOf(ctx: Context, { types }: BodyLimits): BodyType | undefined {
   const found = ctx.request.is([...types]) as BodyType | false | null;
   if (found === null || ctx.get('Content-Length') === '0') return undefined;
@@ -73,11 +76,11 @@ const noRoom = () =>
     retryAfter: retrySeconds,
   });
 
-/** What is set aside for a body of which nobody knows how long it becomes. It doubles, by `mostStep` bytes at most. */
+/** Memory reserved for a body of unknown length. It doubles, by `mostStep` bytes at most. */
 const firstBytes = 16e3;
 const mostStep = 4e6;
 
-/** The memory of one request's body, until its answer is out. */
+/** Memory of one request's body, held until its answer is sent. */
 class BodyMemory {
   readonly #memory: MemoryBudget;
   readonly #account: string;
@@ -85,10 +88,10 @@ class BodyMemory {
   readonly #more: Hold[] = [];
   #bytes: number;
 
-  /** Throws 503 where there is no room. */
+  /** Throws 503 if there is no room. */
   constructor(ctx: Context, memory: MemoryBudget, bytes: number) {
     this.#memory = memory;
-    // All who send without a key are one account here.
+    // All requests without a key count as one account.
     this.#account = ctx.state.account?.id ?? '';
     this.#hold = this.#take(bytes);
     this.#bytes = bytes;
@@ -99,7 +102,7 @@ class BodyMemory {
     });
   }
 
-  /** It takes as many bytes at least; throws 503 where there is no room for them. */
+  /** Reserves at least so many bytes; throws 503 if there is no room. */
   need(bytes: number): void {
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
@@ -108,7 +111,7 @@ class BodyMemory {
     this.#bytes += step;
   }
 
-  /** It has been read: these are left of it. */
+  /** The body is read: reduces the reservation to what is left of it. */
   settle(bytes: number): void {
     this.#hold.resize(bytes);
     this.#releaseMore();
@@ -126,26 +129,29 @@ class BodyMemory {
 }
 
 /**
- * Memory that a body takes, as many times its bytes. A file: itself; one whose length nobody said is moved while it
- * grows. A text: its bytes, they as text, and what is parsed of it; one with characters beyond Latin-1 has two bytes for
- * each. Texts in a form grow.
+ * Memory of a body, as a multiple of its bytes. A file: itself; one of unknown length is copied as it grows.
+ * A text: its bytes, their text, and what is parsed of it; with characters beyond Latin-1 every character
+ * takes two bytes. Texts in a form grow.
  */
 const costs = { file: 1, growingFile: 2, text: 3, wideText: 5, formText: 5 } as const;
-/** A character of a form that was read: itself, and the byte of a file that it may stand for in base64. */
+/**
+ * Memory per character of a parsed form: the character itself, and the byte of a base64 file that it may
+ * stand for.
+ */
 const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 
 const mostBytes = (type: BodyType, limits: BodyLimits): number =>
   limits[type === 'multipart/form-data' ? 'multipart' : type];
 
-/** Memory for a body of so many bytes; where nobody said how many, it grows with what comes. */
+/** Memory reserved for a body of known length; for an unknown one it grows with what arrives. */
 function memoryFor(type: BodyType, length: number | undefined): number {
   if (length === undefined) return firstBytes;
   return type === 'multipart/form-data' ? length : costs.text * length;
 }
 
 /**
- * Bytes that the largest legal body takes while it is read. An image in base64 has no more characters than JSON may have,
- * however it is sent, and a label beside it may be of wide ones.
+ * Bytes that the largest allowed body takes while it is read. An image in base64 has at most as many
+ * characters as JSON may have, however it is sent, and a label beside it may contain wide ones.
  */
 export const largestBody =
   mostStep +
@@ -157,11 +163,11 @@ export const largestBody =
 
 interface Read {
   readonly form: Form;
-  /** Whether any of its texts has characters beyond Latin-1. */
+  /** Whether any text has characters beyond Latin-1. */
   readonly wide: boolean;
 }
 
-/** Names and values of a body. Every step takes no longer than others can wait. */
+/** Names and values of a body, parsed in steps short enough for the event loop. */
 async function parseTexts(
   ctx: Context,
   type: 'json' | 'urlencoded',
@@ -230,24 +236,25 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
 }
 
 /**
- * Reads the body, whichever of its types it has, into `ctx.state.form`; 503 where memory has no room for it. What let the
- * request in must still hold afterwards.
+ * Reads a body of any allowed type into `ctx.state.form`; 503 if there is no memory for it. The guards that
+ * admitted the request are checked again afterwards.
  */
 export const receiveBody =
   (memory: MemoryBudget, limits: BodyLimits = IMAGES): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits));
-    // Whoever sends slowly decides how long ago the guards were asked.
+    // A slow upload may take long, so the guards' earlier answers may be outdated.
     for (const allowed of ctx.state.still ?? []) await allowed();
     await next();
   };
 
-/** Bytes that the bodies of strangers may have together, while they are read. */
+/** Most bytes of unauthenticated bodies together, while they are read. */
 const mostRawBytes = 8 * 1024 * 1024;
 
 /**
- * The bytes of a body as they were sent, for what is signed; of any type, `most` of them at most. Who sends them is not known
- * yet: they count as they come, and all of them together have little room. Throws 503 where there is none.
+ * Reads the bytes of a body as they were sent, for signature checks: any type, at most `most` bytes. The
+ * sender is unknown yet, so bytes are counted as they arrive, and all such bodies together get little memory.
+ * Throws 503 if there is none.
  */
 export function receiveRawBody(memory: MemoryBudget) {
   let reading = 0;

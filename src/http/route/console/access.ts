@@ -11,19 +11,19 @@ import type { Route } from '../../router.ts';
 export interface AccessParts {
   readonly accounts: Accounts;
   readonly sessions: Sessions;
-  /** None: the console opens through one-time links. */
+  /** Empty: the console opens through one-time links. */
   readonly providers: readonly Provider[];
   readonly cookie: Cookies;
-  /** How people reach the service, where that is configured. */
+  /** Public address of the service, if configured. */
   readonly origin?: string | undefined;
 }
 
 const prefix = '/console/api';
 
-/** The session of a request, kept beside the request's own state. */
+/** Sessions by request, kept apart from the request's own state. */
 const sessionOfRequest = new WeakMap<object, Session>();
 
-/** The session that let the request in. */
+/** The session that admitted the request. */
 export function sessionOf(ctx: Context): Session {
   const session = sessionOfRequest.get(ctx.req);
   if (!session) throw fail('internal_error', { cause: new Error('signedIn must come first') });
@@ -33,14 +33,14 @@ export function sessionOf(ctx: Context): Session {
 /** The account that is signed in. */
 export const accountIdOf = (ctx: Context): string => sessionOf(ctx).accountId;
 
-/** Who is signed in, as commands and audit events name them. */
+/** The signed-in account as actor of commands and audit events. */
 export const actorOf = (ctx: Context): Actor => ({ id: accountIdOf(ctx), address: ctx.ip });
 
-/** Its owner may have deleted the account from another browser, whose session alone was ended. */
+/** The owner may have deleted the account from another browser, which ended that browser's session only. */
 const isGone = async (accounts: Accounts, { accountId }: Session) =>
   (await accounts.get(accountId)).deletedAt !== null;
 
-/** The session behind a cookie; undefined when there is none, or its account was deleted. */
+/** The session of a cookie; undefined if there is none, or its account was deleted. */
 export async function findSession(
   { accounts, sessions }: AccessParts,
   token: string | undefined,
@@ -49,14 +49,14 @@ export async function findSession(
   return session && !(await isGone(accounts, session)) ? session : undefined;
 }
 
-/** A session that an earlier version stored has nothing that vouches for its owner. */
+/** Sessions stored by an earlier version lack what the provider vouched for. */
 export function isOperator({ providers }: AccessParts, { link, provider }: Session): boolean {
   if (link) return true;
   const by = providers.find(({ options }) => options.id === provider?.id);
   return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
 }
 
-/** Only the console's own pages may read: no other origin, no cache. */
+/** Readable by the console's own pages only: not by other origins, not from caches. */
 const ownPages: Middleware = async (ctx, next) => {
   ctx.remove('Access-Control-Allow-Origin');
   ctx.remove('Access-Control-Expose-Headers');
@@ -68,7 +68,7 @@ const ownPages: Middleware = async (ctx, next) => {
   await next();
 };
 
-/** Refuses what another site made the browser send. `origin`: how the service is reached, where that is configured. */
+/** Protects against cross-site requests. `origin`: public address of the service, if configured. */
 const sameOrigin =
   (origin: string | undefined): Middleware =>
   async (ctx, next) => {
@@ -84,7 +84,7 @@ function equal(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** Only with a session; changes only with its token. */
+/** Requires a session, and for changes its CSRF token. */
 const signedIn =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
@@ -100,7 +100,7 @@ const signedIn =
     await next();
   };
 
-/** The rules are asked with every request: whoever is taken out of them changes nothing more. */
+/** The rules are evaluated with every request, so that removing an operator is effective at once. */
 const operatorsOnly =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
@@ -110,10 +110,13 @@ const operatorsOnly =
     await next();
   };
 
-/** Gives the body of the answer. */
+/** Returns the body of the answer. */
 type Answer = (ctx: Context) => unknown;
 
-/** Makes routes for one kind of visitor. `path` is below `/console/api/`; `before` runs before a body is read. */
+/**
+ * Creates routes for one kind of visitor. `path` is below `/console/api/`; `before` runs before a body is
+ * read.
+ */
 interface Endpoint {
   readonly get: (path: string, answer: Answer, ...before: Middleware[]) => Route;
   readonly post: (path: string, answer: Answer, ...before: Middleware[]) => Route;
@@ -121,7 +124,7 @@ interface Endpoint {
 
 export interface Endpoints {
   readonly anyone: Endpoint;
-  /** Whoever is signed in, about their own account. */
+  /** Signed-in people, for their own account. */
   readonly owner: Endpoint;
   readonly operator: Endpoint;
 }

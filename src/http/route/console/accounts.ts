@@ -45,7 +45,7 @@ const summary = (
 
 const cursorOf = ({ id, createdAt }: AccountBalance) => timeCursorOf({ id, at: createdAt });
 
-/** Operators: every account, its credits and keys. */
+/** Operators: all accounts, their credits and keys. */
 export function accountRoutes({ accounts, ledger, stores }: AccountParts, { operator }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<AccountSummary>> => {
     const { limit, ...wanted } = parse(listRequest, ctx.query);

@@ -10,7 +10,7 @@ import { numberedPage, numberOf, readPage } from './page.ts';
 
 const auditEntry = (row: AuditRow): AuditEntry => ({ ...row, at: isoTime(row.at) });
 
-/** Operators: who did what, newest first. */
+/** Operators: the audit log, newest first. */
 export function auditRoutes({ audit }: { readonly audit: AuditLog }, { operator }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<AuditEntry>> => {
     const { before, limit } = parse(numberedPage, ctx.query);

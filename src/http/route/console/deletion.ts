@@ -17,7 +17,7 @@ export interface DeletionParts extends Pick<AccessParts, 'accounts' | 'sessions'
 
 const deletion = z.object({ name: text(200) });
 
-/** The end of an account, by its owner. */
+/** Deletion of an account by its owner. */
 export function deletionRoutes(parts: DeletionParts, { owner }: Endpoints): Route[] {
   const { accounts, stores, improve } = parts;
   const deleteAccount = async (ctx: Context) => {

@@ -20,8 +20,8 @@ export interface ExportParts {
 }
 
 /**
- * Everything kept about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One image is in
- * memory at a time.
+ * Everything stored about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One
+ * image is in memory at a time.
  */
 async function exportArchive(
   account: Account,
@@ -67,7 +67,7 @@ async function exportArchive(
   return Readable.from(parts());
 }
 
-/** `GET export`: what is stored about the account that is signed in. */
+/** `GET export`: the data of the account that is signed in. */
 export function exportRoutes(parts: ExportParts, { owner }: Endpoints): Route[] {
   const download = async (ctx: Context) => {
     const { id: actor, address } = actorOf(ctx);

@@ -3,7 +3,7 @@ import type { Route } from '../../router.ts';
 import type { Endpoints } from './access.ts';
 import type { ServiceOptions } from './api.ts';
 
-/** What visitors may know of the service's settings. */
+/** Public settings of the service. */
 export function optionRoutes({ prices }: { readonly prices: PriceList }, { anyone }: Endpoints): Route[] {
   const options: ServiceOptions = {
     creditStep: toCredits(quarters(1)),

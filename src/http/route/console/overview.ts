@@ -17,7 +17,7 @@ export interface OverviewParts {
 const daysShown = 30;
 const dayMs = 86_400_000;
 
-/** One row a UTC day from `from` to the day of `now`, both included, whether or not anything happened. */
+/** One row per UTC day from `from` to the day of `now`, both included, also without calls. */
 function usageDays(rows: readonly UsageRow[], from: number, now: number): Overview['days'] {
   const days: Overview['days'][number][] = [];
   for (let at = from; at <= now; at += dayMs) {
@@ -30,7 +30,7 @@ function usageDays(rows: readonly UsageRow[], from: number, now: number): Overvi
   return days;
 }
 
-/** What the account has left, and its calls of the last days. */
+/** The account's balance, and its calls of the last days. */
 export function overviewRoutes({ ledger, rate, freePreviews }: OverviewParts, { owner }: Endpoints): Route[] {
   const overview = async (ctx: Context): Promise<Overview> => {
     const id = accountIdOf(ctx);

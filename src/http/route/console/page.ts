@@ -3,10 +3,10 @@ import type { TimeCursor } from '../../../store/page.ts';
 import { whole } from '../../parameters.ts';
 import type { Page } from './api.ts';
 
-/** Entries of a page. */
+/** Entries per page. */
 const limit = whole.pipe(z.number().min(1).max(500)).default(50);
 
-/** A page of a list whose entries are numbered: `before` is the number of the oldest entry already known. */
+/** Page of a list with numbered entries: `before` is the number of the oldest entry already known. */
 export const numberedPage = z.object({ before: whole.optional(), limit });
 
 const timeCursor = z
@@ -17,17 +17,17 @@ const timeCursor = z
     return { at: Number(text.slice(0, dash)), id: text.slice(dash + 1) };
   });
 
-/** A page of a list that is ordered by time, then by id. */
+/** Page of a list that is ordered by time, then by id. */
 export const timedPage = z.object({ before: timeCursor.optional(), limit });
 
 export const numberOf = ({ id }: { readonly id: number }): string => String(id);
 
-/** What `timedPage` reads. */
+/** The cursor of an entry, as `timedPage` parses it. */
 export const timeCursorOf = ({ at, id }: TimeCursor): string => `${at}-${id}`;
 
 /**
- * A page of `limit` entries. `read` is asked for one more than that, which tells whether there is another page; `cursorOf`
- * an entry is `before` of the page behind it (decision 0211).
+ * A page of `limit` entries. `read` is asked for one more, which shows whether there is another page;
+ * `cursorOf` an entry is `before` of the next page (decision 0211).
  */
 export async function readPage<Row, Entry>(
   limit: number,

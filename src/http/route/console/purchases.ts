@@ -10,7 +10,7 @@ import type { PackInfo } from './api.ts';
 
 const checkoutRequest = z.object({ pack: text(100) });
 
-/** Packs of credits on sale; nothing where none are. */
+/** Packs of credits for sale; empty if there are none. */
 export function purchaseRoutes(
   { purchases }: { readonly purchases?: Purchases | undefined },
   { owner }: Endpoints,

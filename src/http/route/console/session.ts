@@ -22,7 +22,7 @@ export interface SessionParts extends AccessParts {
   /** Failed sign-ins, by address. */
   readonly attempts: Attempts;
   readonly purchases?: Purchases | undefined;
-  /** Where providers send people back after signing out. */
+  /** Where providers redirect people after signing out. */
   readonly returnUrl: string;
 }
 
@@ -30,7 +30,7 @@ const linkRequest = z.object({ token: text(100) });
 
 export const sessionCookie = (secure: boolean): Cookies => createCookie('cutout-session', secure);
 
-/** Who is signed in, the way in by a one-time link, and the way out. */
+/** The current session, sign-in by a one-time link, and sign-out. */
 export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints): Route[] {
   const { stores, accounts, sessions, signIns, providers, cookie, attempts, audit } = parts;
 
@@ -56,14 +56,14 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
   const slowDown = (wait: number) => {
     if (wait > 0) throw slowedDown('failed sign-ins', wait);
   };
-  /** Before the body is read: nobody is known here. */
+  /** Before the body is read, because the caller is unknown. */
   const brake: Middleware = async (ctx, next) => {
     slowDown(await attempts.wait(sourceOf(ctx.ip)));
     await next();
   };
   const openLink = async (ctx: Context): Promise<SessionInfo> => {
     const { token: link } = parse(linkRequest, inBody(ctx));
-    // Looked at before it is taken: who has to wait comes back with the same link.
+    // Checked before it is consumed, so that a caller who has to wait can use the same link later.
     slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
     const found = await signInByLink({ stores, signIns, address: ctx.ip }, link);
     if (!found)

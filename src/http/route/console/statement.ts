@@ -46,12 +46,12 @@ const columns = [
 const csvRows = (entries: readonly Entry[]) =>
   csv(entries.map(entryRow).map((row) => columns.map((column) => String(row[column] ?? ''))));
 
-/** A statement as CSV, with a head line. */
+/** A statement as CSV, with a header row. */
 export const statementCsv = (entries: readonly Entry[]): string => csv([columns]) + csvRows(entries);
 
 const entriesAtATime = 1000;
 
-/** `statementCsv` of every entry of the filter, newest first, read a part at a time. */
+/** `statementCsv` of every matching entry, newest first, read in parts. */
 async function* streamCsv(ledger: Ledger, accountId: string, wanted: HistoryPage): AsyncGenerator<string> {
   let entries: readonly Entry[];
   let before: number | undefined;
@@ -64,7 +64,7 @@ async function* streamCsv(ledger: Ledger, accountId: string, wanted: HistoryPage
   } while (entries.length === entriesAtATime);
 }
 
-/** Every entry of the account's ledger, newest first: a page at a time, or all as a file. */
+/** The account's ledger entries, newest first: page by page, or all as a file. */
 export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner }: Endpoints): Route[] {
   const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
     const { limit, ...wanted } = parse(page, ctx.query);
@@ -73,7 +73,7 @@ export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner
   };
   const download = async (ctx: Context) => {
     const parts = streamCsv(ledger, accountIdOf(ctx), parse(filter, ctx.query));
-    // Read before the answer begins: what fails here is still answered with an error.
+    // Read before the answer begins, so that a failure is still answered with an error.
     const first = await parts.next();
     async function* all() {
       if (!first.done) yield first.value;
