@@ -57,7 +57,7 @@ export async function fetchNode({ version, integrity }, target, progress) {
     const found = await integrityOf(file);
     if (found !== integrity[process.arch])
       throw new SetupError(
-        `${name} is not the file that is known here: its digest is ${found}, ${integrity[process.arch]} was expected.`,
+        `${name} has the wrong checksum: its digest is ${found}, expected ${integrity[process.arch]}.`,
       );
     const wanted = ['package/bin/node', 'package/LICENSE'];
     await runProgram('node-unpack', 'tar', ['-xzf', file, '-C', draft, ...wanted], { progress });

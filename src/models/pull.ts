@@ -77,7 +77,7 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
   const state = await verifySource(files, manifest);
   if (state === 'ok') return;
   if (state === 'damaged') {
-    observer.notice(`${files.source} is damaged and is fetched again.`);
+    observer.notice(`${files.source} is damaged and is downloaded again.`);
     await rm(files.source);
   }
   observer.notice(licenceNotice(manifest));

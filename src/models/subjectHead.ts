@@ -41,19 +41,25 @@ const headSchema = z.object({
  */
 export async function readSubjectHead(file: string = installedHead()): Promise<SubjectHead> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The head of the subject types, ${file}, is missing.`, { cause });
+    throw new ModelError('model_missing', `The classifier head of the subject types, ${file}, is missing.`, {
+      cause,
+    });
   });
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch (cause) {
-    throw new ModelError('model_damaged', `The head of the subject types, ${file}, is no JSON.`, { cause });
+    throw new ModelError(
+      'model_damaged',
+      `The classifier head of the subject types, ${file}, is not valid JSON.`,
+      { cause },
+    );
   }
   const parsed = headSchema.safeParse(json);
   if (!parsed.success) {
     throw new ModelError(
       'model_damaged',
-      `The head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
+      `The classifier head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
     );
   }
   const { types: _, ...head } = parsed.data;

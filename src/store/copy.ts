@@ -104,7 +104,7 @@ export const copyDatabase = (from: Database, to: Database): Promise<Sums> =>
       const before = await sumsOf(target);
       const taken = tables.find(({ name }) => before.rows[name] !== 0);
       if (taken) {
-        const message = `The database ${to.name} has rows in ${taken.name} already; only an empty database can be restored.`;
+        const message = `The database ${to.name} has rows in ${taken.name} already; only an empty database can be filled.`;
         throw new StoreError('STORE_NOT_EMPTY', message);
       }
       for (const table of tables) await copyTable(source, target, table);

@@ -13,6 +13,6 @@ export async function sharedSecret(sql: Sql, name: string): Promise<Buffer> {
     });
     found = await find();
   }
-  if (!found) throw new Error(`The shared secret ${name} was taken away while it was made.`);
+  if (!found) throw new Error(`The shared secret ${name} was removed while it was created.`);
   return found.value;
 }

@@ -112,7 +112,7 @@ test('a damaged source cannot be prepared from, and is fetched again where that 
   });
   await ensure(place, true);
   t.deepEqual(await place.files(), READY);
-  t.true(place.recorder.notices.includes(`${file('source.onnx')} is damaged and is fetched again.`));
+  t.true(place.recorder.notices.includes(`${file('source.onnx')} is damaged and is downloaded again.`));
 });
 
 test('a GPU gets a file of its own with 16-bit floats', async (t) => {

@@ -274,7 +274,7 @@ test('the table is applied when a network is pulled; another table, a wrong one 
       /made for another file: sha256 f{64}, the manifest has/,
     ],
     [JSON.stringify({ ...table, tensors: { r1: { scale: -1, zeroPoint: 0 } } }), /is not valid:[\s\S]*scale/],
-    ['{"tensors":', /is no JSON/],
+    ['{"tensors":', /is not valid JSON/],
   ];
   for (const [text, message] of refused) {
     await writeFile(tableFile, text);

@@ -277,7 +277,7 @@ const refused: Readonly<Record<string, [RegExp, () => unknown]>> = {
     },
   ],
   'weights of another length': [
-    /^the weights have 719 bytes, the model wants 720$/,
+    /^the weights have 719 bytes, the model expects 720$/,
     () => {
       const { json, bin } = tfModel(HEIGHT, WIDTH, [{ name: 'x', op: 'Relu', input: ['image'] }], { wide });
       return tfjsToOnnx(json, bin.subarray(1), ['x']);
@@ -290,7 +290,10 @@ const refused: Readonly<Record<string, [RegExp, () => unknown]>> = {
       return tfjsToOnnx(json, bin, ['there']);
     },
   ],
-  'another JSON file': [/^the file is no graph model/, () => tfjsToOnnx('{}', new Uint8Array(), ['x'])],
+  'another JSON file': [
+    /^the file is not a TensorFlow\.js graph model/,
+    () => tfjsToOnnx('{}', new Uint8Array(), ['x']),
+  ],
 };
 
 for (const [title, [message, convert]] of Object.entries(refused)) {

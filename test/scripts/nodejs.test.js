@@ -133,7 +133,7 @@ test('a Node.js with another digest is not run', async (t) => {
   const { code, stdout, stderr } = await run();
   t.is(code, 1);
   t.is(stdout, '');
-  t.regex(stderr, /is not the file that is known here: its digest is sha512-/);
+  t.regex(stderr, /has the wrong checksum: its digest is sha512-/);
   t.deepEqual(
     readdirSync(path.join(root, 'build')).filter((name) => name.startsWith('node')),
     [],

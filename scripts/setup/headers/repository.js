@@ -42,9 +42,7 @@ async function download(url, digest) {
   }
   const found = createHash('sha256').update(bytes).digest('hex');
   if (found !== digest)
-    throw new SetupError(
-      `${url} is not the file that is known here: its sha256 is ${found}, ${digest} was expected.`,
-    );
+    throw new SetupError(`${url} has the wrong checksum: its sha256 is ${found}, expected ${digest}.`);
   return bytes;
 }
 

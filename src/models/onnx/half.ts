@@ -18,7 +18,7 @@ function halfToNumber(bits: number): number {
 export function halfWidener(): (half: Uint8Array) => Uint8Array {
   const table = Float32Array.from({ length: 65536 }, (_, bits) => halfToNumber(bits));
   return (half) => {
-    if (half.length % 2 !== 0) throw new RangeError(`${half.length} bytes are no list of 16-bit numbers`);
+    if (half.length % 2 !== 0) throw new RangeError(`${half.length} bytes are not a list of 16-bit numbers`);
     const source = new DataView(half.buffer, half.byteOffset, half.byteLength);
     const wide = new Uint8Array(half.length * 2);
     const target = new DataView(wide.buffer);

@@ -267,7 +267,7 @@ class Quantiser {
   #weights(node: NodeProto): { weights: Float32Array; bias: Float32Array; dims: readonly bigint[] } {
     const [, weightName = '', biasName = ''] = node.input;
     const weight = this.#initializers.get(weightName);
-    if (!weight) throw new RangeError(`the weights of ${node.name} are no constant`);
+    if (!weight) throw new RangeError(`the weights of ${node.name} are not constant`);
     if ((attribute(node, 'group')?.i ?? 1n) !== 1n) throw new RangeError(`${node.name} works in groups`);
     const outputs = Number(weight.dims[0] ?? 0n);
     const bias = this.#initializers.get(biasName);

@@ -83,7 +83,9 @@ export async function readTable(entry: CatalogueEntry): Promise<ReadTable> {
   try {
     json = JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
-    throw new ModelError('model_unsupported', `The table of 8-bit scales ${file} is no JSON.`, { cause });
+    throw new ModelError('model_unsupported', `The table of 8-bit scales ${file} is not valid JSON.`, {
+      cause,
+    });
   }
   const parsed = tableSchema.safeParse(json);
   if (!parsed.success) {

@@ -56,11 +56,11 @@ const bytesOf = (weight: Weight) => count(weight) * (weight.quantization ? 2 : 4
 export function readTfGraph(json: string, weights: Uint8Array): TfGraph {
   const parsed = modelSchema.safeParse(JSON.parse(json));
   if (!parsed.success)
-    throw new RangeError(`the file is no graph model of TensorFlow.js: ${z.prettifyError(parsed.error)}`);
+    throw new RangeError(`the file is not a TensorFlow.js graph model: ${z.prettifyError(parsed.error)}`);
   const listed = parsed.data.weightsManifest.flatMap((group) => group.weights);
   const expected = listed.reduce((sum, weight) => sum + bytesOf(weight), 0);
   if (weights.length !== expected)
-    throw new RangeError(`the weights have ${weights.length} bytes, the model wants ${expected}`);
+    throw new RangeError(`the weights have ${weights.length} bytes, the model expects ${expected}`);
   const widen = halfWidener();
   const constants = new Map<string, Constant>();
   let at = 0;
