@@ -268,9 +268,9 @@ ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> 
                         std::make_unique<float[]>(guide.size())};
   float* alpha = result.alpha.get();
   for (std::size_t i = 0; i < guide.size(); ++i) alpha[i] = clamp01(p[i]);
-  const auto all = [&](int x, int y, int reach, auto holds) {
-    for (int j = std::max(y - reach, 0); j <= std::min(y + reach, guide.height - 1); ++j) {
-      for (int i = std::max(x - reach, 0); i <= std::min(x + reach, guide.width - 1); ++i) {
+  const auto all = [&](int x, int y, int radius, auto holds) {
+    for (int j = std::max(y - radius, 0); j <= std::min(y + radius, guide.height - 1); ++j) {
+      for (int i = std::max(x - radius, 0); i <= std::min(x + radius, guide.width - 1); ++i) {
         if (!holds(p[guide.at(i, j)])) return false;
       }
     }

@@ -76,15 +76,15 @@ const anyCall = (maxWidth: number, maxHeight: number) =>
  * centres, the border repeated, each cubic kept between its two inner samples; from 0.02 down nothing, above 0.98 all.
  */
 function alphaByDefinition(alpha: Alpha, image: Image, x: number, y: number): number {
-  const [sure, certain] = [Math.fround(0.02), Math.fround(0.98)];
+  const [background, foreground] = [Math.fround(0.02), Math.fround(0.98)];
   const sample = (column: number, row: number) => {
     const [i, j] = [
       Math.min(Math.max(column, 0), alpha.width - 1),
       Math.min(Math.max(row, 0), alpha.height - 1),
     ];
     const value = alpha.p[j * alpha.width + i] ?? 0;
-    if (!(value >= sure)) return 0;
-    return value <= certain ? value : 1;
+    if (!(value >= background)) return 0;
+    return value <= foreground ? value : 1;
   };
   const cubic = (f: (k: number) => number, t: number) => {
     const [a, b, c, d] = [f(-1), f(0), f(1), f(2)];

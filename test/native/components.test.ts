@@ -175,7 +175,7 @@ test('haze goes, wherever it lies: it never reaches a tenth', (t) => {
   t.is(far.removed, 1);
 });
 
-test('a single doubtful pixel in a corner no longer spreads the box', (t) => {
+test('a single ambiguous pixel in a corner does not extend the box', (t) => {
   const dirty = scene(subject, (x, y) => (x === SIDE - 1 && y === 0 ? 7 / 255 : 0));
   t.is(apart(filter(dirty).p, scene(subject).p), 0);
 });

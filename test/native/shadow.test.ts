@@ -117,13 +117,13 @@ test('nothing of a shadow is drawn outside its extent, and nothing visible is cu
       const inside = x >= 300 && x < 450 && y >= 280 && y < 370;
       return [0, 0, 0, inside ? 255 : 0];
     });
-    const reach = Math.ceil(3 * sigma);
+    const radius = Math.ceil(3 * sigma);
     const extent = kernels.shadowExtent(box, shadow);
     t.deepEqual(extent, {
-      left: Math.min(300, 260 - reach),
-      top: Math.min(280, 305 - reach),
-      width: Math.max(450, 410 + reach) - Math.min(300, 260 - reach),
-      height: Math.max(370, 395 + reach) - Math.min(280, 305 - reach),
+      left: Math.min(300, 260 - radius),
+      top: Math.min(280, 305 - radius),
+      width: Math.max(450, 410 + radius) - Math.min(300, 260 - radius),
+      height: Math.max(370, 395 + radius) - Math.min(280, 305 - radius),
     });
     const strengths = kernels.shadow(canvas, box, shadow, 1);
     strengths.forEach((value, i) => {
@@ -136,7 +136,7 @@ test('nothing of a shadow is drawn outside its extent, and nothing visible is cu
       if (value > 0 && !inside) t.fail(`${value} at ${x}, ${y}, sigma ${sigma}`);
     });
     // Just inside the extent less than a level is left of a full shadow: the cut does not show.
-    const below = at(strengths, canvas, 335, 394 + reach);
+    const below = at(strengths, canvas, 335, 394 + radius);
     t.true(below * 255 < 1, `${below * 255} levels, sigma ${sigma}`);
   }
 });
