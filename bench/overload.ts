@@ -238,7 +238,7 @@ const floodTableOf = ({ uploads, health, codes, perSecond }: Flood): Part => ({
   note: 'They come from a process of its own with a lower priority, so that health waits for the server alone.',
 });
 
-export const floodFigureOf = ({ uploads, health }: Flood): Figure =>
+const floodFigureOf = ({ uploads, health }: Flood): Figure =>
   computed(
     'overload.uploads.health',
     `${uploads} uploads: slowest look at health`,

@@ -15,12 +15,12 @@ export const command: BenchCommand = {
 
 export const PARALLEL = 8;
 
-export interface ThreadSetting {
+interface ThreadSetting {
   readonly workers: number;
   readonly intraOpThreads: number;
 }
 
-export interface ThreadRun {
+interface ThreadRun {
   readonly loadMs: number;
   readonly warmUpMs: number;
   /** Milliseconds of runs one after another. */

@@ -242,7 +242,7 @@ export interface RateWindow {
   readonly reset: number;
 }
 
-export interface ErrorParts {
+interface ErrorParts {
   readonly detail?: string;
   /** Values for the placeholders of the title. */
   readonly fill?: Readonly<Record<string, string>>;

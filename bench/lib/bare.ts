@@ -8,7 +8,7 @@ export interface BareSetting {
   readonly threads: number;
 }
 
-export interface BareRuns {
+interface BareRuns {
   /** Milliseconds of every run of every process. */
   readonly times: readonly number[];
   /** Of all processes together. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
 }

@@ -16,7 +16,7 @@ export interface Answer {
 
 export type Fields = Readonly<Record<string, string>>;
 
-export interface SendOptions {
+interface SendOptions {
   /** Send the bytes as they are. */
   readonly same?: boolean;
   readonly idempotencyKey?: string;

@@ -2,7 +2,7 @@ import type { Client } from './client.ts';
 import type { Images } from './images.ts';
 
 /** One request of the mix. */
-export interface MixedRequest {
+interface MixedRequest {
   readonly label: string;
   /** Megapixels of the upload; 0 sends what is no image. */
   readonly megapixels: number;

@@ -14,7 +14,7 @@ export interface Figure {
   readonly goal?: Goal;
 }
 
-export type Goal = { readonly atMost: number } | { readonly atLeast: number };
+type Goal = { readonly atMost: number } | { readonly atLeast: number };
 
 /** A figure of which there are samples. */
 export const measured = (

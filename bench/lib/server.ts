@@ -36,7 +36,7 @@ export async function busyMs(): Promise<number> {
   return (user + nice + system + irq + softirq + steal) * TICK_MS;
 }
 
-export interface OwnServer {
+interface OwnServer {
   readonly url: string;
   readonly key: string;
   readonly pid: number;

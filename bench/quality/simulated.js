@@ -6,7 +6,7 @@ import { figure, meanFigures, ratioFigures, setParts, stripParts, worseFigure } 
 import { enlarge, simulate } from './planes.js';
 import { stripOf } from './strips.js';
 
-export const REFINED = 'refined';
+const REFINED = 'refined';
 const PLAIN = 'bilinear';
 
 /**

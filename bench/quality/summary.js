@@ -57,7 +57,7 @@ export function worseShare(rows, method, other, key) {
 }
 
 /** Where the network itself is wrong: more than 5 % of the subject's area, which no softness explains (grossError). */
-export const GROSS = 0.05;
+const GROSS = 0.05;
 export const isWrong = ({ scores }, method) => (scores[method]?.gross ?? 0) > GROSS;
 
 const cell = (value, times) => (Number.isFinite(value) ? value * times : null);

@@ -1,6 +1,6 @@
 import type { AuditRow, AuditTable } from '../store/auditTable.ts';
 
-export type AuditAction =
+type AuditAction =
   | 'sign-in'
   | 'sign-out'
   | 'account.create'

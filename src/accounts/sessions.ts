@@ -17,7 +17,7 @@ export interface Session {
   readonly provider?: { readonly id: string; readonly idToken: string; readonly vouched: Vouched };
 }
 
-export interface SessionRules {
+interface SessionRules {
   /** Milliseconds without a request after which it ends. */
   readonly idleMs: number;
   /** Milliseconds after which it ends in any case. */

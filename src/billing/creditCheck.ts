@@ -18,7 +18,7 @@ export function insufficientCredits({ needed, balance }: Shortfall): AppError {
 export type CreditCheck = (accountId: string, size: ReserveRequest['size']) => Promise<Shortfall | undefined>;
 
 /** Reads what an account can pay with; a `Ledger` does. */
-export interface Funds {
+interface Funds {
   balance(accountId: string): Promise<{ readonly credits: QuarterCredits }>;
   freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
 }

@@ -8,7 +8,7 @@ export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
  * SQL condition: rows of all accounts of the same owner, that is those deleted before this account, and those
  * created after it if it was deleted while calls were pending.
  */
-export const ofOwnerOf = (account: string): string => `account_id IN (SELECT ${account}
+const ofOwnerOf = (account: string): string => `account_id IN (SELECT ${account}
   UNION ALL SELECT former_id FROM former_account WHERE former_account.account_id = ${account}
   UNION ALL SELECT later.account_id FROM former_account AS later WHERE later.former_id = ${account})`;
 

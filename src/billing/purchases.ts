@@ -27,9 +27,9 @@ export interface Purchase {
 export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
 
 /** Writes a purchase into ledger and audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
-export type BookPurchase = (purchase: Purchase) => Promise<BookedPurchase>;
+type BookPurchase = (purchase: Purchase) => Promise<BookedPurchase>;
 
-export type WebhookOutcome =
+type WebhookOutcome =
   | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
   /**
    * Paid after the account was deleted: posted there, where nobody can use it. The payment should be

@@ -12,13 +12,13 @@ import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { type Transactional, transaction } from './transaction.ts';
 
-export interface StoresOptions extends StoreOptions {
+interface StoresOptions extends StoreOptions {
   readonly billing: BillingOptions;
   /** Replaces the clocks of this machine and of the database; Unix milliseconds. */
   readonly now?: () => number;
 }
 
-export interface ServeStoresOptions extends StoresOptions {
+interface ServeStoresOptions extends StoresOptions {
   /** Receives the error of a failed sweep, which the next one repeats, and of an end that failed permanently. */
   readonly onError: (error: unknown) => void;
   /** Milliseconds after its last heartbeat at which a server counts as dead. */

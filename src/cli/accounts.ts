@@ -11,7 +11,7 @@ import { refundCharge } from '../commands/refundCharge.ts';
 import { StoreError } from '../store/error.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
-export interface AccountsCommandDependencies {
+interface AccountsCommandDependencies {
   /** Opens the stores for one command; they are closed when the command ends. */
   readonly open: () => Promise<Stores>;
   readonly out: { write(text: string): unknown };

@@ -74,13 +74,13 @@ export interface Report {
   readonly problems: readonly string[];
 }
 
-export interface DoctorOptions {
+interface DoctorOptions {
   readonly json: boolean;
   /** Whether networks are opened and run. */
   readonly measure: boolean;
 }
 
-export interface DoctorDependencies {
+interface DoctorDependencies {
   readonly out: NodeJS.WritableStream;
   /** Progress only. */
   readonly err: Output;

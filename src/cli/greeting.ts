@@ -4,13 +4,13 @@ import { linkMinutes } from '../accounts/signIns.ts';
 import type { LocalAccount } from '../commands/ensureLocalAccount.ts';
 import type { Output } from './modelsProgress.ts';
 
-export interface Secrets {
+interface Secrets {
   readonly local: LocalAccount;
   /** Token of a one-time link; undefined if people sign in with a provider. */
   readonly link: string | undefined;
 }
 
-export interface GreetingPlace {
+interface GreetingPlace {
   readonly out: Output;
   readonly dataDir: string;
   /** Public address of the service. */

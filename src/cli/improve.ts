@@ -14,7 +14,7 @@ interface OpenImages {
   close(): Promise<void>;
 }
 
-export interface ImproveCommandDependencies {
+interface ImproveCommandDependencies {
   /** Opens the images for one command. */
   readonly open: () => Promise<OpenImages>;
   readonly out: { write(text: string): unknown };

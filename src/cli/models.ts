@@ -17,7 +17,7 @@ import { readRecord, verifyPrepared, verifySource } from '../models/verify.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 
-export interface ModelsCommandDependencies {
+interface ModelsCommandDependencies {
   readonly modelsDir: string;
   readonly catalogueDir: string;
   /** Network of commands that name none. */

@@ -11,7 +11,7 @@ import { migrate } from '../store/migrate.ts';
 import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
 
-export interface StoreCommandDependencies {
+interface StoreCommandDependencies {
   readonly options: StoreOptions;
   readonly out: { write(text: string): unknown };
 }

@@ -16,7 +16,7 @@ export interface CommandContext {
 }
 
 /** The context of a command within its transaction. */
-export interface CommandTransaction extends CommandContext {
+interface CommandTransaction extends CommandContext {
   readonly stores: StoresTransaction;
   /** Writes an audit event of the actor. */
   readonly record: (event: Omit<AuditEvent, 'actor' | 'address'>) => Promise<void>;

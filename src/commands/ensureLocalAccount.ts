@@ -8,7 +8,7 @@ import type { Stores } from '../billing/stores.ts';
 import { inTransaction } from './command.ts';
 import { postCredits } from './postCredits.ts';
 
-export interface LocalAccountOptions {
+interface LocalAccountOptions {
   readonly stores: Pick<Stores, 'accounts' | 'transaction'>;
   readonly dataDir: string;
   /** CUTOUT_API_KEY: becomes the key at the first start, and only then. */

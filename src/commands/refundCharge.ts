@@ -1,6 +1,6 @@
 import { type CommandContext, inTransaction } from './command.ts';
 
-export interface RefundRequest {
+interface RefundRequest {
   readonly accountId: string;
   /** Number of the reserve entry in the statement. */
   readonly reservation: number;

@@ -5,7 +5,7 @@ import type { Transactional } from '../billing/transaction.ts';
 import { inTransaction } from './command.ts';
 import { postCredits } from './postCredits.ts';
 
-export interface SignInContext {
+interface SignInContext {
   readonly stores: Transactional;
   readonly signIns: SignIns;
   readonly address: string;

@@ -1,5 +1,5 @@
 import { apiKey, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './setting.ts';
+import { type Settings, setting } from './setting.ts';
 
 export const accountsSettings = {
   apiKey: {
@@ -21,5 +21,3 @@ export const accountsSettings = {
     secret: true,
   },
 } as const satisfies Settings;
-
-export type AccountsConfig = Values<typeof accountsSettings>;

@@ -106,7 +106,7 @@ export function loadConfig(env: Environment = process.env): Config {
   });
 }
 
-export interface ConfigLine {
+interface ConfigLine {
   readonly variable: string;
   readonly value: unknown;
   readonly source: 'default' | 'environment';

@@ -1,5 +1,5 @@
 import { auto, integer } from './parsers.ts';
-import { type Settings, setting, type Values } from './setting.ts';
+import { type Settings, setting } from './setting.ts';
 
 /** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
 const bytes = (text: string): number => {
@@ -38,5 +38,3 @@ export const limitsSettings = {
     'Megapixels that one account may send in a minute. 0 is no limit.',
   ),
 } as const satisfies Settings;
-
-export type LimitsConfig = Values<typeof limitsSettings>;

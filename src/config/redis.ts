@@ -1,5 +1,5 @@
 import { optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './setting.ts';
+import { type Settings, setting } from './setting.ts';
 
 const redisAddress = (text: string): string => {
   const url = URL.parse(text);
@@ -19,5 +19,3 @@ export const redisSettings = {
     secret: true,
   },
 } as const satisfies Settings;
-
-export type RedisConfig = Values<typeof redisSettings>;

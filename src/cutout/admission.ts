@@ -10,7 +10,7 @@ import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Plan, Plans } from './plan.ts';
 import { estimateResources } from './resourceEstimate.ts';
 
-export interface AdmissionParts {
+interface AdmissionParts {
   readonly rate: RateLimit;
   readonly concurrency: ConcurrencyLimit;
   readonly reservations: Reservations;
@@ -19,7 +19,7 @@ export interface AdmissionParts {
   readonly estimate: DurationEstimate;
 }
 
-export interface AdmissionCall {
+interface AdmissionCall {
   readonly accountId: string;
   /** It already has a place among the concurrent requests of its account (`Admission.enter`), and leaves it itself. */
   readonly entered: boolean;

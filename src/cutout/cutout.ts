@@ -25,7 +25,7 @@ export interface CutoutParts extends PipelineParts {
   readonly limits: ProbeLimits;
 }
 
-export interface CutoutCall extends PipelineCall {
+interface CutoutCall extends PipelineCall {
   readonly accountId: string;
   readonly requestId: string;
   readonly idempotencyKey?: string | undefined;

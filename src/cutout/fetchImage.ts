@@ -9,7 +9,7 @@ import type { RequestTelemetry } from '../ops/telemetry.ts';
 /** Field of an address; it decides the code of its errors. */
 export type UrlField = 'image_url' | 'bg_image_url';
 
-export interface FetchParts {
+interface FetchParts {
   readonly downloader: Downloader;
   /** Counts downloaded bytes until nobody uses them any more. */
   readonly memory: Pick<MemoryBudget, 'hold'>;
@@ -18,7 +18,7 @@ export interface FetchParts {
   readonly failures: Attempts;
 }
 
-export interface FetchCall {
+interface FetchCall {
   readonly accountId: string;
   readonly telemetry: RequestTelemetry;
   /**

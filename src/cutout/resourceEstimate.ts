@@ -8,7 +8,7 @@ import type { Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './profile.ts';
 
 /** Resources a job takes, known before a pixel is decoded. */
-export interface ResourceEstimate extends WorkSize {
+interface ResourceEstimate extends WorkSize {
   /** Upper bound in bytes, without the uploads. */
   readonly bytes: number;
 }

@@ -42,7 +42,7 @@ import { pagesRoutes } from './route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './route/signin/route.ts';
 import { createRouter } from './router.ts';
 
-export interface AppParts {
+interface AppParts {
   readonly version: string;
   readonly logger: Logger;
   readonly health: Health;

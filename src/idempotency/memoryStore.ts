@@ -4,7 +4,7 @@ import { type ContentName, createContentName } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type Paid, SharedResult } from './sharedResult.ts';
 
-export interface MemoryStoreOptions<T> {
+interface MemoryStoreOptions<T> {
   readonly ttlSeconds: number;
   /** Bound of all cached results together. */
   readonly maxBytes: number;

@@ -21,7 +21,7 @@ import { serveCutout } from './serveCutout.ts';
 import type { Overrides, Server, StartOptions } from './server.ts';
 import { watchServer, watchWork } from './watch.ts';
 
-export interface AssembleOptions extends StartOptions, Overrides {
+interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
   readonly opening: Promise<OpenedEngine>;
   /** Stops the loading and closes the engine. */

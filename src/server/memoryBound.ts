@@ -10,7 +10,7 @@ import type { OpenedEngine } from './openEngine.ts';
 
 const mb = (bytes: number) => Math.round(bytes / 1e6);
 
-export interface MemoryUse {
+interface MemoryUse {
   /** The engine with its network warmed up. */
   readonly opened: Pick<OpenedEngine, 'engine' | 'threads'>;
   readonly limits: ProbeLimits;

@@ -19,7 +19,7 @@ export function cutoutOver(
   return createCutout({ engine, network, subjectTypes, profile: PROFILES[profile], ...rest });
 }
 
-export interface OpenCutoutOptions {
+interface OpenCutoutOptions {
   readonly limits: ProbeLimits;
   /** Images processed at a time; default: one more than network runs. */
   readonly jobs?: number | undefined;
@@ -29,7 +29,7 @@ export interface OpenCutoutOptions {
   readonly signal: AbortSignal;
 }
 
-export interface OpenedCutout {
+interface OpenedCutout {
   readonly cutout: Cutout;
   /** Images processed at a time. */
   readonly jobs: number;

@@ -5,7 +5,7 @@ import type { Attempts } from '../limits/attempts.ts';
 import { DownloadLimit } from '../limits/downloads.ts';
 import type { MemoryBudget } from '../limits/memory.ts';
 
-export interface DownloadParts {
+interface DownloadParts {
   readonly memory: MemoryBudget;
   /** Failed downloads, by account. */
   readonly failures: Attempts;

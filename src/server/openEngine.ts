@@ -33,7 +33,7 @@ export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
 }
 
 /** Number format of the configured network on this machine. Rejects with ModelError. */
-export async function precisionOf(
+async function precisionOf(
   { model, device, precision: wish }: EngineConfig,
   instructionSets: readonly string[],
 ): Promise<PrecisionChoice> {

@@ -31,7 +31,7 @@ async function openDetector(modelsDir: string, options: OpenOptions): Promise<Ne
   return ensureNetwork(SUBJECT_DETECTOR, { ...place, ...options });
 }
 
-export interface OpenedTypes {
+interface OpenedTypes {
   /** Whether subjects can be classified. */
   readonly found: boolean;
   /** Message for the operator if they should be and cannot. */

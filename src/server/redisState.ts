@@ -13,7 +13,7 @@ import { Redis } from '../store/redis.ts';
 import { RedisKeyv } from '../store/redisKeyv.ts';
 import type { SharedState } from './sharedState.ts';
 
-export interface RedisStateOptions {
+interface RedisStateOptions {
   readonly rateOptions: RateOptions;
   readonly attemptRules: AttemptRules;
   readonly fetchRules: AttemptRules;

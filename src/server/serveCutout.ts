@@ -18,7 +18,7 @@ import type { OpenedEngine } from './openEngine.ts';
 import { billingOf } from './options.ts';
 import type { SharedState } from './sharedState.ts';
 
-export interface ServeCutoutParts {
+interface ServeCutoutParts {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly ledger: Ledger;
@@ -30,7 +30,7 @@ export interface ServeCutoutParts {
   readonly estimate: DurationEstimate | undefined;
 }
 
-export interface ServedCutout {
+interface ServedCutout {
   readonly cutout: Cutout;
   /** Stops the timer that unloads an idle network. */
   readonly stop: () => void;

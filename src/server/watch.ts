@@ -6,7 +6,7 @@ import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import type { Server } from './server.ts';
 
-export interface WatchedServer extends Pick<Server, 'idempotency'> {
+interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly ledger: Ledger;
   readonly droppedLines: () => number;
   readonly isReady: () => boolean;

@@ -42,7 +42,7 @@ export function summarise(samples: readonly Sample[]): Summary {
 }
 
 /** A rate is held when every request got a result and 95 of 100 got it within the limit. */
-export const isHeld = ({ sent, ok, p95 }: Summary, limitMs: number): boolean => ok === sent && p95 <= limitMs;
+const isHeld = ({ sent, ok, p95 }: Summary, limitMs: number): boolean => ok === sent && p95 <= limitMs;
 
 export interface Step {
   readonly perSecond: number;

@@ -159,17 +159,6 @@ export function texture(name, ground) {
   return TEXTURES[name](ground);
 }
 
-/** An image as texture: 8-bit RGB, rows without padding. */
-export function imageTexture({ width, data }) {
-  return {
-    row(y, x0, x1, out) {
-      const from = (y * width + x0) * 3;
-      const n = (x1 - x0) * 3;
-      for (let i = 0; i < n; i++) out[i] = data[from + i] / 255;
-    },
-  };
-}
-
 /** The surface of a subject: two colours in soft patches, shaded from one side. */
 export function skin({ width, height, seed, colours }) {
   const unit = Math.min(width, height);

@@ -9,7 +9,7 @@ export const pieceBytes = 1024 * 1024;
 const longestCharacter = 12;
 
 /** A text in a body's bytes that is longer than `mostShortText`. */
-export interface LongText {
+interface LongText {
   readonly end: number;
   /** Offsets of its pieces, from its beginning on: no piece ends within a character or an escape. */
   readonly cuts: readonly number[];
@@ -44,7 +44,7 @@ export class LongTextFinder {
   }
 }
 
-export interface Shortened {
+interface Shortened {
   /** The body with a short placeholder for each long text. */
   readonly bytes: Buffer;
   /** Puts the long texts into a value parsed from it. */

@@ -23,7 +23,7 @@ type Headers = Readonly<Record<string, readonly string[]>>;
 
 const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
-export interface MultipartForm {
+interface MultipartForm {
   /** In the order of the parts, repeated names included. */
   readonly texts: readonly (readonly [string, string])[];
   readonly files: ReadonlyMap<string, UploadedFile>;
@@ -31,7 +31,7 @@ export interface MultipartForm {
   readonly wide: boolean;
 }
 
-export interface MultipartBounds {
+interface MultipartBounds {
   readonly limits: BodyLimits;
   readonly signal: AbortSignal;
   /** Called with the bytes of files and texts kept so far; may throw if there is no memory for them. */

@@ -1,5 +1,5 @@
 /** A parsed header: its value, before the first semicolon, and the parameters after it. */
-export interface HeaderValue {
+interface HeaderValue {
   readonly value: string;
   /** Keyed by name in lower case; of a repeated parameter the first counts. */
   readonly parameters: ReadonlyMap<string, string>;

@@ -4,7 +4,7 @@ import { type AppError, clientClosed } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
 import { timeSlice } from '../timeSlice.ts';
 
-export interface ReceiveBounds {
+interface ReceiveBounds {
   /** Most bytes, however they are sent. */
   readonly most: number;
   readonly tooLarge: () => AppError;
@@ -16,7 +16,7 @@ export interface ReceiveBounds {
 const piecesATurn = 500;
 
 /** Receives a piece of the body; a returned promise pauses the body until it is fulfilled. */
-export type Take = (piece: Buffer) => Promise<void> | undefined;
+type Take = (piece: Buffer) => Promise<void> | undefined;
 
 /** Passes errors of `listener` to `failed`: an error thrown in an event listener would end the process. */
 export const guarded =

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import type { DeleteRequest } from '../../../src/http/route/console/api.ts';
 import { post, type SignedIn } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { at } from '../ui/format.ts';
@@ -9,7 +10,7 @@ export function AccountPage({ session: { account, expiresAt } }: { readonly sess
   const [trouble, setTrouble] = useState('');
   const remove = (event: Event) => {
     event.preventDefault();
-    post('delete', { name }).then(
+    post('delete', { name } satisfies DeleteRequest).then(
       () => location.assign('/'),
       (error: unknown) => setTrouble(messageOf(error)),
     );

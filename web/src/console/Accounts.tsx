@@ -1,5 +1,10 @@
 import { useState } from 'preact/hooks';
-import type { AccountInfo, AccountSummary, ServiceOptions } from '../../../src/http/route/console/api.ts';
+import type {
+  AccountInfo,
+  AccountSummary,
+  GrantRequest,
+  ServiceOptions,
+} from '../../../src/http/route/console/api.ts';
 import { post } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { at, credits } from '../ui/format.ts';
@@ -23,7 +28,11 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
   const grant = (event: Event) => {
     event.preventDefault();
     setTrouble('');
-    post(`operator/accounts/${id}/grant`, { credits: Number(amount), note, reference }).then(
+    post(`operator/accounts/${id}/grant`, {
+      credits: Number(amount),
+      note,
+      reference,
+    } satisfies GrantRequest).then(
       () => {
         setAmount('');
         setNote('');

@@ -1,6 +1,6 @@
 /** One call of the public API, with the progress of its upload. XMLHttpRequest, because fetch tells none. */
 
-export interface ApiError {
+interface ApiError {
   readonly title: string;
   readonly code: string;
   readonly detail?: string;

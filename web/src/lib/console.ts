@@ -1,9 +1,9 @@
-import type { NewKey, SessionInfo } from '../../../src/http/route/console/api.ts';
+import type { LinkRequest, NewKey, SessionInfo } from '../../../src/http/route/console/api.ts';
 
 export type SignedIn = Extract<SessionInfo, { readonly signedIn: true }>;
 
 /** An error answer of the console's API. */
-export class ConsoleError extends Error {
+class ConsoleError extends Error {
   readonly status: number;
   readonly code: string;
   constructor(status: number, code: string, message: string) {
@@ -54,6 +54,6 @@ function remember(session: SessionInfo): SessionInfo {
 export const readSession = async (): Promise<SessionInfo> => remember(await get<SessionInfo>('session'));
 
 export const openLink = async (token: string): Promise<SessionInfo> =>
-  remember(await post<SessionInfo>('link', { token }));
+  remember(await post<SessionInfo>('link', { token } satisfies LinkRequest));
 
 export const createKey = (name: string): Promise<NewKey> => post('keys', { name });
