@@ -25,7 +25,7 @@ test('with a proxy its word on the address counts, and nothing is warned of', as
     });
   t.is((await guess('192.0.2.1')).status, 403);
   t.is((await guess('192.0.2.1')).status, 429);
-  t.is((await guess('192.0.2.1, 192.0.2.2')).status, 403, 'what the client wrote in front is not believed');
+  t.is((await guess('192.0.2.1, 192.0.2.2')).status, 403, 'what the client wrote in front is not trusted');
   t.is((await guess('192.0.2.3, 192.0.2.2')).status, 429);
   t.false(service.text().includes('CUTOUT_PROXIES'));
 });

@@ -114,11 +114,7 @@ web('every option of the published description has a control', async (t) => {
     'one spelling of each',
   );
   t.true(await page.getByText('JPEG, PNG or WebP, at most 22 MB and 50 megapixels.').isVisible());
-  t.is(
-    await page.getByText('Upper and lower case').count(),
-    0,
-    'only for those who write the words themselves',
-  );
+  t.is(await page.getByText('Case-insensitive').count(), 0, 'only for those who write the words themselves');
 });
 
 web('zoomed, compared and laid over colours by keyboard', async (t) => {
