@@ -36,7 +36,7 @@ interface Timed {
   readonly stages: Stages;
 }
 
-/** Step 4: decides whether and when a plan is worked on. */
+/** Step 4: decides whether and when a plan is executed. */
 export interface Admission {
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits for a slot (503), then runs `work` with the plan

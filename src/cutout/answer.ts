@@ -7,15 +7,16 @@ import type { CachedResult } from './cachedResult.ts';
 import type { ImageFetch } from './fetchImage.ts';
 
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
-  /** True when an earlier answer carried this result, and its charge. */
+  /** True if an earlier answer carried this result and its charge. */
   readonly replayed: boolean;
-  /** What becomes of the answer makes no difference: the charge is final, and another answer reports it. */
+  /** The charge is final and another answer reports it: the outcome of this one has no effect. */
   readonly final: boolean;
-  /** The account's window after this call. */
+  /** The account's rate window after this call. */
   readonly rate: RateState;
   /**
-   * To be called once, with what became of the answer. The charge is final as soon as any of an answer was sent; an
-   * answer that was not delivered leaves it to the next one to tell of it. Without any answer nothing is charged.
+   * Must be called once, with the outcome of the answer. The charge is final as soon as any part of an answer
+   * was sent; if this one was not delivered, the next one reports the charge. Without any answer nothing is
+   * charged.
    */
   ended(ending: Ending): Promise<void>;
 }
@@ -24,14 +25,17 @@ interface AnswerCall {
   readonly accountId: string;
   readonly signal: AbortSignal;
   readonly telemetry: RequestTelemetry;
-  /** Ended here. */
+  /** Ended by this step. */
   readonly images: ImageFetch;
   readonly admission: { rate: RateLimit['state'] };
 }
 
 const nothing = credits(0);
 
-/** Step 7: what one caller is told of a result. Where it rejects, nothing of an answer is sent and the result is given up. */
+/**
+ * Step 7: the answer for one caller. If it rejects, nothing is sent and the caller's handle to the result has
+ * ended.
+ */
 export async function answer(
   { value, replayed, final, end }: OnceResult<CachedResult>,
   { accountId, signal, telemetry, images, admission }: AnswerCall,

@@ -19,7 +19,7 @@ export type { CutoutResult, Ending };
 export interface CutoutParts extends PipelineParts {
   readonly admission: Admission;
   readonly idempotency: Idempotency<CachedResult>;
-  /** Images by address. */
+  /** Downloads images by address. */
   readonly openFetch: OpenFetch;
   readonly precheck: Precheck;
   readonly limits: ProbeLimits;
@@ -29,17 +29,18 @@ interface CutoutCall extends PipelineCall {
   readonly accountId: string;
   readonly requestId: string;
   readonly idempotencyKey?: string | undefined;
-  /** Aborted with an AppError: the client went away, or time is up. */
+  /** Aborted with an AppError: the client disconnected, or time is up. */
   readonly signal: AbortSignal;
-  /** `performance.now()` at which time is up; absent: never. */
+  /** `performance.now()` of the deadline; absent: none. */
   readonly deadline?: number;
 }
 
 export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<CutoutResult>;
 
 /**
- * The use case: an image in, its subject out. Knows nothing of HTTP. Its steps are listed in docs/architecture.md, "One
- * request, one buffer". Work belongs to all who wait for its result: each step gets the signal of all of them.
+ * The use case: an image in, its subject out. Independent of HTTP. docs/architecture.md lists its steps ("One
+ * request, one buffer"). Work is shared by all callers that wait for its result: every step gets the signal
+ * that aborts when the last of them leaves.
  */
 export function createCutout(parts: CutoutParts): Cutout {
   const { admission, idempotency, openFetch, precheck, limits } = parts;

@@ -6,9 +6,9 @@ import type { PipelineCall, PipelineResult } from './pipeline.ts';
 import type { Plan } from './plan.ts';
 
 /**
- * Step 6: charges work that is done, and gives the result as it is cached. Rejects with 402 where what was reserved is gone
- * and cannot be paid any more, and with the signal's reason: an error costs nothing, however long that took, so where
- * nobody waits any more the caller releases the reservation.
+ * Step 6: charges finished work and returns the result as it is cached. Rejects with 402 if the reservation
+ * was released meanwhile and the balance does not suffice, and with the signal's reason: an error is never
+ * charged, however long the work took, so if nobody waits any more the caller releases the reservation.
  */
 export async function settle(
   reservation: Reservation,
@@ -23,7 +23,7 @@ export async function settle(
       throw error instanceof ShortOfCredits ? insufficientCredits(error.shortfall) : error;
     });
   signal.throwIfAborted();
-  // Here and not where the charge is reported: each result is made once.
+  // Recorded here, because each result is made once, and not where the charge is reported.
   telemetry.add({ payment: reservation.payment });
   return {
     value: { ...encoded, ...done, max: plan.max, charged, charge },

@@ -31,8 +31,8 @@ const unmeteredReservations: Reservations = {
 };
 
 /**
- * For local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most `running` images are worked on
- * at a time.
+ * For local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most `running` images
+ * are processed at a time.
  */
 export function unmetered(
   running: number,

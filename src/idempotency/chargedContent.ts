@@ -1,6 +1,6 @@
 import type { Sql } from '../store/database.ts';
 
-/** What a repeat of charged work is recognised by (docs/contract.md section 5.1). */
+/** Identifies repeats of charged work (docs/contract.md section 5.1). */
 export interface Repeatable {
   /** Hash of image and settings (`ContentName`). */
   readonly content: string;
@@ -11,7 +11,7 @@ export interface Repeatable {
 /** What a charge was made for. */
 export interface ChargedFor {
   readonly accountId: string;
-  /** As `Repeatable` has it. */
+  /** As in `Repeatable`. */
   readonly content: string;
 }
 
@@ -24,7 +24,7 @@ export interface ChargedFor {
 const prefix = 'content:';
 const nameOf = ({ content }: Repeatable): string => `${prefix}${content}`;
 
-/** The charge that is remembered for the content at `at` (Unix milliseconds), whatever became of it since. */
+/** The charge remembered for the content at `at` (Unix milliseconds), whether or not it is still in force. */
 export async function findCharge(
   sql: Sql,
   accountId: string,
@@ -39,7 +39,7 @@ export async function findCharge(
   return found?.charge;
 }
 
-/** The content is paid for by `charge` from `at` (Unix milliseconds) on. */
+/** Remembers `charge` as the one for the content, from `at` (Unix milliseconds) on. */
 export async function rememberCharge(
   sql: Sql,
   accountId: string,
@@ -54,7 +54,7 @@ export async function rememberCharge(
   );
 }
 
-/** What the charge was made for, for as long as that is remembered. */
+/** What the charge was made for, while it is remembered. */
 export async function contentOfCharge(sql: Sql, charge: number): Promise<ChargedFor | undefined> {
   const found = await sql.get<{ accountId: string; name: string }>(
     `SELECT repeat.account_id AS "accountId", repeat.name
@@ -66,7 +66,7 @@ export async function contentOfCharge(sql: Sql, charge: number): Promise<Charged
   return found && { accountId: found.accountId, content: found.name.slice(prefix.length) };
 }
 
-/** Forgets what expired by `at` (Unix milliseconds). */
+/** Forgets charges that expired by `at` (Unix milliseconds). */
 export async function forgetCharges(sql: Sql, at: number): Promise<void> {
   await sql.run('DELETE FROM repeat WHERE expires_at <= @at', { at });
 }

@@ -25,7 +25,7 @@ export interface OnceRequest<L extends Named, T> {
 export interface OnceResult<T> {
   readonly value: T;
   /**
-   * False for the first of all who got this value, whoever asked for the work: that one is told of the charge.
+   * False for the first of all callers that get this value: its answer reports the charge.
    * True for all others: nothing is charged to them.
    */
   readonly replayed: boolean;
@@ -39,9 +39,9 @@ export interface OnceResult<T> {
 }
 
 /**
- * Repeated requests (docs/contract.md section 5.1): a call of an account with an Idempotency-Key that was seen, or with an
- * image and settings that were, gets the result of the first one, waiting for it where it is still under way. Only successes
- * are cached. Values are shared and must not be changed.
+ * Repeated requests (docs/contract.md section 5.1): a call with an Idempotency-Key, or with an image and settings, that
+ * the account has sent before gets the result of the first call, waiting for it if it is in flight. Only successes are
+ * cached. Values are shared and must not be changed.
  *
  * The states of one content (account, image and settings), and the files that know them:
  *

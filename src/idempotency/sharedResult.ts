@@ -1,14 +1,17 @@
-/** What the books know of a result that was charged, and wait for. Ends do not reject. */
+/** The charge of a result, as the ledger knows it. Neither end rejects. */
 export interface ResultPayment {
-  /** Whether the charge stands: it may be given back at any time, and then pays for no answer any more. */
+  /** Whether the charge is in force: it may be refunded at any time, and then pays for no further answer. */
   stands(): Promise<boolean>;
-  /** An answer with the result went out: the charge is final. */
+  /** An answer with the result was sent: the charge is final. */
   deliver(): Promise<void>;
-  /** No answer with it will go out from here. */
+  /** This process will send no answer with it. */
   release(): Promise<void>;
 }
 
-/** For a result to hold: nothing of the request that made it is in reach here, so nothing of that stays in memory. */
+/**
+ * The payment alone, for a result to hold: a reference to the reservation would keep the request's data in
+ * memory.
+ */
 export const paymentOf = (payment: ResultPayment): ResultPayment => ({
   stands: () => payment.stands(),
   deliver: () => payment.deliver(),
@@ -21,21 +24,21 @@ export interface Paid<T> {
   readonly payment: ResultPayment;
 }
 
-/** Who of all that get a result is told of the charge: the first. Neither rejects. */
+/** Decides which of all answers with a result reports its charge: the first. Neither method rejects. */
 export interface ChargeReport {
   /** True for the first caller. */
   first(): Promise<boolean>;
-  /** The first one did not get it after all: the next one is the first. */
+  /** The first answer was not delivered: the next one becomes the first. */
   takeBack(): Promise<void>;
 }
 
-/** What became of one answer: it is out; its connection broke on the way; nothing of it was sent. */
+/** Outcome of one answer: sent; interrupted while it was sent; nothing of it was sent. */
 export type Ending = 'delivered' | 'broken' | 'unsent';
 
 /**
- * A result that was made and charged once, shared by all in this process who may answer with it. It is charged for good
- * when the first answer is out or broken off. When all have ended and nothing was sent, the charge is released and the
- * result is void: it must not be used for nothing.
+ * A result that was made and charged once, shared by all callers in this process. The charge is final when
+ * the first answer has been sent or interrupted. When all handles have ended and nothing was sent, the charge
+ * is released and the result is void, so that nobody gets it without a charge.
  */
 export class SharedResult<T> {
   readonly value: T;
@@ -51,12 +54,12 @@ export class SharedResult<T> {
     this.#payment = payment;
   }
 
-  /** For a result that was kept for a while: whether it is still paid for. Rejects when the books cannot be asked. */
+  /** For a cached result: whether its charge is still in force. Rejects if the ledger cannot be read. */
   isPaid(): Promise<boolean> {
     return this.#payment.stands();
   }
 
-  /** For one who may answer with it; undefined when it is void. */
+  /** A handle for one answer; undefined if the result is void. */
   handle(): ResultHandle<T> | undefined {
     if (this.#state === 'void') return undefined;
     this.#handles++;
@@ -68,7 +71,7 @@ export class SharedResult<T> {
     return this.#state === 'delivered';
   }
 
-  /** For handles only: one fewer. */
+  /** Called by handles only: ends one of them. */
   async end(ending: Ending): Promise<void> {
     this.#handles--;
     if (this.#state === 'undelivered') {
@@ -84,7 +87,7 @@ export class SharedResult<T> {
   }
 }
 
-/** The right to answer with a result, until `end`, which is to be called once. */
+/** The right to answer with a result, until `end`, which must be called once. */
 export class ResultHandle<T> {
   readonly #result: SharedResult<T>;
   #first = false;
@@ -97,25 +100,25 @@ export class ResultHandle<T> {
     return this.#result.value;
   }
 
-  /** What it is a handle to, to be kept. */
+  /** The result, for caching. */
   get result(): SharedResult<T> {
     return this.#result;
   }
 
-  /** Another handle. It exists: nothing is void that somebody has a handle to. */
+  /** Another handle. Always succeeds, because a result with a handle is never void. */
   another(): ResultHandle<T> {
     const handle = this.#result.handle();
     if (!handle) throw new Error('A handle to a void result.');
     return handle;
   }
 
-  /** Whether this one is told of the charge. Never rejects. */
+  /** Whether this answer reports the charge. Never rejects. */
   async isFirst(): Promise<boolean> {
     this.#first = await this.#result.chargeReport.first();
     return this.#first;
   }
 
-  /** Whether the charge is final and somebody else reports it: how this one ends makes no difference. */
+  /** Whether the charge is final and another answer reports it: the outcome of this one has no effect. */
   get isFinal(): boolean {
     return !this.#first && this.#result.isDelivered;
   }

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts';
 
 /**
- * People: who an account belongs to, one-time links to the console, and what was done to accounts and by whom.
- * Times are Unix milliseconds.
+ * Identities of account owners, one-time links to the console, and the audit log. Times are Unix
+ * milliseconds.
  */
 export const signIn: Migration = {
   name: 'sign-in',

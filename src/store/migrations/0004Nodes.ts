@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** Several servers on the same books, and what was paid for once. Times are Unix milliseconds. */
+/**
+ * Several servers on one database, and charges by content, so that none is made twice. Times are Unix
+ * milliseconds.
+ */
 export const nodes: Migration = {
   name: 'nodes',
   sql: `

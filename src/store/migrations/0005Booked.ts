@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** What operators give, sell and take back is counted at every scrape of the metrics: without reading the charges. */
+/**
+ * An index for the metrics of grants, purchases, adjustments and refunds, which are read at every scrape
+ * without the charges.
+ */
 export const booked: Migration = {
   name: 'booked',
   sql: `

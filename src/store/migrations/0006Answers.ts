@@ -1,9 +1,10 @@
 import type { Migration } from './migration.ts';
 
 /**
- * One row for each answer under way, in place of `reservation`: what is reserved for it, and the charge it may answer
- * with. Of the old rows: `held` had credits set aside, `charged` an answer on its way; `carries` was the charge of another
- * answer, taken over from it. A charge is known by its content alone from now on, never by an Idempotency-Key.
+ * One row for each pending answer replaces `reservation`: what is reserved for it, and the charge it may
+ * carry. Of the old rows, `held` had reserved credits, `charged` had a pending answer, and `carries` was
+ * another answer's charge. From now on a charge is identified by its content alone, never by an
+ * Idempotency-Key.
  */
 export const answers: Migration = {
   name: 'answers',

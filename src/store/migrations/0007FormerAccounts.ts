@@ -1,8 +1,9 @@
 import type { Migration } from './migration.ts';
 
 /**
- * Whoever deletes an account and comes back is given nothing twice. People are known again by a keyed digest of issuer and
- * subject (src/accounts/pseudonym.ts): without the key, which lies in `secret`, it says nothing about anybody.
+ * Links the accounts of people who delete one and return, so that nothing is given twice. A person is
+ * identified by a keyed digest of issuer and subject (src/accounts/pseudonym.ts), which reveals nothing
+ * without the key in `secret`.
  */
 export const formerAccounts: Migration = {
   name: 'former-accounts',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** What people used is summed over all their accounts, whichever of them is asked for. */
+/** Use is summed over all accounts of a person, whichever of them is asked for. */
 export const laterAccounts: Migration = {
   name: 'later-accounts',
   sql: `
