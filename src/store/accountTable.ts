@@ -34,6 +34,14 @@ const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS 
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
 
 /**
+ * Runs for every request. SQLite plans a join anew for every value of a parameter that its planner sees, which takes ten
+ * times as long as the look-up; it does not look into a subquery.
+ */
+const candidatesQuery = `SELECT api_key.id AS "keyId", api_key.hash, api_key.revoked_at AS "revokedAt", ${accountColumns}
+  FROM api_key JOIN account ON account.id = api_key.account_id
+  WHERE api_key.bucket = (SELECT CAST(@bucket AS BIGINT))`;
+
+/**
  * Locks the row of an account until the transaction ends; false if there is none or its owner deleted it.
  * Whatever adds to an account calls this first: a deletion, on any node, then either comes before and is
  * seen, or comes after and includes the addition.
@@ -146,17 +154,8 @@ export class AccountTable {
     );
   }
 
-  /**
-   * Asked for every request. SQLite plans a join anew for every value of a parameter that its planner sees, which takes ten
-   * times as long as the look-up; it does not look into a subquery.
-   */
   candidates(bucket: number): Promise<KeyCandidate[]> {
-    return this.#sql.all(
-      `SELECT api_key.id AS "keyId", api_key.hash, api_key.revoked_at AS "revokedAt", ${accountColumns}
-       FROM api_key JOIN account ON account.id = api_key.account_id
-       WHERE api_key.bucket = (SELECT CAST(@bucket AS BIGINT))`,
-      { bucket },
-    );
+    return this.#sql.all(candidatesQuery, { bucket });
   }
 
   /** False if there is no such key or it was revoked before. */
