@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <system_error>
 
 #include "ort/environment.h"
+#include "ort/integer_op.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
 
@@ -96,6 +98,7 @@ struct Network::Session {
     std::vector<Ort::Value> output_tensors;
   };
 
+  std::optional<IntegerDomain> operators;
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   Shape declared_shape;  // of the input; negative: free
@@ -113,6 +116,10 @@ struct Network::Session {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
     CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.device_id, settings));
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
+    if (const integer::ConvKernel kernel = integer::kernel_for(options.operators)) {
+      operators.emplace(kernel);
+      operators->add_to(settings);
+    }
     session = Ort::Session(environment(), options.path.c_str(), settings);
     const Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
@@ -168,6 +175,7 @@ struct Network::Session {
       OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(options);
       if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
     });
+    const RunToken of_run(token);
     session.Run(options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+
+#include "integer/plan.h"
+#include "integer/program.h"
+
+namespace cutout::integer {
+
+// Everything but convolutions, each for output rows [first, last) and as native/integer/program.h
+// defines it. Different rows may run at the same time.
+
+/// Planes of floats of the output's size to steps of `scale`; further channels are the zero point.
+void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
+              int first, int last);
+void max_pool(const MaxPool& pool, const Map& input, const Map& output, int first, int last);
+void resize(const Resize& resize, const Map& input, const Map& output, int first, int last);
+void resize_floats(const Resize& resize, const Map& input, const Map& output, int first, int last);
+void add(const Add& add, const Map& a, const Map& b, const Map& output, int first, int last);
+/// Into the channels of `output` from `channel` on.
+void copy(const Map& input, const Map& output, int channel, int first, int last);
+/// The largest of a map of floats, at least 0.
+float largest(const Map& input);
+/// Floats from 0 to 65535 * gain as 16 bits.
+void split(const Map& input, float gain, const Map& output, int first, int last);
+/// Sum of maps of floats as floats.
+void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
+/// Likewise, as steps of `scale`.
+void combine_steps(std::span<const Map> inputs, bool relu, float scale, int zero, const Map& output,
+                   int first, int last);
+/// Steps to planes of floats.
+void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
+                int first, int last);
+/// Floats to planes.
+void planes_of(const Map& input, std::span<float> planes, int first, int last);
+/// To one plane of floats.
+void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last);
+/// The border of so many pixels around a map of steps.
+void fill_border(const Map& map, int border, int zero);
+
+}  // namespace cutout::integer

@@ -1,0 +1,211 @@
+#include "integer/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace cutout::integer {
+
+namespace {
+
+/// A kernel reads whole chunks of whole groups of pixels: up to so many pixels and bytes past the
+/// last one, which belong to the block.
+constexpr int kPixelsBehind = 96;
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
+}
+
+/// A stretch of memory that is in use from one step to another, both included.
+struct Block {
+  int value = 0;
+  std::size_t bytes = 0;
+  std::size_t first = std::numeric_limits<std::size_t>::max();
+  std::size_t last = 0;
+  std::size_t offset = 0;
+};
+
+/// The lowest offset at which a block meets none that is in use at the same time.
+std::size_t lowest_place(const Block& block, const std::vector<Block>& placed) {
+  std::vector<const Block*> others;
+  for (const Block& other : placed) {
+    if (other.first <= block.last && block.first <= other.last) others.push_back(&other);
+  }
+  std::ranges::sort(others, {}, [](const Block* other) { return other->offset; });
+  std::size_t at = 0;
+  for (const Block* other : others) {
+    if (at + block.bytes <= other->offset) break;
+    at = std::max(at, other->offset + other->bytes);
+  }
+  return at;
+}
+
+}  // namespace
+
+int Plan::root(int value) const {
+  while (places_[static_cast<std::size_t>(value)].parent >= 0) {
+    value = places_[static_cast<std::size_t>(value)].parent;
+  }
+  return value;
+}
+
+Status Plan::make(const Program& program, int width, int height, Plan& plan) {
+  const Status misfit(Code::kModel, "The integer part of the network does not fit an input of " +
+                                        std::to_string(width) + " x " + std::to_string(height) +
+                                        " pixels.");
+  Plan made;
+  const std::size_t count = program.values().size();
+  made.places_.resize(count);
+  for (const Value& value : program.values()) {
+    made.channels_.push_back(value.channels);
+    made.bytes_a_pixel_.push_back(value.bytes());
+  }
+  made.borders_.resize(program.steps().size());
+  const auto place = [&](int value) -> Place& {
+    return made.places_[static_cast<std::size_t>(value)];
+  };
+
+  // Sizes; and what forbids a value to lie inside another.
+  std::vector<bool> apart(count, false);
+  std::vector<int> border(count, 0);
+  for (const Step& step : program.steps()) {
+    const Place* const first = step.inputs.empty() ? nullptr : &place(step.inputs.front());
+    int w = first != nullptr ? first->width : width;
+    int h = first != nullptr ? first->height : height;
+    switch (step.kind) {
+      case Kind::kConv: {
+        const Conv& conv = step.conv;
+        const int input = step.inputs.front();
+        if (conv.reads_rows() && conv.channels % kChunkInputs != 0) {
+          apart[static_cast<std::size_t>(input)] = true;
+        }
+        border[static_cast<std::size_t>(input)] =
+            std::max({border[static_cast<std::size_t>(input)], conv.top, conv.left, conv.bottom,
+                      conv.right});
+        h = (h + conv.top + conv.bottom - conv.dilation * (conv.kernel_height - 1) - 1);
+        w = (w + conv.left + conv.right - conv.dilation * (conv.kernel_width - 1) - 1);
+        if (h < 0 || w < 0) return misfit;
+        h = h / conv.stride + 1;
+        w = w / conv.stride + 1;
+        break;
+      }
+      case Kind::kMaxPool: {
+        const MaxPool& pool = step.pool;
+        if (h < pool.kernel || w < pool.kernel) {
+          if (!pool.round_up) return misfit;
+        }
+        const int more = pool.round_up ? pool.stride - 1 : 0;
+        const auto side = [&](int length) {
+          int out = std::max(0, length - pool.kernel + more) / pool.stride + 1;
+          if ((out - 1) * pool.stride >= length) --out;  // a window must begin inside
+          return out;
+        };
+        h = side(h);
+        w = side(w);
+        break;
+      }
+      case Kind::kResize:
+        if (h > (1 << 20) / step.resize.factor || w > (1 << 20) / step.resize.factor) return misfit;
+        h *= step.resize.factor;
+        w *= step.resize.factor;
+        break;
+      case Kind::kAdd:
+      case Kind::kCombine:
+      case Kind::kConcat:
+        for (const int input : step.inputs) {
+          if (place(input).width != w || place(input).height != h) return misfit;
+        }
+        break;
+      default:
+        break;
+    }
+    if (step.kind == Kind::kOutput || step.kind == Kind::kSumOutput) continue;
+    if (w < 1 || h < 1) return misfit;
+    place(step.output).width = w;
+    place(step.output).height = h;
+  }
+
+  // The parts of a concatenation lie in it, each in the first one that takes it.
+  for (const Step& step : program.steps()) {
+    if (step.kind != Kind::kConcat) continue;
+    int channel = 0;
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      const int input = step.inputs[i];
+      const bool again = std::find(step.inputs.begin(), step.inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                                   input) != step.inputs.begin() + static_cast<std::ptrdiff_t>(i);
+      if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again) {
+        place(input).parent = step.output;
+        place(input).channel = channel;
+      }
+      channel += made.channels_[static_cast<std::size_t>(input)];
+    }
+  }
+
+  // Blocks: a value that lies in no other, with all that lie in it.
+  std::vector<Block> blocks(count);
+  std::vector<int> block_border(count, 0);
+  const auto use = [&](int value, std::size_t step) {
+    Block& block = blocks[static_cast<std::size_t>(made.root(value))];
+    block.first = std::min(block.first, step);
+    block.last = std::max(block.last, step);
+  };
+  for (std::size_t i = 0; i < program.steps().size(); ++i) {
+    const Step& step = program.steps()[i];
+    for (const int input : step.inputs) use(input, i);
+    if (step.kind != Kind::kOutput && step.kind != Kind::kSumOutput) use(step.output, i);
+  }
+  for (std::size_t value = 0; value < count; ++value) {
+    const auto top = static_cast<std::size_t>(made.root(static_cast<int>(value)));
+    block_border[top] = std::max(block_border[top], border[value]);
+  }
+  std::vector<Block> order;
+  for (std::size_t value = 0; value < count; ++value) {
+    Place& where = made.places_[value];
+    where.border = block_border[static_cast<std::size_t>(made.root(static_cast<int>(value)))];
+    if (where.parent >= 0) continue;
+    const std::int64_t sides = 2 * std::int64_t{where.border};
+    const std::int64_t pixels =
+        (where.width + sides) * (where.height + sides) + kPixelsBehind;
+    const std::int64_t bytes = pixels * made.bytes_a_pixel_[value] + kChunkInputs;
+    if (bytes > kMostBytes) return misfit;
+    Block& block = blocks[value];
+    block.value = static_cast<int>(value);
+    block.bytes = aligned(static_cast<std::size_t>(bytes));
+    order.push_back(block);
+    if (where.border > 0) made.borders_[block.first].push_back(static_cast<int>(value));
+  }
+  // The largest first: they decide how much is needed.
+  std::ranges::stable_sort(order, std::greater{}, &Block::bytes);
+  std::vector<Block> placed;
+  for (Block block : order) {
+    block.offset = lowest_place(block, placed);
+    made.places_[static_cast<std::size_t>(block.value)].offset = block.offset;
+    made.bytes_ = std::max(made.bytes_, block.offset + block.bytes);
+    placed.push_back(block);
+  }
+  plan = std::move(made);
+  return {};
+}
+
+Map Plan::map(int value, std::uint8_t* memory) const {
+  const auto index = static_cast<std::size_t>(value);
+  int channel = 0;
+  for (int at = value; places_[static_cast<std::size_t>(at)].parent >= 0;
+       at = places_[static_cast<std::size_t>(at)].parent) {
+    channel += places_[static_cast<std::size_t>(at)].channel;
+  }
+  const auto top = static_cast<std::size_t>(root(value));
+  const Place& block = places_[top];
+  Map map;
+  map.width = places_[index].width;
+  map.height = places_[index].height;
+  map.channels = channels_[index];
+  map.stride = bytes_a_pixel_[top];
+  map.pitch = map.stride * (block.width + 2 * block.border);
+  map.data = memory + block.offset + block.border * (map.pitch + map.stride) + channel;
+  return map;
+}
+
+}  // namespace cutout::integer

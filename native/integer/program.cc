@@ -1,0 +1,272 @@
+#include "integer/program.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace cutout::integer {
+
+namespace {
+
+/// No network comes near; keeps sums of products of sizes inside their types.
+constexpr std::int64_t kMostValues = 1 << 16;
+constexpr std::int64_t kMostChannels = 1 << 14;
+constexpr std::int64_t kMostSide = 64;
+/// A kernel reads so many pixels past the end for each pixel it makes (plan.cc).
+constexpr std::int64_t kMostStride = 4;
+
+struct Malformed {
+  const char* what;
+};
+
+/// Takes one number after the other and checks what it may be.
+class Reader {
+ public:
+  Reader(std::span<const std::int64_t> code, std::span<const float> floats,
+         std::span<const std::int32_t> ints, std::span<const std::int8_t> weights)
+      : code_(code), floats_(floats), ints_(ints), weights_(weights) {}
+
+  [[nodiscard]] bool done() const { return at_ == code_.size(); }
+
+  int number(std::int64_t least, std::int64_t most, const char* what) {
+    if (at_ == code_.size()) throw Malformed{"it ends too early"};
+    const std::int64_t value = code_[at_++];
+    if (value < least || value > most) throw Malformed{what};
+    return static_cast<int>(value);
+  }
+
+  template <typename T>
+  std::span<const T> part(std::span<const T> all, std::size_t count, const char* what) {
+    const auto from = static_cast<std::size_t>(number(0, INT32_MAX, what));
+    if (from > all.size() || count > all.size() - from) throw Malformed{what};
+    return all.subspan(from, count);
+  }
+
+  std::span<const float> floats(std::size_t count) { return part(floats_, count, "a constant"); }
+  std::span<const std::int32_t> ints(std::size_t count) { return part(ints_, count, "a bias"); }
+  std::span<const std::int8_t> weights(std::size_t count) {
+    return part(weights_, count, "the weights");
+  }
+
+ private:
+  std::span<const std::int64_t> code_;
+  std::span<const float> floats_;
+  std::span<const std::int32_t> ints_;
+  std::span<const std::int8_t> weights_;
+  std::size_t at_ = 0;
+};
+
+/// Inputs that lie side by side are multiplied together: whole rows of the kernel where the taps
+/// touch, else tap by tap. src/models/integer/pack.ts packs the weights in the same order.
+std::vector<Chunk> chunks_of(const Conv& conv) {
+  std::vector<Chunk> chunks;
+  // With whole chunks a tap both orders are the same, and taps may lie apart.
+  const bool rows = conv.reads_rows() && conv.channels % kChunkInputs != 0;
+  const int side_by_side = rows ? conv.kernel_width * conv.channels : conv.channels;
+  for (int row = 0; row < conv.kernel_height; ++row) {
+    for (int column = 0; column < (rows ? 1 : conv.kernel_width); ++column) {
+      for (int from = 0; from < side_by_side; from += kChunkInputs) {
+        chunks.push_back({row, column, from, std::min(kChunkInputs, side_by_side - from)});
+      }
+    }
+  }
+  return chunks;
+}
+
+Conv read_conv(Reader& reader, const Value& input, const Value& output) {
+  Conv conv;
+  conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
+  conv.channels = reader.number(1, input.channels - conv.channel, "a convolution's channels");
+  conv.kernel_height = reader.number(1, kMostSide, "a kernel's height");
+  conv.kernel_width = reader.number(1, kMostSide, "a kernel's width");
+  conv.stride = reader.number(1, kMostStride, "a stride");
+  conv.dilation = reader.number(1, kMostSide, "a dilation");
+  conv.top = reader.number(0, kMostSide, "a border");
+  conv.left = reader.number(0, kMostSide, "a border");
+  conv.bottom = reader.number(0, kMostSide, "a border");
+  conv.right = reader.number(0, kMostSide, "a border");
+  conv.planes = reader.number(1, 2, "planes of weights") == 2 ? Planes::kTwo : Planes::kOne;
+  conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
+  conv.outputs = output.channels;
+  conv.zero = output.zero;
+  if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
+  if (conv.channels % 4 != 0 || input.type != Type::kSteps) {
+    throw Malformed{"the input of a convolution"};
+  }
+  // Whole rows of the kernel are read at once where all channels are.
+  if (conv.reads_rows() && conv.channels != input.channels && conv.channels % kChunkInputs != 0) {
+    throw Malformed{"the channels of a convolution's input"};
+  }
+  conv.chunks = chunks_of(conv);
+  const auto outputs = static_cast<std::size_t>(conv.outputs);
+  const std::size_t planes = conv.planes == Planes::kTwo ? 2 : 1;
+  conv.weights = reader.weights(outputs / kLanes * planes * conv.chunks.size() * kChunkBytes);
+  conv.bias = reader.ints(outputs);
+  conv.scales = reader.floats(outputs);
+  return conv;
+}
+
+/// What the inputs and the output of a step have to be.
+void check_types(const Step& step, const std::vector<Value>& inputs, const Value& output) {
+  const auto all = [&](Type type) {
+    return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
+  };
+  const auto same_channels = [&] {
+    return std::ranges::all_of(
+        inputs, [&](const Value& value) { return value.channels == output.channels; });
+  };
+  bool good = true;
+  switch (step.kind) {
+    case Kind::kInput:
+      good = inputs.empty() && output.type == Type::kSteps;
+      break;
+    case Kind::kConv:
+      good = inputs.size() == 1;
+      break;
+    case Kind::kMaxPool:
+      good = inputs.size() == 1 && all(Type::kSteps) && output.type == Type::kSteps &&
+             same_channels();
+      break;
+    case Kind::kResize:
+      good = inputs.size() == 1 && all(output.type) && same_channels();
+      break;
+    case Kind::kAdd:
+      good = inputs.size() == 2 && all(Type::kSteps) && output.type == Type::kSteps &&
+             same_channels();
+      break;
+    case Kind::kConcat: {
+      int channels = 0;
+      for (const Value& value : inputs) {
+        channels += value.channels;
+        good = good && value.zero == output.zero;
+      }
+      good = good && !inputs.empty() && all(Type::kSteps) && output.type == Type::kSteps &&
+             channels == output.channels;
+      break;
+    }
+    case Kind::kSplit:
+      good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kSteps &&
+             output.channels == 2 * inputs.front().channels && output.zero == 0;
+      break;
+    case Kind::kCombine:
+      good = !inputs.empty() && all(Type::kFloats) && same_channels();
+      break;
+    case Kind::kOutput:
+      good = inputs.size() == 1;
+      break;
+    case Kind::kSumOutput:
+      good = inputs.size() == 1 && all(Type::kSteps);
+      break;
+  }
+  if (!good) throw Malformed{"the values of a step"};
+}
+
+/// `made` has its values; of those, `written` says which an earlier step gives.
+Step read_step(Reader& reader, const Program& made, const std::vector<bool>& written) {
+  const std::vector<Value>& values = made.values();
+  const auto count = static_cast<int>(values.size());
+  Step step;
+  step.kind = static_cast<Kind>(reader.number(0, kKinds - 1, "a kind of step"));
+  const int inputs = reader.number(0, 64, "a number of inputs");
+  std::vector<Value> given;
+  for (int i = 0; i < inputs; ++i) {
+    const int index = reader.number(0, count - 1, "an input");
+    if (!written[static_cast<std::size_t>(index)]) throw Malformed{"an input's order"};
+    step.inputs.push_back(index);
+    given.push_back(values[static_cast<std::size_t>(index)]);
+  }
+  const bool outward = step.kind == Kind::kOutput || step.kind == Kind::kSumOutput;
+  step.output = reader.number(0, (outward ? made.outputs() : count) - 1, "an output");
+  const Value output = outward ? Value{} : values[static_cast<std::size_t>(step.output)];
+  check_types(step, given, output);
+  switch (step.kind) {
+    case Kind::kInput:
+      step.scales = reader.floats(1);
+      if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
+      break;
+    case Kind::kConv:
+      step.conv = read_conv(reader, given.front(), output);
+      break;
+    case Kind::kMaxPool:
+      step.pool.kernel = reader.number(1, kMostSide, "a window");
+      step.pool.stride = reader.number(1, step.pool.kernel, "a window's stride");
+      step.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
+      break;
+    case Kind::kResize:
+      step.resize.factor = reader.number(1, 512, "a factor of size");
+      if (!std::has_single_bit(static_cast<unsigned>(step.resize.factor))) {
+        throw Malformed{"a factor of size"};
+      }
+      break;
+    case Kind::kAdd: {
+      const std::span<const float> parts = reader.floats(3);
+      step.add = {parts[0], parts[1], parts[2]};
+      break;
+    }
+    case Kind::kConcat:
+    case Kind::kSplit:
+      break;
+    case Kind::kCombine:
+      step.combine.relu = reader.number(0, 1, "a relu") == 1;
+      step.scales = reader.floats(1);
+      break;
+    case Kind::kOutput:
+      step.scales = reader.floats(static_cast<std::size_t>(given.front().channels));
+      break;
+    case Kind::kSumOutput: {
+      const std::span<const float> parts = reader.floats(2);
+      step.scales = parts.first(1);
+      step.low = parts[1];
+      break;
+    }
+  }
+  return step;
+}
+
+}  // namespace
+
+Status Program::read(std::span<const std::int64_t> code, std::span<const float> floats,
+                     std::span<const std::int32_t> ints, std::span<const std::int8_t> weights,
+                     Program& program) {
+  try {
+    Reader reader(code, floats, ints, weights);
+    Program made;
+    made.input_channels_ = reader.number(1, kMostChannels, "the channels of the input");
+    made.outputs_ = reader.number(1, kMostValues, "the number of outputs");
+    const int count = reader.number(1, kMostValues, "the number of values");
+    for (int i = 0; i < count; ++i) {
+      Value value;
+      value.type = reader.number(0, 1, "a value's type") == 1 ? Type::kFloats : Type::kSteps;
+      value.channels = reader.number(1, kMostChannels, "a value's channels");
+      value.zero = reader.number(0, 255, "a zero point");
+      made.values_.push_back(value);
+    }
+    std::vector<bool> written(made.values_.size(), false);
+    std::vector<bool> given(static_cast<std::size_t>(made.outputs_), false);
+    while (!reader.done()) {
+      Step step = read_step(reader, made, written);
+      const bool outward = step.kind == Kind::kOutput || step.kind == Kind::kSumOutput;
+      std::vector<bool>& seen = outward ? given : written;
+      if (seen[static_cast<std::size_t>(step.output)]) throw Malformed{"a value written twice"};
+      seen[static_cast<std::size_t>(step.output)] = true;
+      if (step.kind == Kind::kSplit) {
+        made.values_[static_cast<std::size_t>(step.output)].split = true;
+      }
+      made.steps_.push_back(std::move(step));
+    }
+    if (made.steps_.empty() || made.steps_.front().kind != Kind::kInput) {
+      throw Malformed{"the first step"};
+    }
+    if (std::ranges::find(written, false) != written.end() ||
+        std::ranges::find(given, false) != given.end()) {
+      throw Malformed{"a value that nothing writes"};
+    }
+    program = std::move(made);
+    return {};
+  } catch (const Malformed& fault) {
+    return {Code::kModel, std::string("The integer part of the network is malformed: ") +
+                              fault.what + "."};
+  }
+}
+
+}  // namespace cutout::integer

@@ -1,0 +1,245 @@
+#include "integer/run.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "integer/maps.h"
+
+namespace cutout::integer {
+
+namespace {
+
+/// What a part of a step should hold at least, so that handing it out is worth it: multiplications
+/// of a convolution, bytes of everything else.
+constexpr double kMultiplications = 8e6;
+constexpr double kBytes = 128e3;
+constexpr int kMostParts = 64;
+
+/// Splits `length` into `parts` nearly equal pieces.
+int begin_of(int length, std::size_t part, std::size_t parts) {
+  return static_cast<int>(static_cast<std::int64_t>(length) * static_cast<std::int64_t>(part) /
+                          static_cast<std::int64_t>(parts));
+}
+
+int parts_for(double work, double least, int most) {
+  const double parts = std::min(work / least, static_cast<double>(kMostParts));
+  return std::clamp(static_cast<int>(parts), 1, std::max(1, most));
+}
+
+class Runner {
+ public:
+  Runner(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
+         const Parallel& parallel, const CancelToken* token)
+      : program_(program),
+        plan_(plan),
+        kernel_(kernel),
+        buffers_(buffers),
+        parallel_(parallel),
+        token_(token),
+        gains_(program.values().size(), 1.0F) {}
+
+  Status run() {
+    for (std::size_t i = 0; i < program_.steps().size(); ++i) {
+      if (stopped()) return token_->check();
+      for (const int value : plan_.borders_before(i)) {
+        fill_border(map(value), plan_.border(value), zero_of(value));
+      }
+      step(program_.steps()[i]);
+    }
+    return token_ == nullptr ? Status() : token_->check();
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const { return token_ != nullptr && !token_->check().ok(); }
+  [[nodiscard]] Map map(int value) const { return plan_.map(value, buffers_.memory.data()); }
+  [[nodiscard]] int zero_of(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].zero;
+  }
+
+  [[nodiscard]] bool is_floats(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].type == Type::kFloats;
+  }
+  [[nodiscard]] bool is_split(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].split;
+  }
+
+  /// `work(first, last)` for all rows, in parts. A stopped run leaves the rest out.
+  template <typename Work>
+  void rows(int height, double bytes, const Work& work) {
+    const auto parts = static_cast<std::size_t>(parts_for(bytes, kBytes, height));
+    each(parts, [&](std::size_t part) {
+      work(begin_of(height, part, parts), begin_of(height, part + 1, parts));
+    });
+  }
+
+  template <typename Work>
+  void each(std::size_t parts, const Work& work) {
+    if (parts == 1) {
+      work(std::size_t{0});
+      return;
+    }
+    parallel_(parts, [&](std::size_t part) {
+      if (!stopped()) work(part);
+    });
+  }
+
+  static double bytes_of(const Map& map) {
+    return static_cast<double>(map.width) * map.height * map.channels;
+  }
+
+  void step(const Step& step) {
+    switch (step.kind) {
+      case Kind::kInput: {
+        const Map output = map(step.output);
+        rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
+          quantise(buffers_.input, program_.input_channels(), step.scales.front(),
+                   zero_of(step.output), output, first, last);
+        });
+        break;
+      }
+      case Kind::kConv:
+        convolve(step);
+        break;
+      case Kind::kMaxPool: {
+        const Map input = map(step.inputs.front());
+        const Map output = map(step.output);
+        rows(output.height, bytes_of(input), [&](int first, int last) {
+          max_pool(step.pool, input, output, first, last);
+        });
+        break;
+      }
+      case Kind::kResize: {
+        const Map input = map(step.inputs.front());
+        const Map output = map(step.output);
+        rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          if (is_floats(step.output)) {
+            resize_floats(step.resize, input, output, first, last);
+          } else {
+            resize(step.resize, input, output, first, last);
+          }
+        });
+        break;
+      }
+      case Kind::kAdd: {
+        const Map a = map(step.inputs[0]);
+        const Map b = map(step.inputs[1]);
+        const Map output = map(step.output);
+        rows(output.height, 2 * bytes_of(output),
+             [&](int first, int last) { add(step.add, a, b, output, first, last); });
+        break;
+      }
+      case Kind::kConcat:
+        join(step);
+        break;
+      case Kind::kSplit: {
+        const Map input = map(step.inputs.front());
+        const Map output = map(step.output);
+        constexpr float kMost = 65535;
+        const float gain = largest(input) / kMost;
+        gains_[static_cast<std::size_t>(step.output)] = gain;
+        rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+          split(input, gain, output, first, last);
+        });
+        break;
+      }
+      case Kind::kCombine:
+        combine_maps(step);
+        break;
+      case Kind::kOutput: {
+        const Map input = map(step.inputs.front());
+        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          if (is_floats(step.inputs.front())) {
+            planes_of(input, output_of(step), first, last);
+          } else {
+            dequantise(input, step.scales, zero_of(step.inputs.front()), output_of(step), first,
+                       last);
+          }
+        });
+        break;
+      }
+      case Kind::kSumOutput: {
+        const Map input = map(step.inputs.front());
+        rows(input.height, bytes_of(input), [&](int first, int last) {
+          sum(input, step.scales.front(), step.low, output_of(step), first, last);
+        });
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<float> output_of(const Step& step) const {
+    return buffers_.outputs[static_cast<std::size_t>(step.output)];
+  }
+
+  void convolve(const Step& step) {
+    const Conv& conv = step.conv;
+    const float gain = gains_[static_cast<std::size_t>(step.inputs.front())];
+    // The first half of a split holds the upper 8 bits.
+    const float part = is_split(step.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
+    const ConvTask task(conv, map(step.inputs.front()), map(step.output), is_floats(step.output),
+                        part);
+    const double multiplications = bytes_of(task.output) * static_cast<double>(task.planes()) *
+                                   static_cast<double>(conv.chunks.size()) * kChunkInputs;
+    const int height = task.output.height;
+    // A wide map is split by rows, a deep one by channels: its weights are more than its values.
+    const bool by_rows = height >= kMostParts || conv.groups() < 4;
+    const int whole = by_rows ? height : (conv.groups() + 1) / 2;
+    const auto parts = static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
+    each(parts, [&](std::size_t part) {
+      const int first = begin_of(whole, part, parts);
+      const int last = begin_of(whole, part + 1, parts);
+      if (by_rows) {
+        kernel_(task, first, last, 0, conv.groups());
+      } else {
+        kernel_(task, 0, height, 2 * first, std::min(2 * last, conv.groups()));
+      }
+    });
+  }
+
+  void combine_maps(const Step& step) {
+    std::vector<Map> inputs;
+    for (const int value : step.inputs) inputs.push_back(map(value));
+    const Map output = map(step.output);
+    rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+      if (is_floats(step.output)) {
+        combine(inputs, step.combine.relu, output, first, last);
+      } else {
+        combine_steps(inputs, step.combine.relu, step.scales.front(), zero_of(step.output), output,
+                      first, last);
+      }
+    });
+  }
+
+  /// Copies the parts that do not lie in place.
+  void join(const Step& step) {
+    const Map output = map(step.output);
+    int channel = 0;
+    for (const int value : step.inputs) {
+      const Map input = map(value);
+      const bool there = input.data == output.data + channel && input.stride == output.stride;
+      if (!there) {
+        rows(input.height, 2 * bytes_of(input), [&](int first, int last) {
+          copy(input, output, channel, first, last);
+        });
+      }
+      channel += input.channels;
+    }
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  ConvKernel kernel_;
+  const RunBuffers& buffers_;
+  const Parallel& parallel_;
+  const CancelToken* token_;
+  std::vector<float> gains_;  // what a step of a value that a kSplit made stands for
+};
+
+}  // namespace
+
+Status run(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
+           const Parallel& parallel, const CancelToken* token) {
+  return Runner(program, plan, kernel, buffers, parallel, token).run();
+}
+
+}  // namespace cutout::integer

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+
+#include <memory>
+
+#include "core/cancel.h"
+#include "integer/conv.h"
+
+namespace cutout::ort {
+
+/// The token of the run that this thread is in, for operators of our own: ONNX Runtime's own flag is
+/// only looked at between two operators.
+class RunToken {
+ public:
+  explicit RunToken(const CancelToken& token);
+  ~RunToken();
+  RunToken(const RunToken&) = delete;
+  RunToken& operator=(const RunToken&) = delete;
+
+  /// Null outside a run.
+  static const CancelToken* current();
+};
+
+/// The domain `cutout` with the operator `IntegerNetwork`: the 8-bit part of a network as one node
+/// (native/integer).
+///
+/// | input | type    | shape                            | what                                     |
+/// |-------|---------|----------------------------------|------------------------------------------|
+/// | 0     | float32 | [batch, channels, height, width] | of the network                           |
+/// | 1     | int64   | [n], constant                    | the steps (integer::Program::read)       |
+/// | 2     | float32 | [n], constant                    | scales and other constants               |
+/// | 3     | int32   | [n], constant                    | biases                                   |
+/// | 4     | int8    | [n], constant                    | packed weights, used where they lie      |
+///
+/// Outputs: float32 [batch, channels, height, width] each. It runs on the session's threads; its
+/// memory comes from the session's allocator, for the time of a run.
+class IntegerDomain {
+ public:
+  /// `kernel` computes the convolutions. A session that knows the domain must not outlive it.
+  explicit IntegerDomain(integer::ConvKernel kernel);
+  ~IntegerDomain();
+  IntegerDomain(const IntegerDomain&) = delete;
+  IntegerDomain& operator=(const IntegerDomain&) = delete;
+
+  void add_to(Ort::SessionOptions& options) const;
+
+ private:
+  struct Operator;
+
+  std::unique_ptr<Operator> operator_;
+  Ort::CustomOpDomain domain_;
+};
+
+}  // namespace cutout::ort

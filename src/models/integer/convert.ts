@@ -1,0 +1,539 @@
+import { create } from '@bufbuild/protobuf';
+import { attribute, FLOAT, INT8, INT32, INT64, newNode, rawTensor, UINT8 } from '../onnx/graph.ts';
+import {
+  type GraphProto,
+  type ModelProto,
+  type NodeProto,
+  OperatorSetIdProtoSchema,
+  type TensorProto,
+} from '../onnx/onnx_pb.ts';
+import { LANES, pack } from './pack.ts';
+import { type ConvSpec, ProgramWriter } from './program.ts';
+
+/** The domain and the operator that native/ort/integer_op.h registers. */
+const DOMAIN = 'cutout';
+const OPERATOR = 'IntegerNetwork';
+
+/** Largest weight of two planes: 256 * 127 for the first, and what the second adds. */
+const WIDE_LIMIT = 256 * 127;
+
+/** An 8-bit tensor: a step of channel c stands for `scales[c]`. */
+interface Steps {
+  readonly kind: 'steps';
+  readonly value: number;
+  readonly scales: Float32Array;
+  readonly zero: number;
+}
+
+/** What a tensor of floats of the network is in the program. */
+type Source =
+  | Steps
+  | { readonly kind: 'floats'; readonly value: number }
+  | { readonly kind: 'concat'; readonly parts: readonly Source[] }
+  /** 8-bit weights: a step of output channel c stands for `scales[c]`. */
+  | { readonly kind: 'weights'; readonly tensor: TensorProto; readonly scales: Float32Array }
+  | { readonly kind: 'bias'; readonly values: Int32Array }
+  /** Not computed until it is known which steps it becomes. */
+  | { readonly kind: 'conv'; readonly node: NodeProto }
+  | { readonly kind: 'sum'; readonly a: Steps; readonly b: Steps }
+  | { readonly kind: 'counted'; readonly value: number; readonly scale?: number };
+
+interface Unscaled {
+  readonly value: number;
+  readonly zero: number;
+}
+
+class Unsupported extends RangeError {}
+
+const numbers = ({ rawData }: TensorProto): DataView =>
+  new DataView(rawData.buffer, rawData.byteOffset, rawData.byteLength);
+
+/** The part of a network of 8-bit convolutions as one program, and what of its graph is left around it. */
+class Converter {
+  readonly #graph: GraphProto;
+  readonly #floatsOf: (tensor: TensorProto) => Float32Array;
+  readonly #initializers: ReadonlyMap<string, TensorProto>;
+  readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #outputs: ReadonlySet<string>;
+  /** 8-bit tensors. */
+  readonly #steps = new Map<string, Unscaled>();
+  readonly #sources = new Map<string, Source>();
+  readonly #split = new Map<number, number>();
+  readonly #made = new Map<string, number>();
+  readonly #kept: NodeProto[] = [];
+  readonly #program: ProgramWriter;
+
+  constructor(graph: GraphProto, floatsOf: (tensor: TensorProto) => Float32Array) {
+    this.#graph = graph;
+    this.#floatsOf = floatsOf;
+    this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
+    this.#outputs = new Set(graph.output.map(({ name }) => name));
+    for (const node of graph.node) {
+      for (const name of new Set(node.input)) {
+        this.#consumers.set(name, [...(this.#consumers.get(name) ?? []), node]);
+      }
+    }
+    this.#program = new ProgramWriter(3);
+  }
+
+  run(): void {
+    for (const node of this.#graph.node) this.#node(node);
+    const [input] = this.#graph.input;
+    if (!input || this.#program.outputs === 0) throw new Unsupported('it has no 8-bit part');
+    this.#graph.node = [this.#operator(input.name), ...this.#kept];
+  }
+
+  #operator(input: string): NodeProto {
+    const { floats, ints, weights } = this.#program;
+    const code = this.#program.code();
+    const constant = (name: string, type: number, length: number, bytes: Uint8Array) => {
+      this.#graph.initializer.push(rawTensor(`integer/${name}`, type, [length], bytes));
+      return `integer/${name}`;
+    };
+    const inputs = [
+      input,
+      constant('steps', INT64, code.length, new Uint8Array(code.buffer)),
+      constant('scales', FLOAT, floats.length, floats.bytes()),
+      constant('biases', INT32, ints.length, ints.bytes()),
+      constant('weights', INT8, weights.length, weights.bytes()),
+    ];
+    const names = [...this.#made].sort(([, a], [, b]) => a - b).map(([name]) => name);
+    return Object.assign(newNode(OPERATOR, inputs, names), { domain: DOMAIN });
+  }
+
+  #initializer(name: string | undefined): TensorProto {
+    const tensor = this.#initializers.get(name ?? '');
+    if (!tensor) throw new Unsupported(`${name} is no constant`);
+    return tensor;
+  }
+
+  /** The only number of a constant. */
+  #scale(name: string | undefined): number {
+    const values = this.#floatsOf(this.#initializer(name));
+    if (values.length !== 1) throw new Unsupported(`${name} is not one number`);
+    return values[0] ?? Number.NaN;
+  }
+
+  /** The zero point of all channels. */
+  #zero(name: string | undefined): number {
+    const tensor = this.#initializer(name);
+    if (tensor.dataType !== UINT8) throw new Unsupported(`${name} is not of unsigned 8-bit numbers`);
+    const [first = 0] = tensor.rawData;
+    if (!tensor.rawData.every((each) => each === first)) throw new Unsupported(`${name} differs by channel`);
+    return first;
+  }
+
+  #node(node: NodeProto): void {
+    const done =
+      node.domain === '' &&
+      (this.#quantise(node) ||
+        this.#dequantise(node) ||
+        this.#steady(node) ||
+        this.#count(node) ||
+        this.#floats(node));
+    if (!done) this.#keep(node);
+  }
+
+  #onlyConsumer(name: string | undefined): NodeProto | undefined {
+    const consumers = this.#consumers.get(name ?? '') ?? [];
+    return consumers.length === 1 && !this.#outputs.has(name ?? '') ? consumers[0] : undefined;
+  }
+
+  #quantise(node: NodeProto): boolean {
+    if (node.opType !== 'QuantizeLinear') return false;
+    const [from = '', scaleName, zeroName] = node.input;
+    const [to = ''] = node.output;
+    const scale = this.#scale(scaleName);
+    const zero = this.#zero(zeroName);
+    const source = this.#sources.get(from);
+    if (from === this.#graph.input[0]?.name) {
+      const pad = this.#onlyConsumer(to);
+      const channels = pad?.opType === 'Pad' ? LANES / 4 : 3;
+      const value = this.#program.input({ type: 'steps', channels, zero }, scale);
+      this.#steps.set(to, { value, zero });
+    } else if (source?.kind === 'conv') {
+      this.#steps.set(to, { value: this.#integerConv(source.node, scale, zero), zero });
+    } else if (source?.kind === 'sum') {
+      const { a, b } = source;
+      const factor = (part: Steps) => Math.fround((part.scales[0] ?? Number.NaN) / scale);
+      const offset = Math.fround(zero - (factor(a) * a.zero + factor(b) * b.zero));
+      const value = this.#program.add(a.value, b.value, zero, [factor(a), factor(b), offset]);
+      this.#steps.set(to, { value, zero });
+    } else if (source?.kind === 'floats') {
+      const { channels } = this.#program.spec(source.value);
+      const value = this.#program.combine([source.value], { type: 'steps', channels, zero }, false, scale);
+      this.#steps.set(to, { value, zero });
+    } else {
+      throw new Unsupported(`${node.name} quantises what is not known`);
+    }
+    return true;
+  }
+
+  #dequantise(node: NodeProto): boolean {
+    if (node.opType !== 'DequantizeLinear') return false;
+    const [from = '', scaleName, zeroName] = node.input;
+    const [to = ''] = node.output;
+    const tensor = this.#initializers.get(from);
+    const scales = this.#floatsOf(this.#initializer(scaleName));
+    const steps = this.#steps.get(from);
+    const counted = this.#sources.get(from);
+    if (tensor?.dataType === INT8) {
+      this.#sources.set(to, { kind: 'weights', tensor, scales });
+    } else if (tensor?.dataType === INT32) {
+      const view = numbers(tensor);
+      const values = Int32Array.from({ length: view.byteLength / 4 }, (_, at) => view.getInt32(4 * at, true));
+      this.#sources.set(to, { kind: 'bias', values });
+    } else if (steps) {
+      if (this.#zero(zeroName) !== steps.zero) throw new Unsupported(`${node.name} moves the zero point`);
+      const { channels } = this.#program.spec(steps.value);
+      const each = scales.length === 1 ? new Float32Array(channels).fill(scales[0] ?? Number.NaN) : scales;
+      this.#source(to, { kind: 'steps', ...steps, scales: each });
+    } else if (counted?.kind === 'counted') {
+      this.#sources.set(to, { ...counted, scale: scales[0] ?? Number.NaN });
+    } else {
+      throw new Unsupported(`${node.name} stands behind what is not known`);
+    }
+    return true;
+  }
+
+  /** Remembers a tensor of floats; an output of the network is made at once. */
+  #source(name: string, source: Source): void {
+    this.#sources.set(name, source);
+    if (this.#outputs.has(name)) this.#outside(name);
+  }
+
+  /** Makes sure that a tensor of floats exists outside the program. */
+  #outside(name: string): void {
+    const source = this.#sources.get(name);
+    if (!source || this.#made.has(name)) return;
+    if (source.kind === 'steps') this.#made.set(name, this.#program.output(source.value, source.scales));
+    else if (source.kind === 'floats') {
+      const { channels } = this.#program.spec(source.value);
+      this.#made.set(name, this.#program.output(source.value, new Float32Array(channels).fill(1)));
+    } else throw new Unsupported(`${name} is needed outside the 8-bit part`);
+  }
+
+  /** Operators that work on 8-bit values as they are. */
+  #steady(node: NodeProto): boolean {
+    const inputs = node.input.map((name) => this.#steps.get(name));
+    const [first] = inputs;
+    const [to = ''] = node.output;
+    if (!first) return false;
+    const set = (value: number) => this.#steps.set(to, { value, zero: first.zero });
+    switch (node.opType) {
+      case 'Pad': {
+        if (this.#program.spec(first.value).channels !== LANES / 4) {
+          throw new Unsupported(`${node.name} adds channels`);
+        }
+        set(first.value);
+        return true;
+      }
+      case 'MaxPool': {
+        const [kernel, stride, roundUp] = this.#window(node);
+        set(this.#program.maxPool(first.value, kernel, stride, roundUp));
+        return true;
+      }
+      case 'Resize':
+        set(this.#program.resize(first.value, this.#factor(node)));
+        return true;
+      case 'Concat': {
+        if (attribute(node, 'axis')?.i !== 1n) return false;
+        set(
+          this.#program.concat(
+            inputs.map((each) => {
+              if (!each) throw new Unsupported(`${node.name} joins what is not 8-bit`);
+              return each.value;
+            }),
+          ),
+        );
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  /** The sum of 8-bit channels as a map of floats: a value that is kept finer than 8 bits. */
+  #count(node: NodeProto): boolean {
+    const [first = '', second = ''] = node.input;
+    const [to = ''] = node.output;
+    if (node.opType === 'ConvInteger') {
+      const steps = this.#steps.get(first);
+      const ones = this.#initializer(second);
+      if (!steps || steps.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
+        throw new Unsupported(`${node.name} is no plain sum`);
+      }
+      this.#sources.set(to, { kind: 'counted', value: steps.value });
+      return true;
+    }
+    const source = this.#sources.get(first);
+    if (node.opType !== 'Add' || source?.kind !== 'counted' || source.scale === undefined) return false;
+    this.#made.set(to, this.#program.sumOutput(source.value, source.scale, this.#scale(second)));
+    return true;
+  }
+
+  /** Operators on floats. */
+  #floats(node: NodeProto): boolean {
+    const [first = '', second = ''] = node.input;
+    const [to = ''] = node.output;
+    const a = this.#sources.get(first);
+    const b = this.#sources.get(second);
+    if (!a) return false;
+    if (node.opType === 'Conv') {
+      if (b?.kind === 'weights') this.#sources.set(to, { kind: 'conv', node });
+      else this.#floatConv(node, a);
+      return true;
+    }
+    // Joined with the convolution before it.
+    if (node.opType === 'Relu' && this.#relu(first) === node && a.kind === 'floats') {
+      this.#source(to, a);
+      return true;
+    }
+    if (node.opType === 'Add' && a.kind === 'steps' && b?.kind === 'steps') {
+      this.#sources.set(to, { kind: 'sum', a, b });
+      return true;
+    }
+    if (node.opType === 'Add' && a.kind === 'floats' && b?.kind === 'floats') {
+      const spec = this.#program.spec(a.value);
+      this.#source(to, { kind: 'floats', value: this.#program.combine([a.value, b.value], spec, false) });
+      return true;
+    }
+    if (node.opType === 'Resize' && a.kind === 'floats') {
+      this.#source(to, { kind: 'floats', value: this.#program.resize(a.value, this.#factor(node)) });
+      return true;
+    }
+    if (node.opType === 'Concat' && attribute(node, 'axis')?.i === 1n) {
+      const parts = node.input.map((name) => {
+        const part = this.#sources.get(name);
+        if (part?.kind !== 'steps' && part?.kind !== 'floats') {
+          throw new Unsupported(`${node.name} joins what is not known`);
+        }
+        return part;
+      });
+      this.#source(to, { kind: 'concat', parts });
+      return true;
+    }
+    return false;
+  }
+
+  /** A node that stays outside. */
+  #keep(node: NodeProto): void {
+    for (const name of node.input) this.#outside(name);
+    this.#kept.push(node);
+  }
+
+  /** The ReLU that is all that reads a tensor. */
+  #relu(name: string): NodeProto | undefined {
+    const next = this.#onlyConsumer(name);
+    return next?.opType === 'Relu' ? next : undefined;
+  }
+
+  #window(node: NodeProto): [kernel: number, stride: number, roundUp: boolean] {
+    const ints = (name: string) => attribute(node, name)?.ints.map(Number) ?? [];
+    const [height = 0, width = 0] = ints('kernel_shape');
+    const [down = 1, right = 1] = ints('strides');
+    const plain = ints('pads').every((pad) => pad === 0) && ints('dilations').every((each) => each === 1);
+    if (!plain || height !== width || down !== right) throw new Unsupported(`${node.name} has an odd window`);
+    return [height, down, attribute(node, 'ceil_mode')?.i === 1n];
+  }
+
+  /** By how much a bilinear enlargement at pixel centres enlarges. */
+  #factor(node: NodeProto): number {
+    const text = (name: string) => new TextDecoder().decode(attribute(node, name)?.s);
+    const [n, c, height = 0, width = 0] = this.#floatsOf(this.#initializer(node.input[2]));
+    const coordinates = text('coordinate_transformation_mode');
+    const plain =
+      text('mode') === 'linear' && (coordinates === 'half_pixel' || coordinates === 'pytorch_half_pixel');
+    if (
+      !plain ||
+      n !== 1 ||
+      c !== 1 ||
+      height !== width ||
+      !Number.isInteger(Math.log2(height)) ||
+      height < 1
+    ) {
+      throw new Unsupported(`${node.name} is no enlargement by a power of two`);
+    }
+    return height;
+  }
+
+  #convShape(node: NodeProto, dims: readonly bigint[]) {
+    const ints = (name: string) => attribute(node, name)?.ints.map(Number) ?? [];
+    const [outputs = 0, channels = 0, height = 0, width = 0] = dims.map(Number);
+    const [down = 1, right = 1] = ints('strides');
+    const [dilation = 1, dilationX = 1] = ints('dilations');
+    const [top = 0, left = 0, bottom = 0, end = 0] = ints('pads');
+    const pads: [number, number, number, number] = [top, left, bottom, end];
+    const automatic = new TextDecoder().decode(attribute(node, 'auto_pad')?.s);
+    const grouped = (attribute(node, 'group')?.i ?? 1n) !== 1n;
+    if (
+      grouped ||
+      (automatic !== '' && automatic !== 'NOTSET') ||
+      down !== right ||
+      down > 4 ||
+      dilation !== dilationX ||
+      outputs % LANES !== 0 ||
+      channels % 4 !== 0 ||
+      dims.length !== 4
+    ) {
+      throw new Unsupported(`${node.name} is a convolution of another shape`);
+    }
+    const kernel: [number, number] = [height, width];
+    return { outputs, channels, kernel, stride: down, dilation, pads };
+  }
+
+  /** A convolution between 8-bit tensors. */
+  #integerConv(node: NodeProto, outputScale: number, outputZero: number): number {
+    const [input, weights, bias] = node.input.map((name) => this.#sources.get(name));
+    if (input?.kind !== 'steps' || weights?.kind !== 'weights' || (bias && bias.kind !== 'bias')) {
+      throw new Unsupported(`${node.name} is no 8-bit convolution`);
+    }
+    const shape = this.#convShape(node, weights.tensor.dims);
+    const { outputs, channels } = shape;
+    const { rawData } = weights.tensor;
+    const plane = new Int8Array(rawData.buffer, rawData.byteOffset, rawData.byteLength);
+    const row = plane.length / outputs;
+    const shifted = Int32Array.from({ length: outputs }, (_, c) => {
+      let sum = 0;
+      for (let i = c * row; i < (c + 1) * row; i++) sum += plane[i] as number;
+      return (bias?.values[c] ?? 0) - input.zero * sum;
+    });
+    const inputScale = input.scales[0] ?? Number.NaN;
+    const scales = weights.scales.map((scale) => Math.fround(Math.fround(inputScale * scale) / outputScale));
+    const conv: ConvSpec = {
+      ...shape,
+      channel: 0,
+      relu: false,
+      planes: 1,
+      weights: pack([plane], outputs, channels, shape),
+      bias: shifted,
+      scales,
+    };
+    return this.#program.conv(input.value, { type: 'steps', channels: outputs, zero: outputZero }, conv);
+  }
+
+  /** A convolution of floats: of 8-bit tensors, or of floats as 16 bits, by weights of 16 bits. */
+  #floatConv(node: NodeProto, source: Source): void {
+    const [, weightName, biasName] = node.input;
+    const [to = ''] = node.output;
+    const tensor = this.#initializer(weightName);
+    const weights = this.#floatsOf(tensor);
+    const shape = this.#convShape(node, tensor.dims);
+    const bias = biasName ? this.#floatsOf(this.#initializer(biasName)) : new Float32Array(shape.outputs);
+    const relu = this.#relu(to) !== undefined;
+    const parts = source.kind === 'concat' ? source.parts : [source];
+    const spec = { type: 'floats', channels: shape.outputs, zero: 0 } as const;
+    const sums: number[] = [];
+    const alone = parts.length === 1 && parts[0]?.kind === 'steps';
+    let from = 0;
+    let biased = bias.every((each) => each === 0);
+    for (const part of parts) {
+      if (part.kind !== 'steps' && part.kind !== 'floats')
+        throw new Unsupported(`${node.name} reads too much`);
+      const own = this.#program.spec(part.value).channels;
+      const columns = { weights, from, of: shape.channels, own, ...shape };
+      if (part.kind === 'steps') {
+        const conv = wideConv(columns, part.scales, part.zero, biased ? undefined : bias);
+        biased = true;
+        sums.push(this.#program.conv(part.value, spec, { ...conv, relu: relu && alone }));
+      } else {
+        const ones = new Float32Array(own).fill(1);
+        const split = this.#splitOf(part.value);
+        for (const channel of [0, own]) {
+          const conv = wideConv(columns, ones, 0, undefined);
+          sums.push(this.#program.conv(split, spec, { ...conv, channel, relu: false }));
+        }
+      }
+      from += own;
+    }
+    if (from !== shape.channels || !biased) throw new Unsupported(`${node.name} reads floats alone`);
+    const value = alone ? (sums[0] ?? 0) : this.#program.combine(sums, spec, relu);
+    this.#source(to, { kind: 'floats', value });
+  }
+
+  #splitOf(value: number): number {
+    const known = this.#split.get(value) ?? this.#program.split(value);
+    this.#split.set(value, known);
+    return known;
+  }
+}
+
+interface Columns {
+  /** [outputs, of, height, width] */
+  readonly weights: Float32Array;
+  /** The input channels that are meant: `own` of them from `from` on. */
+  readonly from: number;
+  readonly of: number;
+  readonly own: number;
+  readonly outputs: number;
+  readonly kernel: readonly [number, number];
+  readonly stride: number;
+  readonly dilation: number;
+  readonly pads: readonly [number, number, number, number];
+}
+
+/** A convolution by weights of 16 bits in two planes, each channel's scale of the input in its weights. */
+function wideConv(
+  columns: Columns,
+  scales: Float32Array,
+  zero: number,
+  bias: Float32Array | undefined,
+): Omit<ConvSpec, 'relu'> {
+  const { weights, from, of, own, outputs, kernel, stride, dilation, pads } = columns;
+  const taps = kernel[0] * kernel[1];
+  const count = own * taps;
+  const upper = new Int8Array(outputs * count);
+  const lower = new Int8Array(outputs * count);
+  const steps = new Float32Array(outputs);
+  const shifts = new Int32Array(outputs);
+  const row = new Float64Array(count);
+  for (let output = 0; output < outputs; output++) {
+    let largest = 0;
+    for (let c = 0; c < own; c++) {
+      for (let tap = 0; tap < taps; tap++) {
+        const weight = weights[(output * of + from + c) * taps + tap] as number;
+        const value = weight * (scales[c] as number);
+        row[c * taps + tap] = value;
+        largest = Math.max(largest, Math.abs(value));
+      }
+    }
+    const step = Math.fround(Math.max(largest / WIDE_LIMIT, 1e-30));
+    let sum = 0;
+    for (let i = 0; i < count; i++) {
+      const whole = Math.max(-WIDE_LIMIT, Math.min(WIDE_LIMIT, Math.round((row[i] as number) / step)));
+      const high = Math.floor((whole + 128) / 256);
+      upper[output * count + i] = high;
+      lower[output * count + i] = whole - 256 * high;
+      sum += whole;
+    }
+    steps[output] = step;
+    const shift = Math.round((bias?.[output] ?? 0) / step) - zero * sum;
+    if (Math.abs(shift) > 2 ** 30) throw new Unsupported('a bias is too large for 32 bits');
+    shifts[output] = shift;
+  }
+  return {
+    channel: 0,
+    channels: own,
+    kernel,
+    stride,
+    dilation,
+    pads,
+    planes: 2,
+    weights: pack([upper, lower], outputs, own, { kernel, dilation }),
+    bias: shifts,
+    scales: steps,
+  };
+}
+
+/**
+ * Makes the 8-bit part of a network that `quantise` rewrote one node of the operator `IntegerNetwork`
+ * (native/integer), which must be all that reads the network's input. Changes `model`. Throws a RangeError, and
+ * leaves the model as it is, where the network has something that the operator does not know.
+ * @param floats the numbers of a tensor of floats, however they are stored
+ */
+export function asIntegerNetwork(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
+  const { graph } = model;
+  if (!graph) throw new RangeError('the file has no graph');
+  new Converter(graph, floats).run();
+  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: DOMAIN, version: 1n }));
+}

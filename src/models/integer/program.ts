@@ -1,0 +1,171 @@
+/** What native/integer/program.h reads: the 8-bit part of a network as a list of steps. */
+
+/** Kinds of steps, by their numbers in native/integer/program.h. */
+const KIND = {
+  input: 0,
+  conv: 1,
+  maxPool: 2,
+  resize: 3,
+  add: 4,
+  concat: 5,
+  split: 6,
+  combine: 7,
+  output: 8,
+  sumOutput: 9,
+} as const;
+
+export interface ValueSpec {
+  readonly type: 'steps' | 'floats';
+  readonly channels: number;
+  /** Step that stands for 0; 0 for floats. */
+  readonly zero: number;
+}
+
+export interface ConvSpec {
+  /** First input channel that is read, and how many are. */
+  readonly channel: number;
+  readonly channels: number;
+  /** Height and width. */
+  readonly kernel: readonly [number, number];
+  readonly stride: number;
+  readonly dilation: number;
+  /** Top, left, bottom, right. */
+  readonly pads: readonly [number, number, number, number];
+  readonly relu: boolean;
+  /** Packed (pack.ts), plane after plane in each group of 16 output channels. */
+  readonly weights: Int8Array;
+  readonly planes: 1 | 2;
+  readonly bias: Int32Array;
+  readonly scales: Float32Array;
+}
+
+/** Numbers of one kind that steps name by their place. */
+class Pool<T extends Float32Array | Int32Array | Int8Array> {
+  readonly #parts: T[] = [];
+  #length = 0;
+
+  add(part: T): number {
+    const at = this.#length;
+    this.#parts.push(part);
+    this.#length += part.length;
+    return at;
+  }
+
+  /** All of them, little-endian. */
+  bytes(): Uint8Array {
+    const parts = this.#parts.map((part) => new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+    return new Uint8Array(Buffer.concat(parts));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+}
+
+/** Puts a program together, step by step, in the order in which it is run. */
+export class ProgramWriter {
+  readonly #values: ValueSpec[] = [];
+  readonly #steps: number[] = [];
+  readonly floats = new Pool<Float32Array>();
+  readonly ints = new Pool<Int32Array>();
+  readonly weights = new Pool<Int8Array>();
+  readonly #inputChannels: number;
+  #outputs = 0;
+
+  constructor(inputChannels: number) {
+    this.#inputChannels = inputChannels;
+  }
+
+  get outputs(): number {
+    return this.#outputs;
+  }
+
+  /** Throws a RangeError for a number that is no value of this program. */
+  spec(value: number): ValueSpec {
+    const spec = this.#values[value];
+    if (!spec) throw new RangeError(`there is no value ${value}`);
+    return spec;
+  }
+
+  #value(spec: ValueSpec): number {
+    return this.#values.push(spec) - 1;
+  }
+
+  #step(kind: keyof typeof KIND, inputs: readonly number[], output: number, ...rest: number[]): number {
+    this.#steps.push(KIND[kind], inputs.length, ...inputs, output, ...rest);
+    return output;
+  }
+
+  input(spec: ValueSpec, scale: number): number {
+    return this.#step('input', [], this.#value(spec), this.floats.add(Float32Array.of(scale)));
+  }
+
+  conv(input: number, output: ValueSpec, conv: ConvSpec): number {
+    return this.#step(
+      'conv',
+      [input],
+      this.#value(output),
+      conv.channel,
+      conv.channels,
+      ...conv.kernel,
+      conv.stride,
+      conv.dilation,
+      ...conv.pads,
+      conv.planes,
+      conv.relu ? 1 : 0,
+      this.weights.add(conv.weights),
+      this.ints.add(conv.bias),
+      this.floats.add(conv.scales),
+    );
+  }
+
+  maxPool(input: number, kernel: number, stride: number, roundUp: boolean): number {
+    return this.#step('maxPool', [input], this.#value(this.spec(input)), kernel, stride, roundUp ? 1 : 0);
+  }
+
+  resize(input: number, factor: number): number {
+    return this.#step('resize', [input], this.#value(this.spec(input)), factor);
+  }
+
+  /** round(a * first + (b * second + offset)) */
+  add(a: number, b: number, zero: number, factors: readonly [number, number, number]): number {
+    const spec = { ...this.spec(a), zero };
+    return this.#step('add', [a, b], this.#value(spec), this.floats.add(Float32Array.from(factors)));
+  }
+
+  concat(inputs: readonly number[]): number {
+    const specs = inputs.map((input) => this.spec(input));
+    const channels = specs.reduce((sum, spec) => sum + spec.channels, 0);
+    return this.#step('concat', inputs, this.#value({ type: 'steps', channels, zero: specs[0]?.zero ?? 0 }));
+  }
+
+  split(input: number): number {
+    const { channels } = this.spec(input);
+    return this.#step('split', [input], this.#value({ type: 'steps', channels: 2 * channels, zero: 0 }));
+  }
+
+  /** Sum of values of floats; `scale` only counts for steps. */
+  combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
+    const at = this.floats.add(Float32Array.of(scale));
+    return this.#step('combine', inputs, this.#value(output), relu ? 1 : 0, at);
+  }
+
+  /** Returns the output's number. `scales`: a channel's own; of floats they are not looked at. */
+  output(input: number, scales: Float32Array): number {
+    return this.#step('output', [input], this.#outputs++, this.floats.add(scales));
+  }
+
+  sumOutput(input: number, scale: number, low: number): number {
+    return this.#step('sumOutput', [input], this.#outputs++, this.floats.add(Float32Array.of(scale, low)));
+  }
+
+  code(): BigInt64Array {
+    const values = this.#values.flatMap(({ type, channels, zero }) => [
+      type === 'floats' ? 1 : 0,
+      channels,
+      zero,
+    ]);
+    const head = [this.#inputChannels, this.#outputs, this.#values.length];
+    return BigInt64Array.from([...head, ...values, ...this.#steps].map(BigInt));
+  }
+}
