@@ -216,6 +216,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   spec.name = text(from, "name");
   spec.path = text(from, "path");
   if (!from.Get("saveTo").IsUndefined()) spec.save_to = text(from, "saveTo");
+  if (!from.Get("operators").IsUndefined()) spec.operators = text(from, "operators");
   spec.input.width = integer(from, "width", 1, 8192);
   spec.input.height = integer(from, "height", 1, 8192);
   spec.input.mean = triple(from, "mean");

@@ -4,6 +4,7 @@
 #include "core/simd.h"
 #include "engine.h"
 #include "instance.h"
+#include "integer/conv.h"
 #include "ort/runtime.h"
 
 namespace cutout::binding {
@@ -11,16 +12,20 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 6;
+constexpr int kAbi = 7;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());
   result.Set("addon", CUTOUT_VERSION);
   result.Set("simd", simd_level());
   result.Set("onnxruntime", ort::runtime_version());
-  Napi::Array sets = Napi::Array::New(info.Env());
-  for (const std::string& name : instruction_sets()) sets.Set(sets.Length(), name);
-  result.Set("instructionSets", sets);
+  const auto names = [&info](const std::vector<std::string>& from) {
+    Napi::Array list = Napi::Array::New(info.Env());
+    for (const std::string& name : from) list.Set(list.Length(), name);
+    return list;
+  };
+  result.Set("instructionSets", names(instruction_sets()));
+  result.Set("operators", names(integer::kernels()));
   return result;
 }
 

@@ -116,10 +116,7 @@ struct Network::Session {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
     CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.device_id, settings));
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
-    if (const integer::ConvKernel kernel = integer::kernel_for(options.operators)) {
-      operators.emplace(kernel);
-      operators->add_to(settings);
-    }
+    CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings));
     session = Ort::Session(environment(), options.path.c_str(), settings);
     const Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
@@ -149,6 +146,19 @@ struct Network::Session {
                                 describe(declared_shape) + ", its manifest gives " +
                                 describe(input_shape) + "."};
     }
+    return {};
+  }
+
+  Status add_operators(const std::string& instruction_set, Ort::SessionOptions& settings) {
+    if (instruction_set.empty()) return {};
+    // A kernel's instructions would end the process on a processor without them.
+    const std::vector<std::string> known = integer::kernels();
+    if (std::ranges::find(known, instruction_set) == known.end()) {
+      return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
+                                  "' on this processor."};
+    }
+    operators.emplace(integer::kernel_for(instruction_set));
+    operators->add_to(settings);
     return {};
   }
 

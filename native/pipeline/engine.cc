@@ -61,6 +61,7 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   ort::NetworkOptions options;
   options.path = spec.path;
   options.save_to = spec.save_to;
+  options.operators = spec.operators;
   options.width = spec.input.width;
   options.height = spec.input.height;
   options.provider = options_.provider;

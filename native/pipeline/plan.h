@@ -18,7 +18,8 @@ enum class TaughtOn { kMasks, kMattes };
 struct NetworkSpec {
   std::string name;
   std::string path;
-  std::string save_to;  // ort::NetworkOptions::save_to
+  std::string save_to;    // ort::NetworkOptions::save_to
+  std::string operators;  // ort::NetworkOptions::operators
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
   TaughtOn taught_on = TaughtOn::kMasks;

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import type { HttpServer } from '../http/server.ts';
+import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
 import type { OpenedEngine } from '../server/openEngine.ts';
 import type { Server } from '../server/server.ts';
@@ -41,11 +42,12 @@ export async function banner(
   const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
   const { info, network, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
+  const how = [precision.because, operatorsText(precision)].filter(Boolean).join(', ');
   const secrets = { local, link: await console.link() };
   return [
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
-    `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${precision.because}), ready in ${ms} ms`,
+    `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ (playground), ${url}/docs (API)`,

@@ -51,11 +51,11 @@ export function addCommands(
       modelsDir: config.engine.modelsDir,
       catalogueDir: installedCatalogue(),
       defaultNetwork: config.engine.model,
-      target: () => ({
-        device: config.engine.device,
-        wish: config.engine.precision,
-        instructionSets: loadAddon().versions().instructionSets,
-      }),
+      target: () => {
+        const { instructionSets, operators } = loadAddon().versions();
+        const { device, precision: wish, operators: operatorsWish } = config.engine;
+        return { device, wish, operatorsWish, instructionSets, operators };
+      },
       out: stdout,
     }),
   );

@@ -10,8 +10,16 @@ import { UserError } from '../errors.ts';
 import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/catalogue.ts';
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
-import { networkFiles, type Precision } from '../models/layout.ts';
-import { choosePrecision, dotProductOf, precisionsOf } from '../models/precision.ts';
+import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
+import { preparedFacts } from '../models/locate.ts';
+import {
+  choosePrecision,
+  dotProductOf,
+  formFor,
+  formsOf,
+  operatorsText,
+  type PrecisionChoice,
+} from '../models/precision.ts';
 import { verifySource } from '../models/verify.ts';
 import { version } from '../server/installation.ts';
 import { threadsOf } from '../server/openEngine.ts';
@@ -25,6 +33,8 @@ const RUNS = 5;
 
 interface Measured {
   readonly precision: Precision;
+  /** Instruction set of Cutout's operators that computed the 8-bit part; null: ONNX Runtime's computed all. */
+  readonly operators: string | null;
   /** Whether the server would use it now. */
   readonly used: boolean;
   readonly file: string;
@@ -58,6 +68,8 @@ export interface Report {
     readonly name: string;
     readonly device: string;
     readonly precision: Precision;
+    /** Instruction set of Cutout's operators that would compute its 8-bit part; null: ONNX Runtime's compute all. */
+    readonly operators: string | null;
     readonly because: string;
   } | null;
   readonly threads: {
@@ -136,15 +148,18 @@ class Doctor {
         choosePrecision(entry.manifest, {
           device: config.device,
           wish: config.precision,
+          operatorsWish: config.operators,
           instructionSets: versions.instructionSets,
+          operators: versions.operators,
         }),
       ));
     if (choice?.warning) this.warnings.push(choice.warning);
     const measured =
       native && runtimeFile !== undefined && entry && choice
-        ? await this.#networks(native, runtimeFile, entry, choice.precision, measure)
+        ? await this.#networks(native, runtimeFile, entry, choice, measure)
         : [];
     this.#compare(measured);
+    const inUse = measured.find(({ used }) => used);
     const install = await checkInstall(this.#config);
     for (const { state, said, todo } of install) {
       if (state === 'problem') this.problems.push(`${said} ${todo ?? ''}`.trim());
@@ -169,7 +184,13 @@ class Doctor {
           ? null
           : { file: runtimeFile, version: native?.versions().onnxruntime ?? '' },
       network: choice
-        ? { name: config.model, device: config.device, precision: choice.precision, because: choice.because }
+        ? {
+            name: config.model,
+            device: config.device,
+            precision: choice.precision,
+            operators: inUse ? inUse.operators : (choice.operators ?? null),
+            because: choice.because,
+          }
         : null,
       threads,
       measured,
@@ -179,12 +200,12 @@ class Doctor {
     };
   }
 
-  /** Prepares (if necessary) and measures the network in every number format of this device. */
+  /** Prepares (if necessary) and measures the network in every form of this device. */
   async #networks(
     native: NativeModule,
     runtimePath: string,
     entry: CatalogueEntry,
-    used: Precision,
+    choice: PrecisionChoice,
     measure: boolean,
   ): Promise<Measured[]> {
     const { modelsDir } = this.#config.engine;
@@ -198,15 +219,19 @@ class Doctor {
     }
     const results: Measured[] = [];
     // The one in use first, so that its errors are reported even if another one fails.
-    const precisions = [
+    const used = formFor(choice);
+    const { operators } = native.versions();
+    const forms = [
       used,
-      ...precisionsOf(manifest, this.#config.engine.device).filter((each) => each !== used),
+      ...formsOf(manifest, this.#config.engine.device, operators).filter((each) => each !== used),
     ];
-    for (const precision of measure ? precisions : []) {
+    for (const form of measure ? forms : []) {
+      const kernel = choice.operators ?? operators[0];
       const result = await this.#try(() =>
-        this.#measure(native, runtimePath, entry, precision, precision === used),
+        this.#measure(native, runtimePath, entry, { form, kernel, used: form === used }),
       );
-      if (result) results.push(result);
+      // A network that Cutout's operators do not support is the same in both forms.
+      if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
     }
     return results;
   }
@@ -215,19 +240,17 @@ class Doctor {
     native: NativeModule,
     runtimePath: string,
     { manifest }: CatalogueEntry,
-    precision: Precision,
-    used: boolean,
+    { form, kernel, used }: { form: Form; kernel: string | undefined; used: boolean },
   ): Promise<Measured> {
     const { modelsDir, device, deviceId } = this.#config.engine;
     const observer = progressOn(this.#dependencies.err, manifest.name);
-    const network = await ensureNetwork(manifest.name, {
-      modelsDir,
-      pull: false,
-      device,
-      precision,
-      observer,
-      catalogueDir: this.#catalogueDir,
-    }).finally(() => observer.done());
+    const place = { modelsDir, device, form, catalogueDir: this.#catalogueDir };
+    const found = await ensureNetwork(manifest.name, { ...place, pull: false, observer }).finally(() =>
+      observer.done(),
+    );
+    const facts = await preparedFacts(manifest.name, place);
+    const operators = facts.operators ? kernel : undefined;
+    const network = { ...found, ...(operators !== undefined && { operators }) };
     const before = process.memoryUsage.rss();
     const engine = createEngine(native, {
       ...threadsOf(this.#config.engine),
@@ -247,7 +270,8 @@ class Doctor {
         runs.push((await engine.matte({ data, ...size }, plan)).inferMs);
       }
       return {
-        precision,
+        precision: precisionOfForm(form),
+        operators: operators ?? null,
         used,
         file: network.path,
         bytes: (await stat(network.path)).size,
@@ -265,11 +289,19 @@ class Doctor {
     const used = measured.find((each) => each.used);
     const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
     if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
+    const settings = [
+      ...(fastest.precision === used.precision ? [] : [`CUTOUT_PRECISION=${fastest.precision}`]),
+      ...(fastest.precision === 'int8' ? [`CUTOUT_OPERATORS=${fastest.operators ?? 'off'}`] : []),
+    ];
     this.warnings.push(
-      `${fastest.precision} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${used.precision} on this machine; CUTOUT_PRECISION=${fastest.precision} selects it.`,
+      `${nameOf(fastest)} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${nameOf(used)} on this machine; ${settings.join(' ')} selects it.`,
     );
   }
 }
+
+/** A measured form for a person. */
+const nameOf = ({ precision, operators }: Pick<Measured, 'precision' | 'operators'>) =>
+  operators === null ? precision : `${precision} (${operators})`;
 
 const ms = (value: number) => `${value.toFixed(0)} ms`;
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
@@ -290,9 +322,12 @@ function describe(report: Report): string {
   }
   if (runtime) lines.push(['ONNX Runtime', `${runtime.version || 'not opened'}, ${runtime.file}`]);
   if (network) {
+    const { precision, because, operators } = network;
+    const who = operatorsText({ precision, because, ...(operators !== null && { operators }) });
     lines.push(
       ['Network', `${network.name} on ${network.device}`],
       ['Precision', `${network.precision} (${network.because})`],
+      ...(who ? [['Operators', who] satisfies [string, string]] : []),
     );
   }
   lines.push(['Threads', describeThreads(report.threads)]);
@@ -300,10 +335,11 @@ function describe(report: Report): string {
   if (measured.length > 0) {
     parts.push(
       table([
-        ['', 'PRECISION', 'FILE', 'OPEN', 'FIRST RUN', 'RUN', 'MEMORY'],
+        ['', 'PRECISION', 'OPERATORS', 'FILE', 'OPEN', 'FIRST RUN', 'RUN', 'MEMORY'],
         ...measured.map((each) => [
           each.used ? '*' : ' ',
           each.precision,
+          each.operators ? `Cutout's, ${each.operators}` : "ONNX Runtime's",
           megabytes(each.bytes),
           ms(each.openMs),
           ms(each.firstRunMs),

@@ -2,8 +2,8 @@ import { Command, Option } from 'commander';
 import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { exists } from '../models/files.ts';
-import { networkFiles, type Precision } from '../models/layout.ts';
-import { choosePrecision, type PrecisionQuestion } from '../models/precision.ts';
+import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import { choosePrecision, formFor, type PrecisionQuestion } from '../models/precision.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import {
   type PullDependencies,
@@ -33,14 +33,12 @@ interface ModelsCommandDependencies {
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
-const allPrecisions = ['fp32', 'int8', 'fp16'] as const satisfies readonly Precision[];
-
-/** Number formats whose prepared files exist, without reading them. */
-async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Precision[]> {
-  const found: Precision[] = [];
-  for (const precision of allPrecisions) {
-    const files = networkFiles(modelsDir, manifest, precision);
-    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(precision);
+/** Forms whose prepared files exist; their contents are not checked. */
+async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
+  const found: Form[] = [];
+  for (const form of FORMS) {
+    const files = networkFiles(modelsDir, manifest, form);
+    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(form);
   }
   return found;
 }
@@ -57,25 +55,25 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   const { modelsDir, catalogueDir, defaultNetwork, target, out } = dependencies;
   const command = new Command('models').description('networks: list, pull, verify, prepare, remove');
   const entryOf = (name: string) => findNetwork(catalogueDir, name);
-  const usual = ({ manifest }: CatalogueEntry) => choosePrecision(manifest, target()).precision;
+  const usual = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
   const precisionOption = () =>
     new Option(
       '--precision <numbers>',
-      'precision to prepare (default: the one that this machine will use)',
-    ).choices(allPrecisions);
+      'form to prepare (default: the one that this machine will use)',
+    ).choices(FORMS);
 
   const run = async <T>(
     name: string,
-    { from, precision: wanted }: { from?: string; precision?: Precision },
+    { from, precision: wanted }: { from?: string; precision?: Form },
     work: (entry: CatalogueEntry, options: PullOptions) => Promise<T>,
   ): Promise<T> => {
     const entry = await entryOf(name);
     const observer = progressOn(out, name);
-    const precision = wanted ?? usual(entry);
+    const form = wanted ?? usual(entry);
     try {
       return await work(entry, {
         modelsDir,
-        precision,
+        form,
         observer,
         from,
         dependencies: dependencies.pull ?? pullDependencies(),
@@ -113,7 +111,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .argument('[name]', `network (default: ${defaultNetwork} and the detector of subject types)`)
     .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
-    .action(async (name: string | undefined, options: { from?: string; precision?: Precision }) => {
+    .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
       ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, options, pullNetwork));
       if (name !== undefined || options.from !== undefined) return;
       for (const { manifest } of await listCatalogue(catalogueDir)) {
@@ -126,7 +124,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('prepare a downloaded network again')
     .argument('[name]', 'network', defaultNetwork)
     .addOption(precisionOption())
-    .action(async (name: string, options: { precision?: Precision }) => {
+    .action(async (name: string, options: { precision?: Form }) => {
       ready(name, await run(name, options, prepareAgain));
     });
 
@@ -141,12 +139,9 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       const states = [[files.source, await verifySource(files, entry.manifest)]];
       // The format this machine uses must exist; others are verified if they do.
       const there = await preparedIn(modelsDir, entry);
-      for (const precision of new Set([needed, ...there])) {
-        const { prepared } = networkFiles(modelsDir, entry.manifest, precision);
-        states.push([
-          prepared,
-          await verifyPrepared(networkFiles(modelsDir, entry.manifest, precision), entry, precision),
-        ]);
+      for (const form of new Set([needed, ...there])) {
+        const formFiles = networkFiles(modelsDir, entry.manifest, form);
+        states.push([formFiles.prepared, await verifyPrepared(formFiles, entry, form)]);
       }
       out.write(table(states));
       if (states.every(([, state]) => state === 'ok')) return;

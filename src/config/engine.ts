@@ -34,6 +34,12 @@ export const engineSettings = {
     oneOf('auto', 'fp32', 'int8'),
     'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products, which auto detects (cutout doctor).',
   ),
+  operators: setting(
+    'CUTOUT_OPERATORS',
+    'auto',
+    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni'),
+    "What computes the 8-bit part of a network: auto takes Cutout's own operators for the best instruction set that there are any for, a name those for a lesser one, off those of ONNX Runtime.",
+  ),
   runtime: setting(
     'CUTOUT_RUNTIME',
     '',

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 6;
+export const ABI = 7;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -80,6 +80,11 @@ export interface NetworkSpec {
    * `<saveTo>.data`. That copy opens in a fraction of the time, with its weights memory-mapped.
    */
   readonly saveTo?: string;
+  /**
+   * Instruction set of Cutout's own operators (NativeModule.versions().operators) for a file that has them
+   * (src/models/integer/convert.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
+   */
+  readonly operators?: string;
   /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
   readonly height: number;
@@ -369,13 +374,15 @@ export interface NativeModule {
   readonly abi: number;
   /**
    * `simd`: x86-64-v4, x86-64-v3 or baseline. `onnxruntime`: '' before the first Engine. `instructionSets`:
-   * those of native/core/cpu.h, for example ['avx512_vnni', 'avx512', 'avx2'].
+   * those of native/core/cpu.h, for example ['avx512_vnni', 'avx512', 'avx2']. `operators`: those of them that
+   * Cutout's operators have kernels for, best first.
    */
   versions(): {
     readonly addon: string;
     readonly simd: string;
     readonly onnxruntime: string;
     readonly instructionSets: readonly string[];
+    readonly operators: readonly string[];
   };
   /** Throws ENGINE_RUNTIME if the library at `runtimePath` cannot be used. */
   readonly Engine: new (

@@ -1,7 +1,7 @@
 import type { NetworkSpec } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 import { networkFiles } from './layout.ts';
-import { findFor, type Place, precisionFor, specOf } from './locate.ts';
+import { findFor, floatFormFor, type Place, specOf } from './locate.ts';
 import type { Observer } from './observer.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
@@ -22,12 +22,12 @@ interface EnsureOptions extends Place {
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
   const entry = await findFor(name, options);
   const { manifest } = entry;
-  const precision = options.precision ?? precisionFor(manifest, options.device);
-  const files = networkFiles(options.modelsDir, manifest, precision);
-  const work = { ...options, precision, dependencies: options.dependencies ?? pullDependencies() };
+  const form = options.form ?? floatFormFor(manifest, options.device);
+  const files = networkFiles(options.modelsDir, manifest, form);
+  const work = { ...options, form, dependencies: options.dependencies ?? pullDependencies() };
   const remedy = `Run \`cutout models pull ${name}\`.`;
 
-  const state = await verifyPrepared(files, entry, precision);
+  const state = await verifyPrepared(files, entry, form);
   if (state !== 'ok' && options.pull) await pullNetwork(entry, work);
   else if (state === 'damaged') {
     throw new ModelError('model_damaged', `The network file ${files.prepared} is damaged. ${remedy}`);

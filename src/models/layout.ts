@@ -7,6 +7,16 @@ import type { Manifest } from './manifest.ts';
  */
 export type Precision = 'fp32' | 'int8' | 'fp16';
 
+/**
+ * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
+ * operator of Cutout (integer/convert.ts), for processors with a kernel for it.
+ */
+export type Form = Precision | 'int8-operators';
+
+export const FORMS = ['fp32', 'int8-operators', 'int8', 'fp16'] as const satisfies readonly Form[];
+
+export const precisionOfForm = (form: Form): Precision => (form === 'int8-operators' ? 'int8' : form);
+
 /** Prefix of unfinished files and folders; only the pull that made them reads them. */
 export const UNFINISHED = '.pull-';
 
@@ -24,13 +34,9 @@ export interface NetworkFiles {
   readonly partRecord: string;
 }
 
-export function networkFiles(
-  modelsDir: string,
-  manifest: Manifest,
-  precision: Precision = 'fp32',
-): NetworkFiles {
+export function networkFiles(modelsDir: string, manifest: Manifest, form: Form = 'fp32'): NetworkFiles {
   const folder = path.join(modelsDir, manifest.name);
-  const prepared = precision === 'fp32' ? 'prepared' : `prepared.${precision}`;
+  const prepared = form === 'fp32' ? 'prepared' : `prepared.${form}`;
   return {
     folder,
     source: path.join(folder, `source.${manifest.file.format.name}`),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
 import { ModelError } from './error.ts';
-import { networkFiles, type Precision } from './layout.ts';
+import { type Form, networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** The network whose outputs classify the subject (models/types). */
@@ -13,15 +13,15 @@ export const SUBJECT_DETECTOR = 'centernet';
 export interface Place {
   readonly modelsDir: string;
   readonly device: Provider;
-  /** Number format (precision.ts); default: the device's float format. */
-  readonly precision?: Precision;
+  /** Form to use (precision.ts); default: the device's float format. */
+  readonly form?: Form;
   readonly catalogueDir?: string;
   /** Default: `matte`. */
   readonly role?: Manifest['role'];
 }
 
 /** Float format for a device: float16 only on a GPU and only where the network was published in it. */
-export function precisionFor(manifest: Manifest, device: Provider): Precision {
+export function floatFormFor(manifest: Manifest, device: Provider): Form {
   return device === 'cpu' ? 'fp32' : manifest.file.precision;
 }
 
@@ -52,25 +52,34 @@ export async function findFor(
 export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {
   const { modelsDir, device } = options;
   const { manifest } = await findFor(name, options);
-  const precision = options.precision ?? precisionFor(manifest, device);
-  return specOf(manifest, name, networkFiles(modelsDir, manifest, precision).prepared);
+  const form = options.form ?? floatFormFor(manifest, device);
+  return specOf(manifest, name, networkFiles(modelsDir, manifest, form).prepared);
 }
 
 /** The part of PreparedRecord that is needed here: importing prepare.ts would load all of preparation. */
-const sizeSchema = z.object({ sizeStep: z.number().int().min(0) });
+const factsSchema = z.object({ sizeStep: z.number().int().min(0), operators: z.boolean().default(false) });
+
+export interface PreparedFacts {
+  /**
+   * Number that both sides of the input must be a multiple of for the prepared network to run at other sizes
+   * than the manifest's; 0 if its size is fixed.
+   */
+  readonly sizeStep: number;
+  /** Whether its 8-bit part is one operator of Cutout. */
+  readonly operators: boolean;
+}
 
 /**
- * Number that both sides of the input must be a multiple of for the prepared network to run at other sizes
- * than the manifest's; 0 if its size is fixed or its record does not say. Rejects with ModelError for an
- * unknown network.
+ * Reads the record of a prepared network; without a readable one, the size counts as fixed. Rejects with
+ * ModelError for an unknown network.
  */
-export async function sizeStepOf(name: string, options: Place): Promise<number> {
+export async function preparedFacts(name: string, options: Place): Promise<PreparedFacts> {
   const { modelsDir, device } = options;
   const { manifest } = await findFor(name, options);
-  const { record } = networkFiles(modelsDir, manifest, options.precision ?? precisionFor(manifest, device));
+  const { record } = networkFiles(modelsDir, manifest, options.form ?? floatFormFor(manifest, device));
   try {
-    return sizeSchema.parse(JSON.parse(await readFile(record, 'utf8'))).sizeStep;
+    return factsSchema.parse(JSON.parse(await readFile(record, 'utf8')));
   } catch {
-    return 0;
+    return { sizeStep: 0, operators: false };
   }
 }

@@ -18,12 +18,15 @@ export interface Maker {
   readonly onnxruntime: string;
   /** Result of `processorKey`. */
   readonly processor: string;
+  /** NetworkSpec.operators; empty without. */
+  readonly operators: string;
 }
 
 const sumSchema = z.strictObject({ bytes: z.number().int(), crc32: z.number().int() });
 const recordSchema = z.strictObject({
   onnxruntime: z.string(),
   processor: z.string(),
+  operators: z.string(),
   /** `identity` of the prepared file it was made from. */
   prepared: z.string(),
   graph: sumSchema,
@@ -99,7 +102,10 @@ export async function findOptimised(prepared: string, maker: Maker): Promise<Opt
   } catch {
     return undefined;
   }
-  const sameMaker = record.onnxruntime === maker.onnxruntime && record.processor === maker.processor;
+  const sameMaker =
+    record.onnxruntime === maker.onnxruntime &&
+    record.processor === maker.processor &&
+    record.operators === maker.operators;
   if (!sameMaker || record.prepared !== (await identity(prepared))) return undefined;
   const { graph: graphSum, weights } = record;
   if ((await lengthOf(graph)) !== graphSum.bytes) return undefined;

@@ -1,11 +1,14 @@
 import type { Provider } from '../engine/types.ts';
 import { ModelError } from './error.ts';
-import type { Precision } from './layout.ts';
+import type { Form, Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
 const PRECISION_WISHES = ['auto', 'fp32', 'int8'] as const;
 type PrecisionWish = (typeof PRECISION_WISHES)[number];
+
+/** CUTOUT_OPERATORS: Cutout's operators for the best instruction set, ONNX Runtime's, or Cutout's for a named set. */
+export type OperatorsWish = 'auto' | 'off' | 'amx_int8' | 'avx512_vnni' | 'avx_vnni';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
@@ -16,6 +19,8 @@ export const dotProductOf = (instructionSets: readonly string[]): string | undef
 
 export interface PrecisionChoice {
   readonly precision: Precision;
+  /** Instruction set of Cutout's operators for the 8-bit part; undefined: ONNX Runtime's operators. */
+  readonly operators?: string;
   /** The reason in a word, for example "avx512_vnni". */
   readonly because: string;
   /** What the operator should know about an explicit choice. */
@@ -25,20 +30,44 @@ export interface PrecisionChoice {
 export interface PrecisionQuestion {
   readonly device: Provider;
   readonly wish: PrecisionWish;
+  readonly operatorsWish: OperatorsWish;
   /** Of this processor (NativeModule.versions). */
   readonly instructionSets: readonly string[];
+  /** Those that Cutout has operators for, best first (NativeModule.versions). */
+  readonly operators: readonly string[];
+}
+
+/** What a network is prepared as for a choice. */
+export const formFor = ({ precision, operators }: Pick<PrecisionChoice, 'precision' | 'operators'>): Form =>
+  precision === 'int8' && operators !== undefined ? 'int8-operators' : precision;
+
+/** Who computes the 8-bit part, for a person; undefined where there is none. */
+export function operatorsText({ precision, operators }: PrecisionChoice): string | undefined {
+  if (precision !== 'int8') return undefined;
+  return operators === undefined ? "ONNX Runtime's operators" : `Cutout's operators for ${operators}`;
+}
+
+/** Throws ModelError for operators that this processor cannot run. */
+function chooseOperators({ operators, operatorsWish }: PrecisionQuestion): { operators?: string } {
+  if (operatorsWish === 'off') return {};
+  const [best] = operators;
+  if (operatorsWish === 'auto') return best === undefined ? {} : { operators: best };
+  if (operators.includes(operatorsWish)) return { operators: operatorsWish };
+  throw new ModelError(
+    'model_unsupported',
+    `CUTOUT_OPERATORS=${operatorsWish} is for another processor: here it can be ${['auto', 'off', ...operators].join(', ')}.`,
+  );
 }
 
 /**
  * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
  * if the network has a scale table and the processor has dot-product instructions, else float32; without
- * those, pairs of products saturate at 16 bits and nothing is gained (docs/decisions/0109). Throws ModelError
+ * those, pairs of products saturate at 16 bits and nothing is gained (docs/decisions/0109). For int8, Cutout's own
+ * operators where the processor has a kernel for them (docs/decisions/0212). Throws ModelError
  * `model_unsupported` for a wish that cannot be met.
  */
-export function choosePrecision(
-  manifest: Manifest,
-  { device, wish, instructionSets }: PrecisionQuestion,
-): PrecisionChoice {
+export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
+  const { device, wish, instructionSets } = question;
   if (device !== 'cpu') {
     if (wish === 'auto') return { precision: manifest.file.precision, because: `the device ${device}` };
     throw new ModelError(
@@ -56,18 +85,19 @@ export function choosePrecision(
       );
     }
     const because = 'CUTOUT_PRECISION=int8';
-    if (dotProduct) return { precision: 'int8', because };
+    if (dotProduct) return { precision: 'int8', because, ...chooseOperators(question) };
     const warning =
       'This processor has no 8-bit dot product: mattes can be worse and runs slower than with CUTOUT_PRECISION=fp32.';
-    return { precision: 'int8', because, warning };
+    return { precision: 'int8', because, warning, ...chooseOperators(question) };
   }
   if (manifest.int8 === undefined) return { precision: 'fp32', because: 'no 8-bit form of this network' };
   if (!dotProduct) return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
-  return { precision: 'int8', because: dotProduct };
+  return { precision: 'int8', because: dotProduct, ...chooseOperators(question) };
 }
 
-/** Number formats a network can be prepared in for a device, the default first. */
-export function precisionsOf(manifest: Manifest, device: Provider): readonly Precision[] {
+/** Forms a network can be prepared in for a device, the default first. */
+export function formsOf(manifest: Manifest, device: Provider, operators: readonly string[]): readonly Form[] {
   if (device !== 'cpu') return [manifest.file.precision];
-  return manifest.int8 === undefined ? ['fp32'] : ['fp32', 'int8'];
+  if (manifest.int8 === undefined) return ['fp32'];
+  return operators.length === 0 ? ['fp32', 'int8'] : ['fp32', 'int8-operators', 'int8'];
 }

@@ -5,7 +5,8 @@ import { z } from 'zod';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { writeAtomically } from './files.ts';
-import { networkFiles, type Precision } from './layout.ts';
+import { asIntegerNetwork } from './integer/convert.ts';
+import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { allTensors } from './onnx/graph.ts';
@@ -36,6 +37,8 @@ export const preparedRecordSchema = z.strictObject({
   sizeStep: z.number().int().min(0),
   /** SHA-256 of the scale table that an int8 network was made with. */
   tableSha256: z.string().optional(),
+  /** Whether its 8-bit part is one operator of Cutout; false in the form for it where the network cannot be made so. */
+  operators: z.boolean().optional(),
 });
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
@@ -47,6 +50,18 @@ interface Rewritten {
   readonly outputs: readonly string[];
   readonly freeBatch: boolean;
   readonly sizeStep: number;
+  readonly operators: boolean;
+}
+
+/** Whether the 8-bit part of the network was made one operator of Cutout. */
+function madeOperator(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): boolean {
+  try {
+    asIntegerNetwork(model, floats);
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 function refuseExternalData(model: ModelProto): void {
@@ -62,11 +77,13 @@ function refuseExternalData(model: ModelProto): void {
  * Rewrites a published ONNX file for the engine:
  *
  * - keeps output 0 and `features` only, and drops what they do not need;
- * - widens float16 to float32 unless `precision` is fp16; input and outputs are float32 in any case;
+ * - widens float16 to float32 unless `form` is fp16; input and outputs are float32 in any case;
  * - frees batch dimension and input size where that is known to be correct (onnx/batch.ts, onnx/size.ts). The
  *   size stays fixed for fp16, because TensorRT builds an engine per size. With `batch` `kept` the batch
  *   dimension stays as published, so that ONNX Runtime knows the size of every map;
- * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts).
+ * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
+ * - for `int8-operators`, also makes the 8-bit part one operator (integer/convert.ts), unless the network has
+ *   something that this operator does not support: the result is then the same as for `int8`.
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -74,10 +91,11 @@ function refuseExternalData(model: ModelProto): void {
 export function rewrite(
   file: Uint8Array,
   features: string | undefined,
-  precision: Precision,
+  form: Form,
   table?: QuantisationTable,
   batch: 'free' | 'kept' = 'free',
 ): Rewritten {
+  const precision = precisionOfForm(form);
   const model = fromBinary(ModelProtoSchema, file);
   refuseExternalData(model);
   const { graph } = model;
@@ -93,12 +111,16 @@ export function rewrite(
   dropUnused(graph);
   const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
   const free = batch === 'free' && freeBatch(graph);
+  let operators = false;
   if (precision === 'int8') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
     const standard = model.opsetImport.find(({ domain }) => domain === '')?.version ?? 0n;
     if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
-    quantise(graph, table, floatReader(widened, widenBytes));
+    const floats = floatReader(widened, widenBytes);
+    quantise(graph, table, floats);
     dropUnused(graph);
+    operators = form === 'int8-operators' && madeOperator(model, floats);
+    if (operators) dropUnused(graph);
   }
   return {
     pieces: encodeModel(model, widened, widenBytes),
@@ -106,6 +128,7 @@ export function rewrite(
     outputs,
     freeBatch: free,
     sizeStep,
+    operators,
   };
 }
 
@@ -125,10 +148,11 @@ function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8A
 export async function prepareNetwork(
   modelsDir: string,
   entry: CatalogueEntry,
-  precision: Precision,
+  form: Form,
 ): Promise<PreparedRecord> {
   const { manifest } = entry;
-  const files = networkFiles(modelsDir, manifest, precision);
+  const precision = precisionOfForm(form);
+  const files = networkFiles(modelsDir, manifest, form);
   const source = await readFile(files.source).catch((cause: unknown) => {
     throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
   });
@@ -145,7 +169,7 @@ export async function prepareNetwork(
   try {
     // A detector reads one image at a time.
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
-    rewritten = rewrite(asOnnx(source, manifest), manifest.features, precision, read?.table, batch);
+    rewritten = rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
@@ -164,6 +188,7 @@ export async function prepareNetwork(
     freeBatch: rewritten.freeBatch,
     sizeStep: rewritten.sizeStep,
     ...(read && { tableSha256: read.sha256 }),
+    ...(form === 'int8-operators' && { operators: rewritten.operators }),
   };
   await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;

@@ -2,7 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { CatalogueEntry } from './catalogue.ts';
 import { exists } from './files.ts';
-import { type NetworkFiles, networkFiles, type Precision, UNFINISHED } from './layout.ts';
+import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest } from './manifest.ts';
 import type { Observer } from './observer.ts';
@@ -24,7 +24,7 @@ export const pullDependencies = (): PullDependencies => ({ fetch: globalThis.fet
 
 export interface PullOptions {
   readonly modelsDir: string;
-  readonly precision: Precision;
+  readonly form: Form;
   readonly observer: Observer;
   readonly dependencies: PullDependencies;
   /** Replaces the manifest's source: an https address or a local file. The checksum must match all the same. */
@@ -105,14 +105,14 @@ async function prepareUnlessDone(
   force: boolean,
 ): Promise<PreparedRecord> {
   const { manifest } = entry;
-  const { modelsDir, precision, observer } = options;
-  const files = networkFiles(modelsDir, manifest, precision);
-  const state = force ? 'outdated' : await verifyPrepared(files, entry, precision);
+  const { modelsDir, form, observer } = options;
+  const files = networkFiles(modelsDir, manifest, form);
+  const state = force ? 'outdated' : await verifyPrepared(files, entry, form);
   const record = await readRecord(files);
   if (state === 'ok' && record) return record;
   if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
   observer.progress({ phase: 'prepare' });
-  return prepareNetwork(modelsDir, entry, precision);
+  return prepareNetwork(modelsDir, entry, form);
 }
 
 async function locked<T>(
@@ -120,7 +120,7 @@ async function locked<T>(
   options: PullOptions,
   work: (files: NetworkFiles) => Promise<T>,
 ) {
-  const files = networkFiles(options.modelsDir, manifest, options.precision);
+  const files = networkFiles(options.modelsDir, manifest, options.form);
   await mkdir(files.folder, { recursive: true });
   return withLock(
     files.lock,

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
 import { digestFile } from './files.ts';
-import { type NetworkFiles, networkFiles, type Precision } from './layout.ts';
-import { type Place, precisionFor } from './locate.ts';
+import { type Form, type NetworkFiles, networkFiles, precisionOfForm } from './layout.ts';
+import { floatFormFor, type Place } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './prepare.ts';
 import { tableSum } from './quantise/table.ts';
@@ -39,12 +39,9 @@ export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | 
  * Whether the record matches this version of preparation, this manifest and its scale table; the network
  * itself is not read.
  */
-async function isCurrent(
-  record: PreparedRecord,
-  entry: CatalogueEntry,
-  precision: Precision,
-): Promise<boolean> {
+async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Form): Promise<boolean> {
   const { manifest } = entry;
+  const precision = precisionOfForm(form);
   return (
     record.preparer === PREPARER_VERSION &&
     record.sourceSha256 === manifest.file.sha256 &&
@@ -58,11 +55,11 @@ async function isCurrent(
 export async function verifyPrepared(
   files: NetworkFiles,
   entry: CatalogueEntry,
-  precision: Precision,
+  form: Form,
 ): Promise<PreparedState> {
   const record = await readRecord(files);
   if (!record) return 'missing';
-  if (!(await isCurrent(record, entry, precision))) return 'outdated';
+  if (!(await isCurrent(record, entry, form))) return 'outdated';
   const found = await digestFile(files.prepared).catch(absent);
   if (!found) return 'missing';
   return found.sha256 === record.sha256 ? 'ok' : 'damaged';
@@ -74,7 +71,7 @@ export async function isPreparedCurrent(
   { modelsDir, device, catalogueDir, ...place }: Place,
 ): Promise<boolean> {
   const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
-  const precision = place.precision ?? precisionFor(entry.manifest, device);
-  const record = await readRecord(networkFiles(modelsDir, entry.manifest, precision));
-  return record !== undefined && isCurrent(record, entry, precision);
+  const form = place.form ?? floatFormFor(entry.manifest, device);
+  const record = await readRecord(networkFiles(modelsDir, entry.manifest, form));
+  return record !== undefined && isCurrent(record, entry, form);
 }

@@ -3,12 +3,12 @@ import type { NetworkSize } from '../cutout/profile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
-import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
-import type { Precision } from '../models/layout.ts';
-import { findFor, locateNetwork, sizeStepOf } from '../models/locate.ts';
+import type { NativeModule, NetworkInfo, NetworkSpec } from '../engine/types.ts';
+import type { Form } from '../models/layout.ts';
+import { findFor, locateNetwork, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
-import { choosePrecision, type PrecisionChoice } from '../models/precision.ts';
+import { choosePrecision, formFor, type PrecisionChoice } from '../models/precision.ts';
 import { openSubjectTypes } from './openSubjectTypes.ts';
 
 /** The engine with its network loaded and warmed up. */
@@ -34,18 +34,18 @@ export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
 
 /** Number format of the configured network on this machine. Rejects with ModelError. */
 async function precisionOf(
-  { model, device, precision: wish }: EngineConfig,
-  instructionSets: readonly string[],
+  { model, device, precision: wish, operators: operatorsWish }: EngineConfig,
+  { instructionSets, operators }: ReturnType<NativeModule['versions']>,
 ): Promise<PrecisionChoice> {
   const { manifest } = await findFor(model, {});
-  return choosePrecision(manifest, { device, wish, instructionSets });
+  return choosePrecision(manifest, { device, wish, operatorsWish, instructionSets, operators });
 }
 
 /** A network being opened from any of its files. */
 interface Opening {
   readonly engine: Engine;
   readonly located: NetworkSpec;
-  readonly precision: Precision;
+  readonly form: Form;
   readonly maker: Maker | undefined;
   readonly signal: AbortSignal;
 }
@@ -55,7 +55,7 @@ interface Opening {
  * valid one.
  */
 async function openCopy(
-  { engine, located, precision, maker, signal }: Opening,
+  { engine, located, form, maker, signal }: Opening,
   { modelsDir, device }: EngineConfig,
 ): Promise<NetworkInfo | undefined> {
   const copy = maker && (await findOptimised(located.path, maker));
@@ -63,8 +63,7 @@ async function openCopy(
   const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
   // Imported meanwhile, because the code of preparation is large.
   const { isPreparedCurrent } = await import('../models/verify.ts');
-  const good =
-    (await isPreparedCurrent(located.name, { modelsDir, device, precision })) && (await copy.intact());
+  const good = (await isPreparedCurrent(located.name, { modelsDir, device, form })) && (await copy.intact());
   const info = await opening;
   signal.throwIfAborted();
   return good ? info : undefined;
@@ -75,7 +74,7 @@ async function openPrepared(
   { engine, located, maker, signal }: Opening,
   ensure: () => Promise<NetworkSpec>,
 ): Promise<NetworkInfo> {
-  const network = await ensure();
+  const network = { ...located, ...(await ensure()) };
   signal.throwIfAborted();
   const draft = maker && (await draftOptimised(located.path, maker));
   if (!draft) return engine.load(network);
@@ -104,9 +103,13 @@ export async function openEngine(
 ): Promise<OpenedEngine> {
   const { modelsDir, device, deviceId, model, runtime } = config;
   const native = loadAddon();
-  const choice = await precisionOf(config, native.versions().instructionSets);
-  const { precision } = choice;
-  const located = await locateNetwork(model, { modelsDir, device, precision });
+  const choice = await precisionOf(config, native.versions());
+  const form = formFor(choice);
+  const { operators } = choice;
+  const located = {
+    ...(await locateNetwork(model, { modelsDir, device, form })),
+    ...(operators !== undefined && { operators }),
+  };
   const threads = threadsOf(config);
   const engine = createEngine(native, {
     ...threads,
@@ -123,8 +126,9 @@ export async function openEngine(
     signal.throwIfAborted();
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
-    const maker = processor ? { onnxruntime: native.versions().onnxruntime, processor } : undefined;
-    const opening = { engine, located, precision, maker, signal };
+    const { onnxruntime } = native.versions();
+    const maker = processor ? { onnxruntime, processor, operators: operators ?? '' } : undefined;
+    const opening = { engine, located, form, maker, signal };
     const open = async (pull: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.
       const types = openSubjectTypes(engine, config, { pull, observer, signal });
@@ -133,23 +137,25 @@ export async function openEngine(
         (await openCopy(opening, config)) ??
         (await openPrepared(opening, async () => {
           const { ensureNetwork } = await import('../models/ensure.ts');
-          return ensureNetwork(model, { modelsDir, pull, device, precision, observer, signal });
+          return ensureNetwork(model, { modelsDir, pull, device, form, observer, signal });
         }));
       return { info, types: await types };
     };
     const { info, types } = await open(pull);
     if (types.notice) observer.notice(types.notice);
-    const sizeStep = await sizeStepOf(model, { modelsDir, device, precision });
+    const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form });
     const network = { ...located, sizeStep };
+    const { operators: wanted, ...plain } = choice;
     const reload = async () => void (await open(false));
     return {
       engine,
       network,
       info,
       threads,
-      precision: choice,
+      // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
+      precision: made && wanted !== undefined ? { ...plain, operators: wanted } : plain,
       subjectTypes: types.found,
-      onnxruntime: native.versions().onnxruntime,
+      onnxruntime,
       reload,
     };
   } catch (error) {

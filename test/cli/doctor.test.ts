@@ -9,6 +9,8 @@ import { type Environment, loadConfig } from '../../src/config/config.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
+import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { sha256, type Workplace, workplace } from '../fixtures/networks.ts';
 import { wideNetwork, wideTable } from '../fixtures/wide.ts';
 
@@ -62,10 +64,11 @@ async function pulled(t: ExecutionContext): Promise<Workplace> {
   return place;
 }
 
-/** The addon, on a processor of other instruction sets. */
+/** The addon, on a processor of other instruction sets, without operators of Cutout for them. */
 const onProcessor = (...instructionSets: string[]): NativeModule => {
   const native = loadAddon();
-  return { ...native, versions: () => ({ ...native.versions(), instructionSets }), Engine: native.Engine };
+  const versions = () => ({ ...native.versions(), instructionSets, operators: [] });
+  return { ...native, versions, Engine: native.Engine };
 };
 
 test.serial('machine, network and a measured run of each precision, as JSON', async (t) => {
@@ -77,7 +80,13 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   t.is(machine?.dotProduct, 'avx512_vnni');
   t.deepEqual(machine?.instructionSets, ['avx512_vnni', 'avx512']);
   t.true((machine?.cores ?? 0) >= 1);
-  t.deepEqual(network, { name: 'tiny', device: 'cpu', precision: 'int8', because: 'avx512_vnni' });
+  t.deepEqual(network, {
+    name: 'tiny',
+    device: 'cpu',
+    precision: 'int8',
+    operators: null,
+    because: 'avx512_vnni',
+  });
   t.regex(runtime?.version ?? '', /^\d+\.\d+/);
   t.true(threads.intraOpThreads >= 1);
   t.deepEqual(
@@ -94,6 +103,80 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   );
 });
 
+/** A workplace with a network that Cutout's operators compute. */
+async function pulledForOperators(t: ExecutionContext): Promise<Workplace> {
+  const place = await workplace(t);
+  const builder = new NetworkBuilder(5);
+  const output = builder.logit(builder.conv('image', { channels: 16 }));
+  const { file, table } = builder.build(output, 32, 32);
+  const entry = await place.entry({ kind: 'file', path: 'published.onnx' }, file, {
+    int8: 'int8.json',
+    features: undefined,
+  });
+  await writeFile(
+    path.join(entry.folder, 'int8.json'),
+    JSON.stringify({ ...table, sourceSha256: sha256(file) }),
+  );
+  await pullNetwork(entry, place.options());
+  return place;
+}
+
+test.serial(
+  "Cutout's operators are used where the processor has a kernel, unless the setting says off",
+  async (t) => {
+    const [best] = loadAddon().versions().operators;
+    if (best === undefined) {
+      sayLeftOut(t, 'Cutout has no operators for this processor');
+      return;
+    }
+    const place = await pulledForOperators(t);
+    const found = report(await examine(place));
+    t.deepEqual(found.problems, []);
+    t.is(found.network?.operators, best);
+    t.deepEqual(
+      found.measured.map(({ precision, operators, used }) => [precision, operators, used]),
+      [
+        ['int8', best, true],
+        ['fp32', null, false],
+        ['int8', null, false],
+      ],
+    );
+    t.regex(
+      (await examine(place, {}, { json: false })).out,
+      new RegExp(`Operators +Cutout's operators for ${best}\\n`),
+    );
+    const off = report(await examine(place, { CUTOUT_OPERATORS: 'off' }));
+    t.is(off.network?.operators, null);
+    t.deepEqual(
+      off.measured.map(({ precision, operators, used }) => [precision, operators, used]),
+      [
+        ['int8', null, true],
+        ['fp32', null, false],
+        ['int8', best, false],
+      ],
+    );
+    t.true((await place.files()).includes('prepared.int8-operators.onnx'));
+  },
+);
+
+test.serial('a network that the operators do not know is computed by those of ONNX Runtime', async (t) => {
+  if (loadAddon().versions().operators.length === 0) {
+    sayLeftOut(t, 'Cutout has no operators for this processor');
+    return;
+  }
+  const { network, measured, problems } = report(await examine(await pulled(t)));
+  t.deepEqual(problems, []);
+  t.is(network?.precision, 'int8');
+  t.is(network?.operators, null);
+  t.deepEqual(
+    measured.map(({ precision, operators }) => [precision, operators]),
+    [
+      ['int8', null],
+      ['fp32', null],
+    ],
+  );
+});
+
 test.serial('without the instructions it is the float network', async (t) => {
   const found = await examine(await pulled(t), {}, { load: () => onProcessor('avx2') });
   const { network, machine, measured } = report(found);
@@ -102,6 +185,7 @@ test.serial('without the instructions it is the float network', async (t) => {
     name: 'tiny',
     device: 'cpu',
     precision: 'fp32',
+    operators: null,
     because: 'no 8-bit dot product in this processor',
   });
   t.is(machine?.dotProduct, null);
@@ -121,8 +205,9 @@ test.serial('for a person: a table, what is in use, and that all is well', async
   t.regex(out, /^Cutout +\d/);
   t.regex(out, /8-bit network +yes, by avx_vnni\n/);
   t.regex(out, /Precision +int8 \(avx_vnni\)\n/);
-  t.regex(out, /\* +int8 +\d+ MB +\d+ ms +\d+ ms +\d+ ms/);
-  t.regex(out, / +fp32 +\d+ MB/);
+  t.regex(out, /Operators +ONNX Runtime's operators\n/);
+  t.regex(out, /\* +int8 +ONNX Runtime's +\d+ MB +\d+ ms +\d+ ms +\d+ ms/);
+  t.regex(out, / +fp32 +ONNX Runtime's +\d+ MB/);
   t.regex(out, /Ready to serve\.\n$/);
 });
 

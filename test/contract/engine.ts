@@ -42,11 +42,17 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
   });
 
   test('versions: instruction sets are known ones, and those Linux names', (t) => {
-    const { instructionSets } = load().versions();
+    const { instructionSets, operators } = load().versions();
     const known = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
     t.deepEqual(
       instructionSets,
       known.filter((name) => instructionSets.includes(name)),
+    );
+    // Of those, the ones there are operators for; the system may refuse a process the tiles of AMX.
+    const kernels = instructionSets.filter((name) => ['amx_int8', 'avx512_vnni', 'avx_vnni'].includes(name));
+    t.deepEqual(
+      operators,
+      kernels.filter((name) => name !== 'amx_int8' || operators.includes(name)),
     );
     if (process.platform !== 'linux') return;
     const flags =

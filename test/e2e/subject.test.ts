@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
-import { locateNetwork, sizeStepOf } from '../../src/models/locate.ts';
+import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
 import { engineOptions, planFor } from '../fixtures/engineSetup.ts';
@@ -85,11 +85,11 @@ test('without the detector types are off and the operator is told what to do', a
 /** Undefined, with a plain word in the log, where the photos or a network that looks at them are not at hand. */
 async function networkAndPhotos(t: ExecutionContext<Context>) {
   // `npm test` prepares it as this processor runs it best.
-  for (const precision of ['int8', 'fp32'] as const) {
-    const place = { modelsDir, device: 'cpu', precision } as const;
+  for (const form of ['int8', 'fp32'] as const) {
+    const place = { modelsDir, device: 'cpu', form } as const;
     const network = await locateNetwork('isnet', place);
     if (t.context.found && existsSync(photos) && existsSync(network.path))
-      return { network, step: await sizeStepOf('isnet', place) };
+      return { network, step: (await preparedFacts('isnet', place)).sizeStep };
   }
   const missing = existsSync(photos)
     ? `the network isnet is not in ${modelsDir}`

@@ -6,7 +6,13 @@ const command = modelsCommand({
   modelsDir,
   catalogueDir,
   defaultNetwork: 'tiny',
-  target: () => ({ device: 'cpu', wish: 'auto', instructionSets: ['avx512_vnni'] }),
+  target: () => ({
+    device: 'cpu',
+    wish: 'auto',
+    operatorsWish: 'auto',
+    instructionSets: ['avx512_vnni'],
+    operators: [],
+  }),
   out: process.stdout,
 });
 try {

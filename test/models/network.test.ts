@@ -6,7 +6,7 @@ import { matteDifference } from '../../bench/lib/matteDifference.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
-import { networkFiles, type Precision } from '../../src/models/layout.ts';
+import { type Form, networkFiles } from '../../src/models/layout.ts';
 import { dotProductOf } from '../../src/models/precision.ts';
 import { verifyPrepared, verifySource } from '../../src/models/verify.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -66,8 +66,8 @@ function present(t: ExecutionContext): boolean {
 }
 
 /** The default network prepared so, made now where nobody has: a machine prepares only what it uses. */
-const prepared = (precision: Precision) =>
-  ensureNetwork('isnet', { modelsDir, pull: false, device: 'cpu', precision, observer: new Recorder() });
+const prepared = (form: Form) =>
+  ensureNetwork('isnet', { modelsDir, pull: false, device: 'cpu', form, observer: new Recorder() });
 
 test('the default network as pulled and as prepared has the right sums', async (t) => {
   if (!present(t)) return;
@@ -75,9 +75,9 @@ test('the default network as pulled and as prepared has the right sums', async (
   const entry = await findNetwork(installedCatalogue(), 'isnet');
   const { manifest } = entry;
   t.is(await verifySource(networkFiles(modelsDir, manifest), manifest), 'ok');
-  for (const precision of ['fp32', 'int8'] as const) {
-    await prepared(precision);
-    t.is(await verifyPrepared(networkFiles(modelsDir, manifest, precision), entry, precision), 'ok');
+  for (const form of ['fp32', 'int8', 'int8-operators'] as const) {
+    await prepared(form);
+    t.is(await verifyPrepared(networkFiles(modelsDir, manifest, form), entry, form), 'ok');
   }
 });
 

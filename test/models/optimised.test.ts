@@ -12,7 +12,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { draftOptimised, findOptimised, processorKey } from '../../src/models/optimised.ts';
 
-const maker = { onnxruntime: '1.30.0', processor: 'abc' };
+const maker = { onnxruntime: '1.30.0', processor: 'abc', operators: 'amx_int8' };
 
 function folder(t: ExecutionContext): string {
   const made = mkdtempSync(path.join(tmpdir(), 'cutout-optimised-'));
@@ -40,6 +40,7 @@ test('a copy is found by who made it, from the very file it was made from', asyn
   t.deepEqual(readdirSync(path.dirname(prepared)).sort(), ['prepared.onnx', 'prepared.optimised']);
   t.is(await findOptimised(prepared, { ...maker, onnxruntime: '1.31.0' }), undefined);
   t.is(await findOptimised(prepared, { ...maker, processor: 'abd' }), undefined);
+  t.is(await findOptimised(prepared, { ...maker, operators: '' }), undefined);
   writeFileSync(prepared, 'prepared again');
   t.is(await findOptimised(prepared, maker), undefined);
 });

@@ -1,11 +1,28 @@
 import test from 'ava';
 import { ModelError } from '../../src/models/error.ts';
 import { manifestSchema } from '../../src/models/manifest.ts';
-import { choosePrecision, dotProductOf, precisionsOf } from '../../src/models/precision.ts';
+import {
+  choosePrecision,
+  dotProductOf,
+  formFor,
+  formsOf,
+  operatorsText,
+  type PrecisionQuestion,
+} from '../../src/models/precision.ts';
 import { tinyManifest } from '../fixtures/networks.ts';
 
 const plain = tinyManifest({ kind: 'file', path: 'published.onnx' });
 const both = manifestSchema.parse({ ...plain, int8: 'int8.json' });
+
+/** A question of a processor for which there are no operators of Cutout, unless told. */
+const ask = (question: Partial<PrecisionQuestion>): PrecisionQuestion => ({
+  device: 'cpu',
+  wish: 'auto',
+  operatorsWish: 'auto',
+  instructionSets: [],
+  operators: [],
+  ...question,
+});
 
 const skylake = ['avx512', 'avx2'];
 const cascadeLake = ['avx512_vnni', 'avx512', 'avx2'];
@@ -15,7 +32,7 @@ const raspberryPi4 = ['asimd'];
 
 test('auto takes 8 bits only where the processor has their dot product and the network a table', (t) => {
   const auto = (instructionSets: readonly string[], manifest = both) =>
-    choosePrecision(manifest, { device: 'cpu', wish: 'auto', instructionSets });
+    choosePrecision(manifest, ask({ instructionSets }));
   t.deepEqual(auto(cascadeLake), { precision: 'int8', because: 'avx512_vnni' });
   t.deepEqual(auto(alderLake), { precision: 'int8', because: 'avx_vnni' });
   t.deepEqual(auto(graviton2), { precision: 'int8', because: 'asimddp' });
@@ -27,7 +44,7 @@ test('auto takes 8 bits only where the processor has their dot product and the n
 
 test('a wish is taken as it is, with a warning where it is unwise', (t) => {
   const wished = (wish: 'fp32' | 'int8', instructionSets: readonly string[]) =>
-    choosePrecision(both, { device: 'cpu', wish, instructionSets });
+    choosePrecision(both, ask({ wish, instructionSets }));
   t.is(wished('fp32', cascadeLake).precision, 'fp32');
   t.is(wished('int8', cascadeLake).warning, undefined);
   t.is(wished('int8', skylake).precision, 'int8');
@@ -35,13 +52,13 @@ test('a wish is taken as it is, with a warning where it is unwise', (t) => {
 });
 
 test('a wish that cannot be met is one sentence with the remedy', (t) => {
-  t.throws(() => choosePrecision(plain, { device: 'cpu', wish: 'int8', instructionSets: cascadeLake }), {
+  t.throws(() => choosePrecision(plain, ask({ wish: 'int8', instructionSets: cascadeLake })), {
     instanceOf: ModelError,
     code: 'model_unsupported',
     message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
   });
   for (const wish of ['int8', 'fp32'] as const) {
-    t.throws(() => choosePrecision(both, { device: 'cuda', wish, instructionSets: [] }), {
+    t.throws(() => choosePrecision(both, ask({ device: 'cuda', wish })), {
       code: 'model_unsupported',
       message: `CUTOUT_PRECISION=${wish} is for the device cpu: on cuda, leave it at auto.`,
     });
@@ -49,14 +66,49 @@ test('a wish that cannot be met is one sentence with the remedy', (t) => {
 });
 
 test('a GPU gets floats as wide as they were published', (t) => {
-  const choice = choosePrecision(both, { device: 'cuda', wish: 'auto', instructionSets: cascadeLake });
+  const choice = choosePrecision(
+    both,
+    ask({ device: 'cuda', instructionSets: cascadeLake, operators: cascadeLake }),
+  );
   t.deepEqual(choice, { precision: 'fp16', because: 'the device cuda' });
-  t.deepEqual(precisionsOf(both, 'cuda'), ['fp16']);
-  t.deepEqual(precisionsOf(both, 'cpu'), ['fp32', 'int8']);
-  t.deepEqual(precisionsOf(plain, 'cpu'), ['fp32']);
+  t.deepEqual(formsOf(both, 'cuda', ['avx512_vnni']), ['fp16']);
+  t.deepEqual(formsOf(both, 'cpu', ['avx512_vnni']), ['fp32', 'int8-operators', 'int8']);
+  t.deepEqual(formsOf(both, 'cpu', []), ['fp32', 'int8']);
+  t.deepEqual(formsOf(plain, 'cpu', ['avx512_vnni']), ['fp32']);
 });
 
 test('the best dot product is named', (t) => {
   t.is(dotProductOf(['amx_int8', ...cascadeLake]), 'amx_int8');
   t.is(dotProductOf(skylake), undefined);
+});
+
+test('8 bits are computed by the best operators of Cutout that the setting allows, or by those of ONNX Runtime', (t) => {
+  const sapphireRapids = {
+    instructionSets: ['amx_int8', ...cascadeLake],
+    operators: ['amx_int8', 'avx512_vnni'],
+  };
+  const best = choosePrecision(both, ask(sapphireRapids));
+  t.is(best.operators, 'amx_int8');
+  t.is(formFor(best), 'int8-operators');
+  t.is(operatorsText(best), "Cutout's operators for amx_int8");
+  const lesser = choosePrecision(
+    both,
+    ask({ ...sapphireRapids, operatorsWish: 'avx512_vnni', wish: 'int8' }),
+  );
+  t.is(lesser.operators, 'avx512_vnni');
+  t.is(lesser.because, 'CUTOUT_PRECISION=int8');
+  const off = choosePrecision(both, ask({ ...sapphireRapids, operatorsWish: 'off' }));
+  t.deepEqual(off, { precision: 'int8', because: 'amx_int8' });
+  t.is(formFor(off), 'int8');
+  t.is(operatorsText(off), "ONNX Runtime's operators");
+  const arm = choosePrecision(both, ask({ instructionSets: graviton2 }));
+  t.is(arm.operators, undefined);
+  const floats = choosePrecision(both, ask({ ...sapphireRapids, wish: 'fp32', operatorsWish: 'avx_vnni' }));
+  t.is(formFor(floats), 'fp32');
+  t.is(operatorsText(floats), undefined);
+  t.throws(() => choosePrecision(both, ask({ ...sapphireRapids, operatorsWish: 'avx_vnni' })), {
+    code: 'model_unsupported',
+    message:
+      'CUTOUT_OPERATORS=avx_vnni is for another processor: here it can be auto, off, amx_int8, avx512_vnni.',
+  });
 });

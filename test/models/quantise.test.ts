@@ -248,7 +248,7 @@ test('the table is applied when a network is pulled; another table, a wrong one 
   });
   const table = { ...(await tableFor(t)), sourceSha256: sha256(file) };
   const tableFile = path.join(entry.folder, 'int8.json');
-  const options = { ...place.options(), precision: 'int8' as const };
+  const options = { ...place.options(), form: 'int8' as const };
   await t.throwsAsync(pullNetwork(entry, options), {
     code: 'model_unsupported',
     message: /int8\.json cannot be read/,

@@ -7,7 +7,7 @@ import {
   OperatorSetIdProtoSchema,
   type TensorProto,
 } from '../onnx/onnx_pb.ts';
-import { LANES, pack } from './pack.ts';
+import { CHUNK, LANES, pack } from './pack.ts';
 import { type ConvSpec, ProgramWriter } from './program.ts';
 
 /** The domain and the operator that native/ort/integer_op.h registers. */
@@ -260,7 +260,7 @@ class Converter {
     if (node.opType === 'ConvInteger') {
       const steps = this.#steps.get(first);
       const ones = this.#initializer(second);
-      if (!steps || steps.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
+      if (steps?.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
         throw new Unsupported(`${node.name} is no plain sum`);
       }
       this.#sources.set(to, { kind: 'counted', value: steps.value });
@@ -438,6 +438,10 @@ class Converter {
         sums.push(this.#program.conv(part.value, spec, { ...conv, relu: relu && alone }));
       } else {
         const ones = new Float32Array(own).fill(1);
+        // Neighbouring taps of half of the channels do not lie side by side.
+        if (shape.dilation === 1 && shape.kernel[1] > 1 && own % CHUNK !== 0) {
+          throw new Unsupported(`${node.name} reads ${own} channels of floats`);
+        }
         const split = this.#splitOf(part.value);
         for (const channel of [0, own]) {
           const conv = wideConv(columns, ones, 0, undefined);
@@ -489,21 +493,25 @@ function wideConv(
   const row = new Float64Array(count);
   for (let output = 0; output < outputs; output++) {
     let largest = 0;
-    for (let c = 0; c < own; c++) {
-      for (let tap = 0; tap < taps; tap++) {
-        const weight = weights[(output * of + from + c) * taps + tap] as number;
-        const value = weight * (scales[c] as number);
-        row[c * taps + tap] = value;
-        largest = Math.max(largest, Math.abs(value));
+    const first = (output * of + from) * taps;
+    for (let c = 0, i = 0; c < own; c++) {
+      const scale = scales[c] as number;
+      for (const end = i + taps; i < end; i++) {
+        const value = (weights[first + i] as number) * scale;
+        row[i] = value;
+        if (value > largest) largest = value;
+        else if (-value > largest) largest = -value;
       }
     }
     const step = Math.fround(Math.max(largest / WIDE_LIMIT, 1e-30));
     let sum = 0;
+    const at = output * count;
     for (let i = 0; i < count; i++) {
-      const whole = Math.max(-WIDE_LIMIT, Math.min(WIDE_LIMIT, Math.round((row[i] as number) / step)));
-      const high = Math.floor((whole + 128) / 256);
-      upper[output * count + i] = high;
-      lower[output * count + i] = whole - 256 * high;
+      // At most WIDE_LIMIT: the step's own rounding is far below half a one.
+      const whole = Math.floor((row[i] as number) / step + 0.5) | 0;
+      const high = (whole + 128) >> 8;
+      upper[at + i] = high;
+      lower[at + i] = whole - (high << 8);
       sum += whole;
     }
     steps[output] = step;

@@ -1,6 +1,6 @@
 /** Output channels of a group, inputs of a chunk: as native/integer/program.h has them. */
 export const LANES = 16;
-const CHUNK = 64;
+export const CHUNK = 64;
 
 export interface Taps {
   /** Height and width of the kernel. */
@@ -8,26 +8,25 @@ export interface Taps {
   readonly dilation: number;
 }
 
-/** Tap and channel of each input of a chunk; behind the last one weights are 0. */
-interface Chunk {
-  readonly row: number;
-  readonly inputs: readonly { readonly column: number; readonly channel: number }[];
-}
-
-/** The order in which native/integer/program.cc (chunks_of) reads the inputs of a window. */
-function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number): Chunk[] {
+/**
+ * Where the inputs of each chunk have their weights within those of one output channel, [channels, height, width], in
+ * the order in which native/integer/program.cc (chunks_of) reads a window; one list for a chunk, at most CHUNK long.
+ */
+function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number): Int32Array[] {
   // Channels of neighbouring taps lie side by side, unless taps are apart or fill whole chunks anyway.
   const rows = dilation === 1 && width > 1 && channels % CHUNK !== 0;
-  const chunks: Chunk[] = [];
+  const length = rows ? width * channels : channels;
+  const chunks: Int32Array[] = [];
   for (let row = 0; row < height; row++) {
     for (let column = 0; column < (rows ? 1 : width); column++) {
-      const length = rows ? width * channels : channels;
       for (let from = 0; from < length; from += CHUNK) {
-        const inputs = Array.from({ length: Math.min(CHUNK, length - from) }, (_, i) => ({
-          column: column + Math.floor((from + i) / channels),
-          channel: (from + i) % channels,
-        }));
-        chunks.push({ row, inputs });
+        const places = new Int32Array(Math.min(CHUNK, length - from));
+        for (let i = 0; i < places.length; i++) {
+          const channel = (from + i) % channels;
+          const tap = row * width + column + Math.floor((from + i) / channels);
+          places[i] = channel * height * width + tap;
+        }
+        chunks.push(places);
       }
     }
   }
@@ -35,28 +34,35 @@ function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number)
 }
 
 /**
- * Weights in the order in which the kernels read them: [group of 16 output channels][plane][chunk][16][16][4].
- * @param planes each int8, [outputs, channels, height, width]; outputs a multiple of 16
+ * Weights in the order in which the kernels read them: [group of 16 output channels][plane][chunk][16][16][4]; those
+ * behind a chunk's last input are 0.
+ * @param planes each int8, [outputs, channels, height, width]; outputs a multiple of 16, channels of 4
  */
 export function pack(planes: readonly Int8Array[], outputs: number, channels: number, taps: Taps): Int8Array {
   const [height, width] = taps.kernel;
   const chunks = chunksOf(taps, channels);
-  const packed = new Int8Array((outputs / LANES) * planes.length * chunks.length * CHUNK * LANES);
+  const row = channels * height * width;
+  // Four weights at a time, as one little-endian number.
+  const packed = new Int32Array((outputs / LANES) * planes.length * chunks.length * (CHUNK / 4) * LANES);
   let at = 0;
   for (let group = 0; group < outputs; group += LANES) {
     for (const plane of planes) {
-      for (const { row, inputs } of chunks) {
-        for (const [k, { column, channel }] of inputs.entries()) {
-          const to = at + (k >> 2) * LANES * 4 + (k & 3);
-          let from = ((group * channels + channel) * height + row) * width + column;
-          for (let lane = 0; lane < LANES; lane++) {
-            packed[to + lane * 4] = plane[from] as number;
-            from += channels * height * width;
+      for (const places of chunks) {
+        for (let lane = 0; lane < LANES; lane++) {
+          const own = plane.subarray((group + lane) * row, (group + lane + 1) * row);
+          let to = at + lane;
+          for (let k = 0; k < places.length; k += 4) {
+            packed[to] =
+              ((own[places[k] as number] as number) & 255) |
+              (((own[places[k + 1] as number] as number) & 255) << 8) |
+              (((own[places[k + 2] as number] as number) & 255) << 16) |
+              ((own[places[k + 3] as number] as number) << 24);
+            to += LANES;
           }
         }
-        at += CHUNK * LANES;
+        at += (CHUNK / 4) * LANES;
       }
     }
   }
-  return packed;
+  return new Int8Array(packed.buffer);
 }

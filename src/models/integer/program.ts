@@ -53,8 +53,13 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
 
   /** All of them, little-endian. */
   bytes(): Uint8Array {
-    const parts = this.#parts.map((part) => new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
-    return new Uint8Array(Buffer.concat(parts));
+    const all = new Uint8Array(this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
+    let at = 0;
+    for (const { buffer, byteOffset, byteLength } of this.#parts) {
+      all.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+      at += byteLength;
+    }
+    return all;
   }
 
   get length(): number {

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { clone } from '@bufbuild/protobuf';
 import {
   attribute,
   FLOAT,
@@ -145,7 +145,7 @@ class Quantiser {
     const maker = this.#makers.get(name);
     if (!maker || this.#table.tensors[name] || !MOVING.has(maker.opType)) return undefined;
     for (const each of maker.opType === 'Concat' ? maker.input : maker.input.slice(0, 1)) this.#asEight(each);
-    const again = create(NodeProtoSchema, { ...maker, name: '' });
+    const again = Object.assign(clone(NodeProtoSchema, maker), { name: '' });
     return this.#pass(again) || this.#concat(again) ? this.#eight.get(name) : undefined;
   }
 
@@ -435,8 +435,7 @@ class Quantiser {
           axis: 0,
         },
       ),
-      create(NodeProtoSchema, {
-        ...node,
+      Object.assign(clone(NodeProtoSchema, node), {
         input: [this.#dequantised(input), weight, shift],
         output: [value],
       }),
