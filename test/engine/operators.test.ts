@@ -1,0 +1,171 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import test, { type ExecutionContext } from 'ava';
+import { loadAddon } from '../../src/engine/addon.ts';
+import type { EngineOptions, NetworkSpec } from '../../src/engine/types.ts';
+import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import { rewrite } from '../../src/models/prepare.ts';
+import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
+import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
+
+const native = loadAddon();
+const { operators } = native.versions();
+const [best = ''] = operators;
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+function present(t: ExecutionContext): boolean {
+  if (best !== '') return true;
+  sayLeftOut(t, 'Cutout has no operators for this processor');
+  return false;
+}
+
+interface Sizes {
+  readonly side: number;
+  /** 3x3 convolutions of 64 channels at the full size. */
+  readonly convolutions: number;
+}
+
+/** A network in both 8-bit forms: its specs without operators. */
+function networkOf({ side, convolutions }: Sizes): { standard: NetworkSpec; own: NetworkSpec } {
+  const builder = new NetworkBuilder(3);
+  let map = builder.conv('image', { channels: 64 });
+  for (let i = 0; i < convolutions; i++) map = builder.conv(map, { channels: 64 });
+  const { file, table } = builder.build(builder.logit(map), side, side);
+  const written = (form: 'int8' | 'int8-operators'): NetworkSpec => {
+    const name = path.join(networks.folder, `${form}-${side}-${convolutions}.onnx`);
+    writeFileSync(name, Buffer.concat([...rewrite(file, undefined, form, table).pieces]));
+    return {
+      name: form,
+      path: name,
+      width: side,
+      height: side,
+      mean: [128, 128, 128],
+      std: [256, 256, 256],
+      output: 'logit',
+    };
+  };
+  return { standard: written('int8'), own: written('int8-operators') };
+}
+
+function engineFor(t: ExecutionContext, changes: Partial<EngineOptions> = {}) {
+  const engine = new native.Engine(engineOptions(changes));
+  t.teardown(() => engine.close(0));
+  return engine;
+}
+
+const alphaOf = (data: Uint8Array) => data.filter((_, i) => i % 4 === 3);
+
+test('every kernel of this processor gives the same matte, and the standard operators one like it', async (t) => {
+  if (!present(t)) return;
+  const { standard, own } = networkOf({ side: 64, convolutions: 2 });
+  const mattes: Uint8Array[] = [];
+  for (const spec of [standard, ...operators.map((each) => ({ ...own, operators: each }))]) {
+    const engine = engineFor(t, { intraOpThreads: 2 });
+    await engine.load(spec);
+    const image = halves(64, 64);
+    await engine.matte(1, image, planFor(spec.name, image));
+    mattes.push(alphaOf(image.data));
+  }
+  const [wanted = new Uint8Array(), first = new Uint8Array(), ...others] = mattes;
+  for (const each of others) t.deepEqual(each, first);
+  t.true(first.every((alpha, i) => Math.abs(alpha - (wanted[i] ?? 0)) <= 2));
+  t.true(new Set(first).size > 3);
+});
+
+test('an optimised copy opens with its operators and gives the same matte', async (t) => {
+  if (!present(t)) return;
+  const spec = { ...networkOf({ side: 32, convolutions: 1 }).own, operators: best };
+  const engine = engineFor(t);
+  const saveTo = path.join(networks.folder, 'saved.onnx');
+  const mattes: Uint8Array[] = [];
+  for (const each of [
+    { ...spec, saveTo },
+    { ...spec, path: saveTo },
+  ]) {
+    await engine.load(each);
+    const image = halves(32, 32);
+    await engine.matte(1, image, planFor(spec.name, image));
+    mattes.push(image.data);
+  }
+  t.deepEqual(mattes[1], mattes[0]);
+});
+
+test('a file with operators needs them named, and those this processor has', async (t) => {
+  if (!present(t)) return;
+  const { own } = networkOf({ side: 32, convolutions: 1 });
+  const engine = engineFor(t);
+  await t.throwsAsync(engine.load(own), { code: 'ENGINE_MODEL' });
+  await t.throwsAsync(engine.load({ ...own, operators: 'i8mm' }), {
+    code: 'ENGINE_RUNTIME',
+    message: /no operators for the instruction set 'i8mm'/,
+  });
+  t.throws(() => void engine.load({ ...own, operators: 1 } as unknown as NetworkSpec), {
+    instanceOf: TypeError,
+  });
+});
+
+test('a file whose steps were changed is an error of the model', async (t) => {
+  if (!present(t)) return;
+  const { own } = networkOf({ side: 32, convolutions: 1 });
+  const engine = engineFor(t);
+  const file = path.join(networks.folder, 'changed.onnx');
+  const changes: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>> = {
+    steps: (bytes) => bytes.fill(0x7f, 80, 88),
+    weights: (bytes) => bytes.slice(0, bytes.length / 2),
+    biases: (bytes) => bytes.slice(0, 4),
+    scales: (bytes) => bytes.slice(0, 4),
+  };
+  for (const [which, change] of Object.entries(changes)) {
+    const model = fromBinary(ModelProtoSchema, readFileSync(own.path));
+    const tensor = model.graph?.initializer.find(({ name }) => name === `integer/${which}`);
+    if (!tensor) throw new Error(`no ${which}`);
+    const [bytes, length] = [Uint8Array.from(tensor.rawData), tensor.rawData.length];
+    tensor.rawData = change(bytes);
+    tensor.dims = [((tensor.dims[0] ?? 0n) * BigInt(tensor.rawData.length)) / BigInt(length)];
+    writeFileSync(file, toBinary(ModelProtoSchema, model));
+    await t.throwsAsync(
+      engine.load({ ...own, path: file, operators: best }),
+      { code: 'ENGINE_MODEL', message: /integer part of the network is malformed/ },
+      which,
+    );
+  }
+});
+
+test('two runs at once and two engines give what one alone gives', async (t) => {
+  if (!present(t)) return;
+  const spec = { ...networkOf({ side: 64, convolutions: 2 }).own, operators: best };
+  const engines = [engineFor(t, { workers: 2 }), engineFor(t, { workers: 1, intraOpThreads: 2 })];
+  await Promise.all(engines.map((engine) => engine.load(spec)));
+  const runs = engines.flatMap((engine) =>
+    [1, 2, 3, 4].map(async (id) => {
+      const image = halves(64, 64);
+      await engine.matte(id, image, planFor(spec.name, image));
+      return image.data;
+    }),
+  );
+  const [first, ...others] = await Promise.all(runs);
+  for (const each of others) t.deepEqual(each, first);
+});
+
+test.serial('a run that is cancelled ends long before it would have', async (t) => {
+  if (!present(t)) return;
+  t.timeout(120_000);
+  const spec = { ...networkOf({ side: 768, convolutions: 24 }).own, operators: best };
+  const engine = engineFor(t);
+  const { warmUpMs } = await engine.load(spec);
+  const image = halves(768, 768);
+  const job = engine.matte(1, image, planFor(spec.name, image));
+  job.catch(() => {});
+  await until(engine, ({ running }) => running === 1);
+  await sleep(warmUpMs / 3);
+  const start = performance.now();
+  t.true(engine.cancel(1));
+  await t.throwsAsync(job, { code: 'ENGINE_CANCELLED' });
+  const took = performance.now() - start;
+  t.log(`cancelled in ${took.toFixed(1)} ms of a run of ${warmUpMs.toFixed(0)} ms`);
+  t.true(took < Math.max(100, warmUpMs / 5), `${took} ms of ${warmUpMs} ms`);
+});

@@ -1,0 +1,140 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "core/thread_pool.h"
+#include "images.h"
+#include "integer/run.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+/// Bytes that end where the next page cannot be touched; the page before them cannot be either.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::size_t bytes, std::size_t alignment = 64)
+      : bytes_((bytes + alignment - 1) / alignment * alignment),
+        page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+        length_((bytes_ + page_ - 1) / page_ * page_ + 2 * page_) {
+    void* const mapped =
+        mmap(nullptr, length_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    start_ = static_cast<std::uint8_t*>(mapped);
+    if (mprotect(start_ + page_, length_ - 2 * page_, PROT_READ | PROT_WRITE) != 0) {
+      munmap(start_, length_);
+      throw std::bad_alloc();
+    }
+  }
+  ~GuardedBytes() { munmap(start_, length_); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+
+  [[nodiscard]] std::uint8_t* data() const { return start_ + length_ - page_ - bytes_; }
+
+ private:
+  std::size_t bytes_;
+  std::size_t page_;
+  std::size_t length_;
+  std::uint8_t* start_ = nullptr;
+};
+
+/// The numbers of a typed array, behind which nothing can be read.
+template <typename T>
+class GuardedCopy {
+ public:
+  explicit GuardedCopy(const Napi::Value& value)
+      : count_(value.As<Napi::TypedArray>().ElementLength()),
+        bytes_(std::max(count_ * sizeof(T), sizeof(T)), sizeof(T)) {
+    const auto array = value.As<Napi::TypedArray>();
+    const auto* const from =
+        static_cast<const std::uint8_t*>(array.ArrayBuffer().Data()) + array.ByteOffset();
+    if (count_ > 0) std::memcpy(bytes_.data(), from, count_ * sizeof(T));
+  }
+  [[nodiscard]] std::span<const T> span() const {
+    return {reinterpret_cast<const T*>(bytes_.data()), count_};
+  }
+
+ private:
+  std::size_t count_;
+  GuardedBytes bytes_;
+};
+
+void check(Napi::Env env, const Status& status) {
+  if (!status.ok()) throw Napi::Error::New(env, status.message());
+}
+
+/// runInteger(program, input, width, height, kernel, threads): the planes of each output.
+Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
+  const auto given = info[0].As<Napi::Object>();
+  const GuardedCopy<std::int64_t> code(given.Get("code"));
+  const GuardedCopy<float> floats(given.Get("floats"));
+  const GuardedCopy<std::int32_t> ints(given.Get("ints"));
+  const GuardedCopy<std::int8_t> weights(given.Get("weights"));
+  integer::Program program;
+  check(info.Env(), integer::Program::read(code.span(), floats.span(), ints.span(), weights.span(),
+                                           program));
+  const int width = info[2].ToNumber().Int32Value();
+  const int height = info[3].ToNumber().Int32Value();
+  integer::Plan plan;
+  check(info.Env(), integer::Plan::make(program, width, height, plan));
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  if (plan.bytes() > kMostBytes) throw Napi::Error::New(info.Env(), "too large for this test");
+  const std::vector<std::string> kernels = integer::kernels();
+  const std::string name = info[4].ToString().Utf8Value();
+  if (std::ranges::find(kernels, name) == kernels.end()) {
+    throw Napi::RangeError::New(info.Env(), "no such kernel");
+  }
+  const GuardedCopy<float> input(info[1]);
+  const std::size_t pixels = static_cast<std::size_t>(program.input_channels()) *
+                             static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  if (input.span().size() != pixels) throw Napi::RangeError::New(info.Env(), "size of the input");
+
+  std::vector<std::vector<float>> values(static_cast<std::size_t>(program.outputs()));
+  for (const integer::Step& step : program.steps()) {
+    if (step.kind != integer::Kind::kOutput && step.kind != integer::Kind::kSumOutput) continue;
+    const integer::Map map = plan.map(step.inputs.front(), nullptr);
+    const int channels = step.kind == integer::Kind::kSumOutput ? 1 : map.channels;
+    values[static_cast<std::size_t>(step.output)].resize(static_cast<std::size_t>(channels) *
+                                                         static_cast<std::size_t>(map.width) *
+                                                         static_cast<std::size_t>(map.height));
+  }
+  const GuardedBytes memory(plan.bytes(), integer::Plan::kAlignment);
+  std::memset(memory.data(), 0xa5, plan.bytes());  // what an earlier run left behind
+  integer::RunBuffers buffers{input.span(), {}, {memory.data(), plan.bytes()}};
+  for (std::vector<float>& each : values) buffers.outputs.emplace_back(each);
+  ThreadPool pool(info[5].ToNumber().Int32Value());
+  const integer::Parallel parallel = [&pool](std::size_t count,
+                                             const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
+      for (std::size_t part = first; part < last; ++part) work(part);
+    });
+  };
+  check(info.Env(), integer::run(program, plan, integer::kernel_for(name), buffers, parallel, nullptr));
+  Napi::Array results = Napi::Array::New(info.Env());
+  for (const std::vector<float>& each : values) {
+    results.Set(results.Length(), from_floats(info.Env(), each));
+  }
+  return results;
+}
+
+/// integerKernels(): the instruction sets that runInteger takes here, best first.
+Napi::Value integer_kernels_js(const Napi::CallbackInfo& info) {
+  Napi::Array names = Napi::Array::New(info.Env());
+  for (const std::string& name : integer::kernels()) names.Set(names.Length(), name);
+  return names;
+}
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("runInteger", Napi::Function::New(env, run_integer_js));
+  exports.Set("integerKernels", Napi::Function::New(env, integer_kernels_js));
+});
+
+}  // namespace
+
+}  // namespace cutout::test

@@ -1,0 +1,338 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { rewrite } from '../../src/models/prepare.ts';
+import { type ConvShape, NetworkBuilder } from '../fixtures/integerNetworks.ts';
+import { byDefinition } from '../fixtures/integerOracle.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { random } from '../fixtures/random.ts';
+import { runNetwork } from '../models/run.ts';
+import { integerAddon, type Program, programOf } from './integerAddon.ts';
+
+const { runInteger, integerKernels } = integerAddon;
+const kernels = integerKernels();
+
+function present(t: ExecutionContext): boolean {
+  if (kernels.length > 0) return true;
+  sayLeftOut(t, 'this processor has no kernel for 8-bit convolutions');
+  return false;
+}
+
+/** Values (v - 128) / 256 of [3, height, width]. */
+function imageOf(width: number, height: number, seed = 1): Float32Array {
+  const next = random(seed);
+  return Float32Array.from({ length: 3 * width * height }, () => (Math.floor(next() * 256) - 128) / 256);
+}
+
+interface Made {
+  readonly standard: Uint8Array;
+  readonly program: Program;
+  /** Of a step of the output. */
+  readonly scale: number;
+}
+
+function make(build: (builder: NetworkBuilder) => string, width: number, height: number, seed = 7): Made {
+  const builder = new NetworkBuilder(seed);
+  const output = build(builder);
+  const { file, table } = builder.build(output, width, height);
+  const prepared = (form: 'int8' | 'int8-operators') => {
+    const made = rewrite(file, undefined, form, table);
+    return { operators: made.operators, bytes: new Uint8Array(Buffer.concat([...made.pieces])) };
+  };
+  const own = prepared('int8-operators');
+  if (!own.operators) throw new Error('the network was not made one operator');
+  return {
+    standard: prepared('int8').bytes,
+    program: programOf(own.bytes),
+    scale: table.tensors[output]?.scale ?? 1 / 255,
+  };
+}
+
+/** By how many steps two maps differ at most. */
+const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): number => {
+  if (a.length !== b.length || a.length === 0) return Number.POSITIVE_INFINITY;
+  let worst = 0;
+  for (let i = 0; i < a.length; i++) worst = Math.max(worst, Math.abs((a[i] as number) - (b[i] as number)));
+  return worst / scale;
+};
+
+/** Runs it with every kernel, alone and on threads; all must give the same bytes. */
+function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Array, size: [number, number]) {
+  const results = kernels.flatMap((kernel) =>
+    [0, 3].map((threads) => runInteger(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
+  );
+  const [first = new Float32Array()] = results;
+  for (const [i, each] of results.entries()) t.is(apart(each, first, 1), 0, `run ${i}`);
+  return first;
+}
+
+/** Steps that a layer may differ by from its definition: additions and wide convolutions round more than once. */
+type Exactness = 'equal' | 'a step';
+
+function checkAll(
+  t: ExecutionContext,
+  build: (builder: NetworkBuilder) => string,
+  sizes: readonly (readonly [number, number])[],
+  exactness: Exactness = 'equal',
+): void {
+  for (const [width, height] of sizes) {
+    const made = make(build, width, height);
+    const image = imageOf(width, height);
+    const found = runEverywhere(t, made, image, [width, height]);
+    const wanted = byDefinition(made.standard, image, width, height);
+    const steps = apart(found, wanted.values, made.scale);
+    t.true(steps < (exactness === 'equal' ? 1e-3 : 1.001), `${width} x ${height}: ${steps} steps apart`);
+    // The test means something: the map is neither empty nor cut off everywhere.
+    t.true(new Set(found).size > Math.min(10, found.length / 4), `${width} x ${height}`);
+  }
+}
+
+const sizes = [
+  [1, 1],
+  [2, 3],
+  [17, 5],
+  [40, 33],
+] as const;
+
+const shapes: ConvShape[] = [
+  { channels: 16, kernel: 1 },
+  { channels: 16 },
+  { channels: 32, stride: 2 },
+  { channels: 48, relu: false },
+  { channels: 64, dilation: 2 },
+  { channels: 16, dilation: 4 },
+  { channels: 80, kernel: 1, stride: 2 },
+  { channels: 32, dilation: 2, relu: false },
+];
+
+for (const from of [16, 32, 64, 80, 128]) {
+  test(`convolutions of ${from} channels are the sums of their products, in every kernel`, (t) => {
+    if (!present(t)) return;
+    t.timeout(120_000);
+    for (const shape of shapes) {
+      checkAll(t, (b) => b.conv(b.conv('image', { channels: from }), shape), [
+        sizes[(from + shape.channels) % 4] ?? [9, 9],
+        [23, 9],
+      ]);
+    }
+  });
+}
+
+test('the image itself is convolved at every size', (t) => {
+  if (!present(t)) return;
+  checkAll(t, (b) => b.conv('image', { channels: 16 }), sizes);
+  checkAll(t, (b) => b.conv('image', { channels: 32, kernel: 3, stride: 2 }), sizes);
+  checkAll(t, (b) => b.conv('image', { channels: 16, kernel: 1 }), sizes);
+});
+
+test('pooling, also of odd sizes, and enlarging', (t) => {
+  if (!present(t)) return;
+  const stem = (b: NetworkBuilder) => b.conv('image', { channels: 32 });
+  checkAll(t, (b) => b.conv(b.pool(stem(b), true), { channels: 16 }), sizes);
+  checkAll(t, (b) => b.conv(b.pool(stem(b), false), { channels: 16 }), sizes.slice(1));
+  for (const factor of [2, 4, 8]) {
+    checkAll(t, (b) => b.conv(b.resize(stem(b), factor), { channels: 16 }), sizes.slice(0, 3));
+  }
+});
+
+test('joined maps: parts within parts, a part in two of them and one that is used twice in one', (t) => {
+  if (!present(t)) return;
+  checkAll(
+    t,
+    (b) => {
+      const stem = b.conv('image', { channels: 16 });
+      const [one, two] = [b.conv(stem, { channels: 16 }), b.conv(stem, { channels: 32, dilation: 2 })];
+      const inner = b.concat(one, two);
+      const outer = b.concat(b.conv(inner, { channels: 16 }), inner, stem);
+      return b.conv(b.concat(outer, one, one), { channels: 32 });
+    },
+    sizes,
+  );
+  checkAll(
+    t,
+    (b) => {
+      const stem = b.conv('image', { channels: 64 });
+      const small = b.conv(b.pool(stem, true), { channels: 64 });
+      const joined = b.concat(b.resize(small, 2), stem);
+      return b.conv(b.concat(joined, b.conv(joined, { channels: 64, kernel: 1 })), { channels: 16 });
+    },
+    [
+      [2, 2],
+      [16, 6],
+      [40, 34],
+    ],
+  );
+});
+
+test('sums of two maps are rounded once', (t) => {
+  if (!present(t)) return;
+  checkAll(
+    t,
+    (b) => {
+      const stem = b.conv('image', { channels: 32 });
+      return b.add(b.conv(stem, { channels: 32 }), stem);
+    },
+    sizes,
+    'a step',
+  );
+});
+
+test('convolutions that stay finer than 8 bits: of a map, of a map of floats, of both joined', (t) => {
+  if (!present(t)) return;
+  const eight = { channels: 32 } as const;
+  const stem = (b: NetworkBuilder) => b.conv('image', eight);
+  checkAll(t, (b) => b.conv(b.conv(stem(b), { channels: 16, wide: true }), eight), sizes, 'a step');
+  for (const shape of [{ channels: 16, kernel: 1 }, { channels: 16, dilation: 2 }, { channels: 64 }]) {
+    const wide = { ...shape, wide: true };
+    checkAll(
+      t,
+      (b) => {
+        const first = stem(b);
+        const fine = b.conv(b.conv(first, eight), wide);
+        return b.conv(b.conv(b.concat(fine, first), { ...wide, channels: 16 }), { channels: 16, kernel: 1 });
+      },
+      sizes,
+      'a step',
+    );
+  }
+});
+
+test('what the operator does not support keeps the standard operators', (t) => {
+  const standard = (build: (builder: NetworkBuilder) => string) => {
+    const builder = new NetworkBuilder(3);
+    const { file, table } = builder.build(build(builder), 8, 8);
+    const [own, other] = (['int8-operators', 'int8'] as const).map((form) =>
+      rewrite(file, undefined, form, table),
+    );
+    t.false(own?.operators);
+    t.deepEqual([...(own?.pieces ?? [])], [...(other?.pieces ?? [])]);
+  };
+  standard((b) => b.conv('image', { channels: 10 }));
+  standard((b) => b.conv(b.conv('image', { channels: 16, wide: true }), { channels: 16, wide: true }));
+  const joined = (b: NetworkBuilder) => {
+    const stem = b.conv('image', { channels: 16 });
+    const fine = b.conv(stem, { channels: 16, wide: true });
+    return b.conv(b.concat(fine, stem), { channels: 16, wide: true });
+  };
+  standard((b) => b.conv(joined(b), { channels: 16 }));
+  standard((b) => b.resize(b.conv('image', { channels: 16 }), 3));
+});
+
+test('a channel in finer steps, as the last one of a network is', (t) => {
+  if (!present(t)) return;
+  checkAll(t, (b) => b.logit(b.conv('image', { channels: 16 })), sizes);
+});
+
+test('it gives what ONNX Runtime gives for the same network in its own operators, within a step', async (t) => {
+  if (!present(t)) return;
+  t.timeout(120_000);
+  const folder = await mkdtemp(path.join(tmpdir(), 'cutout-integer-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const networks: Record<string, (b: NetworkBuilder) => string> = {
+    convolutions: (b) => b.conv(b.conv('image', { channels: 64 }), { channels: 32, dilation: 2 }),
+    joined: (b) => {
+      const stem = b.conv('image', { channels: 32 });
+      const deep = b.conv(b.pool(stem, true), { channels: 32 });
+      return b.concat(b.resize(deep, 2), stem);
+    },
+    sums: (b) => {
+      const stem = b.conv('image', { channels: 32 });
+      return b.add(b.conv(stem, { channels: 32 }), stem);
+    },
+    wide: (b) =>
+      b.conv(b.conv(b.conv('image', { channels: 16 }), { channels: 16, wide: true }), { channels: 16 }),
+    fine: (b) => b.logit(b.conv('image', { channels: 16 })),
+  };
+  for (const [name, build] of Object.entries(networks)) {
+    const [width, height] = [22, 18];
+    const made = make(build, width, height);
+    const image = imageOf(width, height);
+    const file = path.join(folder, `${name}.onnx`);
+    await writeFile(file, made.standard);
+    const wanted = await runNetwork(file, image, 1, { height, width });
+    const found = runEverywhere(t, made, image, [width, height]);
+    const steps = apart(found, wanted, made.scale);
+    t.true(steps < 1.001, `${name}: ${steps} steps apart`);
+  }
+});
+
+/** A network with every kind of step. */
+const everything = (b: NetworkBuilder): string => {
+  const stem = b.conv('image', { channels: 16 });
+  const deep = b.conv(b.pool(stem, true), { channels: 32, dilation: 2 });
+  const sum = b.add(b.conv(deep, { channels: 32 }), deep);
+  const joined = b.concat(b.resize(sum, 2), stem);
+  const fine = b.conv(b.concat(b.conv(joined, { channels: 64, wide: true }), joined), {
+    channels: 16,
+    wide: true,
+  });
+  return b.logit(b.conv(fine, { channels: 32, stride: 2 }));
+};
+
+test('a malformed program is an error or runs inside its memory, never a crash', (t) => {
+  if (!present(t)) return;
+  t.timeout(240_000);
+  const [width, height] = [8, 6];
+  const { program } = make(everything, width, height);
+  const image = imageOf(width, height);
+  const next = random(11);
+  const pick = (count: number) => Math.floor(next() * count);
+  const odd = [
+    -1n,
+    0n,
+    1n,
+    2n,
+    3n,
+    4n,
+    15n,
+    16n,
+    17n,
+    63n,
+    64n,
+    65n,
+    255n,
+    256n,
+    511n,
+    4096n,
+    65536n,
+    2n ** 31n - 1n,
+    2n ** 40n,
+  ];
+  let refused = 0;
+  const attempt = (changed: Partial<Program>) => {
+    try {
+      const kernel = kernels[pick(kernels.length)] ?? '';
+      runInteger({ ...program, ...changed }, image, width, height, kernel, 0);
+    } catch (error) {
+      t.true(error instanceof Error);
+      t.regex(
+        (error as Error).message,
+        /integer part of the network|too large for this test|size of the input|allocation/i,
+      );
+      refused++;
+    }
+  };
+  const { code, floats, ints, weights } = program;
+  for (let round = 0; round < 4000; round++) {
+    const changed = BigInt64Array.from(code);
+    for (let change = pick(3); change >= 0; change--) {
+      const place = pick(changed.length);
+      const near = (changed[place] ?? 0n) + BigInt(pick(5) - 2);
+      changed[place] = pick(2) === 0 ? near : (odd[pick(odd.length)] ?? 0n);
+    }
+    attempt({ code: changed });
+  }
+  for (let end = 0; end < code.length; end += 3) attempt({ code: code.slice(0, end) });
+  for (const part of [0, 1, 2, 3]) {
+    attempt({ weights: weights.slice(0, (weights.length * part) / 4) });
+    attempt({ ints: ints.slice(0, (ints.length * part) / 4) });
+    attempt({ floats: floats.slice(0, (floats.length * part) / 4) });
+  }
+  attempt({ weights: weights.slice(0, -1) });
+  attempt({ floats: new Float32Array(floats.length).fill(Number.NaN) });
+  attempt({ floats: new Float32Array(floats.length).fill(Number.POSITIVE_INFINITY) });
+  attempt({ floats: new Float32Array(floats.length) });
+  attempt({ ints: new Int32Array(ints.length).fill(2 ** 31 - 1) });
+  t.true(refused > 1000, `${refused} refused`);
+});

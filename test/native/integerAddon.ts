@@ -1,0 +1,48 @@
+import { createRequire } from 'node:module';
+import { fromBinary } from '@bufbuild/protobuf';
+import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+
+/** What native/integer/program.h reads. */
+export interface Program {
+  readonly code: BigInt64Array;
+  readonly floats: Float32Array;
+  readonly ints: Int32Array;
+  readonly weights: Int8Array;
+}
+
+/** native/integer as test/native/integer.cc opens it. Memory and constants lie between pages that cannot be touched. */
+export interface IntegerAddon {
+  /** The planes of each output. Throws an Error for a malformed program. */
+  readonly runInteger: (
+    program: Program,
+    input: Float32Array,
+    width: number,
+    height: number,
+    kernel: string,
+    threads: number,
+  ) => Float32Array[];
+  /** Instruction sets of this processor that there is a kernel for, best first. */
+  readonly integerKernels: () => string[];
+}
+
+export const integerAddon = createRequire(import.meta.url)(
+  '../../../native/Release/cutout_test.node',
+) as IntegerAddon;
+
+/** The program in a network of the form `int8-operators`. Throws where it has none. */
+export function programOf(file: Uint8Array): Program {
+  const { graph } = fromBinary(ModelProtoSchema, file);
+  const [node] = graph?.node ?? [];
+  if (!graph || node?.opType !== 'IntegerNetwork') throw new Error('the network has no IntegerNetwork');
+  const bytes = (at: number) => {
+    const tensor = graph.initializer.find(({ name }) => name === node.input[at]);
+    if (!tensor) throw new Error(`input ${at} is no constant`);
+    return Uint8Array.from(tensor.rawData).buffer;
+  };
+  return {
+    code: new BigInt64Array(bytes(1)),
+    floats: new Float32Array(bytes(2)),
+    ints: new Int32Array(bytes(3)),
+    weights: new Int8Array(bytes(4)),
+  };
+}
