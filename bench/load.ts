@@ -7,7 +7,7 @@ import { openImages } from './lib/images.ts';
 import { closedLoop, type OpenPlan, openLoop, type Send } from './lib/load/generate.ts';
 import { heldRate, nextRate, type Step, type Summary, summarise } from './lib/load/summary.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
-import { usedNetwork } from './lib/paths.ts';
+import { bareNetwork } from './lib/paths.ts';
 import { median, quantile } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
@@ -106,7 +106,7 @@ async function bareSettings(seconds: number, { progress }: Context): Promise<rea
     progress(`bare runs, ${setting.processes} x ${setting.threads}`);
     runs.push({
       ...setting,
-      perSecond: (await bareRuns(usedNetwork(), { ...setting, seconds })).perSecond,
+      perSecond: (await bareRuns(bareNetwork(), { ...setting, seconds })).perSecond,
     });
   }
   return runs;

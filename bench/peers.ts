@@ -9,7 +9,7 @@ import { expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { type Images, openImages } from './lib/images.ts';
 import { computed, type Figure, measured, type Outcome, type Part, type Strips } from './lib/outcome.ts';
-import { peersFolder, usedNetwork } from './lib/paths.ts';
+import { bareNetwork, peersFolder } from './lib/paths.ts';
 import { type Agreement, agreement, matteOf } from './lib/peer/agreement.ts';
 import { lookAt } from './lib/peer/look.ts';
 import { missing, openPeer, type Peer, peerFolder } from './lib/peer/peer.ts';
@@ -162,7 +162,7 @@ async function measureRounds(
         if (bare) {
           progress(`${where}, bare`);
           const setting = { processes: 1, threads: availableParallelism(), seconds: 3 };
-          one.bare.push(median((await bareRuns(usedNetwork(), setting)).times));
+          one.bare.push(median((await bareRuns(bareNetwork(), setting)).times));
         }
         for (const { name, peer } of peers) {
           progress(`${where}, ${name}`);

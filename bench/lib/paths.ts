@@ -18,12 +18,28 @@ export const modelsFolder = (): string =>
   process.env['CUTOUT_MODELS_DIR'] ?? path.join(root, 'data', 'models');
 export const preparedNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.onnx');
 export const eightBitNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.int8.onnx');
-/** The file a server uses on this machine (src/models/precision.ts). */
-export const usedNetwork = (): string =>
+export const operatorsNetwork = (): string =>
+  path.join(modelsFolder(), 'isnet', 'prepared.int8-operators.onnx');
+
+/** Instruction set of Cutout's operators that a server uses on this machine; undefined: none. */
+export function usedOperators(): string | undefined {
+  const wish = process.env['CUTOUT_OPERATORS'] ?? 'auto';
+  if (wish === 'off') return undefined;
+  return wish === 'auto' ? loadAddon().versions().operators[0] : wish;
+}
+
+/** For bare ONNX Runtime: the file with its own operators in the precision that a server uses on this machine. */
+export const bareNetwork = (): string =>
   process.env['CUTOUT_PRECISION'] !== 'fp32' &&
   dotProductOf(loadAddon().versions().instructionSets) !== undefined
     ? eightBitNetwork()
     : preparedNetwork();
+
+/** The file that a server uses on this machine (src/models/precision.ts). */
+export function usedNetwork(): string {
+  const file = bareNetwork();
+  return file === eightBitNetwork() && usedOperators() !== undefined ? operatorsNetwork() : file;
+}
 
 /** A compiled script of this folder that runs in a process of its own. */
 export const childScript = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
