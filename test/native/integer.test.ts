@@ -253,6 +253,10 @@ test('it gives what ONNX Runtime gives for the same network in its own operators
     const wanted = await runNetwork(file, image, 1, { height, width });
     const found = runEverywhere(t, made, image, [width, height]);
     const steps = apart(found, wanted, made.scale);
+    const differ = found.filter((each, at) => Math.abs(each - (wanted[at] ?? 0)) > made.scale / 2).length;
+    t.log(`${name}: at most ${steps.toFixed(3)} steps apart, ${differ} of ${found.length} differ`);
+    // Floats are weights of 16 bits here.
+    t.true(differ <= (name === 'wide' ? found.length / 50 : 0), name);
     t.true(steps < 1.001, `${name}: ${steps} steps apart`);
   }
 });
