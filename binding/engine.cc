@@ -11,13 +11,13 @@ namespace cutout::binding {
 
 namespace {
 
-std::shared_ptr<Running> start(const Napi::CallbackInfo& info) {
+std::shared_ptr<EngineOwner> start(const Napi::CallbackInfo& info) {
   try {
     std::unique_ptr<Engine> engine;
     throw_if_error(info.Env(), Engine::create(to_engine_options(info[0]), engine));
-    auto running = std::make_shared<Running>(std::move(engine));
-    info.Env().GetInstanceData<Instance>()->add(running);
-    return running;
+    auto owner = std::make_shared<EngineOwner>(std::move(engine));
+    info.Env().GetInstanceData<Instance>()->add(owner);
+    return owner;
   } catch (const std::bad_alloc&) {
     throw make_error(info.Env(), Status(Code::kOutOfMemory));
   }
@@ -43,7 +43,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
 EngineObject::EngineObject(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<EngineObject>(info),
       completion_(info.Env().GetInstanceData<Instance>()->completion()),
-      running_(start(info)) {}
+      owner_(start(info)) {}
 
 template <EngineObject::Method method>
 Napi::Value EngineObject::async(const Napi::CallbackInfo& info) {
@@ -112,7 +112,7 @@ Napi::Value EngineObject::run(std::uint64_t id, const std::vector<Use>& uses, St
 Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
   const NetworkSpec spec = to_network_spec(info[0]);
   return run<NetworkInfo>(
-      {Value()}, [] {}, [&](const auto& done) { running_->engine().load(spec, done); },
+      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load(spec, done); },
       [name = spec.name](Napi::Env env, const NetworkInfo& result) {
         return from_network_info(env, name, result);
       });
@@ -121,8 +121,7 @@ Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
 Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
   const SubjectTypesSpec spec = to_subject_types_spec(info[0]);
   return run<SubjectTypesInfo>(
-      {Value()}, [] {},
-      [&](const auto& done) { running_->engine().load_subject_types(spec, done); },
+      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load_subject_types(spec, done); },
       from_subject_types_info);
 }
 
@@ -130,7 +129,7 @@ Napi::Value EngineObject::unload(const Napi::CallbackInfo&) {
   return run<Status>(
       {Value()}, [] {},
       [&](const auto& done) {
-        running_->engine().unload([done](Status status) { done(std::move(status), {}); });
+        owner_->engine().unload([done](Status status) { done(std::move(status), {}); });
       },
       [](Napi::Env env, const Status&) { return env.Undefined(); });
 }
@@ -142,7 +141,7 @@ Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
   const Engine::Deadline deadline = to_deadline(info[2]);
   return run<Description>(
       id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}},
-      [&](const auto& done) { running_->engine().describe(id, call.job, deadline, done); },
+      [&](const auto& done) { owner_->engine().describe(id, call.job, deadline, done); },
       from_description);
 }
 
@@ -154,7 +153,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   return run<MatteResult>(
       id, {{pixels.data, /*written=*/true}},
       [&](const auto& done) {
-        running_->engine().matte(id, pixels.view, call.plan, call.network, deadline, done);
+        owner_->engine().matte(id, pixels.view, call.plan, call.network, deadline, done);
       },
       from_matte_result);
 }
@@ -167,7 +166,7 @@ Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
   std::vector<Use> uses{{pixels.data, /*written=*/true}};
   if (call.background) uses.push_back({*call.background, /*written=*/false});
   return run<ComposeResult>(
-      id, uses, [&](const auto& done) { running_->engine().compose(id, call.job, deadline, done); },
+      id, uses, [&](const auto& done) { owner_->engine().compose(id, call.job, deadline, done); },
       from_compose_result);
 }
 
@@ -178,24 +177,24 @@ Napi::Value EngineObject::encode_png(const Napi::CallbackInfo& info) {
   const Engine::Deadline deadline = to_deadline(info[2]);
   return run<std::vector<std::uint8_t>>(
       id, {{pixels.data, /*written=*/false}},
-      [&](const auto& done) { running_->engine().encode_png(id, std::move(job), deadline, done); },
+      [&](const auto& done) { owner_->engine().encode_png(id, std::move(job), deadline, done); },
       [](Napi::Env env, std::vector<std::uint8_t>& png) {
         return from_bytes(env, std::move(png));
       });
 }
 
 Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
-  return Napi::Boolean::New(info.Env(), running_->engine().cancel(to_id(info[0])));
+  return Napi::Boolean::New(info.Env(), owner_->engine().cancel(to_id(info[0])));
 }
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
-  return from_stats(info.Env(), running_->engine().stats(), Engine::kept_bytes());
+  return from_stats(info.Env(), owner_->engine().stats(), Engine::kept_bytes());
 }
 
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
   const std::chrono::milliseconds grace = to_grace(info[0]);
   return run<Status>(
-      {Value()}, [] {}, [&](const auto& done) { running_->close(grace, [done] { done({}, {}); }); },
+      {Value()}, [] {}, [&](const auto& done) { owner_->close(grace, [done] { done({}, {}); }); },
       [](Napi::Env env, const Status&) { return env.Undefined(); });
 }
 

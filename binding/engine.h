@@ -63,7 +63,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value run(std::uint64_t id, const std::vector<Use>& uses, Start start, Make make);
 
   Completion& completion_;
-  std::shared_ptr<Running> running_;
+  std::shared_ptr<EngineOwner> owner_;
   std::unordered_map<std::uint64_t, std::vector<Borrowed>> jobs_;
 };
 

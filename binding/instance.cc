@@ -7,14 +7,14 @@ Instance::Instance(Napi::Env env) : completion_(env) {
   env.AddCleanupHook([](Instance* self) { self->shut_down(); }, this);
 }
 
-void Instance::add(const std::shared_ptr<Running>& running) {
-  std::erase_if(running_, [](const std::weak_ptr<Running>& entry) { return entry.expired(); });
-  running_.push_back(running);
+void Instance::add(const std::shared_ptr<EngineOwner>& owner) {
+  std::erase_if(owners_, [](const std::weak_ptr<EngineOwner>& entry) { return entry.expired(); });
+  owners_.push_back(owner);
 }
 
 void Instance::shut_down() {
-  for (const std::weak_ptr<Running>& entry : running_) {
-    if (const std::shared_ptr<Running> running = entry.lock()) running->shut_down();
+  for (const std::weak_ptr<EngineOwner>& entry : owners_) {
+    if (const std::shared_ptr<EngineOwner> owner = entry.lock()) owner->shut_down();
   }
   completion_.shut_down();
 }

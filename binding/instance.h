@@ -13,13 +13,13 @@
 
 namespace cutout::binding {
 
-/// The native engine of one Engine object, and the threads that close it.
-class Running {
+/// Owns the native engine of one Engine object and the threads that close it.
+class EngineOwner {
  public:
-  explicit Running(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
-  ~Running() { shut_down(); }  // JS thread only
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  explicit EngineOwner(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  ~EngineOwner() { shut_down(); }  // JS thread only
+  EngineOwner(const EngineOwner&) = delete;
+  EngineOwner& operator=(const EngineOwner&) = delete;
 
   [[nodiscard]] Engine& engine() { return *engine_; }
 
@@ -58,7 +58,7 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   [[nodiscard]] Completion& completion() { return completion_; }
-  void add(const std::shared_ptr<Running>& running);
+  void add(const std::shared_ptr<EngineOwner>& owner);
 
  private:
   /// Runs when the environment is torn down, before its thread-safe function is: no engine thread
@@ -66,7 +66,7 @@ class Instance {
   void shut_down();
 
   Completion completion_;
-  std::vector<std::weak_ptr<Running>> running_;
+  std::vector<std::weak_ptr<EngineOwner>> owners_;
 };
 
 }  // namespace cutout::binding

@@ -11,10 +11,10 @@ namespace cutout {
 
 /// Shapes of the detector's outputs for one image.
 struct DetectorShape {
-  int kinds = 0;      // maps of the class output
-  int heat_side = 0;  // of each of them
-  int channels = 0;   // maps of the feature output
-  int deep_side = 0;
+  int classes = 0;       // maps of the class output
+  int heatmap_side = 0;  // of each of them
+  int channels = 0;      // maps of the feature output
+  int feature_map_side = 0;
 };
 
 /// A matte of any size: values 0..1, rows without padding.
@@ -25,27 +25,27 @@ struct Matte {
 };
 
 /// Measures of an image that do not depend on its matte.
-struct Look {
+struct ImageStatistics {
   Statistics statistics{};
   Thumbnail thumbnail;
 };
 
 /// Number of features, the head's inputs. In this order:
-///   1. for every kind, the square root of the largest probability times matte
+///   1. for every class, the square root of the largest probability times matte
 ///   2. for every feature map, its mean under the matte
 ///   3. Statistics of the image
 ///   4. RegionStatistics inside the matte, then outside
 std::size_t feature_count(const DetectorShape& shape);
 
-/// Writes the features to `features`, feature_count(shape) of them. `heat` and `deep` are the
-/// detector's outputs.
+/// Writes the features to `features`, feature_count(shape) of them. `heatmaps` and `feature_maps`
+/// are the detector's outputs.
 ///
 /// | limit   |                                                                   |
 /// |---------|-------------------------------------------------------------------|
-/// | values  | heat 0..1; deep finite; sizes as `shape` says                     |
+/// | values  | heatmaps 0..1; feature_maps finite; sizes as `shape` says         |
 /// | threads | the pool; same bits                                               |
-void join_features(const DetectorShape& shape, std::span<const float> heat,
-                   std::span<const float> deep, const Look& look, const Matte& matte,
-                   ThreadPool& pool, std::span<float> features);
+void join_features(const DetectorShape& shape, std::span<const float> heatmaps,
+                   std::span<const float> feature_maps, const ImageStatistics& image,
+                   const Matte& matte, ThreadPool& pool, std::span<float> features);
 
 }  // namespace cutout

@@ -118,18 +118,18 @@ CUTOUT_SIMD void vertical(const float* __restrict a, const float* __restrict b,
   }
 }
 
-CUTOUT_SIMD Seen multiply_matte(std::uint32_t* __restrict pixels,
-                                const std::uint32_t* __restrict matte, int n,
-                                std::uint32_t hidden_mask) {
-  Seen seen;
+CUTOUT_SIMD AlphaRun multiply_matte(std::uint32_t* __restrict pixels,
+                                    const std::uint32_t* __restrict matte, int n,
+                                    std::uint32_t hidden_mask) {
+  AlphaRun run;
   for (int x = 0; x < n; ++x) {
     const std::uint32_t alpha = multiply_255(pixels[x] >> 24, matte[x]);
     pixels[x] = with_alpha(pixels[x], alpha, hidden_mask);
-    seen.any |= alpha;
-    seen.all &= alpha;
-    seen.foreground += alpha >> 7;
+    run.any |= alpha;
+    run.all &= alpha;
+    run.foreground += alpha >> 7;
   }
-  return seen;
+  return run;
 }
 
 }  // namespace
@@ -178,16 +178,16 @@ MatteSummary apply_matte(ImageView rgba, std::span<const float> p, int p_width, 
           continue;
         }
         const std::size_t bytes = static_cast<std::size_t>(n) * 4;
-        Seen seen = look_at(at, n);
+        AlphaRun run = scan_alpha(at, n);
         const bool whole = std::min(b.low[segment], c.low[segment]) > kCertainForeground;
-        if (!whole || (seen.all != 255 && hidden == HiddenColour::kClear)) {
+        if (!whole || (run.all != 255 && hidden == HiddenColour::kClear)) {
           vertical(a.values.data() + x, b.values.data() + x, c.values.data() + x,
                    d.values.data() + x, position.weights.data(), n, matte.data());
           std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
-          seen = multiply_matte(pixels.data(), matte.data(), n, hidden_mask);
+          run = multiply_matte(pixels.data(), matte.data(), n, hidden_mask);
           std::memcpy(at, pixels.data(), bytes);
         }
-        summary.add(seen, at, inside.left + x, n, y);
+        summary.add(run, at, inside.left + x, n, y);
       }
     }
     parts[begin / kGrain] = summary;

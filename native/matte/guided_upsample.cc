@@ -267,9 +267,10 @@ CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restric
   }
 }
 
-CUTOUT_SIMD Seen refine_pixels(std::uint8_t* __restrict rgba, int n, const float* __restrict upper,
-                               const float* __restrict lower, float t, const float* const* alpha,
-                               const float* weights, std::uint32_t hidden_mask) {
+CUTOUT_SIMD AlphaRun refine_pixels(std::uint8_t* __restrict rgba, int n,
+                                   const float* __restrict upper, const float* __restrict lower,
+                                   float t, const float* const* alpha, const float* weights,
+                                   std::uint32_t hidden_mask) {
   const float* __restrict a = alpha[0];
   const float* __restrict b = alpha[1];
   const float* __restrict c = alpha[2];
@@ -278,7 +279,7 @@ CUTOUT_SIMD Seen refine_pixels(std::uint8_t* __restrict rgba, int n, const float
   const float w1 = weights[1];
   const float w2 = weights[2];
   const float w3 = weights[3];
-  Seen seen;
+  AlphaRun run;
   for (int i = 0; i < n; ++i) {
     const float q = between(a[i], b[i], c[i], d[i], w0, w1, w2, w3);
     std::uint32_t pixel;
@@ -289,11 +290,11 @@ CUTOUT_SIMD Seen refine_pixels(std::uint8_t* __restrict rgba, int n, const float
         hidden_mask);
     std::memcpy(rgba + i * 4, &pixel, sizeof pixel);
     const std::uint32_t own = pixel >> 24;
-    seen.any |= own;
-    seen.all &= own;
-    seen.foreground += own >> 7;
+    run.any |= own;
+    run.all &= own;
+    run.foreground += own >> 7;
   }
-  return seen;
+  return run;
 }
 
 CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
@@ -444,7 +445,7 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
         summary.opaque = false;
         continue;
       }
-      Seen seen;
+      AlphaRun run;
       if (kind == Kind::kRefine) {
         if (!tile) tile.emplace(coarse, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
@@ -454,13 +455,13 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
           alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + x;
           weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
-        seen = refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x,
-                             rows.t[row], alpha.data(), weights.data(), hidden_mask);
+        run = refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x,
+                            rows.t[row], alpha.data(), weights.data(), hidden_mask);
       } else {
-        seen = look_at(bytes, n);
-        if (seen.all != 255 && hidden == HiddenColour::kClear) clear_hidden(bytes, n);
+        run = scan_alpha(bytes, n);
+        if (run.all != 255 && hidden == HiddenColour::kClear) clear_hidden(bytes, n);
       }
-      summary.add(seen, bytes, part.left + x, n, y);
+      summary.add(run, bytes, part.left + x, n, y);
     }
   }
 }

@@ -14,22 +14,24 @@ namespace cutout {
 /// and replaces mixed colours by the estimated foreground colour. docs/matting.md, sections 4 to 6.
 ///
 /// At the guide's size:
-///  1. deblur the answer where the guide's colours explain it (deblur.h)
-///  2. estimate the colours of foreground F and background B (colour.h) for the deblurred alpha,
-///     which, where colour sampling ran, is first moved towards the sampled alpha by the sample
-///     confidence (docs/research/0184)
+///
+///  1. Deblur the answer where the guide's colours explain it (deblur.h).
+///  2. Estimate the colours of foreground F and background B (colour.h) for the deblurred alpha;
+///     where colour sampling ran, for that alpha moved towards the sampled one by the sample
+///     confidence (docs/research/0184).
+///
 /// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
 /// or 1:
-///  3. A = alpha by the local colour models (local_model.h) of the deblurred alpha plus their
-///  residual
-///     at the network pixels, both interpolated linearly
-///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of upsample.h
-///  5. r = I - alpha1 F - (1 - alpha1) B is explained by alpha, F and B together in the
-///  least-squares
-///     sense (docs/research/0157):
-///     alpha = alpha1 + t r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + t |F - B|^2),
-///     t = 0.002 confidence / (0.001 + e^2), e the part of r across F - B
+///
+///  3. A = alpha by the local colour models of the deblurred alpha (local_model.h) plus their
+///     residual at the network pixels, both interpolated linearly.
+///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of upsample.h.
+///  5. Explain r = I - alpha1 F - (1 - alpha1) B by alpha, F and B together, in the sense of least
+///     squares (docs/research/0157), where e is the part of r across F - B:
+///     t = 0.002 confidence / (0.001 + e^2)
+///     alpha = alpha1 + t r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + t |F - B|^2)
 ///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2)
+///
 /// Alpha is rounded to m in 0..255 and multiplied with the image's alpha; 0 outside `roi`. RGB is
 /// unchanged where m is 255 and where the image was not opaque.
 ///

@@ -11,9 +11,9 @@ namespace cutout {
 /// Alpha as a function of colour, fitted to a window of 7 x 7 network pixels (the border repeated).
 /// Two models:
 ///  - a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010);
-///  - a colour line (Levin 2006) between two colours, the means of foreground and background
-///  weighted
-///    by alpha^2 and (1 - alpha)^2.
+///  - a colour line (Levin 2006) between two colours, the means of foreground and background with
+///    the weights alpha^2 and (1 - alpha)^2.
+///
 /// Each channel is an array of its own.
 enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
 inline constexpr int kModelChannels = 10;

@@ -15,23 +15,23 @@ constexpr std::size_t kGrain = 64;
 
 }  // namespace
 
-CUTOUT_SIMD Seen look_at(const std::uint8_t* rgba, int n) {
-  Seen seen;
+CUTOUT_SIMD AlphaRun scan_alpha(const std::uint8_t* rgba, int n) {
+  AlphaRun run;
   for (int x = 0; x < n; ++x) {
     std::uint32_t pixel;
     std::memcpy(&pixel, rgba + x * 4, sizeof pixel);
     const std::uint32_t alpha = pixel >> 24;
-    seen.any |= alpha;
-    seen.all &= alpha;
-    seen.foreground += alpha >> 7;
+    run.any |= alpha;
+    run.all &= alpha;
+    run.foreground += alpha >> 7;
   }
-  return seen;
+  return run;
 }
 
-void Summary::add(const Seen& seen, const std::uint8_t* rgba, int x, int n, int y) {
-  foreground += seen.foreground;
-  opaque = opaque && seen.all == 255;
-  if (seen.any == 0) return;
+void Summary::add(const AlphaRun& run, const std::uint8_t* rgba, int x, int n, int y) {
+  foreground += run.foreground;
+  opaque = opaque && run.all == 255;
+  if (run.any == 0) return;
   top = std::min(top, y);
   bottom = std::max(bottom, y);
   // Only pixels that could widen the box are read again.
@@ -66,7 +66,7 @@ MatteSummary summarise_alpha(ConstImageView rgba, const Box& region, ThreadPool&
     for (std::size_t row = begin; row < end; ++row) {
       const int y = region.top + static_cast<int>(row);
       const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(region.left) * 4;
-      part.add(look_at(at, region.width), at, region.left, region.width, y);
+      part.add(scan_alpha(at, region.width), at, region.left, region.width, y);
     }
   });
   Summary whole;

@@ -15,14 +15,14 @@ struct MatteSummary {
 };
 
 /// Alphas of a run of pixels.
-struct Seen {
+struct AlphaRun {
   std::uint32_t any = 0;    // OR of the alphas
   std::uint32_t all = 255;  // AND of the alphas
   std::uint32_t foreground = 0;
 };
 
 /// Alphas of n pixels of RGBA8 at any address.
-Seen look_at(const std::uint8_t* rgba, int n);
+AlphaRun scan_alpha(const std::uint8_t* rgba, int n);
 
 /// Collects a summary run by run; summaries of parts of an image may be added in any order.
 struct Summary {
@@ -33,8 +33,8 @@ struct Summary {
   std::int64_t foreground = 0;
   bool opaque = true;
 
-  /// Adds the n pixels `rgba` of row y from column x on; `seen` is look_at(rgba, n).
-  void add(const Seen& seen, const std::uint8_t* rgba, int x, int n, int y);
+  /// Adds the n pixels `rgba` of row y from column x on; `run` is scan_alpha(rgba, n).
+  void add(const AlphaRun& run, const std::uint8_t* rgba, int x, int n, int y);
   void add(const Summary& other);
   [[nodiscard]] MatteSummary result() const;
 };

@@ -36,22 +36,22 @@ void* NetworkMemory::allocate(std::size_t bytes) noexcept {
   }
   const std::size_t pages = (whole + Region::kPage - 1) / Region::kPage * Region::kPage;
   try {
-    void* const base = take_pages(pages);
+    void* const base = allocate_pages(pages);
     return base == nullptr ? nullptr : behind_header(base, pages);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-void* NetworkMemory::take_pages(std::size_t bytes) {
+void* NetworkMemory::allocate_pages(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Region>& region : regions_) {
-    if (void* const base = region->take(bytes)) return base;
+    if (void* const base = region->allocate(bytes)) return base;
   }
   std::unique_ptr<Region> region = Region::reserve(kRegion, bytes);
   if (region == nullptr) return nullptr;
   regions_.push_back(std::move(region));
-  return regions_.back()->take(bytes);
+  return regions_.back()->allocate(bytes);
 }
 
 void NetworkMemory::free(void* pointer) noexcept {
@@ -65,7 +65,7 @@ void NetworkMemory::free(void* pointer) noexcept {
   const std::lock_guard lock(mutex_);
   const auto home =
       std::ranges::find_if(regions_, [base](const auto& region) { return region->holds(base); });
-  (*home)->give(base);
+  (*home)->free(base);
 }
 
 void NetworkMemory::release_cached() {

@@ -40,7 +40,7 @@ class NetworkMemory {
   [[nodiscard]] std::size_t cached_bytes() const;
 
  private:
-  [[nodiscard]] void* take_pages(std::size_t bytes);
+  [[nodiscard]] void* allocate_pages(std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Region>> regions_;  // and their content: guarded by mutex_

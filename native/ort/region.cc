@@ -8,8 +8,8 @@
 
 namespace cutout::ort {
 
-std::unique_ptr<Region> Region::reserve(std::size_t wish, std::size_t least) {
-  for (std::size_t bytes = std::max(wish, least);; bytes = std::max(bytes / 2, least)) {
+std::unique_ptr<Region> Region::reserve(std::size_t preferred, std::size_t minimum) {
+  for (std::size_t bytes = std::max(preferred, minimum);; bytes = std::max(bytes / 2, minimum)) {
     // Address space only: no memory is used before a page is written to.
     void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -25,35 +25,35 @@ std::unique_ptr<Region> Region::reserve(std::size_t wish, std::size_t least) {
         throw;
       }
     }
-    if (bytes <= least) return nullptr;
+    if (bytes <= minimum) return nullptr;
   }
 }
 
 Region::Region(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {
-  free_.emplace(base, Stretch{bytes, 0});
+  free_.emplace(base, Extent{bytes, 0});
 }
 
 Region::~Region() { munmap(base_, bytes_); }
 
-void* Region::take(std::size_t bytes) {
+void* Region::allocate(std::size_t bytes) {
   const auto found = std::ranges::find_if(
       free_, [bytes](const auto& entry) { return entry.second.bytes >= bytes; });
   if (found == free_.end()) return nullptr;
-  const auto [piece, stretch] = *found;
-  const std::size_t rest = stretch.bytes - bytes;
+  const auto [block, extent] = *found;
+  const std::size_t rest = extent.bytes - bytes;
   if (rest > 0) {
-    free_.emplace(piece + bytes, Stretch{rest, stretch.used - std::min(stretch.used, bytes)});
+    free_.emplace(block + bytes, Extent{rest, extent.used - std::min(extent.used, bytes)});
   }
-  Stretches::node_type entry = free_.extract(found);
+  Extents::node_type entry = free_.extract(found);
   entry.mapped() = {bytes, bytes};
-  taken_.insert(std::move(entry));
-  return piece;
+  allocated_.insert(std::move(entry));
+  return block;
 }
 
-void Region::give(void* piece) noexcept {
-  Stretches::node_type entry = taken_.extract(static_cast<std::byte*>(piece));
+void Region::free(void* block) noexcept {
+  Extents::node_type entry = allocated_.extract(static_cast<std::byte*>(block));
   std::byte* const begin = entry.key();
-  Stretch& whole = entry.mapped();
+  Extent& whole = entry.mapped();
   const auto next = free_.upper_bound(begin);
   if (next != free_.end() && next->first == begin + whole.bytes) {
     if (next->second.used > 0) whole.used = whole.bytes + next->second.used;
@@ -74,15 +74,15 @@ void Region::give(void* piece) noexcept {
 }
 
 void Region::release() {
-  for (auto& [begin, stretch] : free_) {
-    if (stretch.used == 0) continue;
-    static_cast<void>(madvise(begin, stretch.used, MADV_DONTNEED));
-    stretch.used = 0;
+  for (auto& [begin, extent] : free_) {
+    if (extent.used == 0) continue;
+    static_cast<void>(madvise(begin, extent.used, MADV_DONTNEED));
+    extent.used = 0;
   }
 }
 
-bool Region::holds(const void* piece) const {
-  const auto* const at = static_cast<const std::byte*>(piece);
+bool Region::holds(const void* block) const {
+  const auto* const at = static_cast<const std::byte*>(block);
   return at >= base_ && at < base_ + bytes_;
 }
 
@@ -90,7 +90,7 @@ bool Region::idle() const { return free_.size() == 1 && free_.begin()->second.by
 
 std::size_t Region::resident_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& [begin, stretch] : free_) bytes += stretch.used;
+  for (const auto& [begin, extent] : free_) bytes += extent.used;
   return bytes;
 }
 

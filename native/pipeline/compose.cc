@@ -72,14 +72,14 @@ bool lay_layers(ImageView canvas, const ComposePlan& plan, const ShadowPlane* sh
                           const std::size_t bytes = static_cast<std::size_t>(n) * 4;
                           const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(x) * 4;
                           std::uint8_t* const at = canvas.row(y) + offset;
-                          if (look_at(at, n).all == 255) continue;
+                          if (scan_alpha(at, n).all == 255) continue;
                           std::memcpy(pixels.data(), at, bytes);  // rows may start at any byte
                           if (plan.background.data != nullptr) {
                             std::memcpy(behind.data(), plan.background.row(y) + offset, bytes);
                           }
                           lay_over(pixels.data(), behind.data(), shade.data() + x, n);
                           std::memcpy(at, pixels.data(), bytes);
-                          all_opaque = all_opaque && look_at(at, n).all == 255;
+                          all_opaque = all_opaque && scan_alpha(at, n).all == 255;
                         }
                       }
                       if (!all_opaque) opaque = false;

@@ -146,8 +146,8 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
     if (!all_finite(job.matte.alpha)) {
       return {Code::kBadInput, "The matte holds values that are not finite numbers."};
     }
-    SubjectJob subject(*types, worker, job.pixels, {}, token, scheduler_.pool());
-    CUTOUT_RETURN_IF_ERROR(subject.finish(job.matte, result.features));
+    DetectorRun detector(*types, worker, job.pixels, {}, token, scheduler_.pool());
+    CUTOUT_RETURN_IF_ERROR(detector.finish(job.matte, result.features));
     if (types->head) result.subject = types->head->apply(result.features);
     return {};
   };

@@ -28,15 +28,15 @@ std::vector<float> inside(std::span<const float> alpha, int width, const Box& ar
   return seen;
 }
 
-Status classify(SubjectJob& job, const SubjectTypes& types, std::span<const float> alpha, int width,
-                int height, const Box& area, Subject& subject) {
+Status classify(DetectorRun& detector, const SubjectTypes& types, std::span<const float> alpha,
+                int width, int height, const Box& area, Subject& subject) {
   std::vector<float> seen;
   if (area != Box{0, 0, width, height}) {
     seen = inside(alpha, width, area);
     alpha = seen;
   }
   std::vector<float> features;
-  CUTOUT_RETURN_IF_ERROR(job.finish({alpha, width, height}, features));
+  CUTOUT_RETURN_IF_ERROR(detector.finish({alpha, width, height}, features));
   subject = types.head->apply(features);
   return {};
 }
@@ -91,10 +91,10 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point prepared = Clock::now();
 
-  std::optional<SubjectJob> subject;
+  std::optional<DetectorRun> detector;
   if (plan.subject) {
-    subject.emplace(*types, slot, pixels, Planes{values_of(network, slot, input), input}, token,
-                    pool);
+    detector.emplace(*types, slot, pixels, Planes{values_of(network, slot, input), input}, token,
+                     pool);
   }
   ort::Map alpha;
   CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
@@ -105,7 +105,7 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   const NetworkInput& usual = loaded.spec.input;
   const bool smaller = input.width != usual.width || input.height != usual.height;
   if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
-    if (subject) subject->complete();  // it reads the slot's input, which is overwritten now
+    if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     input = usual;
     fill_network_input(pixels, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
@@ -118,8 +118,8 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point filtered = Clock::now();
 
-  if (subject) {
-    CUTOUT_RETURN_IF_ERROR(classify(*subject, *types, alpha.values, alpha.width, alpha.height,
+  if (detector) {
+    CUTOUT_RETURN_IF_ERROR(classify(*detector, *types, alpha.values, alpha.width, alpha.height,
                                     area(), result.subject.emplace()));
     CUTOUT_RETURN_IF_ERROR(token.check());
   }

@@ -11,7 +11,7 @@
 #include "matte/summary.h"
 #include "ort/network.h"
 #include "pipeline/plan.h"
-#include "pipeline/subject.h"
+#include "pipeline/subject_detector.h"
 
 namespace cutout {
 
@@ -38,15 +38,15 @@ struct MatteResult {
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool);
 
 /// The numbered steps of one matte, on the calling thread and idle threads of the pool:
-///  1. resize and normalise the image into the slot's input
-///  2. run the network and convert its output to 0..1; where the plan asks for the subject's type,
-///  run
-///     the detector at the same time
-///  3. remove connected components that are no subject and fill holes (matte/component_filter.h);
-///  then
-///     classify the subject
-///  4. reduce the image to the plan's size, if that is smaller
-///  5. write alpha, foreground colours and hidden colours, and find the box (refinement.h)
+///
+///  1. Resize and normalise the image into the slot's input.
+///  2. Run the network and convert its output to 0..1. Where the plan asks for the subject's type,
+///     the detector runs at the same time.
+///  3. Remove connected components that are no subject and fill holes
+///     (matte/component_filter.h), then classify the subject.
+///  4. Reduce the image to the plan's size, if that is smaller.
+///  5. Write alpha, foreground colours and hidden colours, and find the box (refinement.h).
+///
 /// `token` is checked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
 /// to them, and their content is undefined after an error there. `types` may be null where the plan
 /// does not ask for the subject's type.

@@ -89,13 +89,13 @@ Status compose_canvas(std::vector<std::uint8_t>& pixels, const CancelToken& toke
 
 Status find_features(ThreadPool& pool) {
   const DetectorShape shape{3, 16, 4, 8};
-  const std::vector<float> heat(3 * 16 * 16, 0.25F);
-  const std::vector<float> deep(4 * 8 * 8, 1.0F);
+  const std::vector<float> heatmaps(3 * 16 * 16, 0.25F);
+  const std::vector<float> feature_maps(4 * 8 * 8, 1.0F);
   const std::vector<float> planes(3 * 64 * 64, 100.0F);
-  const Look look{{}, make_thumbnail(planes, 64)};
+  const ImageStatistics image{{}, make_thumbnail(planes, 64)};
   const std::vector<float> alpha = soft_edge();
   std::vector<float> features(feature_count(shape));
-  join_features(shape, heat, deep, look, {alpha, kSide, kSide}, pool, features);
+  join_features(shape, heatmaps, feature_maps, image, {alpha, kSide, kSide}, pool, features);
   return {};
 }
 
@@ -104,7 +104,7 @@ Status use_memory() {
   std::vector<void*> held;
   held.reserve(6);
   for (std::size_t i = 0; i < 6; ++i) {
-    if (void* const piece = memory.allocate((i + 1) * 100'000)) held.push_back(piece);
+    if (void* const block = memory.allocate((i + 1) * 100'000)) held.push_back(block);
   }
   for (std::size_t i = 0; i < held.size(); i += 2) memory.free(held[i]);
   for (std::size_t i = 1; i < held.size(); i += 2) memory.free(held[i]);

@@ -414,10 +414,10 @@ void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
   const int side = dice.pick(8, 64);
   std::vector<float> planes(3 * static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
   fill_network_input(padded.view, {side, side, {0, 0, 0}, {1, 1, 1}}, planes.data(), pool);
-  Look look;
-  alpha_statistics(padded.view, look.statistics);
-  look.thumbnail = make_thumbnail(planes, side);
-  border_statistics(look.thumbnail, look.statistics);
+  ImageStatistics image;
+  alpha_statistics(padded.view, image.statistics);
+  image.thumbnail = make_thumbnail(planes, side);
+  border_statistics(image.thumbnail, image.statistics);
   const DetectorShape shape{dice.pick(1, 9), dice.pick(1, 30), dice.pick(1, 9), dice.pick(1, 20)};
   const auto maps = [&](int count, int map_side, float most) {
     std::vector<float> values(static_cast<std::size_t>(count) * static_cast<std::size_t>(map_side) *
@@ -425,14 +425,14 @@ void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
     for (float& value : values) value = dice.real(0, most);
     return values;
   };
-  const std::vector<float> heat = maps(shape.kinds, shape.heat_side, 1);
-  const std::vector<float> deep = maps(shape.channels, shape.deep_side, 1e6F);
+  const std::vector<float> heatmaps = maps(shape.classes, shape.heatmap_side, 1);
+  const std::vector<float> feature_maps = maps(shape.channels, shape.feature_map_side, 1e6F);
   const int width = dice.pick(1, 90);
   const int height = dice.pick(1, 90);
   std::vector<float> alpha = answer_of(dice, raw, width, height);
   for (float& value : alpha) value = std::clamp(value, 0.0F, 1.0F);
   std::vector<float> features(feature_count(shape));
-  join_features(shape, heat, deep, look, {alpha, width, height}, pool, features);
+  join_features(shape, heatmaps, feature_maps, image, {alpha, width, height}, pool, features);
 
   HeadWeights weights;
   weights.inputs = features.size();
@@ -476,8 +476,8 @@ void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
 /// Blocks of all sizes: inside the region, intact, never shared.
 void use_region(Dice& dice) {
   using ort::Region;
-  const std::size_t wish = Region::kPage * static_cast<std::size_t>(dice.pick(1, 2000));
-  const auto region = Region::reserve(wish, Region::kPage);
+  const std::size_t preferred = Region::kPage * static_cast<std::size_t>(dice.pick(1, 2000));
+  const auto region = Region::reserve(preferred, Region::kPage);
   if (!region) return;
   struct Held {
     std::uint8_t* data;
@@ -485,31 +485,31 @@ void use_region(Dice& dice) {
     std::uint8_t mark;
   };
   std::vector<Held> held;
-  const auto give = [&](std::size_t i) {
+  const auto free_block = [&](std::size_t i) {
     const Held block = held[i];
     held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
     for (const std::size_t at : {std::size_t{0}, block.bytes / 2, block.bytes - 1}) {
       expect(block.data[at] == block.mark, "a region gave memory out twice");
     }
-    region->give(block.data);
+    region->free(block.data);
   };
   for (int i = dice.pick(1, 120); i > 0; --i) {
     const std::size_t bytes =
         Region::kPage *
         static_cast<std::size_t>(dice.one_in(5) ? dice.pick(1, 2100) : dice.pick(1, 60));
-    if (void* const piece = region->take(bytes)) {
-      expect(region->holds(piece), "a piece outside its region");
-      auto* const data = static_cast<std::uint8_t*>(piece);
+    if (void* const block = region->allocate(bytes)) {
+      expect(region->holds(block), "a block outside its region");
+      auto* const data = static_cast<std::uint8_t*>(block);
       const std::uint8_t mark = dice.byte();
       data[0] = data[bytes / 2] = data[bytes - 1] = mark;
       held.push_back({data, bytes, mark});
     }
     while (!held.empty() && dice.one_in(2)) {
-      give(static_cast<std::size_t>(dice.pick(0, static_cast<int>(held.size()) - 1)));
+      free_block(static_cast<std::size_t>(dice.pick(0, static_cast<int>(held.size()) - 1)));
     }
     if (dice.one_in(10)) region->release();
   }
-  while (!held.empty()) give(held.size() - 1);
+  while (!held.empty()) free_block(held.size() - 1);
   expect(region->idle(), "a region that is never idle");
   region->release();
   expect(region->resident_bytes() == 0, "a released region keeps pages");

@@ -255,15 +255,15 @@ void check_features(ThreadPool& pool, int round) {
                       static_cast<std::size_t>(side),
                   0, high);
   };
-  const std::vector<float> heat = maps(shape.kinds, shape.heat_side, 1);
-  const std::vector<float> deep = maps(shape.channels, shape.deep_side, 9);
+  const std::vector<float> heatmaps = maps(shape.classes, shape.heatmap_side, 1);
+  const std::vector<float> feature_maps = maps(shape.channels, shape.feature_map_side, 9);
   const int width = pick(1, 100);
   const int height = pick(1, 100);
   const std::vector<float> alpha =
       floats(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0, pick(0, 1));
   std::vector<float> features(feature_count(shape), -1);
-  const Look look{{}, make_thumbnail(maps(3, 16, 255), 16)};
-  join_features(shape, heat, deep, look, {alpha, width, height}, pool, features);
+  const ImageStatistics image{{}, make_thumbnail(maps(3, 16, 255), 16)};
+  join_features(shape, heatmaps, feature_maps, image, {alpha, width, height}, pool, features);
   const bool good =
       std::all_of(features.begin(), features.end(), [](float v) { return v >= 0 && v <= 9.001F; });
   expect(good, "features", round);

@@ -44,13 +44,13 @@ struct Planes {
 /// | planes  | likewise; used instead of the source's colours where they are large enough  |
 /// | slot    | of the detector; not used by another job meanwhile                          |
 /// | result  | the same bits on any thread                                                 |
-class SubjectJob {
+class DetectorRun {
  public:
-  SubjectJob(const SubjectTypes& types, int slot, ConstImageView source, const Planes& planes,
-             const CancelToken& token, ThreadPool& pool);
-  ~SubjectJob();  // waits for a run that has started, cancels one that has not
-  SubjectJob(const SubjectJob&) = delete;
-  SubjectJob& operator=(const SubjectJob&) = delete;
+  DetectorRun(const SubjectTypes& types, int slot, ConstImageView source, const Planes& planes,
+              const CancelToken& token, ThreadPool& pool);
+  ~DetectorRun();  // waits for a run that has started, cancels one that has not
+  DetectorRun(const DetectorRun&) = delete;
+  DetectorRun& operator=(const DetectorRun&) = delete;
 
   /// Waits for the detector or runs it. Source and planes are not read afterwards.
   void complete();

@@ -1,4 +1,4 @@
-#include "pipeline/subject.h"
+#include "pipeline/subject_detector.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,16 +17,16 @@ Status fit_subject_types(SubjectTypes& types) {
   const bool plain =
       std::all_of(input.mean.begin(), input.mean.end(), [](float m) { return m == 0; }) &&
       std::all_of(input.std.begin(), input.std.end(), [](float s) { return s == 1; });
-  const auto& heat = types.detector->output_shape(0);
-  const auto& deep = types.detector->output_shape(1);
-  if (!plain || input.width != input.height || input.width < 8 || heat[2] != heat[3] ||
-      deep[2] != deep[3]) {
+  const auto& heatmaps = types.detector->output_shape(0);
+  const auto& feature_maps = types.detector->output_shape(1);
+  if (!plain || input.width != input.height || input.width < 8 || heatmaps[2] != heatmaps[3] ||
+      feature_maps[2] != feature_maps[3]) {
     return {Code::kModel,
             "The detector of subject types has to read a square of RGB 0 to 255 and to "
             "give square maps."};
   }
-  types.shape = {static_cast<int>(heat[1]), static_cast<int>(heat[2]), static_cast<int>(deep[1]),
-                 static_cast<int>(deep[2])};
+  types.shape = {static_cast<int>(heatmaps[1]), static_cast<int>(heatmaps[2]),
+                 static_cast<int>(feature_maps[1]), static_cast<int>(feature_maps[2])};
   const std::size_t features = feature_count(types.shape);
   if (types.head && types.head->inputs() != features) {
     return {Code::kModel, "The head of the subject types wants " +
@@ -37,7 +37,7 @@ Status fit_subject_types(SubjectTypes& types) {
 }
 
 /// Shared with the task in the pool's queue, which may outlive the job.
-struct SubjectJob::State {
+struct DetectorRun::State {
   const SubjectTypes& types;
   int slot;
   ConstImageView source;
@@ -48,9 +48,9 @@ struct SubjectJob::State {
   std::atomic<bool> claimed{false};
   std::mutex mutex{};
   std::condition_variable changed{};
-  bool done = false;  // guarded by mutex
-  Status status{};    // written before done is set
-  Look look{};        // likewise
+  bool done = false;        // guarded by mutex
+  Status status{};          // written before done is set
+  ImageStatistics image{};  // likewise
 
   /// True for the first caller, which then runs the detector.
   bool claim() { return !claimed.exchange(true); }
@@ -76,10 +76,10 @@ struct SubjectJob::State {
 
   Status work() {
     CUTOUT_RETURN_IF_ERROR(token.check());
-    alpha_statistics(source, look.statistics);
+    alpha_statistics(source, image.statistics);
     fill();
-    look.thumbnail = make_thumbnail(types.detector->input(slot), types.input.width);
-    border_statistics(look.thumbnail, look.statistics);
+    image.thumbnail = make_thumbnail(types.detector->input(slot), types.input.width);
+    border_statistics(image.thumbnail, image.statistics);
     CUTOUT_RETURN_IF_ERROR(types.detector->run(slot, token));
     for (const int output : {0, 1}) {
       if (!all_finite(types.detector->output(slot, output))) {
@@ -107,8 +107,8 @@ struct SubjectJob::State {
   }
 };
 
-SubjectJob::SubjectJob(const SubjectTypes& types, int slot, ConstImageView source,
-                       const Planes& planes, const CancelToken& token, ThreadPool& pool)
+DetectorRun::DetectorRun(const SubjectTypes& types, int slot, ConstImageView source,
+                         const Planes& planes, const CancelToken& token, ThreadPool& pool)
     : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {
   try {
     pool.submit([state = state_] {
@@ -119,11 +119,11 @@ SubjectJob::SubjectJob(const SubjectTypes& types, int slot, ConstImageView sourc
   }
 }
 
-SubjectJob::~SubjectJob() {
+DetectorRun::~DetectorRun() {
   if (!state_->claim()) state_->wait();
 }
 
-void SubjectJob::complete() {
+void DetectorRun::complete() {
   if (state_->claim()) {
     state_->run();
   } else {
@@ -131,13 +131,13 @@ void SubjectJob::complete() {
   }
 }
 
-Status SubjectJob::finish(const Matte& matte, std::vector<float>& features) {
+Status DetectorRun::finish(const Matte& matte, std::vector<float>& features) {
   complete();
   CUTOUT_RETURN_IF_ERROR(state_->status);
   const SubjectTypes& types = state_->types;
   features.resize(feature_count(types.shape));
   join_features(types.shape, types.detector->output(state_->slot, 0),
-                types.detector->output(state_->slot, 1), state_->look, matte, state_->pool,
+                types.detector->output(state_->slot, 1), state_->image, matte, state_->pool,
                 features);
   return {};
 }
