@@ -87,11 +87,9 @@ const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ work })
  * time. The next one is chosen by
  *
  * - account: the account that was served least goes first (start-time fair queueing), so that nobody waits
- *   for another
- *   account's backlog;
+ *   for another account's backlog;
  * - length: within an account, a shorter job goes before longer ones that came a little earlier, and heavy
- *   jobs leave
- *   one slot to others. Ageing guarantees that every job is served.
+ *   jobs leave one slot to others. Ageing guarantees that every job is served.
  *
  * The wait is predicted from the work ahead and the measured speed of the machine: a job that would wait too
  * long, or beyond its deadline, is refused at once.
