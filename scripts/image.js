@@ -8,7 +8,7 @@ import { reportFailure } from './setup/report.js';
 import { SetupError } from './setup/step.js';
 
 /** Bytes the CPU image may have on disk. */
-const most = 700e6;
+const maxBytes = 700e6;
 
 await onSupportedNode();
 try {
@@ -22,7 +22,7 @@ try {
   });
   const bytes = sizeOf(image.root);
   console.log(`  size: ${(bytes / 1e6).toFixed(0)} MB`);
-  if (bytes > most && given.NETWORKS === undefined)
+  if (bytes > maxBytes && given.NETWORKS === undefined)
     throw new SetupError(`At most ${most / 1e6} MB are allowed.`);
   const loose = writable(image).filter((file) => file !== '/data');
   if (loose.length > 0) throw new SetupError(`Its user may write to: ${loose.slice(0, 5).join(', ')}`);

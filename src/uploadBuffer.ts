@@ -7,15 +7,15 @@ const first = 256 * 1024;
  * reallocated once, while it is small. Memory beyond the received bytes is not touched.
  */
 export class UploadBuffer {
-  readonly #most: number;
+  readonly #maxBytes: number;
   #bytes: Buffer | undefined;
   #size = 0;
   #expected: number;
 
   /** `expected`: bytes that were announced, 0 if unknown; `most`: bytes that `add` ever receives. */
-  constructor(expected: number, most: number) {
-    this.#expected = Math.min(expected || first, most);
-    this.#most = most;
+  constructor(expected: number, maxBytes: number) {
+    this.#expected = Math.min(expected || first, maxBytes);
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
@@ -33,9 +33,10 @@ export class UploadBuffer {
     return this.#bytes?.subarray(0, this.#size) ?? Buffer.alloc(0);
   }
 
-  #grow(least: number): void {
-    while (this.#expected < least) this.#expected = Math.min(Math.max(least, 2 * this.#expected), this.#most);
-    const bytes = Buffer.allocUnsafeSlow(least <= first ? Math.min(first, this.#expected) : this.#expected);
+  #grow(needed: number): void {
+    while (this.#expected < needed)
+      this.#expected = Math.min(Math.max(needed, 2 * this.#expected), this.#maxBytes);
+    const bytes = Buffer.allocUnsafeSlow(needed <= first ? Math.min(first, this.#expected) : this.#expected);
     if (this.#bytes) bytes.set(this.#bytes.subarray(0, this.#size));
     this.#bytes = bytes;
   }

@@ -23,9 +23,9 @@ export const operatorsNetwork = (): string =>
 
 /** Instruction set of Cutout's operators that a server uses on this machine; undefined: none. */
 export function usedOperators(): string | undefined {
-  const wish = process.env['CUTOUT_OPERATORS'] ?? 'auto';
-  if (wish === 'off') return undefined;
-  return wish === 'auto' ? loadAddon().versions().operators[0] : wish;
+  const requested = process.env['CUTOUT_OPERATORS'] ?? 'auto';
+  if (requested === 'off') return undefined;
+  return requested === 'auto' ? loadAddon().versions().operators[0] : requested;
 }
 
 /** For bare ONNX Runtime: the file with its own operators in the precision that a server uses on this machine. */

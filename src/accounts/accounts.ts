@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { type AccountRow, AccountTable, type KeyCandidate, type KeyRow } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
-import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keys.ts';
+import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keyFormat.ts';
 import { createPseudonymise, type Pseudonymise } from './pseudonym.ts';
 
 export type Account = AccountRow;

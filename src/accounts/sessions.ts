@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
-import { randomText } from './keys.ts';
+import { randomText } from './keyFormat.ts';
 import type { Vouched } from './operators.ts';
 
 /** Server-side state of a signed-in browser. */

@@ -5,7 +5,7 @@ import type { Sql } from '../store/database.ts';
 import { unknownAccount } from '../store/error.ts';
 import { SignInTable } from '../store/signInTable.ts';
 import { type Account, Accounts } from './accounts.ts';
-import { randomText } from './keys.ts';
+import { randomText } from './keyFormat.ts';
 import { createPseudonymise } from './pseudonym.ts';
 
 /** A person as authenticated by an identity provider. */

@@ -57,7 +57,7 @@ const fail = (error: unknown) => {
 };
 
 /** Unreachable accounts after which a pass over all answers stops: each costs seconds. */
-const mostUnavailable = 3;
+const maxUnavailable = 3;
 
 /**
  * The ledger. Every ledger transaction is one database transaction that locks the row of its account: the entry, the
@@ -222,7 +222,7 @@ export class Ledger extends Postings implements Reservations, Balances {
       return await this.#transaction(accountId, work);
     } catch (error) {
       if (isUnavailable(error) && error.cause instanceof InDoubt)
-        this.#retries.add(() => this.#release(accountId, answer, 'begun in vain'));
+        this.#retries.add(() => this.#release(accountId, answer, 'reservation outcome unknown'));
       throw error;
     }
   }
@@ -275,7 +275,7 @@ export class Ledger extends Postings implements Reservations, Balances {
       } catch (error) {
         this.#onError(error);
         failing.add(accountId);
-        if (isUnavailable(error) && ++unavailable === mostUnavailable) break;
+        if (isUnavailable(error) && ++unavailable === maxUnavailable) break;
       }
     }
     return count;

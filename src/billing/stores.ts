@@ -7,9 +7,9 @@ import { isUnavailable } from '../store/error.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
-import { Lease } from './lease.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
+import { ServerLease } from './serverLease.ts';
 import { type Transactional, transaction } from './transaction.ts';
 
 interface StoresOptions extends StoreOptions {
@@ -86,7 +86,7 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     const node = randomUUID();
     const stores = storesOn(database, options, { node, onError });
     const { accounts, ledger } = stores;
-    const lease = new Lease(nodes, node, leaseMs);
+    const lease = new ServerLease(nodes, node, leaseMs);
     await lease.renew();
     const recovered = await ledger.recover();
 

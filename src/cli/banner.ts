@@ -7,7 +7,7 @@ import type { HttpServer } from '../http/server.ts';
 import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
 import type { OpenedEngine } from '../server/openEngine.ts';
-import type { Server } from '../server/server.ts';
+import type { Server } from '../server/serverTypes.ts';
 import { greeting } from './greeting.ts';
 import type { Output } from './modelsProgress.ts';
 

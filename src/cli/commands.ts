@@ -53,8 +53,8 @@ export function addCommands(
       defaultNetwork: config.engine.model,
       target: () => {
         const { instructionSets, operators } = loadAddon().versions();
-        const { device, precision: wish, operators: operatorsWish } = config.engine;
-        return { device, wish, operatorsWish, instructionSets, operators };
+        const { device, precision: requested, operators: requestedOperators } = config.engine;
+        return { device, requested, requestedOperators, instructionSets, operators };
       },
       out: stdout,
     }),

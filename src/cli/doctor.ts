@@ -147,8 +147,8 @@ class Doctor {
       (await this.#try(() =>
         choosePrecision(entry.manifest, {
           device: config.device,
-          wish: config.precision,
-          operatorsWish: config.operators,
+          requested: config.precision,
+          requestedOperators: config.operators,
           instructionSets: versions.instructionSets,
           operators: versions.operators,
         }),

@@ -3,7 +3,7 @@ import { createHealth, type Health } from '../ops/health.ts';
 import { type Logger, openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { openServer } from '../server/openServer.ts';
-import type { Server } from '../server/server.ts';
+import type { Server } from '../server/serverTypes.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
 /** Milliseconds that the exit waits for the reader of the log. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Account, Accounts } from '../accounts/accounts.ts';
-import { newKey } from '../accounts/keys.ts';
+import { newKey } from '../accounts/keyFormat.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';

@@ -3,7 +3,7 @@ import type { Download, Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
-import type { Hold, MemoryBudget } from '../limits/memory.ts';
+import type { Hold, MemoryBudget } from '../limits/memoryBudget.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -56,9 +56,9 @@ const connectionBytes = 256 * 1024;
 /** Seconds after which another transfer may have made room. */
 const retrySeconds = 2;
 
-const sourceOf = (accountId: string) => `download:${accountId}`;
+const downloadSourceOf = (accountId: string) => `download:${accountId}`;
 
-function publicError(error: DownloadError, field: UrlField, url: string): AppError {
+function publicDownloadError(error: DownloadError, field: UrlField, url: string): AppError {
   if (error.kind === 'large') return fail('file_too_large', { cause: error });
   if (error.kind === 'memory') return noRoom(error);
   if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
@@ -99,7 +99,7 @@ class Fetch implements ImageFetch {
 
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
     const publicly = (error: unknown) =>
-      error instanceof DownloadError ? publicError(error, field, url) : error;
+      error instanceof DownloadError ? publicDownloadError(error, field, url) : error;
     try {
       const download = this.#parts.downloader.open(url);
       return (signal) =>
@@ -137,14 +137,14 @@ class Fetch implements ImageFetch {
     if (this.#ended) return;
     this.#ended = true;
     const inVain = this.#failed || (error instanceof AppError && error.status < 500);
-    if (this.#began && inVain) await this.#parts.failures.failed(sourceOf(this.#call.accountId));
+    if (this.#began && inVain) await this.#parts.failures.failed(downloadSourceOf(this.#call.accountId));
     await this.#done();
   }
 
   /** An account with many failed downloads has to wait. */
   async #precheck(): Promise<void> {
     const { accountId, precheck, tooMany } = this.#call;
-    const wait = await this.#parts.failures.wait(sourceOf(accountId));
+    const wait = await this.#parts.failures.wait(downloadSourceOf(accountId));
     if (wait > 0)
       throw await tooMany(
         `Too many downloads of this account failed. Try again in ${wait} seconds, or upload the image.`,

@@ -1,9 +1,8 @@
 import type { Engine } from '../engine/engine.ts';
-import type { Box, ComposePlan } from '../engine/types.ts';
+import type { Box, ComposePlan, SubjectType } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
-import { type Composition, composition, isIdentity } from '../geometry/compose.ts';
-import type { Subject } from '../geometry/shadow.ts';
+import { composition, isIdentity } from '../geometry/compose.ts';
 import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
@@ -11,7 +10,7 @@ import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import { lacksSubject, type Machine, type Plan, typeWord } from './plan.ts';
-import type { NetworkSize } from './profile.ts';
+import type { NetworkSize } from './qualityProfile.ts';
 
 export interface PipelineParts extends Machine {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
@@ -71,7 +70,7 @@ async function backgroundLayer(
 }
 
 /** The subject type, if it is known without the engine. */
-const namedSubject = ({ subject }: Plan): Subject | undefined =>
+const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
 export const createPipeline =
@@ -133,9 +132,10 @@ export const createPipeline =
     let { box, opaque } = matte;
     if (plan.background.kind !== 'none' || !isIdentity(result, composed)) {
       started = performance.now();
+      const { subject: _, ...composePlan } = composed;
       const layers = await backgroundLayer(plan, composed, jobLimits);
       image = roomFor(composed, image);
-      ({ box, opaque } = await engine.compose(image, { ...planOf(composed), ...layers }, { signal }));
+      ({ box, opaque } = await engine.compose(image, { ...composePlan, ...layers }, { signal }));
       add({ compose: performance.now() - started });
     }
 
@@ -159,5 +159,3 @@ export const createPipeline =
     const type = typeWord(subject, plan.typeLevel);
     return { encoded, width, height, foreground: box, type, stages };
   };
-
-const planOf = ({ subject: _, ...plan }: Composition): ComposePlan => plan;

@@ -1,13 +1,13 @@
 import type { Tier } from '../billing/price.ts';
-import type { Box } from '../engine/types.ts';
+import type { Box, SubjectType } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
 import type { Geometry } from '../geometry/compose.ts';
 import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
-import { dropShadowOpacities, type Subject } from '../geometry/shadow.ts';
+import { dropShadowOpacities } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
-import { type NetworkSize, networkInput, type Profile } from './profile.ts';
+import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 
 /** An encoded image as received, and its header. */
@@ -47,9 +47,9 @@ export interface Plan {
   readonly roi?: Box;
   readonly geometry: Omit<Geometry, 'shadowOpacity'>;
   /** Peak opacity of the drop shadow, 0 to 1, for each subject type. */
-  readonly shadowOpacity: Readonly<Record<Subject, number>>;
+  readonly shadowOpacity: Readonly<Record<SubjectType, number>>;
   /** The type the caller named; `classify`: the engine classifies it; `unused`: it is not needed. */
-  readonly subject: Subject | 'classify' | 'unused';
+  readonly subject: SubjectType | 'classify' | 'unused';
   readonly typeLevel: TypeLevel;
 }
 
@@ -138,7 +138,7 @@ export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
   foregroundPixels < Math.max(16, area * 0.0002);
 
 /** X-Type for a subject type at a level (docs/contract.md section 7.1); undefined for level `none`. */
-export function typeWord(type: Subject, level: TypeLevel): string | undefined {
+export function typeWord(type: SubjectType, level: TypeLevel): string | undefined {
   if (level === 'none') return undefined;
   if (type === 'graphic') return level === '2' ? 'graphics' : 'other';
   if (type === 'transportation') return level === '2' ? 'transportation' : 'other';

@@ -1,8 +1,9 @@
+import type { SubjectType } from '../engine/types.ts';
 import type { Colour } from '../geometry/colour.ts';
 import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
 import { type Position, type Scale, wantedPosition } from '../geometry/place.ts';
 import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
-import { dropShadowOpacities, type ShadowWish, type Subject } from '../geometry/shadow.ts';
+import { dropShadowOpacities, type ShadowOptions } from '../geometry/shadow.ts';
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
@@ -13,7 +14,7 @@ export type Source =
   | { readonly kind: 'url'; readonly url: string };
 
 /** Subject types that a caller may name; `auto` leaves it to the classifier. */
-export type SubjectType = 'auto' | Subject;
+export type RequestedSubjectType = 'auto' | SubjectType;
 
 /** Level of detail of X-Type; `none` omits the header. */
 export type TypeLevel = 'none' | '1' | '2';
@@ -27,7 +28,7 @@ export type Background =
 export interface CutoutRequest {
   readonly source: Source;
   readonly size: SizeName | 'auto';
-  readonly type: SubjectType;
+  readonly type: RequestedSubjectType;
   readonly typeLevel: TypeLevel;
   readonly format: OutputFormat | 'auto';
   readonly channels: 'rgba' | 'alpha';
@@ -36,7 +37,7 @@ export interface CutoutRequest {
   readonly cropMargin: Margin;
   readonly scale: Scale;
   readonly position: Position | undefined;
-  readonly shadow: ShadowWish;
+  readonly shadow: ShadowOptions;
   readonly background: Background;
 }
 

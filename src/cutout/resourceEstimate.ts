@@ -5,7 +5,7 @@ import { SIZE_LIMITS } from '../image/size.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { WorkSize } from '../limits/durationEstimate.ts';
 import type { Plan } from './plan.ts';
-import { type NetworkSize, networkInput, type Profile } from './profile.ts';
+import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 
 /** Resources a job takes, known before a pixel is decoded. */
 interface ResourceEstimate extends WorkSize {

@@ -6,9 +6,9 @@ import type { PipelineCall, PipelineResult } from './pipeline.ts';
 import type { Plan } from './plan.ts';
 
 /**
- * Step 6: charges finished work and returns the result as it is cached. Rejects with 402 if the reservation
- * was released meanwhile and the balance does not suffice, and with the signal's reason: an error is never
- * charged, however long the work took, so if nobody waits any more the caller releases the reservation.
+ * Step 6: charges the finished work and returns the cacheable result. The charge itself:
+ * billing/chargeStates.ts `settle`. Rejects with 402 if the reservation is gone and cannot be paid again, or
+ * with the signal's reason; the caller then releases the reservation.
  */
 export async function settle(
   reservation: Reservation,

@@ -4,9 +4,9 @@ import { Idempotency } from '../idempotency/idempotency.ts';
 import { systemClock } from '../limits/clock.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
-import { MemoryBudget } from '../limits/memory.ts';
-import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
-import { MemoryRateLimit } from '../limits/memoryRate.ts';
+import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
+import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
+import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { createAdmission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
@@ -38,8 +38,8 @@ export function unmetered(
   running: number,
 ): Pick<CutoutParts, 'admission' | 'idempotency' | 'openFetch' | 'precheck'> {
   const admission = createAdmission({
-    rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
-    concurrency: new MemoryConcurrencyLimit(0),
+    rate: new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
+    concurrency: new InMemoryConcurrencyLimit(0),
     reservations: unmeteredReservations,
     scheduler: new FairScheduler(
       { running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() },

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isCutShort } from './elf.ts';
+import { isTruncated } from './elf.ts';
 import { ABI, EngineError, type NativeModule } from './types.ts';
 
 const require = createRequire(import.meta.url);
@@ -23,7 +23,7 @@ const reason = (error: unknown): string => {
 export function loadAddon(file: string = defaultAddonPath): NativeModule {
   let loaded: unknown;
   try {
-    if (isCutShort(file)) throw new Error('the file is cut short');
+    if (isTruncated(file)) throw new Error('the file is cut short');
     loaded = require(file);
   } catch (cause) {
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'MODULE_NOT_FOUND';

@@ -9,7 +9,7 @@ const PROGRAM_HEADER_BYTES = 56;
  * interrupted copy must be detected beforehand. Anything else, a missing file included, returns false and is
  * left to the loader. Layout: System V gABI, chapters "ELF Header" and "Program Header".
  */
-export function isCutShort(file: string): boolean {
+export function isTruncated(file: string): boolean {
   let descriptor: number;
   try {
     descriptor = openSync(file, 'r');

@@ -1,4 +1,4 @@
-import { isCutShort } from './elf.ts';
+import { isTruncated } from './elf.ts';
 import {
   type ComposePlan,
   type ComposeResult,
@@ -54,15 +54,15 @@ export interface Engine {
  * `options.runtimePath` cannot be used.
  */
 export function createEngine(native: NativeModule, options: EngineOptions): Engine {
-  return new NativeFace(native, options);
+  return new NativeEngineAdapter(native, options);
 }
 
-class NativeFace implements Engine {
+class NativeEngineAdapter implements Engine {
   readonly #native: NativeEngine;
   #nextId = 1;
 
   constructor(native: NativeModule, options: EngineOptions) {
-    if (isCutShort(options.runtimePath)) {
+    if (isTruncated(options.runtimePath)) {
       throw new EngineError(
         'ENGINE_RUNTIME',
         `The ONNX Runtime library could not be opened: '${options.runtimePath}' is cut short.`,
@@ -76,15 +76,15 @@ class NativeFace implements Engine {
   }
 
   load(spec: NetworkSpec): Promise<NetworkInfo> {
-    return settle(this.#native.load(spec), new Error());
+    return withEngineErrors(this.#native.load(spec), new Error());
   }
 
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo> {
-    return settle(this.#native.loadSubjectTypes(spec), new Error());
+    return withEngineErrors(this.#native.loadSubjectTypes(spec), new Error());
   }
 
   unload(): Promise<void> {
-    return settle(this.#native.unload(), new Error());
+    return withEngineErrors(this.#native.unload(), new Error());
   }
 
   async describe(pixels: Pixels, plan: DescribePlan, control: JobControl = {}): Promise<Description> {
@@ -108,7 +108,7 @@ class NativeFace implements Engine {
   }
 
   close(graceMs: number): Promise<void> {
-    return settle(this.#native.close(graceMs), new Error());
+    return withEngineErrors(this.#native.close(graceMs), new Error());
   }
 
   async #run<T>(start: (id: number) => Promise<T>, { signal }: JobControl, called: Error): Promise<T> {
@@ -125,14 +125,14 @@ class NativeFace implements Engine {
     };
     signal?.addEventListener('abort', cancel, { once: true });
     try {
-      return await settle(job, called);
+      return await withEngineErrors(job, called);
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
   }
 }
 
-async function settle<T>(job: Promise<T>, called: Error): Promise<T> {
+async function withEngineErrors<T>(job: Promise<T>, called: Error): Promise<T> {
   try {
     return await job;
   } catch (error) {

@@ -12,7 +12,7 @@ export interface Threads {
   readonly pixelThreads: number;
 }
 
-interface ThreadWishes {
+interface ThreadSettings {
   readonly workers?: number | undefined;
   readonly intraOpThreads?: number | undefined;
   readonly provider?: 'cpu' | 'cuda' | 'tensorrt' | undefined;
@@ -49,20 +49,20 @@ const coresOfOneRun = 8;
  * Workers times threads equals the cores, with as few workers as possible: a single run is then as fast as it
  * can be, concurrent runs gain nothing from more workers, and every worker holds about 0.6 GB while it runs.
  */
-export function chooseThreads(wishes: ThreadWishes = {}, cores: number = availableCores()): Threads {
-  const gpu = wishes.provider !== undefined && wishes.provider !== 'cpu';
-  const threadsWished = wishes.intraOpThreads ?? (gpu ? 1 : undefined);
+export function chooseThreads(requested: ThreadSettings = {}, cores: number = availableCores()): Threads {
+  const gpu = requested.provider !== undefined && requested.provider !== 'cpu';
+  const threadsPerRun = requested.intraOpThreads ?? (gpu ? 1 : undefined);
   const workers =
-    wishes.workers ??
+    requested.workers ??
     Math.max(
       1,
-      gpu || threadsWished === undefined
+      gpu || threadsPerRun === undefined
         ? Math.round(cores / coresOfOneRun)
-        : Math.floor(cores / threadsWished),
+        : Math.floor(cores / threadsPerRun),
     );
   return {
     workers,
-    intraOpThreads: threadsWished ?? Math.max(1, Math.floor(cores / workers)),
+    intraOpThreads: threadsPerRun ?? Math.max(1, Math.floor(cores / workers)),
     pixelThreads: cores,
   };
 }

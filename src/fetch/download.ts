@@ -101,7 +101,7 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
   const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
   const ruleOf = createHostRule(options);
   const common = { timeout, autoSelectFamily: true };
-  const guarded = buildConnector({ ...common, lookup: lookupWith(resolve, isAllowedAddress) });
+  const guardedConnector = buildConnector({ ...common, lookup: lookupWith(resolve, isAllowedAddress) });
   const trusted = buildConnector({ ...common, lookup: lookupWith(resolveBySystem, () => true) });
   return (target, callback) => {
     const { hostname } = target;
@@ -109,7 +109,7 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
     if (rule === 'listed') return trusted(target, callback);
     if (rule !== 'public') return callback(notAllowed(rule === 'port' ? 'port' : 'blocked'), null);
     if (isIP(hostname) !== 0 && !isAllowedAddress(hostname)) return callback(notAllowed('blocked'), null);
-    guarded(target, (error, socket) => {
+    guardedConnector(target, (error, socket) => {
       if (error) return callback(error, null);
       if (isAllowedAddress(socket.remoteAddress ?? '')) return callback(null, socket);
       socket.destroy();

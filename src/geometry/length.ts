@@ -26,10 +26,10 @@ export function parseLengths(text: string): readonly Length[] | undefined {
   return lengths.every((length) => length !== undefined) ? lengths : undefined;
 }
 
-/** `<n>%` from `least` to 100, as a fraction of 1. */
-export function parseShare(text: string, least: number): number | undefined {
+/** `<n>%` from `min` to 100, as a fraction of 1. */
+export function parseShare(text: string, min: number): number | undefined {
   const length = parseLength(text);
-  if (length?.unit !== '%' || length.value < least || length.value > 100) return undefined;
+  if (length?.unit !== '%' || length.value < min || length.value > 100) return undefined;
   return length.value / 100;
 }
 

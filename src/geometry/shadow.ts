@@ -4,9 +4,6 @@ import { join, moved, outset, type Sides } from './box.ts';
 import type { Grammar } from './grammar.ts';
 import { parseLength } from './length.ts';
 
-/** Types of subject that shadows distinguish. */
-export type Subject = SubjectType;
-
 /** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
 export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
 
@@ -38,17 +35,17 @@ export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
 };
 
 /** An option that may differ by subject: `any` is the plain field, the others are `field[subject]`. */
-export type BySubject<T> = Readonly<Partial<Record<Subject | 'any', T>>>;
+export type BySubject<T> = Readonly<Partial<Record<SubjectType | 'any', T>>>;
 
 /** Other words for kinds of subject that a request may use. */
 export const SUBJECT_ALIASES = {
   graphics: 'graphic',
   car_interior: 'car',
   car_part: 'car',
-} as const satisfies Readonly<Record<string, Subject>>;
+} as const satisfies Readonly<Record<string, SubjectType>>;
 
 /** Kinds of subject by their names in requests; aliases last. */
-export const SUBJECT_NAMES: ReadonlyMap<string, Subject> = new Map<string, Subject>([
+export const SUBJECT_NAMES: ReadonlyMap<string, SubjectType> = new Map<string, SubjectType>([
   ...SUBJECT_TYPES.map((type) => [type, type] as const),
   ...Object.entries(SUBJECT_ALIASES),
 ]);
@@ -62,7 +59,7 @@ export function parseBySubject<T>(
   texts: Iterable<readonly [name: string, text: string]>,
   grammar: Grammar<T>,
 ): { readonly value: BySubject<T> } | { readonly invalid: string } {
-  const value: Partial<Record<Subject | 'any', T>> = {};
+  const value: Partial<Record<SubjectType | 'any', T>> = {};
   for (const [name, text] of texts) {
     const bracketed = name.startsWith(`${field}[`) && name.endsWith(']');
     if (name !== field && !bracketed) continue;
@@ -76,13 +73,13 @@ export function parseBySubject<T>(
 }
 
 /** Shadow options of a request. */
-export interface ShadowWish {
+export interface ShadowOptions {
   readonly addShadow: boolean;
   readonly shadowType: BySubject<ShadowType>;
   readonly shadowOpacity: BySubject<ShadowOpacity>;
 }
 
-const AUTO_TYPE: Readonly<Record<Subject, ShadowType>> = {
+const AUTO_TYPE: Readonly<Record<SubjectType, ShadowType>> = {
   person: '3D',
   product: 'drop',
   car: 'car',
@@ -93,25 +90,25 @@ const AUTO_TYPE: Readonly<Record<Subject, ShadowType>> = {
 };
 
 /** A type for this subject takes precedence over the plain one, any shadow_type over add_shadow. */
-function wantedType({ addShadow, shadowType }: ShadowWish, subject: Subject): ShadowType {
+function wantedType({ addShadow, shadowType }: ShadowOptions, subject: SubjectType): ShadowType {
   if (Object.keys(shadowType).length === 0) return addShadow ? 'drop' : 'none';
   const type = shadowType[subject] ?? shadowType.any ?? 'none';
   return type === 'auto' ? AUTO_TYPE[subject] : type;
 }
 
 /** Peak opacity, 0 to 1, of this subject's drop shadow; 0: none. */
-export function dropShadowOpacity(wish: ShadowWish, subject: Subject): number {
-  if (wantedType(wish, subject) !== 'drop') return 0;
-  const opacity = wish.shadowOpacity[subject] ?? wish.shadowOpacity.any ?? 'auto';
+export function dropShadowOpacity(options: ShadowOptions, subject: SubjectType): number {
+  if (wantedType(options, subject) !== 'drop') return 0;
+  const opacity = options.shadowOpacity[subject] ?? options.shadowOpacity.any ?? 'auto';
   if (opacity === 'auto') return subject === 'car' ? 0.9 : 0.5;
   return opacity;
 }
 
 /** Peak opacity for each type of subject. */
-export const dropShadowOpacities = (wish: ShadowWish): Readonly<Record<Subject, number>> =>
-  Object.fromEntries(SUBJECT_TYPES.map((subject) => [subject, dropShadowOpacity(wish, subject)])) as Readonly<
-    Record<Subject, number>
-  >;
+export const dropShadowOpacities = (options: ShadowOptions): Readonly<Record<SubjectType, number>> =>
+  Object.fromEntries(
+    SUBJECT_TYPES.map((subject) => [subject, dropShadowOpacity(options, subject)]),
+  ) as Readonly<Record<SubjectType, number>>;
 
 /** The preset `drop`, in fractions of the longer side of the subject's box (docs/matting.md section 7). */
 const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;

@@ -15,9 +15,9 @@ interface Exchange {
  * Most pipelined requests of one connection that are processed at a time. Reading continues, so that a
  * disconnect is noticed; the bound limits files and memory for answers that nobody reads.
  */
-const mostStarted = 4;
+const maxStarted = 4;
 /** Most pending requests on one connection; one that sends more is closed. */
-const mostOpen = 64;
+const maxOpen = 64;
 
 /** Milliseconds that a connection stays open after its last answer if the client does not close it. */
 const lingerMs = 1000;
@@ -73,7 +73,7 @@ export class Connection {
   begins(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     // No answer could be sent any more.
     if (this.#cut || this.#ended) return;
-    if (this.#open.length === mostOpen) {
+    if (this.#open.length === maxOpen) {
       this.#tooMany();
       return;
     }
@@ -93,7 +93,7 @@ export class Connection {
   }
 
   #startNext(): void {
-    for (const exchange of this.#open.slice(0, mostStarted)) {
+    for (const exchange of this.#open.slice(0, maxStarted)) {
       if (exchange.started || this.#cut) continue;
       exchange.started = true;
       exchange.start();
@@ -114,7 +114,7 @@ export class Connection {
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
     const error = fail('malformed_request', {
-      detail: `More than ${mostOpen} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
+      detail: `More than ${maxOpen} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
     });
     socket.end(rawAnswer(error), () => socket.destroy());
   }

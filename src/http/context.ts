@@ -1,7 +1,7 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
 import { fail } from '../errors.ts';
-import type { Hold } from '../limits/memory.ts';
+import type { Hold } from '../limits/memoryBudget.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Form } from './form.ts';
 
@@ -16,15 +16,15 @@ export interface State {
   /** auth */
   account?: Account;
   /**
-   * Guards: re-checks of what admitted the request (they throw as the guards do). body runs them once the
+   * Guards: re-checks of what admitted the request (they throw as the guards do). receiveBody runs them once the
    * body is read, so that a permission revoked meanwhile counts.
    */
-  still?: (() => Promise<void>)[];
-  /** body: memory that the request holds until its answer is sent. */
+  recheckAfterBody?: (() => Promise<void>)[];
+  /** receiveBody: memory that the request holds until its answer is sent. */
   hold?: Hold;
-  /** body */
+  /** receiveBody */
   form?: Form;
-  /** cutout: called when the head of the answer has been sent. */
+  /** cutoutRoute: called when the head of the answer has been sent. */
   headSent?: () => void;
   /** router: pattern of the matching route; absent if there is none. */
   route?: string;
@@ -38,14 +38,14 @@ export type Middleware = KoaMiddleware<State, object>;
 const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
 
 /** For guards: runs `check` now, and `again` (default: the same) once the body is read. */
-export async function guarded(
+export async function checkNowAndAfterBody(
   { state }: Context,
   allowed: () => Promise<void>,
   again = allowed,
 ): Promise<void> {
   await allowed();
-  state.still ??= [];
-  state.still.push(again);
+  state.recheckAfterBody ??= [];
+  state.recheckAfterBody.push(again);
 }
 
 /** The account that `auth` found. */
@@ -54,8 +54,8 @@ export function accountOf({ state }: Context): Account {
   return state.account;
 }
 
-/** The form that `body` read. */
+/** The form that `receiveBody` read. */
 export function formOf({ state }: Context): Form {
-  if (!state.form) throw missing('body');
+  if (!state.form) throw missing('receiveBody');
   return state.form;
 }

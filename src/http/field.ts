@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type InvalidOption, invalidOption } from '../errors.ts';
 import type { Grammar } from '../geometry/grammar.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
-import { type Form, mostTextLength } from './form.ts';
+import { type Form, maxTextLength } from './form.ts';
 
 /** Declaration of one option: its parser, meaning, error and documentation. */
 export interface Field<T> {
@@ -50,7 +50,7 @@ function field<T>(
     read(name, { text }) {
       const given = text.get(name);
       if (given === undefined) return fallback;
-      const parsed = given.length <= mostTextLength ? schema.safeParse(given) : undefined;
+      const parsed = given.length <= maxTextLength ? schema.safeParse(given) : undefined;
       if (parsed?.success) return parsed.data;
       throw invalidOption(wording.invalid, expected, given);
     },
@@ -104,7 +104,7 @@ export function text<T>(
 /** Text of a grammar, plain or per type of subject: `name[person]=…`. */
 export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySubject<T>> {
   const { expected, examples } = grammar;
-  const parse = (given: string) => (given.length <= mostTextLength ? grammar.parse(given) : undefined);
+  const parse = (given: string) => (given.length <= maxTextLength ? grammar.parse(given) : undefined);
   const plain = (given: string): BySubject<T> | undefined => {
     const any = parse(given);
     return any === undefined ? undefined : { any };

@@ -19,11 +19,11 @@ export interface UploadedFile {
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
 /** Most characters of an option or a label, above what any of them needs. Images in base64 may be longer. */
-export const mostTextLength = 2048;
+export const maxTextLength = 2048;
 /** Most characters of an address. */
-export const mostUrlLength = 8192;
+export const maxUrlLength = 8192;
 /** Most characters of a field's name. */
-export const mostNameLength = 200;
+export const maxNameLength = 200;
 
 /** Fields that carry bytes, in multipart bodies only. */
 export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file']);
@@ -37,10 +37,10 @@ function scalar(value: unknown): string {
 }
 
 export const nameTooLong = (): AppError =>
-  fail('malformed_request', { detail: `The name of a field has more than ${mostNameLength} characters.` });
+  fail('malformed_request', { detail: `The name of a field has more than ${maxNameLength} characters.` });
 
 export function checkName(name: string): void {
-  if (name.length > mostNameLength) throw nameTooLong();
+  if (name.length > maxNameLength) throw nameTooLong();
 }
 
 /**

@@ -15,13 +15,13 @@ interface Ending {
 const endings = new WeakMap<IncomingMessage, Ending>();
 
 /** Subscribers to the end of a connection; one listener per socket, however many requests it carries. */
-const hearers = new WeakMap<Socket, Set<() => void>>();
+const socketCloseListeners = new WeakMap<Socket, Set<() => void>>();
 
-function hearersOf(socket: Socket): Set<() => void> {
-  const known = hearers.get(socket);
+function closeListenersOf(socket: Socket): Set<() => void> {
+  const known = socketCloseListeners.get(socket);
   if (known) return known;
   const all = new Set<() => void>();
-  hearers.set(socket, all);
+  socketCloseListeners.set(socket, all);
   socket.once('close', () => {
     for (const end of all) end();
   });
@@ -41,7 +41,7 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
   const end = () => {
     res.off('finish', finish);
     res.off('close', end);
-    hearersOf(socket).delete(end);
+    closeListenersOf(socket).delete(end);
     ending.over = true;
     timeSlice(() => {
       for (const listener of ending.listeners.splice(0)) listener();
@@ -53,13 +53,13 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
     // Before node:http's own listener, which destroys the socket after the last answer.
     res.prependOnceListener('finish', finish);
     res.once('close', end);
-    hearersOf(socket).add(end);
+    closeListenersOf(socket).add(end);
   }
   return ending;
 }
 
 /** Resolves when the request has ended and the work of its subscribers is done. */
-export async function workedOff(req: IncomingMessage): Promise<void> {
+export async function subscribersDone(req: IncomingMessage): Promise<void> {
   await Promise.all(endings.get(req)?.work ?? []);
 }
 
@@ -87,7 +87,7 @@ export function onResponseEnd(
     if (ending.over) tell();
     else ending.listeners.push(tell);
   });
-  // `workedOff` reports the error to whoever stops the server.
+  // `subscribersDone` reports the error to whoever stops the server.
   work.catch(() => {});
   ending.work.push(work);
 }

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { deferContinue } from './deferContinue.ts';
-import { workedOff } from './onResponseEnd.ts';
+import { subscribersDone } from './onResponseEnd.ts';
 import { timeSlice } from './timeSlice.ts';
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -96,7 +96,7 @@ export interface ListenOptions {
 }
 
 /** Each takes a descriptor and some kilobytes; further connections are closed immediately. */
-const mostConnections = 20_000;
+const maxConnections = 20_000;
 
 /** Opens the port. Throws UserError if it cannot be opened. */
 export async function listen(
@@ -115,7 +115,7 @@ export async function listen(
   const connections = new Map<Duplex, Connection>();
   const answered = async (req: IncomingMessage, res: ServerResponse) => {
     await application(req, res);
-    await workedOff(req);
+    await subscribersDone(req);
   };
   const handler: Handler = (req, res) => {
     connections.get(req.socket)?.begins(req, res, () => {
@@ -151,7 +151,7 @@ export async function listen(
     connections.set(socket, new Connection(socket));
     socket.once('close', () => connections.delete(socket));
   });
-  server.maxConnections = mostConnections;
+  server.maxConnections = maxConnections;
   // No data for a while; with this listener node:http leaves the connection to us.
   server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
   server.on('clientError', (error: Error & { code?: string }, socket) => {

@@ -1,11 +1,11 @@
 /** Pieces of work per turn of the event loop; each takes about 0.1 ms. */
-const mostATurn = 50;
+const maxPerTurn = 50;
 
 let done = 0;
 const waiting: (() => void)[] = [];
 
 function next(): void {
-  const works = waiting.splice(0, mostATurn);
+  const works = waiting.splice(0, maxPerTurn);
   done = works.length;
   if (done > 0) setImmediate(next);
   for (const work of works) work();
@@ -18,7 +18,7 @@ function next(): void {
  */
 export function timeSlice(work: () => void): void {
   if (done === 0) setImmediate(next);
-  if (done < mostATurn && waiting.length === 0) {
+  if (done < maxPerTurn && waiting.length === 0) {
     done += 1;
     work();
   } else {

@@ -26,7 +26,7 @@ export interface RedisStoreOptions<T> {
 }
 
 /** Larger results are not cached: Redis serves nobody else while it moves the bytes of a command. */
-const mostBytes = 64e6;
+const maxResultBytes = 64e6;
 
 const standardLeaseMs = 8000;
 /** Milliseconds between polls of a waiting caller: short at first. */
@@ -245,7 +245,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
   async #write(key: string, value: T, chargeReport: RedisChargeReport): Promise<void> {
     const { facts, bytes } = this.#options.pack(value);
     const { maxBytes } = this.#options;
-    if (bytes.length > Math.min(mostBytes, maxBytes)) return;
+    if (bytes.length > Math.min(maxResultBytes, maxBytes)) return;
     const write = () =>
       this.#redis.values.atomically([
         ['UNLINK', key],

@@ -2,7 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { runJob } from './job.ts';
-import { hasHarmlessFaults } from './jpeg.ts';
+import { hasHarmlessFaults } from './jpegFaults.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {

@@ -1,8 +1,8 @@
 import sharp, { type Sharp } from 'sharp';
 import type { Pixels, PngOptions } from '../engine/types.ts';
 import { ImageError } from './errors.ts';
+import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
 import { runJob } from './job.ts';
-import { type Tags, tagJpeg, tagWebp } from './profile.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
 import { zipResult } from './zip.ts';
 

@@ -2,7 +2,7 @@ import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder } from './container/check.ts';
 import { readDensity } from './density.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
-import { usableRgbProfile } from './profile.ts';
+import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
 
@@ -37,7 +37,7 @@ function assertDimensions(width: number, height: number, { maxPixels }: ProbeLim
 }
 
 /** Whether a RIFF file is shorter than its header states. */
-function isCutShort(bytes: Uint8Array): boolean {
+function isTruncated(bytes: Uint8Array): boolean {
   const { buffer, byteOffset, byteLength } = bytes;
   return byteLength < 8 + new DataView(buffer, byteOffset, byteLength).getUint32(4, true);
 }
@@ -60,7 +60,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
     metadata = await sharp(needed, { limitInputPixels: false }).metadata();
   } catch (error) {
     // WebP is the only format that libvips opens only if it is complete.
-    if (format === 'webp' && isCutShort(bytes)) {
+    if (format === 'webp' && isTruncated(bytes)) {
       throw new ImageError('failed_to_read_image', CUT_SHORT, error);
     }
     throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);

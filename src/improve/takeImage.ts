@@ -1,7 +1,7 @@
 import type { OpenFetch } from '../cutout/fetchImage.ts';
+import { openSource } from '../cutout/openSource.ts';
 import { publicError } from '../cutout/publicError.ts';
 import type { Source } from '../cutout/request.ts';
-import { openSource } from '../cutout/source.ts';
 import { fail, type Reason } from '../errors.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';

@@ -25,11 +25,11 @@ export interface Attempts {
 }
 
 /** Reports the outcome of an attempt; returns the seconds to wait, 0: the outcome may be answered. */
-export const tried = (attempts: Attempts, source: string, right: boolean): Promise<number> =>
+export const recordAttempt = (attempts: Attempts, source: string, right: boolean): Promise<number> =>
   right ? attempts.wait(source) : attempts.failed(source);
 
 /** The counted source of an address. IPv6 addresses count by /64, which one customer has whole. */
-export function sourceOf(address: string): string {
+export function attemptSourceOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
   if (!isIPv6(plain)) return plain;
   const [head = '', tail] = plain.split('%')[0]?.split('::') ?? [];

@@ -1,4 +1,4 @@
-import type { MemoryBudget } from './memory.ts';
+import type { MemoryBudget } from './memoryBudget.ts';
 
 export interface FairSchedulerOptions {
   /** Jobs that run at the same time. */
@@ -110,7 +110,7 @@ export class FairScheduler {
   /** When a job last ended since the queue is not empty; undefined: none has. */
   #lastEnd: number | undefined;
   /** Shortest recent job in milliseconds; undefined: none yet. */
-  #least: number | undefined;
+  #shortestMs: number | undefined;
 
   /** `now` returns milliseconds. */
   constructor(options: FairSchedulerOptions, now: () => number) {
@@ -132,8 +132,8 @@ export class FairScheduler {
 
   /** Early refusal, before an upload: defined if even the shortest recent job would be refused. */
   refusal(account: string, deadline: number): Busy | undefined {
-    if (this.#least === undefined) return undefined;
-    const busy = this.#busy({ account, ms: this.#least, bytes: 0, heavy: false, deadline });
+    if (this.#shortestMs === undefined) return undefined;
+    const busy = this.#busy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
     if (busy) this.#refused.early++;
     return busy;
   }
@@ -141,9 +141,9 @@ export class FairScheduler {
   /** Rejects with the signal's reason if it is aborted while waiting. */
   async enter(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     signal.throwIfAborted();
-    const least = this.#least ?? work.ms;
-    this.#least = Math.min(work.ms, least + (work.ms - least) / 16);
-    if (work.bytes > this.#options.memory.mostWork) {
+    const shortest = this.#shortestMs ?? work.ms;
+    this.#shortestMs = Math.min(work.ms, shortest + (work.ms - shortest) / 16);
+    if (work.bytes > this.#options.memory.maxWork) {
       this.#refused.memory++;
       return { outcome: 'large' };
     }

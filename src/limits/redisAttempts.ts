@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Redis, type Script, script } from '../store/redis.ts';
 import type { AttemptRules, Attempts } from './attempts.ts';
-import { MemoryAttempts } from './memoryAttempts.ts';
+import { InMemoryAttempts } from './inMemoryAttempts.ts';
 
 /**
  * KEYS: the source's failures. ARGV: window in milliseconds, failures per window. Returns the milliseconds to
@@ -32,12 +32,12 @@ const keyOf = (source: string) => `cutout:failed:${createHash('sha256').update(s
 export class RedisAttempts implements Attempts {
   readonly #redis: Redis;
   readonly #rules: AttemptRules;
-  readonly #own: MemoryAttempts;
+  readonly #own: InMemoryAttempts;
 
   constructor(redis: Redis, rules: AttemptRules) {
     this.#redis = redis;
     this.#rules = rules;
-    this.#own = new MemoryAttempts(rules);
+    this.#own = new InMemoryAttempts(rules);
   }
 
   async wait(source: string): Promise<number> {

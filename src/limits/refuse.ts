@@ -28,7 +28,7 @@ export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   });
 
 /** 429 after failed attempts; `what` failed, `wait` in whole seconds. */
-export const slowedDown = (what: string, wait: number): AppError =>
+export const tooManyAttempts = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {
     reason: 'attempts',
     detail: `Too many ${what} from this address. Try again in ${wait} seconds.`,

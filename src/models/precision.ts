@@ -4,11 +4,11 @@ import type { Form, Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
-const PRECISION_WISHES = ['auto', 'fp32', 'int8'] as const;
-type PrecisionWish = (typeof PRECISION_WISHES)[number];
+const PRECISION_SETTINGS = ['auto', 'fp32', 'int8'] as const;
+type PrecisionSetting = (typeof PRECISION_SETTINGS)[number];
 
 /** CUTOUT_OPERATORS: Cutout's operators for the best instruction set, ONNX Runtime's, or Cutout's for a named set. */
-export type OperatorsWish = 'auto' | 'off' | 'amx_int8' | 'avx512_vnni' | 'avx_vnni';
+export type OperatorsSetting = 'auto' | 'off' | 'amx_int8' | 'avx512_vnni' | 'avx_vnni';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
@@ -29,8 +29,8 @@ export interface PrecisionChoice {
 
 export interface PrecisionQuestion {
   readonly device: Provider;
-  readonly wish: PrecisionWish;
-  readonly operatorsWish: OperatorsWish;
+  readonly requested: PrecisionSetting;
+  readonly requestedOperators: OperatorsSetting;
   /** Of this processor (NativeModule.versions). */
   readonly instructionSets: readonly string[];
   /** Those that Cutout has operators for, best first (NativeModule.versions). */
@@ -48,14 +48,14 @@ export function operatorsText({ precision, operators }: PrecisionChoice): string
 }
 
 /** Throws ModelError for operators that this processor cannot run. */
-function chooseOperators({ operators, operatorsWish }: PrecisionQuestion): { operators?: string } {
-  if (operatorsWish === 'off') return {};
+function chooseOperators({ operators, requestedOperators }: PrecisionQuestion): { operators?: string } {
+  if (requestedOperators === 'off') return {};
   const [best] = operators;
-  if (operatorsWish === 'auto') return best === undefined ? {} : { operators: best };
-  if (operators.includes(operatorsWish)) return { operators: operatorsWish };
+  if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
+  if (operators.includes(requestedOperators)) return { operators: requestedOperators };
   throw new ModelError(
     'model_unsupported',
-    `CUTOUT_OPERATORS=${operatorsWish} is for another processor: here it can be ${['auto', 'off', ...operators].join(', ')}.`,
+    `CUTOUT_OPERATORS=${requestedOperators} is for another processor: here it can be ${['auto', 'off', ...operators].join(', ')}.`,
   );
 }
 
@@ -64,20 +64,20 @@ function chooseOperators({ operators, operatorsWish }: PrecisionQuestion): { ope
  * if the network has a scale table and the processor has dot-product instructions, else float32; without
  * those, pairs of products saturate at 16 bits and nothing is gained (docs/decisions/0109). For int8, Cutout's own
  * operators where the processor has a kernel for them (docs/decisions/0212). Throws ModelError
- * `model_unsupported` for a wish that cannot be met.
+ * `model_unsupported` for a setting that cannot be met.
  */
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
-  const { device, wish, instructionSets } = question;
+  const { device, requested, instructionSets } = question;
   if (device !== 'cpu') {
-    if (wish === 'auto') return { precision: manifest.file.precision, because: `the device ${device}` };
+    if (requested === 'auto') return { precision: manifest.file.precision, because: `the device ${device}` };
     throw new ModelError(
       'model_unsupported',
-      `CUTOUT_PRECISION=${wish} is for the device cpu: on ${device}, leave it at auto.`,
+      `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
     );
   }
   const dotProduct = dotProductOf(instructionSets);
-  if (wish === 'fp32') return { precision: 'fp32', because: 'CUTOUT_PRECISION=fp32' };
-  if (wish === 'int8') {
+  if (requested === 'fp32') return { precision: 'fp32', because: 'CUTOUT_PRECISION=fp32' };
+  if (requested === 'int8') {
     if (manifest.int8 === undefined) {
       throw new ModelError(
         'model_unsupported',

@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 
 /** Most bytes queued for the reader, beside what the system buffers. */
-const mostWaiting = 4e6;
+const maxWaiting = 4e6;
 
 /**
  * Whether the descriptor is read by another process: a container's log driver, journald, a program behind
@@ -44,7 +44,7 @@ export class BoundedOutput {
 
   write(line: string): void {
     const waiting = this.#pipe.writableLength + this.#lines.length + line.length;
-    if (!this.#pipe.writable || waiting > mostWaiting) {
+    if (!this.#pipe.writable || waiting > maxWaiting) {
       this.#dropped++;
       return;
     }

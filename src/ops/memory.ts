@@ -19,11 +19,11 @@ export const countedShare = 0.9;
  * machine's memory.
  */
 export function memoryLimit(
-  wish: number | 'auto',
+  requested: number | 'auto',
   group: number = process.constrainedMemory(),
   machine: number = totalmem(),
 ): MemoryLimit {
-  if (wish !== 'auto') return { bytes: wish, from: 'CUTOUT_MEMORY_LIMIT' };
+  if (requested !== 'auto') return { bytes: requested, from: 'CUTOUT_MEMORY_LIMIT' };
   // 0, or more than the machine has: no limit.
   if (group > 0 && group < machine) return { bytes: group, from: 'the control group' };
   return { bytes: shareOfMachine * machine, from: 'three quarters of the machine' };

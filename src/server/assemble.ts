@@ -7,19 +7,19 @@ import { listen } from '../http/server.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
-import { MemoryBudget } from '../limits/memory.ts';
+import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
 import { boundMemory } from './memoryBound.ts';
+import { meteredCutout } from './meteredCutout.ts';
+import { watchServer, watchWork } from './metricSources.ts';
 import { openConsole } from './openConsole.ts';
 import { openDownloads } from './openDownloads.ts';
 import { type OpenedEngine, threadsOf } from './openEngine.ts';
 import { openObservation } from './openObservation.ts';
 import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
-import { serveCutout } from './serveCutout.ts';
-import type { Overrides, Server, StartOptions } from './server.ts';
-import { watchServer, watchWork } from './watch.ts';
+import type { Overrides, Server, StartOptions } from './serverTypes.ts';
 
 interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
@@ -116,7 +116,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         limits,
         estimate: options.estimate,
       };
-      const { cutout, stop } = serveCutout(network, config, parts);
+      const { cutout, stop } = meteredCutout(network, config, parts);
       closers.push(stop);
       return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
     };

@@ -3,7 +3,7 @@ import { largestWork } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
 import { largestBody } from '../http/middleware/receiveBody.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { leastRoom, type MemoryBudget, roomFor } from '../limits/memory.ts';
+import { type MemoryBudget, minRoom, roomFor } from '../limits/memoryBudget.ts';
 import type { Logger } from '../ops/log.ts';
 import { countedShare, describeAllocator, memoryLimit } from '../ops/memory.ts';
 import type { OpenedEngine } from './openEngine.ts';
@@ -42,9 +42,9 @@ export function boundMemory(
     requestsMb: mb(room),
     allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
   };
-  if (room < leastRoom)
+  if (room < minRoom)
     throw new UserError(
-      `${mb(limit.bytes)} MB (${limit.from}) are not enough memory: the process with its network and cached results takes ${mb(base)}. Give it ${mb((base + 2 * leastRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
+      `${mb(limit.bytes)} MB (${limit.from}) are not enough memory: the process with its network and cached results takes ${mb(base)}. Give it ${mb((base + 2 * minRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
     );
   memory.bound({ room, largestWork: largestWork(limits), largestBody });
   logger.info(facts, 'memory');
@@ -53,10 +53,10 @@ export function boundMemory(
       { ...facts, wantedMb: mb(roomFor(largestBody)) },
       'memory: the largest bodies may be refused with 503',
     );
-  const most = memory.mostWork;
-  if (most < largestWork(limits))
+  const maxWork = memory.maxWork;
+  if (maxWork < largestWork(limits))
     logger.warn(
-      { ...facts, largestMegapixels: Math.floor(most / largestWork({ maxPixels: 1e6 })) },
+      { ...facts, largestMegapixels: Math.floor(maxWork / largestWork({ maxPixels: 1e6 })) },
       'memory: larger images may be refused with 503',
     );
 }

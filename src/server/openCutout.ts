@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts';
-import { PROFILES } from '../cutout/profile.ts';
+import { PROFILES } from '../cutout/qualityProfile.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { Observer } from '../models/observer.ts';

@@ -3,7 +3,7 @@ import { createFetch, type OpenFetch } from '../cutout/fetchImage.ts';
 import { createDownloader, type DownloadOptions, downloadRules } from '../fetch/download.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import { DownloadLimit } from '../limits/downloads.ts';
-import type { MemoryBudget } from '../limits/memory.ts';
+import type { MemoryBudget } from '../limits/memoryBudget.ts';
 
 interface DownloadParts {
   readonly memory: MemoryBudget;

@@ -1,5 +1,5 @@
 import type { EngineConfig } from '../config/engine.ts';
-import type { NetworkSize } from '../cutout/profile.ts';
+import type { NetworkSize } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
@@ -26,19 +26,23 @@ export interface OpenedEngine {
   readonly reload: () => Promise<void>;
 }
 
-const wish = (value: number | 'auto') => (value === 'auto' ? undefined : value);
+const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
 export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
-  return chooseThreads({ workers: wish(workers), intraOpThreads: wish(threads), provider: device });
+  return chooseThreads({
+    workers: unlessAuto(workers),
+    intraOpThreads: unlessAuto(threads),
+    provider: device,
+  });
 }
 
 /** Number format of the configured network on this machine. Rejects with ModelError. */
 async function precisionOf(
-  { model, device, precision: wish, operators: operatorsWish }: EngineConfig,
+  { model, device, precision: requested, operators: requestedOperators }: EngineConfig,
   { instructionSets, operators }: ReturnType<NativeModule['versions']>,
 ): Promise<PrecisionChoice> {
   const { manifest } = await findFor(model, {});
-  return choosePrecision(manifest, { device, wish, operatorsWish, instructionSets, operators });
+  return choosePrecision(manifest, { device, requested, requestedOperators, instructionSets, operators });
 }
 
 /** A network being opened from any of its files. */

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { openEngine } from './openEngine.ts';
-import type { Overrides, Server, StartOptions } from './server.ts';
+import type { Overrides, Server, StartOptions } from './serverTypes.ts';
 
 /**
  * The only place where a server is assembled: stores, shared state, observation, use case, HTTP. Opens

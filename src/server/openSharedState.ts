@@ -6,11 +6,11 @@ import type { CachedResult } from '../cutout/cachedResult.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
-import { MemoryResultStore } from '../idempotency/memoryStore.ts';
+import { InMemoryResultStore } from '../idempotency/inMemoryStore.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
-import { MemoryAttempts } from '../limits/memoryAttempts.ts';
-import { MemoryConcurrencyLimit } from '../limits/memoryConcurrency.ts';
-import { MemoryRateLimit } from '../limits/memoryRate.ts';
+import { InMemoryAttempts } from '../limits/inMemoryAttempts.ts';
+import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
+import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { Logger } from '../ops/log.ts';
 import { sharedSecret } from '../store/secretTable.ts';
 import type { SharedState } from './sharedState.ts';
@@ -41,16 +41,16 @@ export async function openSharedState(
     const contentKey = await sharedSecret(database, 'content');
     const idempotency = new Idempotency<CachedResult>(
       ttlSeconds > 0
-        ? new MemoryResultStore<CachedResult>({ ...keeping, bytesOf: cachedResultBytes, contentKey })
+        ? new InMemoryResultStore<CachedResult>({ ...keeping, bytesOf: cachedResultBytes, contentKey })
         : undefined,
     );
     return {
-      rate: new MemoryRateLimit(rateOptions, clock),
-      concurrency: new MemoryConcurrencyLimit(accountConcurrency),
-      attempts: new MemoryAttempts(attemptRules, clock.elapsed),
+      rate: new InMemoryRateLimit(rateOptions, clock),
+      concurrency: new InMemoryConcurrencyLimit(accountConcurrency),
+      attempts: new InMemoryAttempts(attemptRules, clock.elapsed),
       idempotency,
       sessions: new Keyv<Session>(),
-      fetchFailures: new MemoryAttempts(fetchRules, clock.elapsed),
+      fetchFailures: new InMemoryAttempts(fetchRules, clock.elapsed),
       permitted:
         ttlSeconds > 0
           ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })

@@ -27,7 +27,7 @@ export class NodeTable {
   }
 
   /** Removes nodes whose lease has expired. */
-  async strike(): Promise<void> {
+  async removeExpired(): Promise<void> {
     await this.#sql.run(`DELETE FROM node WHERE expires_at <= ${this.#sql.dialect.clock}`);
   }
 

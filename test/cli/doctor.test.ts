@@ -252,7 +252,7 @@ test.serial(
   },
 );
 
-test.serial('a wish that cannot be met is a problem', async (t) => {
+test.serial('a setting that cannot be met is a problem', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'file', path: 'published.onnx' });
   await pullNetwork(entry, place.options());

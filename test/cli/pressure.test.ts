@@ -83,7 +83,7 @@ test.serial('uploads far beyond the memory limit end in 503s, and memory stays b
  * than this: of each image that libuv's pool decodes or encodes there work at most one a core and the two that write.
  */
 const libvips = 'libvips worker';
-const mostOfLibvips = Number(process.env['UV_THREADPOOL_SIZE']) * (availableParallelism() + 2);
+const maxOfLibvips = Number(process.env['UV_THREADPOOL_SIZE']) * (availableParallelism() + 2);
 const numberOf = (state: ProcessState, which: (name: string) => boolean) =>
   state.threads.filter(which).length;
 const ofLibvips = (state: ProcessState) => numberOf(state, (name) => name === libvips);
@@ -139,7 +139,7 @@ test.serial('a soak of mixed requests leaves memory, threads and descriptors as 
   // The least of three: how much of V8's heap is garbage at a given moment varies by tens of megabytes.
   t.true(least(({ resident }) => resident) < (third?.resident ?? 0) * 1.1 + 20);
   t.true(least(ofOthers) <= (third ? ofOthers(third) : 0));
-  for (const state of states) t.true(ofLibvips(state) <= mostOfLibvips, `at most ${mostOfLibvips}`);
+  for (const state of states) t.true(ofLibvips(state) <= maxOfLibvips, `at most ${maxOfLibvips}`);
   t.true(least(({ descriptors }) => descriptors) <= (third?.descriptors ?? 0) + 2);
   await client.close();
 });

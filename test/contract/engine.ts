@@ -185,7 +185,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   });
 
-  test('matte: what a network taught on masks draws too solid is corrected, one taught on mattes is believed', async (t) => {
+  test('matte: what a network trained on masks draws too solid is corrected, one trained on mattes is believed', async (t) => {
     const engine = start(t);
     // A gray strip, 30 % of white over black, two of the network's columns wide: the network gives it 0.9.
     const strip = () => {

@@ -52,7 +52,7 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
       ...request,
       make: async (_, signal) => paid(await work(signal)),
     });
-  return { call, runs: () => runs, mostRunning: () => most };
+  return { call, runs: () => runs, maxRunning: () => most };
 }
 
 /** What kept results are, wherever they are kept. Registers its tests with `test`. */

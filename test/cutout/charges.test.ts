@@ -7,7 +7,7 @@ import type { Cutout, CutoutResult } from '../../src/cutout/cutout.ts';
 import { fail } from '../../src/errors.ts';
 import { cachedResultBytes } from '../../src/idempotency/codec.ts';
 import type { Idempotency } from '../../src/idempotency/idempotency.ts';
-import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
+import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
@@ -94,7 +94,7 @@ async function startWorld(
   const { cutout, idempotency } = scriptedCutout({
     run: scripted(runs, faults),
     reservations: stores.ledger,
-    store: new MemoryResultStore<CachedResult>({
+    store: new InMemoryResultStore<CachedResult>({
       ttlSeconds: 600,
       maxBytes: 1e6,
       bytesOf: cachedResultBytes,

@@ -14,7 +14,7 @@ import {
   PROFILES,
   type Profile,
   type ProfileName,
-} from '../../src/cutout/profile.ts';
+} from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import type { Dimensions } from '../../src/image/types.ts';
 import { errorOfCall } from '../fixtures/thrown.ts';

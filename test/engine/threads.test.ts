@@ -14,7 +14,7 @@ test('every machine gets at least one thread of each kind, and no more runs than
   }
 });
 
-test('wishes are taken as they are', (t) => {
+test('given numbers are taken as they are', (t) => {
   t.deepEqual(chooseThreads({ workers: 3, intraOpThreads: 5 }, 2), {
     workers: 3,
     intraOpThreads: 5,

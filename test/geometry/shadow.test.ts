@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import type { SubjectType } from '../../src/engine/types.ts';
 import { isInside } from '../../src/geometry/box.ts';
 import {
   type BySubject,
@@ -8,7 +9,6 @@ import {
   parseBySubject,
   type ShadowOpacity,
   type ShadowType,
-  type Subject,
   shadowExtent,
   shadowOpacityGrammar,
   shadowReach,
@@ -84,12 +84,12 @@ test('what is wrong with one of the fields is told', (t) => {
 });
 
 const opacityOf = (
-  subject: Subject,
+  subject: SubjectType,
   shadowType: BySubject<ShadowType>,
   { addShadow = false, shadowOpacity = {} as BySubject<ShadowOpacity> } = {},
 ) => dropShadowOpacity({ addShadow, shadowType, shadowOpacity }, subject);
 
-const SUBJECTS: readonly Subject[] = [
+const SUBJECTS: readonly SubjectType[] = [
   'person',
   'product',
   'car',
@@ -99,7 +99,7 @@ const SUBJECTS: readonly Subject[] = [
   'other',
 ];
 
-test('no wish, no shadow; add_shadow draws it for every subject', (t) => {
+test('no options, no shadow; add_shadow draws it for every subject', (t) => {
   for (const subject of SUBJECTS) {
     t.is(opacityOf(subject, {}), 0);
     t.is(opacityOf(subject, {}, { addShadow: true }), subject === 'car' ? 0.9 : 0.5);

@@ -2,8 +2,8 @@ import test from 'ava';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
-import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
+import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 
@@ -14,7 +14,7 @@ async function start(t: Cleanup) {
   const server = await serveRoutes(
     t,
     adminRoutes(
-      [tokenGuard(token, 'operator', new MemoryAttempts({ failures: 0, windowSeconds: 60 }))],
+      [tokenGuard(token, 'operator', new InMemoryAttempts({ failures: 0, windowSeconds: 60 }))],
       receiveBody(new MemoryBudget()),
       stores,
     ),

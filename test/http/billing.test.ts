@@ -5,8 +5,8 @@ import { bookPurchase } from '../../src/commands/bookPurchase.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
-import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
+import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { serveRoutes } from '../support/routes.ts';
@@ -21,11 +21,11 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
   const memory = new MemoryBudget();
   memory.bound({ room: 200e6, largestWork: 100e6 });
   const before = {
-    attempts: new MemoryAttempts({ failures, windowSeconds: 60 }),
+    attempts: new InMemoryAttempts({ failures, windowSeconds: 60 }),
     key: [
       auth(
         (sent) => stores.accounts.authenticate(sent),
-        new MemoryAttempts({ failures: 0, windowSeconds: 60 }),
+        new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
       ),
     ],
     body: receiveBody(new MemoryBudget()),

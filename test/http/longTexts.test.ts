@@ -1,6 +1,6 @@
 import test from 'ava';
 import { scanJson } from '../../src/http/body/json.ts';
-import { mostShortText, pieceBytes } from '../../src/http/body/longTexts.ts';
+import { maxShortText, pieceBytes } from '../../src/http/body/longTexts.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../../src/http/body/urlencoded.ts';
 import { random as numbers } from '../fixtures/random.ts';
 
@@ -42,8 +42,8 @@ test('long texts of JSON are what a parser makes of the whole', async (t) => {
   const random = numbers(1);
   const texts = {
     image_file_b64: drawn(2.5 * pieceBytes, random),
-    nested: { person: drawn(2 * mostShortText, random), car: 'short' },
-    list: [drawn(mostShortText, random), drawn(2 * mostShortText, random)],
+    nested: { person: drawn(2 * maxShortText, random), car: 'short' },
+    list: [drawn(maxShortText, random), drawn(2 * maxShortText, random)],
     number: 1,
   };
   const plain = JSON.stringify(texts);
@@ -53,7 +53,7 @@ test('long texts of JSON are what a parser makes of the whole', async (t) => {
     plain.replaceAll('a', '\\u0061'),
   ]) {
     const { rest, value } = await parsedJson(Buffer.from(body));
-    t.true(rest < 4 * mostShortText, `${rest} bytes are left to the parser`);
+    t.true(rest < 4 * maxShortText, `${rest} bytes are left to the parser`);
     t.true(equal(value, JSON.parse(body)));
   }
 });
@@ -78,7 +78,7 @@ test('a long text that is no UTF-8 is decoded as a short one is', async (t) => {
 });
 
 test('nobody can send a text that is taken for another one', async (t) => {
-  const long = 'x'.repeat(2 * mostShortText);
+  const long = 'x'.repeat(2 * maxShortText);
   const { bytes } = await (await scanJson(Buffer.from(`{"a":"${long}"}`))).shorten();
   const { a: standIn } = JSON.parse(bytes.toString()) as { a: string };
   const { value } = await parsedJson(Buffer.from(`{"a":"${long}","b":"${standIn}"}`));
@@ -86,7 +86,7 @@ test('nobody can send a text that is taken for another one', async (t) => {
 });
 
 test('long texts that are no JSON are refused', async (t) => {
-  const long = 'x'.repeat(2 * mostShortText);
+  const long = 'x'.repeat(2 * maxShortText);
   for (const text of [`${long}\n${long}`, `${long}\\x${long}`, `${long}\\u12`])
     await t.throwsAsync(parsedJson(Buffer.from(`{"a":"${text}"}`)), { instanceOf: SyntaxError });
   await t.throwsAsync(scanJson(Buffer.from(`{"a":"${long}`)), { instanceOf: SyntaxError });
@@ -96,7 +96,7 @@ test('long values of a form are what a parser makes of the whole', async (t) => 
   const random = numbers(2);
   const fields = {
     image_file_b64: drawn(2.5 * pieceBytes, random),
-    tag: drawn(2 * mostShortText, random),
+    tag: drawn(2 * maxShortText, random),
     size: 'full',
   };
   const plain = new URLSearchParams(fields).toString();

@@ -91,7 +91,7 @@ test('when too many wait, the next is refused at once with Retry-After', async (
   t.is((await errorOf(t, refused)).code, 'service_unavailable');
   release();
   for (const one of accepted) t.is((await one).status, 200);
-  t.is(service.engine.mostRunning, 2, 'no more than that are decoded at a time');
+  t.is(service.engine.maxRunning, 2, 'no more than that are decoded at a time');
   t.is((await service.balance()).credits, 5 - 5 * 0.25);
 });
 

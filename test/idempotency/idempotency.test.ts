@@ -3,7 +3,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test, { type TestFn } from 'ava';
 import { createContentName, sharedContentName, textHash } from '../../src/idempotency/hash.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
-import { MemoryResultStore } from '../../src/idempotency/memoryStore.ts';
+import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
 import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
 import type { Redis } from '../../src/store/redis.ts';
@@ -21,14 +21,14 @@ import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } fro
 testIdempotencyContract(test, 'memory', async (t, { ttlSeconds = 600, maxBytes = 1e6 }) => {
   const onError = (error: unknown) => t.fail(String(error));
   const bytesOf = ({ bytes }: Image) => bytes.length;
-  const results = new Idempotency(new MemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
+  const results = new Idempotency(new InMemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
   return [results, results];
 });
 
 test('memory: the repeat gets the very same result', async (t) => {
   const onError = (error: unknown) => t.fail(String(error));
   const bytesOf = ({ bytes }: Image) => bytes.length;
-  const store = new MemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
   const results = new Idempotency(store);
   const { call } = callsOf([results, results]);
   const first = await call();
@@ -38,7 +38,7 @@ test('memory: the repeat gets the very same result', async (t) => {
 test('memory: how an answer ends is of no account once another was sent and reported the charge', async (t) => {
   const onError = (error: unknown) => t.fail(String(error));
   const bytesOf = ({ bytes }: Image) => bytes.length;
-  const store = new MemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
   const results = new Idempotency(store);
   const { call } = callsOf([results, results]);
   const first = await call();

@@ -3,8 +3,8 @@ import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../src/errors.ts';
 import type { Context } from '../../src/http/context.ts';
 import { tokenGuard } from '../../src/http/middleware/token.ts';
-import { type AttemptRules, type Attempts, sourceOf } from '../../src/limits/attempts.ts';
-import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { type AttemptRules, type Attempts, attemptSourceOf } from '../../src/limits/attempts.ts';
+import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { RedisAttempts } from '../../src/limits/redisAttempts.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
@@ -71,7 +71,7 @@ function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules)
 
 contract('memory', async (_, rules) => {
   let now = 0;
-  const attempts = new MemoryAttempts(rules, () => now);
+  const attempts = new InMemoryAttempts(rules, () => now);
   const forward = async (ms: number) => {
     now += ms;
   };
@@ -118,7 +118,7 @@ if (redisIsHere) {
 } else leaveOut('everything with Redis', noRedis);
 
 test('memory: the oldest source is forgotten first', async (t) => {
-  const attempts = new MemoryAttempts({ failures: 1, windowSeconds: 60 }, () => 0);
+  const attempts = new InMemoryAttempts({ failures: 1, windowSeconds: 60 }, () => 0);
   for (let i = 0; i <= 10_000; i++) await attempts.failed(String(i));
   t.is(await attempts.wait('0'), 0);
   t.is(await attempts.wait('1'), 60);
@@ -126,10 +126,10 @@ test('memory: the oldest source is forgotten first', async (t) => {
 });
 
 test('an IPv4 address is a source, of IPv6 the network of a customer', (t) => {
-  t.is(sourceOf('192.0.2.7'), '192.0.2.7');
-  t.is(sourceOf('::ffff:192.0.2.7'), '192.0.2.7');
-  t.is(sourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
-  t.is(sourceOf('2001:0db8:0001:0002::9'), '2001:db8:1:2::/64');
-  t.is(sourceOf('2001:db8::1'), '2001:db8:0:0::/64');
-  t.is(sourceOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
+  t.is(attemptSourceOf('192.0.2.7'), '192.0.2.7');
+  t.is(attemptSourceOf('::ffff:192.0.2.7'), '192.0.2.7');
+  t.is(attemptSourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
+  t.is(attemptSourceOf('2001:0db8:0001:0002::9'), '2001:db8:1:2::/64');
+  t.is(attemptSourceOf('2001:db8::1'), '2001:db8:0:0::/64');
+  t.is(attemptSourceOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
 });

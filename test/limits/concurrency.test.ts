@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
-import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
 import { RedisConcurrencyLimit } from '../../src/limits/redisConcurrency.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
@@ -37,7 +37,7 @@ function contract(name: string, make: Make): void {
 }
 
 contract('memory', async (_, limit) => {
-  const one = new MemoryConcurrencyLimit(limit);
+  const one = new InMemoryConcurrencyLimit(limit);
   return [one, one];
 });
 

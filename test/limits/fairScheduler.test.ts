@@ -6,7 +6,7 @@ import {
   type FairSchedulerOutcome,
   type Work,
 } from '../../src/limits/fairScheduler.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
+import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { random } from '../fixtures/random.ts';
 
 const forever = () => new AbortController().signal;
@@ -189,7 +189,7 @@ test('who goes away while waiting frees the place in the queue', async (t) => {
 test('work waits for its memory, goes on when some is freed, and is refused when there never is as much', async (t) => {
   const { scheduler, memory } = open({ running: 3 });
   memory.bound({ room: 1000e6, largestWork: 600e6 });
-  t.is(memory.mostWork, 600e6);
+  t.is(memory.maxWork, 600e6);
   t.deepEqual(await scheduler.enter(work({ bytes: 601e6 }), forever()), { outcome: 'large' });
   const first = await scheduler.enter(work({ bytes: 600e6 }), forever());
   const second = scheduler.enter(work({ bytes: 600e6 }), forever());

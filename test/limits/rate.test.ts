@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
+import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { RedisRateLimit } from '../../src/limits/redisRate.ts';
 import { standardRate, testRateContract } from '../contract/rate.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
@@ -9,7 +9,7 @@ import { TestClock } from '../support/stores.ts';
 
 testRateContract(test, 'memory', async (_, options) => {
   const clock = new TestClock();
-  const rate = new MemoryRateLimit(options, clock);
+  const rate = new InMemoryRateLimit(options, clock);
   const forward = async (ms: number) => clock.forward(ms);
   return { here: rate, there: rate, forward, now: async () => clock.at };
 });
@@ -56,7 +56,7 @@ if (redisIsHere) {
 const recorded = () => {
   // First call 15:48:27, reset 15:49:27.
   const clock = new TestClock('2020-06-01T15:48:27Z');
-  return { clock, rate: new MemoryRateLimit(standardRate, clock) };
+  return { clock, rate: new InMemoryRateLimit(standardRate, clock) };
 };
 const unix = (text: string) => Date.parse(text) / 1000;
 
@@ -82,7 +82,7 @@ for (const [jump, ms] of [
 ] as const) {
   test(`the clock is set an hour ${jump}: the window ends when its minute is over, and the time told goes along`, async (t) => {
     let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000, 5000];
-    const rate = new MemoryRateLimit(
+    const rate = new InMemoryRateLimit(
       { megapixels: 10, windowSeconds: 60 },
       { now: () => now, elapsed: () => elapsed },
     );
@@ -106,7 +106,7 @@ for (const [jump, ms] of [
 
 test('two clocks that drift apart a little change nothing of what is told', async (t) => {
   let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000 + 990, 0];
-  const rate = new MemoryRateLimit(standardRate, { now: () => now, elapsed: () => elapsed });
+  const rate = new InMemoryRateLimit(standardRate, { now: () => now, elapsed: () => elapsed });
   await rate.take('a', 1);
   const { reset } = await rate.state('a');
   for (const [wall, own] of [
@@ -122,7 +122,7 @@ test('two clocks that drift apart a little change nothing of what is told', asyn
 
 test('Retry-After is at least 1, and a client that waits for the reset is served', async (t) => {
   const clock = new TestClock('2020-06-01T15:48:27Z');
-  const rate = new MemoryRateLimit({ megapixels: 1, windowSeconds: 60 }, clock);
+  const rate = new InMemoryRateLimit({ megapixels: 1, windowSeconds: 60 }, clock);
   clock.forward(300);
   await rate.take('a', 1);
   clock.forward(59_900);

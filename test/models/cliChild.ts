@@ -8,8 +8,8 @@ const command = modelsCommand({
   defaultNetwork: 'tiny',
   target: () => ({
     device: 'cpu',
-    wish: 'auto',
-    operatorsWish: 'auto',
+    requested: 'auto',
+    requestedOperators: 'auto',
     instructionSets: ['avx512_vnni'],
     operators: [],
   }),

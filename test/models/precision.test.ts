@@ -17,8 +17,8 @@ const both = manifestSchema.parse({ ...plain, int8: 'int8.json' });
 /** A question of a processor for which there are no operators of Cutout, unless told. */
 const ask = (question: Partial<PrecisionQuestion>): PrecisionQuestion => ({
   device: 'cpu',
-  wish: 'auto',
-  operatorsWish: 'auto',
+  requested: 'auto',
+  requestedOperators: 'auto',
   instructionSets: [],
   operators: [],
   ...question,
@@ -42,25 +42,25 @@ test('auto takes 8 bits only where the processor has their dot product and the n
   t.deepEqual(auto(cascadeLake, plain), { precision: 'fp32', because: 'no 8-bit form of this network' });
 });
 
-test('a wish is taken as it is, with a warning where it is unwise', (t) => {
-  const wished = (wish: 'fp32' | 'int8', instructionSets: readonly string[]) =>
-    choosePrecision(both, ask({ wish, instructionSets }));
-  t.is(wished('fp32', cascadeLake).precision, 'fp32');
-  t.is(wished('int8', cascadeLake).warning, undefined);
-  t.is(wished('int8', skylake).precision, 'int8');
-  t.regex(wished('int8', skylake).warning ?? '', /no 8-bit dot product.*CUTOUT_PRECISION=fp32/);
+test('a setting is taken as it is, with a warning where it is unwise', (t) => {
+  const chosen = (requested: 'fp32' | 'int8', instructionSets: readonly string[]) =>
+    choosePrecision(both, ask({ requested, instructionSets }));
+  t.is(chosen('fp32', cascadeLake).precision, 'fp32');
+  t.is(chosen('int8', cascadeLake).warning, undefined);
+  t.is(chosen('int8', skylake).precision, 'int8');
+  t.regex(chosen('int8', skylake).warning ?? '', /no 8-bit dot product.*CUTOUT_PRECISION=fp32/);
 });
 
-test('a wish that cannot be met is one sentence with the remedy', (t) => {
-  t.throws(() => choosePrecision(plain, ask({ wish: 'int8', instructionSets: cascadeLake })), {
+test('a setting that cannot be met is one sentence with the remedy', (t) => {
+  t.throws(() => choosePrecision(plain, ask({ requested: 'int8', instructionSets: cascadeLake })), {
     instanceOf: ModelError,
     code: 'model_unsupported',
     message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
   });
-  for (const wish of ['int8', 'fp32'] as const) {
-    t.throws(() => choosePrecision(both, ask({ device: 'cuda', wish })), {
+  for (const requested of ['int8', 'fp32'] as const) {
+    t.throws(() => choosePrecision(both, ask({ device: 'cuda', requested })), {
       code: 'model_unsupported',
-      message: `CUTOUT_PRECISION=${wish} is for the device cpu: on cuda, leave it at auto.`,
+      message: `CUTOUT_PRECISION=${requested} is for the device cpu: on cuda, leave it at auto.`,
     });
   }
 });
@@ -93,20 +93,23 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   t.is(operatorsText(best), "Cutout's operators for amx_int8");
   const lesser = choosePrecision(
     both,
-    ask({ ...sapphireRapids, operatorsWish: 'avx512_vnni', wish: 'int8' }),
+    ask({ ...sapphireRapids, requestedOperators: 'avx512_vnni', requested: 'int8' }),
   );
   t.is(lesser.operators, 'avx512_vnni');
   t.is(lesser.because, 'CUTOUT_PRECISION=int8');
-  const off = choosePrecision(both, ask({ ...sapphireRapids, operatorsWish: 'off' }));
+  const off = choosePrecision(both, ask({ ...sapphireRapids, requestedOperators: 'off' }));
   t.deepEqual(off, { precision: 'int8', because: 'amx_int8' });
   t.is(formFor(off), 'int8');
   t.is(operatorsText(off), "ONNX Runtime's operators");
   const arm = choosePrecision(both, ask({ instructionSets: graviton2 }));
   t.is(arm.operators, undefined);
-  const floats = choosePrecision(both, ask({ ...sapphireRapids, wish: 'fp32', operatorsWish: 'avx_vnni' }));
+  const floats = choosePrecision(
+    both,
+    ask({ ...sapphireRapids, requested: 'fp32', requestedOperators: 'avx_vnni' }),
+  );
   t.is(formFor(floats), 'fp32');
   t.is(operatorsText(floats), undefined);
-  t.throws(() => choosePrecision(both, ask({ ...sapphireRapids, operatorsWish: 'avx_vnni' })), {
+  t.throws(() => choosePrecision(both, ask({ ...sapphireRapids, requestedOperators: 'avx_vnni' })), {
     code: 'model_unsupported',
     message:
       'CUTOUT_OPERATORS=avx_vnni is for another processor: here it can be auto, off, amx_int8, avx512_vnni.',

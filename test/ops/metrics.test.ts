@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/config.ts';
 import { UserError } from '../../src/errors.ts';
-import { MemoryAttempts } from '../../src/limits/memoryAttempts.ts';
+import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
@@ -178,7 +178,7 @@ test('on the port of the service they are there with a token, for whoever sends 
 });
 
 const silent = createLogger('silent', { write: () => {} });
-const attempts = new MemoryAttempts({ failures: 3, windowSeconds: 60 });
+const attempts = new InMemoryAttempts({ failures: 3, windowSeconds: 60 });
 
 test('a port of their own is opened when it is asked for, on this machine only', async (t) => {
   const off = await openObservation(loadConfig({}).observe, { logger: silent, attempts });

@@ -6,7 +6,7 @@ import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import type { OpenedEngine } from '../../src/server/openEngine.ts';
 import { openServer } from '../../src/server/openServer.ts';
-import type { Server, StartOptions } from '../../src/server/server.ts';
+import type { Server, StartOptions } from '../../src/server/serverTypes.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { FakeEngine, openedFake } from '../fixtures/fakeEngine.ts';
 import { scene } from '../fixtures/images.ts';

@@ -5,7 +5,7 @@ import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
 import { noFetch } from '../../src/cutout/fetchImage.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
-import { PROFILES } from '../../src/cutout/profile.ts';
+import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { ResultStore } from '../../src/idempotency/resultStore.ts';
@@ -13,9 +13,9 @@ import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import type { Clock } from '../../src/limits/clock.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { MemoryBudget } from '../../src/limits/memory.ts';
-import { MemoryConcurrencyLimit } from '../../src/limits/memoryConcurrency.ts';
-import { MemoryRateLimit } from '../../src/limits/memoryRate.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
+import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
+import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 
 /** A request for a small image of one colour, which its first pixel tells. */
 export async function requestOf(
@@ -69,8 +69,8 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
     admission: createAdmission({
-      rate: new MemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
-      concurrency: new MemoryConcurrencyLimit(0),
+      rate: new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
+      concurrency: new InMemoryConcurrencyLimit(0),
       reservations,
       scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
       estimate: new DurationEstimate(),

@@ -44,8 +44,8 @@ function checkCores(config: Config['engine']): Finding[] {
 }
 
 /** `libraryFolders`: where to look for jemalloc. */
-function checkMemory(wish: Config['limits']['memory'], libraryFolders: readonly string[]): Finding[] {
-  const { bytes, from } = memoryLimit(wish);
+function checkMemory(requested: Config['limits']['memory'], libraryFolders: readonly string[]): Finding[] {
+  const { bytes, from } = memoryLimit(requested);
   const said = `${(bytes / 1e9).toFixed(1)} GB may be used (${from}).`;
   const allocator = describeAllocator();
   const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));

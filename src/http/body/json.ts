@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { mostNameLength, nameTooLong } from '../form.ts';
-import { bytesATurn, mostFields } from './limits.ts';
+import { maxNameLength, nameTooLong } from '../form.ts';
+import { bytesATurn, maxFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 /** Within the outermost object: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
-const mostDepth = 2;
+const maxDepth = 2;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -29,15 +29,15 @@ for (const byte of CLOSING) kinds[byte] = close;
  * Most bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic time, because it
  * hashes them by their length.
  */
-const mostNameBytes = 6 * mostNameLength;
+const maxNameBytes = 6 * maxNameLength;
 /** Most characters of a number. */
-const mostDigits = 400;
+const maxDigits = 400;
 
 const UNICODE = 0x75;
 const ZERO = 0x30;
 
 /** Most bytes outside of strings: brackets, numbers and white space. */
-const mostBeside = 1024 * 1024;
+const maxOtherBytes = 1024 * 1024;
 /** Bytes of an escape: `\\n`, `\\u20ac`. */
 const escapeBytes = 2;
 const unicodeEscapeBytes = 6;
@@ -81,9 +81,9 @@ export async function scanJson(bytes: Buffer): Promise<Scanned> {
       const kind = kinds[byte];
       if (kind === digit) {
         digits += 1;
-        if (digits > mostDigits)
+        if (digits > maxDigits)
           throw fail('malformed_request', {
-            detail: `The JSON has a number of more than ${mostDigits} digits.`,
+            detail: `The JSON has a number of more than ${maxDigits} digits.`,
           });
       } else if (kind !== 0) digits = 0;
       if (kind === text) {
@@ -91,20 +91,20 @@ export async function scanJson(bytes: Buffer): Promise<Scanned> {
         textStart = at + 1;
         long.begin(textStart);
       } else if (kind === colon) {
-        if (textLength > mostNameBytes) throw nameTooLong();
+        if (textLength > maxNameBytes) throw nameTooLong();
       } else if (kind === close) depth -= 1;
       else if (kind === comma || kind === open) {
         values += 1;
         if (kind === open) depth += 1;
-        if (depth > 1 + mostDepth)
-          throw fail('malformed_request', { detail: `The JSON is nested deeper than ${mostDepth} levels.` });
-        if (values > mostFields)
-          throw fail('malformed_request', { detail: `The JSON has more than ${mostFields} values.` });
+        if (depth > 1 + maxDepth)
+          throw fail('malformed_request', { detail: `The JSON is nested deeper than ${maxDepth} levels.` });
+        if (values > maxFields)
+          throw fail('malformed_request', { detail: `The JSON has more than ${maxFields} values.` });
       }
     }
-    if (beside > mostBeside)
+    if (beside > maxOtherBytes)
       throw fail('malformed_request', {
-        detail: `The JSON has more than ${mostBeside / 2 ** 20} MiB beside its texts.`,
+        detail: `The JSON has more than ${maxOtherBytes / 2 ** 20} MiB beside its texts.`,
       });
   }
   // An unterminated string is found here, because the parser does not see long ones.

@@ -51,9 +51,9 @@ export const SETTINGS: BodyLimits = upTo(everyType, 256);
 export const CONSOLE: BodyLimits = upTo(['json'], 8);
 
 /** Most names and values of one body, whatever its type. */
-export const mostFields = 1000;
+export const maxFields = 1000;
 /** Most files of a form, unknown ones included. */
-export const mostFiles = 16;
+export const maxFiles = 16;
 
 /** Bytes that are scanned before the event loop gets a turn. */
 export const bytesATurn = 4 * mebibyte;

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 
 /** Most bytes of a text that is left to a parser; longer than any option. */
-export const mostShortText = 4096;
+export const maxShortText = 4096;
 /** Bytes of a long text that are decoded before the event loop gets a turn. */
 export const pieceBytes = 1024 * 1024;
 /** Bytes of the longest escaped character. */
 const longestCharacter = 12;
 
-/** A text in a body's bytes that is longer than `mostShortText`. */
+/** A text in a body's bytes that is longer than `maxShortText`. */
 interface LongText {
   readonly end: number;
   /** Offsets of its pieces, from its beginning on: no piece ends within a character or an escape. */
@@ -38,7 +38,7 @@ export class LongTextFinder {
   }
 
   end(at: number): void {
-    if (at - this.#start > mostShortText) this.found.push({ end: at, cuts: [this.#start, ...this.#cuts] });
+    if (at - this.#start > maxShortText) this.found.push({ end: at, cuts: [this.#start, ...this.#cuts] });
     if (this.#cuts.length > 0) this.#cuts = [];
     this.due = Number.POSITIVE_INFINITY;
   }

@@ -4,17 +4,17 @@ import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, fileFields, type UploadedFile } from '../form.ts';
-import { type BodyLimits, mostFields, mostFiles } from './limits.ts';
+import { type BodyLimits, maxFields, maxFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
-import { guarded, receive } from './receive.ts';
+import { catchInListener, receive } from './receive.ts';
 
 /** Most bytes of the headers of one part. */
-const mostHeaderBytes = 8 * 1024;
-const mostHeaders = 32;
+const maxHeaderBytes = 8 * 1024;
+const maxHeaders = 32;
 /** Includes parts that carry nothing: without a name, or without headers. */
-const mostParts = mostFields + mostFiles;
+const maxParts = maxFields + maxFiles;
 /** RFC 2046, section 5.1.1. */
-const mostBoundaryLength = 70;
+const maxBoundaryLength = 70;
 
 /** Bytes that the parser may buffer: more than one read from a connection returns. */
 const bufferedBytes = 256 * 1024;
@@ -50,9 +50,9 @@ const transferEncodings: ReadonlySet<string> = new Set(['', 'binary', '7bit', '8
 function headOf(headers: Headers): Head {
   const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => name + value));
   if (lines.length === 0) throw malformed('A part of the form has no headers.');
-  if (lines.length > mostHeaders) throw malformed(`A part of the form has more than ${mostHeaders} headers.`);
-  if (lines.reduce((sum, line) => sum + line.length, 0) > mostHeaderBytes)
-    throw malformed(`The headers of a part of the form have more than ${mostHeaderBytes / 1024} KB.`);
+  if (lines.length > maxHeaders) throw malformed(`A part of the form has more than ${maxHeaders} headers.`);
+  if (lines.reduce((sum, line) => sum + line.length, 0) > maxHeaderBytes)
+    throw malformed(`The headers of a part of the form have more than ${maxHeaderBytes / 1024} KB.`);
   const { parameters } = headerValue(headers['content-disposition']?.[0] ?? '');
   const name = parameters.get('name');
   if (name !== undefined) checkName(name);
@@ -102,7 +102,7 @@ class Parts {
   /** Counts one more part of any kind. */
   count(): void {
     this.#count += 1;
-    if (this.#count > mostParts) throw malformed(`The form has more than ${mostParts} parts.`);
+    if (this.#count > maxParts) throw malformed(`The form has more than ${maxParts} parts.`);
   }
 
   /** Chooses the receiver for a part with these headers. */
@@ -134,7 +134,7 @@ class Parts {
 
   #countFile(): void {
     this.#fileCount += 1;
-    if (this.#fileCount > mostFiles) throw malformed(`The form has more than ${mostFiles} files.`);
+    if (this.#fileCount > maxFiles) throw malformed(`The form has more than ${maxFiles} files.`);
   }
 
   #openFile(head: Omit<Part, 'bytes'>): Write {
@@ -166,7 +166,7 @@ class Parts {
 
   #openText(head: Omit<Part, 'bytes'>): Write {
     const { text, tooLarge } = this.#limits;
-    if (this.#texts.length === mostFields) throw malformed(`The form has more than ${mostFields} fields.`);
+    if (this.#texts.length === maxFields) throw malformed(`The form has more than ${maxFields} fields.`);
     const bytes = new UploadBuffer(64, text);
     this.#texts.push({ ...head, bytes });
     return (piece) => {
@@ -205,8 +205,8 @@ interface DicerSettings extends Dicer.Config {
 function boundaryOf(req: IncomingMessage): string {
   const boundary = headerValue(req.headers['content-type'] ?? '').parameters.get('boundary');
   if (!boundary) throw malformed('The Content-Type has no boundary.');
-  if (boundary.length > mostBoundaryLength)
-    throw malformed(`The boundary of the form has more than ${mostBoundaryLength} characters.`);
+  if (boundary.length > maxBoundaryLength)
+    throw malformed(`The boundary of the form has more than ${maxBoundaryLength} characters.`);
   return boundary;
 }
 
@@ -221,8 +221,8 @@ export async function receiveMultipart(
   const { limits, signal } = bounds;
   const settings: DicerSettings = {
     boundary: boundaryOf(req),
-    maxHeaderPairs: mostHeaders + 1,
-    maxHeaderSize: 2 * mostHeaderBytes,
+    maxHeaderPairs: maxHeaders + 1,
+    maxHeaderSize: 2 * maxHeaderBytes,
     highWaterMark: bufferedBytes,
     partHwm: bufferedBytes,
   };
@@ -234,7 +234,7 @@ export async function receiveMultipart(
   const over = () => {
     if (finished && open === 0) done();
   };
-  const { most, tooLarge } = { most: limits.multipart, tooLarge: limits.tooLarge };
+  const { maxBytes, tooLarge } = { maxBytes: limits.multipart, tooLarge: limits.tooLarge };
   let fault = (_error: unknown) => {};
   let failure: { readonly error: unknown } | undefined;
   const failed = (error: unknown) => {
@@ -251,26 +251,26 @@ export async function receiveMultipart(
     const read = (headers: object) => {
       sink = parts.open(headers as Headers);
     };
-    stream.on('header', guarded(read, failed));
+    stream.on('header', catchInListener(read, failed));
     stream.on(
       'data',
-      guarded((piece: Buffer | string) => sink.write(piece as Buffer), failed),
+      catchInListener((piece: Buffer | string) => sink.write(piece as Buffer), failed),
     );
     const end = () => {
       sink.end();
       open -= 1;
       over();
     };
-    stream.on('end', guarded(end, failed));
+    stream.on('end', catchInListener(end, failed));
     stream.on('error', broken);
   };
-  parser.on('part', guarded(begin, failed));
+  parser.on('part', catchInListener(begin, failed));
   parser.on('error', broken);
   parser.on('finish', () => {
     finished = true;
     over();
   });
-  await receive(req, { most, tooLarge, signal }, (rejected) => {
+  await receive(req, { maxBytes, tooLarge, signal }, (rejected) => {
     fault = rejected;
     return (piece) =>
       parser.write(piece) ? undefined : new Promise((drained) => parser.once('drain', drained));

@@ -6,7 +6,7 @@ import { timeSlice } from '../timeSlice.ts';
 
 interface ReceiveBounds {
   /** Most bytes, however they are sent. */
-  readonly most: number;
+  readonly maxBytes: number;
   readonly tooLarge: () => AppError;
   /** Aborts with its reason. */
   readonly signal: AbortSignal;
@@ -19,7 +19,7 @@ const piecesATurn = 500;
 type Take = (piece: Buffer) => Promise<void> | undefined;
 
 /** Passes errors of `listener` to `failed`: an error thrown in an event listener would end the process. */
-export const guarded =
+export const catchInListener =
   <A extends readonly unknown[]>(listener: (...args: A) => void, failed: (error: unknown) => void) =>
   (...args: A): void => {
     try {
@@ -31,12 +31,12 @@ export const guarded =
 
 /**
  * Passes every piece of a request's body to the function that `start` returns, and resolves when the body is
- * complete. Rejects, and leaves the rest unread, if the body exceeds `most` bytes, if the client disconnects,
+ * complete. Rejects, and leaves the rest unread, if the body exceeds `maxBytes` bytes, if the client disconnects,
  * if the signal is aborted, and with any error of `take` or given to `failed`.
  */
 export function receive(
   req: IncomingMessage,
-  { most, tooLarge, signal }: ReceiveBounds,
+  { maxBytes, tooLarge, signal }: ReceiveBounds,
   start: (failed: (error: unknown) => void) => Take,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -75,9 +75,9 @@ export function receive(
       ready.then(resume, failed);
     };
     const take = start(failed);
-    const data = guarded((piece: Buffer) => {
+    const data = catchInListener((piece: Buffer) => {
       received += piece.length;
-      if (received > most) throw tooLarge();
+      if (received > maxBytes) throw tooLarge();
       const ready = take(piece);
       if (ready !== undefined) pauseUntil(ready);
       pieces += 1;
@@ -102,7 +102,7 @@ export async function receiveBytes(
   req: IncomingMessage,
   { arrived, ...bounds }: ReceiveBounds & { readonly arrived: (bytes: number) => void },
 ): Promise<Buffer> {
-  const bytes = new UploadBuffer(Number(req.headers['content-length'] ?? 0), bounds.most);
+  const bytes = new UploadBuffer(Number(req.headers['content-length'] ?? 0), bounds.maxBytes);
   await receive(req, bounds, () => (piece) => {
     arrived(bytes.size + piece.length);
     bytes.add(piece);

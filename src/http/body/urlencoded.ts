@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { mostNameLength, nameTooLong } from '../form.ts';
-import { bytesATurn, mostFields } from './limits.ts';
+import { maxNameLength, nameTooLong } from '../form.ts';
+import { bytesATurn, maxFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 const AMPERSAND = 0x26;
@@ -16,7 +16,7 @@ const CLOSING = 0x5d;
  * Most bytes of a name, every character as three `%XX`. Long names take quadratic time where they are used as
  * keys.
  */
-const mostNameBytes = 9 * mostNameLength;
+const maxNameBytes = 9 * maxNameLength;
 
 /** Value of a hexadecimal digit by its code; 255 for other characters. */
 const digits = new Uint8Array(256).fill(255);
@@ -51,7 +51,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
     for (; at < bytes.length && at < until; at += 1) {
       let byte = bytes[at] ?? 0;
       let meant = byte;
-      if (inName && at - nameStart > mostNameBytes) throw nameTooLong();
+      if (inName && at - nameStart > maxNameBytes) throw nameTooLong();
       if (byte === PLUS) byte = SPACE;
       else if (byte === EQUALS && inName) {
         inName = false;
@@ -61,8 +61,8 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
         inName = true;
         nameStart = at + 1;
         pairs += 1;
-        if (pairs > mostFields)
-          throw fail('malformed_request', { detail: `The form has more than ${mostFields} fields.` });
+        if (pairs > maxFields)
+          throw fail('malformed_request', { detail: `The form has more than ${maxFields} fields.` });
       } else if (byte === PERCENT) {
         meant = escaped(bytes, at);
         if (meant === OPENING || meant === CLOSING) {

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
 import { fail } from '../../errors.ts';
-import { type Attempts, sourceOf } from '../../limits/attempts.ts';
-import { slowedDown } from '../../limits/refuse.ts';
-import { type Context, guarded, type Middleware } from '../context.ts';
+import { type Attempts, attemptSourceOf } from '../../limits/attempts.ts';
+import { tooManyAttempts } from '../../limits/refuse.ts';
+import { type Context, checkNowAndAfterBody, type Middleware } from '../context.ts';
 
 /** The account of a key; undefined if the key is unknown or revoked. */
 export type Authenticate = (key: string) => Account | undefined | Promise<Account | undefined>;
@@ -17,7 +17,7 @@ function keyOf(ctx: Context): string {
 
 /** Recently valid keys, by their hashes: they pass even while their address has to wait for failed attempts. */
 class GoodKeys {
-  static readonly #most = 10_000;
+  static readonly #maxKeys = 10_000;
   readonly #hashes = new Set<string>();
 
   static hash(key: string): string {
@@ -35,7 +35,7 @@ class GoodKeys {
   add(name: string): void {
     this.#hashes.delete(name);
     this.#hashes.add(name);
-    if (this.#hashes.size <= GoodKeys.#most) return;
+    if (this.#hashes.size <= GoodKeys.#maxKeys) return;
     const oldest = this.#hashes.keys().next();
     if (!oldest.done) this.#hashes.delete(oldest.value);
   }
@@ -48,22 +48,22 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
     const first = async () => {
-      const source = sourceOf(ctx.ip);
-      const brake = (wait: number) => {
-        if (wait > 0) throw slowedDown('unknown keys', wait);
+      const source = attemptSourceOf(ctx.ip);
+      const throwIfThrottled = (wait: number) => {
+        if (wait > 0) throw tooManyAttempts('unknown keys', wait);
       };
       const name = GoodKeys.hash(key);
       const known = good.has(name);
       // Checked before the look-up and again with its result, because other attempts may have been counted
       // meanwhile.
-      if (!known) brake(await attempts.wait(source));
+      if (!known) throwIfThrottled(await attempts.wait(source));
       const account = await authenticate(key);
       if (!account) {
         good.delete(name);
-        brake(await attempts.failed(source));
+        throwIfThrottled(await attempts.failed(source));
         throw fail('auth_invalid');
       }
-      if (!known) brake(await attempts.wait(source));
+      if (!known) throwIfThrottled(await attempts.wait(source));
       good.add(name);
       ctx.state.account = account;
     };
@@ -71,7 +71,7 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     const again = async () => {
       if (!(await authenticate(key))) throw fail('auth_invalid');
     };
-    await guarded(ctx, first, again);
+    await checkNowAndAfterBody(ctx, first, again);
     await next();
   };
 };

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
 import { type AppError, fail } from '../../errors.ts';
-import type { Hold, MemoryBudget } from '../../limits/memory.ts';
+import type { Hold, MemoryBudget } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, IMAGES } from '../body/limits.ts';
 import { receiveMultipart } from '../body/multipart.ts';
@@ -76,9 +76,9 @@ const noRoom = () =>
     retryAfter: retrySeconds,
   });
 
-/** Memory reserved for a body of unknown length. It doubles, by `mostStep` bytes at most. */
+/** Memory reserved for a body of unknown length. It doubles, by `maxStep` bytes at most. */
 const firstBytes = 16e3;
-const mostStep = 4e6;
+const maxStep = 4e6;
 
 /** Memory of one request's body, held until its answer is sent. */
 class BodyMemory {
@@ -106,13 +106,13 @@ class BodyMemory {
   need(bytes: number): void {
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
-    const step = Math.max(missing, Math.min(mostStep, this.#bytes));
+    const step = Math.max(missing, Math.min(maxStep, this.#bytes));
     this.#more.push(this.#take(step));
     this.#bytes += step;
   }
 
   /** The body is read: reduces the reservation to what is left of it. */
-  settle(bytes: number): void {
+  shrinkTo(bytes: number): void {
     this.#hold.resize(bytes);
     this.#releaseMore();
   }
@@ -140,7 +140,7 @@ const costs = { file: 1, growingFile: 2, text: 3, wideText: 5, formText: 5 } as 
  */
 const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 
-const mostBytes = (type: BodyType, limits: BodyLimits): number =>
+const maxBytesOf = (type: BodyType, limits: BodyLimits): number =>
   limits[type === 'multipart/form-data' ? 'multipart' : type];
 
 /** Memory reserved for a body of known length; for an unknown one it grows with what arrives. */
@@ -154,7 +154,7 @@ function memoryFor(type: BodyType, length: number | undefined): number {
  * characters as JSON may have, however it is sent, and a label beside it may contain wide ones.
  */
 export const largestBody =
-  mostStep +
+  maxStep +
   Math.max(
     costs.text * IMAGES.urlencoded,
     costs.wideText * IMAGES.json,
@@ -195,7 +195,7 @@ async function readTexts(
 ): Promise<Read> {
   const { signal } = ctx.state;
   const arrived = (received: number) => memory.need(costs.text * received);
-  const bounds = { most: limits[type], tooLarge: limits.tooLarge, signal, arrived };
+  const bounds = { maxBytes: limits[type], tooLarge: limits.tooLarge, signal, arrived };
   const bytes = await receiveBytes(ctx.req, bounds);
   try {
     return await parseTexts(ctx, type, bytes, memory);
@@ -222,7 +222,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
   if (!type) return emptyForm;
   const given = ctx.get('Content-Length');
   const length = given === '' ? undefined : Number(given);
-  if (length !== undefined && length > mostBytes(type, limits)) throw limits.tooLarge();
+  if (length !== undefined && length > maxBytesOf(type, limits)) throw limits.tooLarge();
   const own = new BodyMemory(ctx, memory, memoryFor(type, length));
   sendContinue(ctx.req, ctx.res);
   const { form, wide } =
@@ -231,7 +231,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
       : await readTexts(ctx, type, limits, own);
   const characters = [...form.text.values()].reduce((sum, text) => sum + text.length, 0);
   const bytes = [...form.files.values()].reduce((sum, { data }) => sum + data.length, 0);
-  own.settle(characterBytes[wide ? 'wide' : 'latin'] * characters + bytes);
+  own.shrinkTo(characterBytes[wide ? 'wide' : 'latin'] * characters + bytes);
   return form;
 }
 
@@ -244,27 +244,27 @@ export const receiveBody =
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits));
     // A slow upload may take long, so the guards' earlier answers may be outdated.
-    for (const allowed of ctx.state.still ?? []) await allowed();
+    for (const allowed of ctx.state.recheckAfterBody ?? []) await allowed();
     await next();
   };
 
 /** Most bytes of unauthenticated bodies together, while they are read. */
-const mostRawBytes = 8 * 1024 * 1024;
+const maxRawBytes = 8 * 1024 * 1024;
 
 /**
- * Reads the bytes of a body as they were sent, for signature checks: any type, at most `most` bytes. The
+ * Reads the bytes of a body as they were sent, for signature checks: any type, at most `maxBytes` bytes. The
  * sender is unknown yet, so bytes are counted as they arrive, and all such bodies together get little memory.
  * Throws 503 if there is none.
  */
 export function receiveRawBody(memory: MemoryBudget) {
   let reading = 0;
-  return async (ctx: Context, most: number, tooLarge: () => AppError): Promise<Buffer> => {
+  return async (ctx: Context, maxBytes: number, tooLarge: () => AppError): Promise<Buffer> => {
     const own = new BodyMemory(ctx, memory, firstBytes);
     let before = 0;
     const arrived = (received: number) => {
       reading += received - before;
       before = received;
-      if (reading > mostRawBytes) throw noRoom();
+      if (reading > maxRawBytes) throw noRoom();
       own.need(costs.growingFile * received);
     };
     onResponseEnd(ctx, () => {
@@ -272,7 +272,7 @@ export function receiveRawBody(memory: MemoryBudget) {
       before = 0;
     });
     sendContinue(ctx.req, ctx.res);
-    return receiveBytes(ctx.req, { most, tooLarge, signal: ctx.state.signal, arrived });
+    return receiveBytes(ctx.req, { maxBytes, tooLarge, signal: ctx.state.signal, arrived });
   };
 }
 

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fail } from '../../errors.ts';
-import { type Attempts, sourceOf, tried } from '../../limits/attempts.ts';
-import { slowedDown } from '../../limits/refuse.ts';
+import { type Attempts, attemptSourceOf, recordAttempt } from '../../limits/attempts.ts';
+import { tooManyAttempts } from '../../limits/refuse.ts';
 import type { Middleware } from '../context.ts';
 
 const hash = (text: string) => createHash('sha256').update(text).digest();
@@ -18,10 +18,10 @@ export function tokenGuard(token: string, name: string, attempts: Attempts): Mid
     if (sent === undefined) {
       throw fail('auth_missing', { detail: `Send the ${name} token as Authorization: Bearer <token>.` });
     }
-    const source = `${name} token ${sourceOf(ctx.ip)}`;
+    const source = `${name} token ${attemptSourceOf(ctx.ip)}`;
     const right = timingSafeEqual(hash(sent), expected);
-    const wait = await tried(attempts, source, right);
-    if (wait > 0) throw slowedDown(`wrong ${name} tokens`, wait);
+    const wait = await recordAttempt(attempts, source, right);
+    if (wait > 0) throw tooManyAttempts(`wrong ${name} tokens`, wait);
     if (!right) throw fail('auth_invalid', { detail: `This is not the ${name} token of this service.` });
     await next();
   };

@@ -4,10 +4,10 @@ import { ImageError } from '../errors.ts';
  * Error for a file with too many parts that a decoder processes one by one: it stores a record of each, or
  * warns of each, at many times the cost of the few bytes that a part takes in the file (docs/decisions/0210).
  */
-export function tooManyParts(parts: string, most: number): ImageError {
+export function tooManyParts(parts: string, max: number): ImageError {
   return new ImageError(
     'failed_to_read_image',
-    `The file has more than ${most} ${parts}. Save the image again without its metadata.`,
+    `The file has more than ${max} ${parts}. Save the image again without its metadata.`,
   );
 }
 

@@ -5,7 +5,7 @@ import { bytesATurn, tooManyParts } from './bounds.ts';
  * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
  * ones.
  */
-const mostSegments = 10_000;
+const maxSegments = 10_000;
 
 const [RST0, SOI, EOI, SOS, TEM] = [0xd0, 0xd8, 0xd9, 0xda, 0x01] as const;
 const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
@@ -36,7 +36,7 @@ export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
     if (marker === 0 || (inScan && isRestart(marker))) continue;
     if (marker === EOI) return;
     segments += 1;
-    if (segments > mostSegments) throw tooManyParts('segments', mostSegments);
+    if (segments > maxSegments) throw tooManyParts('segments', maxSegments);
     if (isRestart(marker) || marker === SOI || marker === TEM) continue;
     inScan = marker === SOS;
     at += Math.max(2, (jpeg[at] ?? 0) * 256 + (jpeg[at + 1] ?? 0));

@@ -2,14 +2,14 @@ import { tooManyParts } from './bounds.ts';
 
 const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */
-const mostChunks = 100_000;
+const maxChunks = 100_000;
 /**
  * Most ancillary chunks that a file may keep: libpng warns of every unknown one, and sharp reports each
  * warning.
  */
-const mostSpare = 64;
+const maxSpare = 64;
 /** Most bytes of text chunks that a file may keep: decompressed they may be a thousand times larger. */
-const mostTextBytes = 16 * 1024;
+const maxTextBytes = 16 * 1024;
 
 const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
 
@@ -36,7 +36,7 @@ export function neededChunks(file: Uint8Array): Uint8Array {
   let texts = 0;
   for (let at = signatureBytes; at + 12 <= bytes.length; ) {
     chunks += 1;
-    if (chunks > mostChunks) throw tooManyParts('chunks', mostChunks);
+    if (chunks > maxChunks) throw tooManyParts('chunks', maxChunks);
     const length = bytes.readUInt32BE(at);
     const next = at + 12 + length;
     const type = bytes.readUInt32BE(at + 4);
@@ -52,6 +52,6 @@ export function neededChunks(file: Uint8Array): Uint8Array {
     }
     at = next;
   }
-  if (spare <= mostSpare && texts <= mostTextBytes) return file;
+  if (spare <= maxSpare && texts <= maxTextBytes) return file;
   return Buffer.concat([...kept, bytes.subarray(Math.min(from, bytes.length))]);
 }

@@ -1,7 +1,7 @@
 import { tooManyParts } from './bounds.ts';
 
 /** Frames of an animation are chunks as well. */
-const mostChunks = 10_000;
+const maxChunks = 10_000;
 
 /** Throws ImageError for a WebP of too many chunks (RFC 9649, section 2.3): libwebp stores a record of each. */
 export function checkWebp(webp: Uint8Array): void {
@@ -12,7 +12,7 @@ export function checkWebp(webp: Uint8Array): void {
   let chunks = 0;
   for (let at = 12; at + 8 <= end; ) {
     chunks += 1;
-    if (chunks > mostChunks) throw tooManyParts('chunks', mostChunks);
+    if (chunks > maxChunks) throw tooManyParts('chunks', maxChunks);
     const length = view.getUint32(at + 4, true);
     at += 8 + length + (length % 2);
   }

@@ -1,8 +1,8 @@
 import { formatCredits, toCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/purchases.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
-import { slowedDown } from '../../../limits/refuse.ts';
+import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
+import { tooManyAttempts } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import type { RawBody } from '../../middleware/receiveBody.ts';
@@ -50,9 +50,9 @@ export function billingRoutes(
   };
   const webhook: Middleware = async (ctx) => {
     // Counted apart from unknown keys, so that guessing keys does not delay Stripe's events.
-    const source = `stripe:${sourceOf(ctx.ip)}`;
+    const source = `stripe:${attemptSourceOf(ctx.ip)}`;
     const wait = await before.attempts.wait(source);
-    if (wait > 0) throw slowedDown('wrong signatures', wait);
+    if (wait > 0) throw tooManyAttempts('wrong signatures', wait);
     const event = await before.raw(ctx, eventBytes, tooLarge);
     const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
     ctx.state.telemetry.add({ purchase: outcome.outcome });

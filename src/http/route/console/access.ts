@@ -4,7 +4,7 @@ import type { Provider } from '../../../accounts/oidc.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { Actor } from '../../../commands/command.ts';
 import { fail } from '../../../errors.ts';
-import { type Context, guarded, type Middleware } from '../../context.ts';
+import { type Context, checkNowAndAfterBody, type Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
 import type { Route } from '../../router.ts';
 
@@ -89,7 +89,7 @@ const signedIn =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
     const token = parts.cookie.get(ctx);
-    await guarded(ctx, async () => {
+    await checkNowAndAfterBody(ctx, async () => {
       const session = await findSession(parts, token);
       if (!session) throw fail('not_signed_in');
       if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf))
@@ -104,7 +104,7 @@ const signedIn =
 const operatorsOnly =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
-    await guarded(ctx, async () => {
+    await checkNowAndAfterBody(ctx, async () => {
       if (!isOperator(parts, sessionOf(ctx))) throw fail('operators_only');
     });
     await next();

@@ -6,8 +6,8 @@ import type { Purchases } from '../../../billing/purchases.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { signInByLink } from '../../../commands/signIn.ts';
 import { fail } from '../../../errors.ts';
-import { type Attempts, sourceOf, tried } from '../../../limits/attempts.ts';
-import { slowedDown } from '../../../limits/refuse.ts';
+import { type Attempts, attemptSourceOf, recordAttempt } from '../../../limits/attempts.ts';
+import { tooManyAttempts } from '../../../limits/refuse.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
 import { inBody, parse, text } from '../../parameters.ts';
@@ -53,18 +53,18 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
     };
   };
 
-  const slowDown = (wait: number) => {
-    if (wait > 0) throw slowedDown('failed sign-ins', wait);
+  const throwIfThrottled = (wait: number) => {
+    if (wait > 0) throw tooManyAttempts('failed sign-ins', wait);
   };
   /** Before the body is read, because the caller is unknown. */
-  const brake: Middleware = async (ctx, next) => {
-    slowDown(await attempts.wait(sourceOf(ctx.ip)));
+  const throttle: Middleware = async (ctx, next) => {
+    throwIfThrottled(await attempts.wait(attemptSourceOf(ctx.ip)));
     await next();
   };
   const openLink = async (ctx: Context): Promise<SessionInfo> => {
     const { token: link } = parse(linkRequest, inBody(ctx));
     // Checked before it is consumed, so that a caller who has to wait can use the same link later.
-    slowDown(await tried(attempts, sourceOf(ctx.ip), await signIns.isGood(link)));
+    throwIfThrottled(await recordAttempt(attempts, attemptSourceOf(ctx.ip), await signIns.isGood(link)));
     const found = await signInByLink({ stores, signIns, address: ctx.ip }, link);
     if (!found)
       throw fail('not_signed_in', {
@@ -87,7 +87,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
 
   return [
     anyone.get('session', (ctx) => describe(cookie.get(ctx))),
-    anyone.post('link', openLink, brake),
+    anyone.post('link', openLink, throttle),
     owner.post('sign-out', signOut),
   ];
 }

@@ -1,20 +1,15 @@
-import type { Background, CutoutRequest } from '../../../cutout/request.ts';
+import type { Background, CutoutRequest, RequestedSubjectType } from '../../../cutout/request.ts';
 import { fail } from '../../../errors.ts';
 import { isFetchable } from '../../../fetch/download.ts';
 import { type Colour, colourGrammar } from '../../../geometry/colour.ts';
 import { cropMarginGrammar, NO_MARGIN } from '../../../geometry/crop.ts';
 import { type Position, positionGrammar, type Scale, scaleGrammar } from '../../../geometry/place.ts';
 import { roiGrammar, WHOLE_IMAGE } from '../../../geometry/roi.ts';
-import {
-  SUBJECT_NAMES,
-  type Subject,
-  shadowOpacityGrammar,
-  shadowTypeGrammar,
-} from '../../../geometry/shadow.ts';
+import { SUBJECT_NAMES, shadowOpacityGrammar, shadowTypeGrammar } from '../../../geometry/shadow.ts';
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
-import { readSource, readUrl } from '../../source.ts';
+import { parseSource, parseUrl } from '../../imageSourceFields.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
@@ -40,7 +35,7 @@ export const fields = {
       description: `Largest size of the result: preview (small, regular) ${megapixels('preview')} megapixels, medium ${megapixels('medium')}, hd ${megapixels('hd')}, full (4k) ${megapixels('full')}, 50MP ${megapixels('50MP')}. Images are never enlarged. auto is full if the account can pay for it, else preview.`,
     },
   ),
-  type: choice<'auto' | Subject>(
+  type: choice<RequestedSubjectType>(
     { auto: 'auto', ...Object.fromEntries(SUBJECT_NAMES) },
     {
       unset: 'auto',
@@ -135,7 +130,7 @@ function checkBackgrounds({ text: texts, files }: Form): void {
 function readBackground(form: Form, colour: Colour): Background {
   const file = form.files.get('bg_image_file');
   if (file) return { kind: 'image', source: { kind: 'bytes', bytes: file.data } };
-  const url = readUrl(form, 'bg_image_url');
+  const url = parseUrl(form, 'bg_image_url');
   if (url === undefined) return colour[3] === 0 ? { kind: 'none' } : { kind: 'colour', colour };
   if (!isFetchable(url)) throw fail('invalid_bg_image_url');
   return { kind: 'image', source: { kind: 'url', url } };
@@ -143,7 +138,7 @@ function readBackground(form: Form, colour: Colour): Background {
 
 /** Parses a form into the frozen request that everything after it depends on. */
 export function parseCutout(form: Form): CutoutRequest {
-  const source = readSource(form);
+  const source = parseSource(form);
   checkBackgrounds(form);
   const options = readFields(fields, form);
   const { size, type, format, channels, roi, crop, scale, position } = options;

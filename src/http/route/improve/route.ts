@@ -1,9 +1,9 @@
 import { fail } from '../../../errors.ts';
 import type { HandInRequest, TakeImage } from '../../../improve/takeImage.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
-import { type Form, mostTextLength } from '../../form.ts';
+import { type Form, maxTextLength } from '../../form.ts';
+import { parseSource } from '../../imageSourceFields.ts';
 import type { Route } from '../../router.ts';
-import { readSource } from '../../source.ts';
 
 /** The last part of a URL's path; undefined if it has none. */
 function nameIn(url: string | undefined): string | undefined {
@@ -17,14 +17,14 @@ function nameIn(url: string | undefined): string | undefined {
 
 function readLabel(form: Form, field: 'image_filename' | 'tag'): string | undefined {
   const label = form.text.get(field);
-  if (label === undefined || label.length <= mostTextLength) return label;
-  const detail = `${field} has more than ${mostTextLength} characters.`;
+  if (label === undefined || label.length <= maxTextLength) return label;
+  const detail = `${field} has more than ${maxTextLength} characters.`;
   throw fail('malformed_request', { detail });
 }
 
 /** The label defaults to the name of the upload (docs/contract.md section 9). */
 const parseHandIn = (form: Form): HandInRequest => ({
-  source: readSource(form),
+  source: parseSource(form),
   filename:
     readLabel(form, 'image_filename') ??
     form.files.get('image_file')?.name ??

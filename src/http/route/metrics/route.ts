@@ -5,9 +5,9 @@ import type { Metrics } from '../../../ops/metrics.ts';
 import { requestLog } from '../../../ops/requestLog.ts';
 import type { Middleware, State } from '../../context.ts';
 import { errors } from '../../middleware/errors.ts';
-import { head } from '../../middleware/head.ts';
 import { record } from '../../middleware/record.ts';
 import { requestId } from '../../middleware/requestId.ts';
+import { checkTargetAndHost } from '../../middleware/requestTarget.ts';
 import { tokenGuard } from '../../middleware/token.ts';
 import { createRouter, type Route } from '../../router.ts';
 import type { Handler } from '../../server.ts';
@@ -33,7 +33,13 @@ export function metricsApp(
   const app = new Koa<State, object>();
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   const routes = createRouter([metricsRoute(metrics, token, attempts)]);
-  for (const middleware of [requestId, record([requestLog(logger)], logger), errors(logger), head, ...routes])
+  for (const middleware of [
+    requestId,
+    record([requestLog(logger)], logger),
+    errors(logger),
+    checkTargetAndHost,
+    ...routes,
+  ])
     app.use(middleware);
   return app.callback();
 }

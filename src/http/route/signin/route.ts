@@ -6,7 +6,7 @@ import type { QuarterCredits } from '../../../billing/price.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { signIn } from '../../../commands/signIn.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import { type Attempts, sourceOf } from '../../../limits/attempts.ts';
+import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
@@ -86,12 +86,12 @@ export function signInRoutes(parts: SignInParts): Route[] {
     if (!(error instanceof SignInRefused)) throw error;
     logger.info({ request: requestId, err: error }, 'sign-in refused');
     telemetry.add({ problem: 'refused' });
-    const wait = await attempts.failed(sourceOf(ctx.ip));
+    const wait = await attempts.failed(attemptSourceOf(ctx.ip));
     go(ctx, `/console?problem=${wait > 0 ? 'too-many' : 'refused'}`);
   };
 
-  const brake: Middleware = async (ctx, next) => {
-    if ((await attempts.wait(sourceOf(ctx.ip))) > 0) return go(ctx, '/console?problem=too-many');
+  const throttle: Middleware = async (ctx, next) => {
+    if ((await attempts.wait(attemptSourceOf(ctx.ip))) > 0) return go(ctx, '/console?problem=too-many');
     await next();
   };
 
@@ -135,7 +135,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
   };
 
   return [
-    { method: 'GET', paths: ['/sign-in/:provider'], handlers: [brake, begin] },
-    { method: 'GET', paths: ['/sign-in/:provider/callback'], handlers: [brake, finish] },
+    { method: 'GET', paths: ['/sign-in/:provider'], handlers: [throttle, begin] },
+    { method: 'GET', paths: ['/sign-in/:provider/callback'], handlers: [throttle, finish] },
   ];
 }

@@ -11,7 +11,7 @@ import type { Clock } from '../limits/clock.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
-import type { MemoryBounds, MemoryBudget } from '../limits/memory.ts';
+import type { MemoryBounds, MemoryBudget } from '../limits/memoryBudget.ts';
 import type { Observer } from '../models/observer.ts';
 import type { Health } from '../ops/health.ts';
 import type { Log } from '../ops/log.ts';

@@ -1,12 +1,12 @@
 import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
-import { type Form, mostUrlLength } from './form.ts';
+import { type Form, maxUrlLength } from './form.ts';
 
 /** The address in a field, if given. Throws the field's error if it is too long. */
-export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string | undefined {
+export function parseUrl(form: Form, field: 'image_url' | 'bg_image_url'): string | undefined {
   const url = form.text.get(field);
-  if (url === undefined || url.length <= mostUrlLength) return url;
-  const detail = `The address has more than ${mostUrlLength} characters.`;
+  if (url === undefined || url.length <= maxUrlLength) return url;
+  const detail = `The address has more than ${maxUrlLength} characters.`;
   throw fail(`invalid_${field}`, { detail });
 }
 
@@ -14,7 +14,7 @@ export function readUrl(form: Form, field: 'image_url' | 'bg_image_url'): string
  * The image's one source (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
  * `invalid_image_url`.
  */
-export function readSource(form: Form): Source {
+export function parseSource(form: Form): Source {
   const file = form.files.get('image_file');
   const base64 = form.text.get('image_file_b64');
   const hasUrl = form.text.has('image_url');
@@ -26,7 +26,7 @@ export function readSource(form: Form): Source {
   if (given.length > 1) throw fail('multiple_sources', { detail: `Received: ${given.join(', ')}.` });
   if (file) return { kind: 'bytes', bytes: file.data };
   if (base64 !== undefined) return { kind: 'base64', text: base64 };
-  const url = readUrl(form, 'image_url');
+  const url = parseUrl(form, 'image_url');
   if (url !== undefined) return { kind: 'url', url };
   throw fail('missing_source');
 }

@@ -25,7 +25,7 @@ const setBy = 100;
 const keptWindows = 10_000;
 
 /** Rate windows of one process. Every decision is synchronous and therefore atomic. */
-export class MemoryRateLimit implements RateLimit {
+export class InMemoryRateLimit implements RateLimit {
   readonly #options: RateOptions;
   readonly #milliseconds: number;
   readonly #clock: Clock;

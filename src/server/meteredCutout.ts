@@ -5,7 +5,7 @@ import { createAdmission } from '../cutout/admission.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { OpenFetch } from '../cutout/fetchImage.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
-import { PROFILES } from '../cutout/profile.ts';
+import { PROFILES } from '../cutout/qualityProfile.ts';
 import { previewSize } from '../cutout/resourceEstimate.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -18,7 +18,7 @@ import type { OpenedEngine } from './openEngine.ts';
 import { billingOf } from './options.ts';
 import type { SharedState } from './sharedState.ts';
 
-interface ServeCutoutParts {
+interface MeteredCutoutParts {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly ledger: Ledger;
@@ -30,7 +30,7 @@ interface ServeCutoutParts {
   readonly estimate: DurationEstimate | undefined;
 }
 
-interface ServedCutout {
+interface MeteredCutout {
   readonly cutout: Cutout;
   /** Stops the timer that unloads an idle network. */
   readonly stop: () => void;
@@ -40,7 +40,7 @@ interface ServedCutout {
 function idleUnloading(
   { engine, network, reload }: OpenedEngine,
   idleUnload: number,
-  { logger, metrics }: Pick<ServeCutoutParts, 'logger' | 'metrics'>,
+  { logger, metrics }: Pick<MeteredCutoutParts, 'logger' | 'metrics'>,
 ): IdleUnloadEngine | undefined {
   if (idleUnload === 0) return undefined;
   return new IdleUnloadEngine(engine, {
@@ -55,11 +55,11 @@ function idleUnloading(
 }
 
 /** The use case of a server over its opened network: with limits, charges and downloads. */
-export function serveCutout(
+export function meteredCutout(
   opened: OpenedEngine,
   config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
-  parts: ServeCutoutParts,
-): ServedCutout {
+  parts: MeteredCutoutParts,
+): MeteredCutout {
   const { ledger, shared, scheduler, openFetch, limits } = parts;
   const { network, info } = opened;
   const { profile } = config.cutout;

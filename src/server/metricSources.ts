@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';
-import type { Server } from './server.ts';
+import type { Server } from './serverTypes.ts';
 
 interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly ledger: Ledger;

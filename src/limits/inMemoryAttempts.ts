@@ -7,10 +7,10 @@ interface Count {
 }
 
 /** Sources that are remembered; the oldest is forgotten first. */
-const most = 10_000;
+const maxSources = 10_000;
 
 /** Failed attempts, counted within this process. */
-export class MemoryAttempts implements Attempts {
+export class InMemoryAttempts implements Attempts {
   readonly #rules: AttemptRules;
   readonly #elapsed: () => number;
   readonly #counts = new Map<string, Count>();
@@ -46,7 +46,7 @@ export class MemoryAttempts implements Attempts {
       return;
     }
     this.#counts.delete(source);
-    if (this.#counts.size >= most) {
+    if (this.#counts.size >= maxSources) {
       const oldest = this.#counts.keys().next();
       if (!oldest.done) this.#counts.delete(oldest.value);
     }

@@ -4,7 +4,7 @@ import { type ContentName, createContentName } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type Paid, SharedResult } from './sharedResult.ts';
 
-interface MemoryStoreOptions<T> {
+interface InMemoryStoreOptions<T> {
   readonly ttlSeconds: number;
   /** Bound of all cached results together. */
   readonly maxBytes: number;
@@ -18,14 +18,14 @@ interface MemoryStoreOptions<T> {
 type CacheEntry<T> = SharedResult<T> | { readonly sameAs: string };
 
 /** Results cached in the memory of one process. */
-export class MemoryResultStore<T> implements ResultStore<T> {
+export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly name: ContentName;
   readonly rememberMs: number | undefined;
   readonly #store: BoundedStore;
   readonly #kept: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;
 
-  constructor({ ttlSeconds, maxBytes, bytesOf, contentKey, onError }: MemoryStoreOptions<T>) {
+  constructor({ ttlSeconds, maxBytes, bytesOf, contentKey, onError }: InMemoryStoreOptions<T>) {
     this.name = createContentName(contentKey);
     this.rememberMs = contentKey && ttlSeconds * 1000;
     this.#onError = onError;

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { largestBody } from '../../src/http/middleware/receiveBody.ts';
-import { type Hold, MemoryBudget, roomFor } from '../../src/limits/memory.ts';
+import { type Hold, MemoryBudget, roomFor } from '../../src/limits/memoryBudget.ts';
 
 const upload = 20e6;
 

@@ -20,7 +20,7 @@ function isReadable(ctx: Context): boolean {
  * `Host` that is missing (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
  * `ctx.path`.
  */
-export const head: Middleware = async (ctx, next) => {
+export const checkTargetAndHost: Middleware = async (ctx, next) => {
   const { headers, httpVersion } = ctx.req;
   if (!isReadable(ctx))
     throw bad('The request target is neither a path nor a URL: send one such as /v1.0/removebg.');

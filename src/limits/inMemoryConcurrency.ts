@@ -1,7 +1,7 @@
 import type { ConcurrencyLimit } from './concurrency.ts';
 
 /** Concurrent calls, counted within this process. */
-export class MemoryConcurrencyLimit implements ConcurrencyLimit {
+export class InMemoryConcurrencyLimit implements ConcurrencyLimit {
   readonly #limit: number;
   readonly #running = new Map<string, number>();
 

@@ -5,12 +5,12 @@ import type { NodeTable } from '../store/nodeTable.ts';
  * the answers it left. After an outage of the database all leases have expired; therefore a server whose own
  * lease has expired, or which is new, waits for a whole lease before it removes others.
  */
-export class Lease {
+export class ServerLease {
   readonly #nodes: NodeTable;
   readonly #id: string;
   readonly #leaseMs: number;
   /** On the clock of `performance.now`. */
-  #strikesFrom = 0;
+  #mayRemoveOthersFrom = 0;
 
   constructor(nodes: NodeTable, id: string, leaseMs: number) {
     this.#nodes = nodes;
@@ -20,8 +20,8 @@ export class Lease {
 
   async renew(): Promise<void> {
     const unbroken = await this.#nodes.renew(this.#id, this.#leaseMs);
-    if (!unbroken) this.#strikesFrom = performance.now() + this.#leaseMs;
-    if (performance.now() >= this.#strikesFrom) await this.#nodes.strike();
+    if (!unbroken) this.#mayRemoveOthersFrom = performance.now() + this.#leaseMs;
+    if (performance.now() >= this.#mayRemoveOthersFrom) await this.#nodes.removeExpired();
   }
 
   /** Removes the lease at shutdown. */

@@ -30,14 +30,15 @@ interface MemoryStats {
   readonly refused: number;
 }
 
-/** An account that holds something may grow while its total is at most `greed` × the bytes left free. */
-const greed = 3;
+/** An account that holds something may grow while its total is at most 3 × the bytes still free. */
+const maxShareOfFree = 3;
 /** Least bytes that bodies may take together. */
-const leastHeld = 100e6;
+const minHeld = 100e6;
 /** The service needs at least this much room. */
-export const leastRoom = 1.5 * leastHeld;
-/** Bytes that bodies must be able to take for the largest one to be accepted while it grows under `greed`. */
-const heldFor = (largestBody: number): number => Math.ceil((largestBody * (greed + 1)) / greed);
+export const minRoom = 1.5 * minHeld;
+/** Bytes that bodies must be able to take for the largest one to be accepted while it grows within `maxShareOfFree`. */
+const heldFor = (largestBody: number): number =>
+  Math.ceil((largestBody * (maxShareOfFree + 1)) / maxShareOfFree);
 /** With less room the largest allowed body may be refused even if nothing else is held. */
 export const roomFor = (largestBody: number): number => 2 * heldFor(largestBody);
 
@@ -49,7 +50,7 @@ export const roomFor = (largestBody: number): number => 2 * heldFor(largestBody)
  */
 export class MemoryBudget {
   #room = Number.POSITIVE_INFINITY;
-  #mostHeld = Number.POSITIVE_INFINITY;
+  #maxHeld = Number.POSITIVE_INFINITY;
   readonly #listeners: (() => void)[] = [];
   #held = 0;
   readonly #heldBy = new Map<string, number>();
@@ -61,7 +62,7 @@ export class MemoryBudget {
     this.#room = room;
     const wanted =
       room < roomFor(largestBody) ? room - largestWork : Math.max(room - largestWork, heldFor(largestBody));
-    this.#mostHeld = Math.max(leastHeld, Math.min(room / 2, wanted));
+    this.#maxHeld = Math.max(minHeld, Math.min(room / 2, wanted));
   }
 
   get stats(): MemoryStats {
@@ -69,8 +70,8 @@ export class MemoryBudget {
   }
 
   /** Bytes that a job can count on. */
-  get mostWork(): number {
-    return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#mostHeld);
+  get maxWork(): number {
+    return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#maxHeld);
   }
 
   /** Reserves memory for a body of an account that is about to be read; undefined if there is no room. */
@@ -98,8 +99,8 @@ export class MemoryBudget {
   #admits(account: string, bytes: number): boolean {
     const held = this.#held + bytes;
     const before = this.#heldBy.get(account) ?? 0;
-    const greedy = before > 0 && before + bytes > greed * (this.#mostHeld - held);
-    const admitted = !greedy && held <= this.#mostHeld && held + this.#working <= this.#room;
+    const greedy = before > 0 && before + bytes > maxShareOfFree * (this.#maxHeld - held);
+    const admitted = !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
     if (!admitted) this.#refused++;
     return admitted;
   }
