@@ -36,5 +36,7 @@ export function requireTogether<Group extends Settings>(
     names.filter((name) => (values[name] !== undefined) === given).map((name) => settings[name]?.variable);
   const [given, missing] = [variables(true), variables(false)];
   if (given.length > 0 && missing.length > 0)
-    throw new UserError(`${given.join(', ')} requires ${missing.join(', ')}, which is not set.`);
+    throw new UserError(
+      `${given.join(', ')} ${given.length === 1 ? 'requires' : 'require'} ${missing.join(', ')}, which ${missing.length === 1 ? 'is' : 'are'} not set.`,
+    );
 }

@@ -131,7 +131,7 @@ function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignIn
     const { variable } = signInSettings[name];
     if (provider === undefined && count > 1)
       throw new UserError(
-        `${variable} must name the provider of ${text}, because CUTOUT_OIDC_ISSUER has ${count}: for example 1:${text} for the first.`,
+        `${variable} must name the provider of ${text}, because there are ${count} providers in CUTOUT_OIDC_ISSUER: for example 1:${text} for the first.`,
       );
     if (provider !== undefined && (provider < 1 || provider > count))
       throw new UserError(`${variable} names provider ${provider}, CUTOUT_OIDC_ISSUER has ${count}.`);
