@@ -9,8 +9,7 @@
 
 #include "integer/requantise_avx512.h"
 
-#define CUTOUT_AMX \
-  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl")))
+#define CUTOUT_AMX __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl")))
 
 namespace cutout::integer {
 

@@ -10,8 +10,7 @@
 
 #include "integer/requantise_avx512.h"
 
-#define CUTOUT_VNNI \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define CUTOUT_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 namespace cutout::integer {
 
@@ -26,9 +25,11 @@ CUTOUT_VNNI inline __attribute__((always_inline)) __m512i four_inputs(const std:
 /// Sums of kPixels neighbouring pixels for kBlocks planes of weights that lie `between` bytes
 /// apart, in registers.
 template <int kPixels, int kBlocks>
-CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(
-    const ConvTask& task, const std::uint8_t* window, const std::int8_t* weights,
-    std::size_t between, __m512i (&sums)[kPixels][kBlocks]) {
+CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(const ConvTask& task,
+                                                                const std::uint8_t* window,
+                                                                const std::int8_t* weights,
+                                                                std::size_t between,
+                                                                __m512i (&sums)[kPixels][kBlocks]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) {
     for (__m512i& sum : pixel) sum = _mm512_setzero_si512();

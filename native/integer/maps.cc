@@ -47,16 +47,16 @@ CUTOUT_SIMD void blend(const std::uint8_t* a, const std::uint8_t* b, const std::
   const int wc = (kOne - x_weight) * y_weight;
   const int wd = x_weight * y_weight;
   for (int i = 0; i < count; ++i) {
-    output[i] = static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >>
-                                          (2 * kBits));
+    output[i] =
+        static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >> (2 * kBits));
   }
 }
 
 CUTOUT_SIMD void add_row(const std::uint8_t* a, const std::uint8_t* b, Add by, int count,
                          std::uint8_t* output) {
   for (int i = 0; i < count; ++i) {
-    const float sum = static_cast<float>(a[i]) * by.first +
-                      (static_cast<float>(b[i]) * by.second + by.offset);
+    const float sum =
+        static_cast<float>(a[i]) * by.first + (static_cast<float>(b[i]) * by.second + by.offset);
     output[i] = cut_off(rounded(sum));
   }
 }
@@ -123,12 +123,14 @@ Neighbours neighbours(int at, int factor, int length) {
 
 void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
               int first, int last) {
-  const auto plane = static_cast<std::size_t>(output.width) * static_cast<std::size_t>(output.height);
+  const auto plane =
+      static_cast<std::size_t>(output.width) * static_cast<std::size_t>(output.height);
   for (int y = first; y < last; ++y) {
     std::uint8_t* const row = output.at(0, y);
     for (int c = 0; c < channels; ++c) {
-      const float* const values = planes.data() + static_cast<std::size_t>(c) * plane +
-                                  static_cast<std::size_t>(y) * static_cast<std::size_t>(output.width);
+      const float* const values =
+          planes.data() + static_cast<std::size_t>(c) * plane +
+          static_cast<std::size_t>(y) * static_cast<std::size_t>(output.width);
       quantise_row(values, scale, static_cast<float>(zero), output.stride, output.width, row + c);
     }
     for (int c = channels; c < output.channels; ++c) {
@@ -288,7 +290,8 @@ void planes_of(const Map& input, std::span<float> planes, int first, int last) {
 
 void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last) {
   for (int y = first; y < last; ++y) {
-    float* const values = plane.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+    float* const values =
+        plane.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
     for (int x = 0; x < input.width; ++x) {
       values[x] = static_cast<float>(sum_of(input.at(x, y), input.channels)) * scale + low;
     }

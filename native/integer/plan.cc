@@ -133,8 +133,9 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
     int channel = 0;
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const int input = step.inputs[i];
-      const bool again = std::find(step.inputs.begin(), step.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                                   input) != step.inputs.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool again =
+          std::find(step.inputs.begin(), step.inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                    input) != step.inputs.begin() + static_cast<std::ptrdiff_t>(i);
       if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again) {
         place(input).parent = step.output;
         place(input).channel = channel;
@@ -166,8 +167,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
     where.border = block_border[static_cast<std::size_t>(made.root(static_cast<int>(value)))];
     if (where.parent >= 0) continue;
     const std::int64_t sides = 2 * std::int64_t{where.border};
-    const std::int64_t pixels =
-        (where.width + sides) * (where.height + sides) + kPixelsBehind;
+    const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
     const std::int64_t bytes = pixels * made.bytes_a_pixel_[value] + kChunkInputs;
     if (bytes > kMostBytes) return misfit;
     Block& block = blocks[value];

@@ -42,7 +42,9 @@ class Plan {
     return borders_[step];
   }
   /// Pixels of border around the block that the value spans.
-  [[nodiscard]] int border(int value) const { return places_[static_cast<std::size_t>(value)].border; }
+  [[nodiscard]] int border(int value) const {
+    return places_[static_cast<std::size_t>(value)].border;
+  }
 
  private:
   struct Place {

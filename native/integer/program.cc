@@ -124,15 +124,15 @@ void check_types(const Step& step, const std::vector<Value>& inputs, const Value
       good = inputs.size() == 1;
       break;
     case Kind::kMaxPool:
-      good = inputs.size() == 1 && all(Type::kSteps) && output.type == Type::kSteps &&
-             same_channels();
+      good =
+          inputs.size() == 1 && all(Type::kSteps) && output.type == Type::kSteps && same_channels();
       break;
     case Kind::kResize:
       good = inputs.size() == 1 && all(output.type) && same_channels();
       break;
     case Kind::kAdd:
-      good = inputs.size() == 2 && all(Type::kSteps) && output.type == Type::kSteps &&
-             same_channels();
+      good =
+          inputs.size() == 2 && all(Type::kSteps) && output.type == Type::kSteps && same_channels();
       break;
     case Kind::kConcat: {
       int channels = 0;
@@ -264,8 +264,8 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
     program = std::move(made);
     return {};
   } catch (const Malformed& fault) {
-    return {Code::kModel, std::string("The integer part of the network is malformed: ") +
-                              fault.what + "."};
+    return {Code::kModel,
+            std::string("The integer part of the network is malformed: ") + fault.what + "."};
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <immintrin.h>
 
-#include <cstdint>
-
 #include <cmath>
 #include <cstdint>
 

@@ -103,9 +103,8 @@ class Runner {
       case Kind::kMaxPool: {
         const Map input = map(step.inputs.front());
         const Map output = map(step.output);
-        rows(output.height, bytes_of(input), [&](int first, int last) {
-          max_pool(step.pool, input, output, first, last);
-        });
+        rows(output.height, bytes_of(input),
+             [&](int first, int last) { max_pool(step.pool, input, output, first, last); });
         break;
       }
       case Kind::kResize: {
@@ -137,9 +136,8 @@ class Runner {
         constexpr float kMost = 65535;
         const float gain = largest(input) / kMost;
         gains_[static_cast<std::size_t>(step.output)] = gain;
-        rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
-          split(input, gain, output, first, last);
-        });
+        rows(output.height, 4 * bytes_of(output),
+             [&](int first, int last) { split(input, gain, output, first, last); });
         break;
       }
       case Kind::kCombine:
@@ -184,7 +182,8 @@ class Runner {
     // A wide map is split by rows, a deep one by channels: its weights are more than its values.
     const bool by_rows = height >= kMostParts || conv.groups() < 4;
     const int whole = by_rows ? height : (conv.groups() + 1) / 2;
-    const auto parts = static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
+    const auto parts =
+        static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
     each(parts, [&](std::size_t part) {
       const int first = begin_of(whole, part, parts);
       const int last = begin_of(whole, part + 1, parts);
@@ -218,9 +217,8 @@ class Runner {
       const Map input = map(value);
       const bool there = input.data == output.data + channel && input.stride == output.stride;
       if (!there) {
-        rows(input.height, 2 * bytes_of(input), [&](int first, int last) {
-          copy(input, output, channel, first, last);
-        });
+        rows(input.height, 2 * bytes_of(input),
+             [&](int first, int last) { copy(input, output, channel, first, last); });
       }
       channel += input.channels;
     }

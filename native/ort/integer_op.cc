@@ -18,9 +18,7 @@ namespace {
 
 thread_local const CancelToken* running = nullptr;
 
-[[noreturn]] void raise(const Status& status) {
-  throw Ort::Exception(status.message(), ORT_FAIL);
-}
+[[noreturn]] void raise(const Status& status) { throw Ort::Exception(status.message(), ORT_FAIL); }
 
 /// No exception crosses the C interface.
 template <typename Body>
@@ -68,16 +66,13 @@ class RunMemory {
   [[nodiscard]] std::span<std::uint8_t> bytes() const {
     void* at = memory_;
     std::size_t room = bytes_ + integer::Plan::kAlignment;
-    return {static_cast<std::uint8_t*>(
-                std::align(integer::Plan::kAlignment, bytes_, at, room)),
+    return {static_cast<std::uint8_t*>(std::align(integer::Plan::kAlignment, bytes_, at, room)),
             bytes_};
   }
 
  private:
   struct Release {
-    void operator()(OrtAllocator* allocator) const {
-      Ort::GetApi().ReleaseAllocator(allocator);
-    }
+    void operator()(OrtAllocator* allocator) const { Ort::GetApi().ReleaseAllocator(allocator); }
   };
 
   std::unique_ptr<OrtAllocator, Release> allocator_;
@@ -101,9 +96,9 @@ namespace {
 struct IntegerKernel {
   IntegerKernel(const OrtKernelInfo* from, integer::ConvKernel conv_kernel) : kernel(conv_kernel) {
     const Ort::ConstKernelInfo info(from);
-    const Status status = integer::Program::read(constant<std::int64_t>(info, 1), constant<float>(info, 2),
-                                                 constant<std::int32_t>(info, 3),
-                                                 constant<std::int8_t>(info, 4), program);
+    const Status status = integer::Program::read(
+        constant<std::int64_t>(info, 1), constant<float>(info, 2), constant<std::int32_t>(info, 3),
+        constant<std::int8_t>(info, 4), program);
     if (!status.ok()) raise(status);
     if (info.GetOutputCount() != static_cast<std::size_t>(program.outputs())) {
       raise({Code::kModel, "IntegerNetwork has another number of outputs than its steps."});
@@ -124,26 +119,29 @@ struct IntegerKernel {
     const std::shared_ptr<const integer::Plan> plan =
         plan_for(static_cast<int>(shape[3]), static_cast<int>(shape[2]));
     const auto pixels = static_cast<std::size_t>(shape[1] * shape[2] * shape[3]);
-    std::vector<std::pair<float*, std::size_t>> outputs(static_cast<std::size_t>(program.outputs()));
+    std::vector<std::pair<float*, std::size_t>> outputs(
+        static_cast<std::size_t>(program.outputs()));
     for (const integer::Step& step : program.steps()) {
       if (step.kind != integer::Kind::kOutput && step.kind != integer::Kind::kSumOutput) continue;
       const integer::Map map = plan->map(step.inputs.front(), nullptr);
       const int channels = step.kind == integer::Kind::kSumOutput ? 1 : map.channels;
       const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
       const auto number = static_cast<std::size_t>(step.output);
-      outputs[number] = {context.GetOutput(number, given.data(), given.size())
-                             .GetTensorMutableData<float>(),
-                         static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *
-                             static_cast<std::size_t>(map.width)};
+      outputs[number] = {
+          context.GetOutput(number, given.data(), given.size()).GetTensorMutableData<float>(),
+          static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *
+              static_cast<std::size_t>(map.width)};
     }
     const RunMemory memory(context, plan->bytes());
     const integer::Parallel parallel = [&context](std::size_t count,
                                                   const std::function<void(std::size_t)>& work) {
-      context.ParallelFor(&call_part, count, count, const_cast<void*>(static_cast<const void*>(&work)));
+      context.ParallelFor(&call_part, count, count,
+                          const_cast<void*>(static_cast<const void*>(&work)));
     };
     for (std::int64_t image = 0; image < shape[0]; ++image) {
       const auto at = static_cast<std::size_t>(image);
-      integer::RunBuffers buffers{{input.GetTensorData<float>() + at * pixels, pixels}, {}, memory.bytes()};
+      integer::RunBuffers buffers{
+          {input.GetTensorData<float>() + at * pixels, pixels}, {}, memory.bytes()};
       for (const auto& [values, count] : outputs) {
         buffers.outputs.emplace_back(values + at * count, count);
       }
@@ -153,7 +151,8 @@ struct IntegerKernel {
     }
   }
 
-  /// Runs of one size follow each other; another size makes a new plan, at the cost of a millisecond.
+  /// Runs of one size follow each other; another size makes a new plan, at the cost of a
+  /// millisecond.
   std::shared_ptr<const integer::Plan> plan_for(int width, int height) {
     const std::lock_guard lock(mutex);
     if (planned == nullptr || planned_width != width || planned_height != height) {

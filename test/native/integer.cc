@@ -77,8 +77,8 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   const GuardedCopy<std::int32_t> ints(given.Get("ints"));
   const GuardedCopy<std::int8_t> weights(given.Get("weights"));
   integer::Program program;
-  check(info.Env(), integer::Program::read(code.span(), floats.span(), ints.span(), weights.span(),
-                                           program));
+  check(info.Env(),
+        integer::Program::read(code.span(), floats.span(), ints.span(), weights.span(), program));
   const int width = info[2].ToNumber().Int32Value();
   const int height = info[3].ToNumber().Int32Value();
   integer::Plan plan;
@@ -115,7 +115,8 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
       for (std::size_t part = first; part < last; ++part) work(part);
     });
   };
-  check(info.Env(), integer::run(program, plan, integer::kernel_for(name), buffers, parallel, nullptr));
+  check(info.Env(),
+        integer::run(program, plan, integer::kernel_for(name), buffers, parallel, nullptr));
   Napi::Array results = Napi::Array::New(info.Env());
   for (const std::vector<float>& each : values) {
     results.Set(results.Length(), from_floats(info.Env(), each));
