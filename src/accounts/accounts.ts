@@ -1,8 +1,8 @@
-import { timingSafeEqual } from 'node:crypto';
-import { type AccountRow, AccountTable, type KeyCandidate, type KeyRow } from '../store/accountTable.ts';
+import { type AccountRow, AccountTable, type KeyRow } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keyFormat.ts';
+import { findKey } from './keyLookup.ts';
 import { createPseudonymise, type Pseudonymise } from './pseudonym.ts';
 
 export type Account = AccountRow;
@@ -14,9 +14,6 @@ export interface CreatedKey {
   readonly key: string;
   readonly prefix: string;
 }
-
-/** Compared if there is no candidate, so that unknown keys take the same path as known ones. */
-const nobody = Buffer.alloc(32);
 
 export class Accounts {
   readonly #table: AccountTable;
@@ -132,12 +129,12 @@ export class Accounts {
    * another process or node is effective at once.
    */
   async owner(key: string): Promise<Account | undefined> {
-    return (await this.#match(key))?.account;
+    return (await findKey(this.#table, key))?.account;
   }
 
   /** `owner`, and records the time of use. */
   async authenticate(key: string): Promise<Account | undefined> {
-    const match = await this.#match(key);
+    const match = await findKey(this.#table, key);
     if (!match) return undefined;
     this.#used.set(match.keyId, this.#now());
     return match.account;
@@ -154,18 +151,5 @@ export class Accounts {
       for (const [key, at] of uses) this.#used.set(key, Math.max(at, this.#used.get(key) ?? 0));
       throw error;
     }
-  }
-
-  /** No early exit: every candidate is compared completely, and there is always at least one comparison. */
-  async #match(key: string): Promise<{ keyId: string; account: Account } | undefined> {
-    const hash = hashKey(key);
-    let found: KeyCandidate | undefined;
-    timingSafeEqual(hash, nobody);
-    for (const candidate of await this.#table.candidates(bucketOf(hash))) {
-      if (timingSafeEqual(hash, candidate.hash)) found = candidate;
-    }
-    if (!found || found.revokedAt !== null || found.deletedAt !== null) return undefined;
-    const { keyId, id, name, email, createdAt, deletedAt } = found;
-    return { keyId, account: { id, name, email, createdAt, deletedAt } };
   }
 }

@@ -23,7 +23,7 @@ interface Row {
 }
 
 /** An earlier charge for the same content that was not refunded. */
-interface Standing {
+interface ValidCharge {
   /** Its reserve entry. */
   readonly id: number;
   readonly tier: Tier;
@@ -109,7 +109,7 @@ export async function settle(
   if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
   const held = row?.reservationId === reservation;
 
-  const standing = await standingFor(transaction, reserved, request);
+  const standing = await validChargeFor(transaction, reserved, request);
   if (standing) {
     if (held && standing.id === reserved.repeatOf) await endSettled(transaction, reservation);
     else if (held) await endReservation(transaction, reserved, 'charged already');
@@ -160,7 +160,7 @@ export async function answerWith(
   charge: number,
 ): Promise<boolean> {
   const { sql } = transaction;
-  if (!(await stands(sql, charge))) return false;
+  if (!(await isChargeValid(sql, charge))) return false;
   const undelivered = await whileUndelivered(sql, { id: charge });
   if (undelivered !== null) await insert(transaction, answer, null, undelivered);
   return true;
@@ -317,7 +317,7 @@ async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
   return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
 }
 
-const whileUndelivered = async (sql: Sql, { id }: Pick<Standing, 'id'>): Promise<number | null> =>
+const whileUndelivered = async (sql: Sql, { id }: Pick<ValidCharge, 'id'>): Promise<number | null> =>
   (await isUndelivered(sql, id)) ? id : null;
 
 async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
@@ -329,10 +329,10 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
 }
 
 /** Whether it was charged and not refunded. */
-export async function stands(sql: Sql, charge: number): Promise<boolean> {
+export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> {
   // One query, because every answer from the cache asks it. The conditions are those of the indexes on these kinds.
   const found = await sql.get(
-    `SELECT 1 AS stands FROM entry AS ended
+    `SELECT 1 AS valid FROM entry AS ended
      WHERE ended.reservation_id = @charge AND ended.kind IN ('settle', 'release') AND ended.kind = 'settle'
        AND NOT EXISTS (SELECT 1 FROM entry AS back WHERE back.reservation_id = @charge AND back.kind = 'refund')`,
     { charge },
@@ -344,7 +344,7 @@ export async function stands(sql: Sql, charge: number): Promise<boolean> {
 async function chargeFor(
   { sql, accountId, at }: LedgerTransaction,
   repeat: Repeatable,
-): Promise<Standing | undefined> {
+): Promise<ValidCharge | undefined> {
   const id = await findCharge(sql, accountId, repeat, at);
   if (id === undefined || (await isRefunded(sql, id))) return undefined;
   const charge = await reservedBy(sql, accountId, id);
@@ -361,13 +361,13 @@ async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefin
 }
 
 /** The charge that the reservation repeats, or one made for the same content meanwhile. */
-async function standingFor(
+async function validChargeFor(
   transaction: LedgerTransaction,
   reserved: Reserved,
   { size, repeat }: ReserveRequest,
-): Promise<Pick<Standing, 'id'> | undefined> {
+): Promise<Pick<ValidCharge, 'id'> | undefined> {
   const { repeatOf } = reserved;
-  if (repeatOf !== null && (await stands(transaction.sql, repeatOf))) return { id: repeatOf };
+  if (repeatOf !== null && (await isChargeValid(transaction.sql, repeatOf))) return { id: repeatOf };
   const known = repeat && (await chargeFor(transaction, repeat));
   return known && (size === 'auto' || known.tier === tierOf(reserved.payment)) ? known : undefined;
 }

@@ -22,9 +22,9 @@ import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
 import type {
-  Answer,
   Balance,
   Balances,
+  PendingAnswer,
   Reservation,
   Reservations,
   ReserveOutcome,
@@ -105,15 +105,15 @@ export class Ledger extends Postings implements Reservations, Balances {
     return { outcome: 'reserved', reservation };
   }
 
-  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined> {
+  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {
     const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
     const answer = this.#newAnswer();
-    const stands = await this.#begin(accountId, answer.id, (transaction) =>
+    const valid = await this.#begin(accountId, answer.id, (transaction) =>
       chargeStates.answerWith(transaction, answer, charge),
     );
-    return stands ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
+    return valid ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
   }
 
   async balance(accountId: string): Promise<Balance> {
@@ -239,10 +239,11 @@ export class Ledger extends Postings implements Reservations, Balances {
     return settlement;
   }
 
-  #answer(state: AnswerState): Answer {
+  #answer(state: AnswerState): PendingAnswer {
     const { accountId, answer } = state;
     return {
-      stands: async () => state.charge !== undefined && chargeStates.stands(this.#database, state.charge),
+      isChargeValid: async () =>
+        state.charge !== undefined && chargeStates.isChargeValid(this.#database, state.charge),
       deliver: async () => {
         const { charge } = state;
         if (charge === undefined) return;

@@ -17,9 +17,9 @@ export interface ReserveRequest {
  * is unreachable, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger: both
  * resolve if that only logs, as in a server, and reject with what it throws, as by default.
  */
-export interface Answer {
+export interface PendingAnswer {
   /** Whether its charge was made and not refunded since. Rejects with STORE_UNAVAILABLE. */
-  stands(): Promise<boolean>;
+  isChargeValid(): Promise<boolean>;
   /** The answer was sent, completely or in part: its charge is final. */
   deliver(): Promise<void>;
   /**
@@ -54,7 +54,7 @@ export class ShortOfCredits extends Error {
 }
 
 /** Credits or a free preview reserved for one job. */
-export interface Reservation extends Answer {
+export interface Reservation extends PendingAnswer {
   readonly id: number;
   /** The size to work at: the requested one, or what `auto` resolved to. */
   readonly tier: Tier;
@@ -79,7 +79,7 @@ export interface Reservations {
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no charge of that number stands in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
-  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<Answer | undefined>;
+  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;
 }
 
 export interface Balance {

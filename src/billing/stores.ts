@@ -3,13 +3,13 @@ import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
 import { AuditTable } from '../store/auditTable.ts';
 import type { Database } from '../store/database.ts';
-import { isUnavailable } from '../store/error.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { ServerLease } from './serverLease.ts';
+import { startSweep } from './sweep.ts';
 import { type Transactional, transaction } from './transaction.ts';
 
 interface StoresOptions extends StoreOptions {
@@ -90,36 +90,12 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     await lease.renew();
     const recovered = await ledger.recover();
 
-    let sweeping: Promise<void> | undefined;
-    const steps = [
-      () => lease.renew(),
-      () => ledger.sweep(),
-      () => ledger.recover(),
-      () => accounts.flush(),
-    ] as const;
-    // While the database is down all steps wait for it; any other failure of one does not affect the others.
-    const sweep = async () => {
-      for (const step of steps) {
-        try {
-          await step();
-        } catch (error) {
-          onError(error);
-          if (isUnavailable(error)) return;
-        }
-      }
-    };
-    const timer = setInterval(() => {
-      sweeping ??= sweep().finally(() => {
-        sweeping = undefined;
-      });
-    }, leaseMs / 4);
-    timer.unref();
+    const sweep = startSweep({ lease, ledger, accounts, everyMs: leaseMs / 4, onError });
     return {
       ...stores,
       recovered,
       close: async () => {
-        clearInterval(timer);
-        await sweeping;
+        await sweep.stop();
         // What is still open now is ended by another node's next sweep or by the next start.
         await lease.end().catch(onError);
         await stores.close().catch(onError);

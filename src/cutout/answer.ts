@@ -33,8 +33,8 @@ interface AnswerCall {
 const nothing = credits(0);
 
 /**
- * Step 7: the answer for one caller. If it rejects, nothing is sent and the caller's handle to the result has
- * ended.
+ * Step 7: builds the answer for one caller. If it rejects, nothing is sent and the caller's handle to the
+ * result ends `unsent`.
  */
 export async function answer(
   { value, replayed, final, end }: OnceResult<CachedResult>,

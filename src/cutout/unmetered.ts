@@ -22,7 +22,7 @@ const unmeteredReservations: Reservations = {
       tier: size === 'auto' ? 'full' : size,
       payment: 'free',
       settle: async () => ({ charged: nothing, charge: undefined }),
-      stands: async () => true,
+      isChargeValid: async () => true,
       deliver: async () => {},
       release: async () => {},
     },

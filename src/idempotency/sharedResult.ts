@@ -1,19 +1,16 @@
-/** The charge of a result, as the ledger knows it. Neither end rejects. */
+/** The ledger's handle to the charge of a result. `deliver` and `release` never reject. */
 export interface ResultPayment {
   /** Whether the charge is in force: it may be refunded at any time, and then pays for no further answer. */
-  stands(): Promise<boolean>;
+  isChargeValid(): Promise<boolean>;
   /** An answer with the result was sent: the charge is final. */
   deliver(): Promise<void>;
   /** This process will send no answer with it. */
   release(): Promise<void>;
 }
 
-/**
- * The payment alone, for a result to hold: a reference to the reservation would keep the request's data in
- * memory.
- */
+/** A copy without references to the request, so that caching a result does not keep the request in memory. */
 export const paymentOf = (payment: ResultPayment): ResultPayment => ({
-  stands: () => payment.stands(),
+  isChargeValid: () => payment.isChargeValid(),
   deliver: () => payment.deliver(),
   release: () => payment.release(),
 });
@@ -36,9 +33,9 @@ export interface ChargeReport {
 export type Ending = 'delivered' | 'broken' | 'unsent';
 
 /**
- * A result that was made and charged once, shared by all callers in this process. The charge is final when
- * the first answer has been sent or interrupted. When all handles have ended and nothing was sent, the charge
- * is released and the result is void, so that nobody gets it without a charge.
+ * A result that was made and charged once, shared by all callers in this process. The charge becomes
+ * final when any byte of an answer was sent. If every handle ends `unsent`, the charge is released and the
+ * result is void: it may no longer be used.
  */
 export class SharedResult<T> {
   readonly value: T;
@@ -56,7 +53,7 @@ export class SharedResult<T> {
 
   /** For a cached result: whether its charge is still in force. Rejects if the ledger cannot be read. */
   isPaid(): Promise<boolean> {
-    return this.#payment.stands();
+    return this.#payment.isChargeValid();
   }
 
   /** A handle for one answer; undefined if the result is void. */
@@ -105,7 +102,7 @@ export class ResultHandle<T> {
     return this.#result;
   }
 
-  /** Another handle. Always succeeds, because a result with a handle is never void. */
+  /** Another handle; always succeeds, because a result with an open handle is never void. */
   another(): ResultHandle<T> {
     const handle = this.#result.handle();
     if (!handle) throw new Error('A handle to a void result.');

@@ -2,9 +2,10 @@ import type { OpenFetch } from '../cutout/fetchImage.ts';
 import { openSource } from '../cutout/openSource.ts';
 import { publicError } from '../cutout/publicError.ts';
 import type { Source } from '../cutout/request.ts';
-import { fail, type Reason } from '../errors.ts';
+import { fail } from '../errors.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
+import { limitReached } from '../limits/refuse.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Improve } from './improve.ts';
 
@@ -30,15 +31,8 @@ interface TakeImageParts {
   readonly limits: ProbeLimits;
 }
 
-const tooMany = (detail: string, { reason, retryAfter }: { reason?: Reason; retryAfter: number }) =>
-  fail('rate_limit_exceeded', {
-    detail,
-    ...(reason && { reason }),
-    retryAfter,
-  });
-
 const usedUp = (retryAfter: number) =>
-  tooMany('The daily limit of submitted images is reached.', { retryAfter });
+  limitReached('The daily limit of submitted images is reached.', { retryAfter });
 
 /** The use case of `/improve`: validates the image up to its header, as `cutout` does, and stores it. */
 export const createTakeImage =
@@ -50,7 +44,7 @@ export const createTakeImage =
       if (wait > 0) throw usedUp(wait);
       return async () => {};
     };
-    const images = openFetch({ accountId, telemetry, precheck, tooMany });
+    const images = openFetch({ accountId, telemetry, precheck, tooMany: limitReached });
     try {
       const bytes = await openSource(source, { images, maxBytes: limits.maxBytes, signal })();
       const { format, width, height } = await probe(bytes, limits);

@@ -60,7 +60,7 @@ interface Waiting {
   readonly work: Work;
   /** Position within the account's queue: the lowest is served first. */
   readonly key: number;
-  readonly settle: (outcome: FairSchedulerOutcome) => void;
+  readonly decide: (outcome: FairSchedulerOutcome) => void;
 }
 
 interface Account {
@@ -200,11 +200,11 @@ export class FairScheduler {
         // Jobs behind it may fit where it did not.
         this.#serve();
       };
-      const settle = (outcome: FairSchedulerOutcome) => {
+      const decide = (outcome: FairSchedulerOutcome) => {
         signal.removeEventListener('abort', abort);
         resolve(outcome);
       };
-      const waiting: Waiting = { work, key: this.#keyOf(work.ms), settle };
+      const waiting: Waiting = { work, key: this.#keyOf(work.ms), decide };
       const behind = account.queue.findIndex(({ key }) => key > waiting.key);
       account.queue.splice(behind === -1 ? account.queue.length : behind, 0, waiting);
       signal.addEventListener('abort', abort, { once: true });
@@ -237,7 +237,7 @@ export class FairScheduler {
       if (this.#running.size > 0 && this.#now() + work.ms > work.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         this.#refused.deadline++;
-        waiting.settle(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
+        waiting.decide(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
         continue;
       }
       const free = this.#options.memory.work(work.bytes);
@@ -247,7 +247,7 @@ export class FairScheduler {
       this.#round = account.served;
       account.served += work.ms;
       this.#running.add(work);
-      waiting.settle({ outcome: 'admitted', leave: this.#place(work, free) });
+      waiting.decide({ outcome: 'admitted', leave: this.#place(work, free) });
       this.#forget();
     }
   }

@@ -2,6 +2,12 @@ import { type AppError, fail, type Reason } from '../errors.ts';
 import type { Busy } from './fairScheduler.ts';
 import type { RateState } from './rate.ts';
 
+/** 429 of a limit that has no window. `retryAfter` in whole seconds. */
+export const limitReached = (
+  detail: string,
+  { reason, retryAfter }: { readonly reason?: Reason; readonly retryAfter: number },
+): AppError => fail('rate_limit_exceeded', { detail, ...(reason && { reason }), retryAfter });
+
 /** 429. `retryAfter` in whole seconds; default: that of the window. */
 export const tooMany = (
   state: RateState,

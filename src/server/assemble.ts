@@ -54,7 +54,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     const stores = await serveStores({
       ...config.store,
       billing: billingOf(config.billing, timeout),
-      onError: (error) => logger.error({ err: error }, 'books'),
+      onError: (error) => logger.error({ err: error }, 'ledger'),
       ...(clock && { now: clock.now }),
     });
     closers.push(() => stores.close());

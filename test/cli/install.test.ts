@@ -37,13 +37,13 @@ async function withBooks(t: ExecutionContext) {
 
 test('books that are not there are no fault, and are not made', async (t) => {
   const settings = config(t).store;
-  t.deepEqual(states(await checkDatabase(settings)), ['books ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['ledger ok']);
   t.throws(() => statSync(path.join(settings.dataDir, 'books.db')));
 });
 
 test('books of this program are well; others may not read them', async (t) => {
   const { settings, file } = await withBooks(t);
-  t.deepEqual(states(await checkDatabase(settings)), ['books ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['ledger ok']);
   chmodSync(file, 0o644);
   const [, readable] = await checkDatabase(settings);
   // Opening them may mend it.
@@ -76,7 +76,7 @@ test('a database that does not answer is a problem that names no password', asyn
     CUTOUT_DATABASE_URL: `postgres://cutout:very-secret@127.0.0.1:${await freePort()}/cutout`,
   });
   const [found] = await checkDatabase(settings);
-  t.like(found, { about: 'books', state: 'problem' });
+  t.like(found, { about: 'ledger', state: 'problem' });
   t.regex(found?.todo ?? '', /CUTOUT_DATABASE_URL/);
   t.false(JSON.stringify(found).includes('very-secret'));
 });
@@ -85,7 +85,7 @@ unless(postgresMissing)('PostgreSQL: empty, and in step', async (t) => {
   const server = await startPostgres();
   t.teardown(() => server.remove());
   const { store: settings } = config(t, { CUTOUT_DATABASE_URL: await server.createDatabase() });
-  t.deepEqual(states(await checkDatabase(settings)), ['books ok', 'clock ok']);
+  t.deepEqual(states(await checkDatabase(settings)), ['ledger ok', 'clock ok']);
 });
 
 unless(redisIsHere ? undefined : noRedis)(

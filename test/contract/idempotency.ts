@@ -28,7 +28,7 @@ export type Call = Partial<Omit<OnceRequest<Named, Image>, 'make'>> & {
 /** As the books would give it, for results that nothing is charged for. */
 export const paid = (value: Image): Paid<Image> => ({
   value,
-  payment: { stands: async () => true, deliver: async () => {}, release: async () => {} },
+  payment: { isChargeValid: async () => true, deliver: async () => {}, release: async () => {} },
 });
 
 /** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and says which run it was. */

@@ -422,9 +422,9 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
     t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another image');
     const paid = await unpack(travelled, nameOf(account, 'c'));
-    t.true(await paid?.payment.stands());
+    t.true(await paid?.payment.isChargeValid());
     t.true(await stores.ledger.refund(account, charged.id));
-    t.false(await paid?.payment.stands());
+    t.false(await paid?.payment.isChargeValid());
     t.is(await unpack(travelled, nameOf(account, 'c')), undefined, 'given back');
     t.deepEqual(await stores.ledger.verify(), []);
   });

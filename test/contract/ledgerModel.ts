@@ -2,7 +2,7 @@ import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { quarters, standardBilling } from '../../src/billing/price.ts';
 import {
-  type Answer,
+  type PendingAnswer,
   type Reservation,
   type ReserveRequest,
   ShortOfCredits,
@@ -179,7 +179,7 @@ interface Handle {
   readonly open: Open;
   call: Call | undefined;
   readonly reservation: Reservation | undefined;
-  readonly answer: Answer;
+  readonly answer: PendingAnswer;
   charge: Call | undefined;
   /** What `settle` gave; it is done once. */
   settled?: Promise<unknown>;

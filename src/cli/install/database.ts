@@ -20,20 +20,20 @@ async function schemaVersion(database: Database): Promise<number | undefined> {
 
 function judgeSchema(name: string, version: number | undefined): Finding {
   const known = migrations.length;
-  if (version === undefined) return ok('books', `${name}: empty; the first start creates the schema.`);
+  if (version === undefined) return ok('ledger', `${name}: empty; the first start creates the schema.`);
   if (version > known)
     return problem(
-      'books',
+      'ledger',
       `${name}: schema version ${version}; this program supports up to ${known}.`,
       'Run the newer version, or restore a backup from before the upgrade.',
     );
   if (version < known)
     return note(
-      'books',
+      'ledger',
       `${name}: schema version ${version}; this program uses ${known}.`,
       'Back it up; the next start migrates it.',
     );
-  return ok('books', `${name}: schema version ${version}.`);
+  return ok('ledger', `${name}: schema version ${version}.`);
 }
 
 /** Checks of SQLite's file: its integrity, and who may read it. */
@@ -43,10 +43,10 @@ async function judgeFile(file: string, database: Database): Promise<Finding[]> {
   const wrong = told.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok');
   if (wrong.length > 0)
     findings.push(
-      problem('books', `${file} is damaged: ${wrong.join('; ')}.`, 'Stop the server and restore a backup.'),
+      problem('ledger', `${file} is damaged: ${wrong.join('; ')}.`, 'Stop the server and restore a backup.'),
     );
   if ((statSync(file).mode & 0o077) !== 0)
-    findings.push(note('books', `Other users can read ${file}.`, `chmod 600 ${file}`));
+    findings.push(note('ledger', `Other users can read ${file}.`, `chmod 600 ${file}`));
   return findings;
 }
 
@@ -55,7 +55,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
   const { databaseUrl, dataDir } = config;
   const file = path.join(dataDir, 'books.db');
   if (databaseUrl === undefined && !existsSync(file))
-    return [ok('books', `${file}: does not exist; the first start creates it.`)];
+    return [ok('ledger', `${file}: does not exist; the first start creates it.`)];
   let database: Database;
   try {
     database = await openDatabase(config);
@@ -63,7 +63,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
     const todo = databaseUrl
       ? 'Start PostgreSQL, or correct CUTOUT_DATABASE_URL.'
       : 'Restore a backup, or let this user read and write it.';
-    return [problem('books', reasonOf(error), todo)];
+    return [problem('ledger', reasonOf(error), todo)];
   }
   try {
     const findings = [judgeSchema(database.name, await schemaVersion(database))];
@@ -74,7 +74,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
     };
     return [...findings, await compareClocks('PostgreSQL', ask)];
   } catch (error) {
-    return [problem('books', `${database.name}: ${reasonOf(error)}`, 'See the log of the database.')];
+    return [problem('ledger', `${database.name}: ${reasonOf(error)}`, 'See the log of the database.')];
   } finally {
     await database.close();
   }

@@ -34,6 +34,6 @@ function checkFolder(folder: string, what: string): Finding {
 }
 
 export const checkDisk = ({ store, engine }: Pick<Config, 'store' | 'engine'>): Finding[] => [
-  checkFolder(store.dataDir, 'books'),
+  checkFolder(store.dataDir, 'ledger'),
   checkFolder(engine.modelsDir, 'networks'),
 ];

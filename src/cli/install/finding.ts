@@ -1,6 +1,6 @@
 /** Result of one check and what to do about it. */
 export interface Finding {
-  readonly about: 'books' | 'redis' | 'clock' | 'disk' | 'limits' | 'memory' | 'server' | 'exposure';
+  readonly about: 'ledger' | 'redis' | 'clock' | 'disk' | 'limits' | 'memory' | 'server' | 'exposure';
   /** `note`: works, but could be improved. `problem`: does not work, or will soon fail. */
   readonly state: 'ok' | 'note' | 'problem';
   /** A sentence. Never contains a password. */

@@ -111,15 +111,15 @@ const operatorsOnly =
   };
 
 /** Returns the body of the answer. */
-type Answer = (ctx: Context) => unknown;
+type Handler = (ctx: Context) => unknown;
 
 /**
  * Creates routes for one kind of visitor. `path` is below `/console/api/`; `before` runs before a body is
  * read.
  */
 interface Endpoint {
-  readonly get: (path: string, answer: Answer, ...before: Middleware[]) => Route;
-  readonly post: (path: string, answer: Answer, ...before: Middleware[]) => Route;
+  readonly get: (path: string, answer: Handler, ...before: Middleware[]) => Route;
+  readonly post: (path: string, answer: Handler, ...before: Middleware[]) => Route;
 }
 
 export interface Endpoints {
@@ -133,7 +133,7 @@ export interface Endpoints {
 export function createEndpoints(parts: AccessParts, body: Middleware): Endpoints {
   const isOwn = sameOrigin(parts.origin);
   const respond =
-    (answer: Answer): Middleware =>
+    (answer: Handler): Middleware =>
     async (ctx) => {
       ctx.body = await answer(ctx);
     };

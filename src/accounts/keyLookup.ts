@@ -1,0 +1,25 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { AccountRow, AccountTable, KeyCandidate } from '../store/accountTable.ts';
+import { bucketOf, hashKey } from './keyFormat.ts';
+
+/** Compared if there is no candidate, so that unknown keys take the same path as known ones. */
+const nobody = Buffer.alloc(32);
+
+/**
+ * The account of a key; undefined if the key is unknown or revoked, or its account deleted. No early exit:
+ * every candidate is compared completely, and there is always at least one comparison.
+ */
+export async function findKey(
+  table: Pick<AccountTable, 'candidates'>,
+  key: string,
+): Promise<{ readonly keyId: string; readonly account: AccountRow } | undefined> {
+  const hash = hashKey(key);
+  let found: KeyCandidate | undefined;
+  timingSafeEqual(hash, nobody);
+  for (const candidate of await table.candidates(bucketOf(hash))) {
+    if (timingSafeEqual(hash, candidate.hash)) found = candidate;
+  }
+  if (!found || found.revokedAt !== null || found.deletedAt !== null) return undefined;
+  const { keyId, id, name, email, createdAt, deletedAt } = found;
+  return { keyId, account: { id, name, email, createdAt, deletedAt } };
+}
