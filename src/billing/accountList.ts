@@ -22,6 +22,8 @@ export async function listBalances(
   { month, perMonth }: { readonly month: string; readonly perMonth: number },
   { search = '', before, limit = Number.MAX_SAFE_INTEGER }: AccountQuery,
 ): Promise<AccountBalance[]> {
+  // No stored text contains U+0000, at which SQLite would end the pattern and PostgreSQL refuse it.
+  if (search.includes('\0')) return [];
   const matching = ['account.id', 'account.name', "coalesce(account.email, '')"]
     .map((text) => `${sql.dialect.lower(text)} LIKE @pattern ESCAPE '\\'`)
     .join(' OR ');

@@ -1,10 +1,11 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Row } from '../billing/present.ts';
 import type { Transactional } from '../billing/transaction.ts';
 import { deleteImage } from '../commands/deleteImage.ts';
 import { UserError } from '../errors.ts';
+import { makeFolder } from '../folder.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
@@ -73,7 +74,7 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
       .argument('<folder>'),
   ).action((folder: string, filter: Filter) =>
     using(async (improve) => {
-      await mkdir(folder, { recursive: true });
+      makeFolder('output folder', folder);
       const facts: string[] = [];
       const lost: string[] = [];
       for (const image of await improve.list(query(filter))) {

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rm } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Presets, SingleBar } from 'cli-progress';
@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import type { CutoutResult } from '../cutout/cutout.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';
+import { makeFolder } from '../folder.ts';
 import { SIZE_LIMITS } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
@@ -68,7 +69,7 @@ const resultFile = ({ file, stem }: Input, out: string | undefined, extension: s
 
 /** Writes the file atomically; never replaces an existing one unless `overwrite` is set. */
 async function writeResult(file: string, bytes: Buffer, overwrite: boolean): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
+  makeFolder('output folder', path.dirname(file));
   const handle = await open(file, overwrite ? 'w' : 'wx');
   try {
     await handle.writeFile(bytes);
@@ -196,6 +197,7 @@ export async function run(
     format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],
   );
   const inputs = standardInput ? [] : await findInputs(names, extensions);
+  if (options.out !== undefined) makeFolder('output folder', options.out);
 
   const stopping = new AbortController();
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));

@@ -31,6 +31,8 @@ async function using<T>(opening: Promise<Database>, work: (database: Database) =
 /** Writes a snapshot of the database to a file, atomically. */
 async function backup(file: string, options: StoreOptions): Promise<Sums> {
   if (existsSync(file)) throw new StoreError('STORE_FILE', `${file} already exists.`);
+  const folder = path.dirname(path.resolve(file));
+  if (!existsSync(folder)) throw new StoreError('STORE_FILE', `The folder ${folder} does not exist.`);
   const part = `${file}.part`;
   const clean = () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(`${part}${suffix}`, { force: true });

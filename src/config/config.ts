@@ -11,7 +11,7 @@ import { limitsSettings } from './limits.ts';
 import { observeSettings } from './observe.ts';
 import { redisSettings } from './redis.ts';
 import type { Setting, Settings, Values } from './setting.ts';
-import { checkSignIn, signInSettings } from './signIn.ts';
+import { checkCallback, checkOperators, checkProviders, signInSettings } from './signIn.ts';
 import { storeSettings } from './store.ts';
 
 /**
@@ -54,11 +54,26 @@ const allSettings: readonly Setting<unknown>[] = partNames.flatMap((part) => Obj
 /** Reserved for the test suite; not settings. */
 const testPrefix = 'CUTOUT_TEST_';
 
-function refuseUnknown(env: Environment): void {
+function unknownNames(env: Environment): string[] {
   const known = new Set<string>(allSettings.map(({ variable }) => variable));
-  for (const name of Object.keys(env)) {
-    if (!name.startsWith('CUTOUT_') || name.startsWith(testPrefix) || known.has(name)) continue;
-    throw new UserError(`${name} is not a setting of Cutout. \`cutout config\` lists all of them.`);
+  return Object.keys(env).filter(
+    (name) => name.startsWith('CUTOUT_') && !name.startsWith(testPrefix) && !known.has(name),
+  );
+}
+
+/** Collects the messages of UserErrors, so that one start reports everything that is wrong. */
+class Faults {
+  readonly messages: string[] = [];
+
+  /** The result of `work`; undefined if it throws UserError. */
+  attempt<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      this.messages.push(error.message);
+      return undefined;
+    }
   }
 }
 
@@ -75,26 +90,50 @@ function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environ
   }
 }
 
-function readPart(settings: Settings, env: Environment): Values<Settings> {
-  const values = Object.entries(settings).map(([name, setting]) => [name, read(setting, env)]);
+function readPart(settings: Settings, env: Environment, faults: Faults): Values<Settings> {
+  const values = Object.entries(settings).map(([name, setting]) => [
+    name,
+    faults.attempt(() => read(setting, env)),
+  ]);
   return Object.freeze(Object.fromEntries(values));
+}
+
+/** What settings require of each other: of which parts, and the check, which throws UserError. */
+const checks: readonly { of: readonly PartName[]; check: (parsed: Parsed) => void }[] = [
+  { of: ['billing'], check: ({ billing }) => checkBilling(billing) },
+  { of: ['signIn'], check: ({ signIn }) => checkProviders(signIn) },
+  { of: ['signIn', 'http'], check: ({ signIn, http }) => checkCallback(signIn, http.publicUrl) },
+  { of: ['signIn'], check: ({ signIn }) => checkOperators(signIn) },
+  { of: ['improve'], check: ({ improve }) => checkImprove(improve) },
+  { of: ['fetch'], check: ({ fetch }) => checkFetch(fetch) },
+];
+
+/** All parts. Throws one UserError, a line for every fault; a check of a part with an invalid value is left out. */
+function readParts(env: Environment): Parsed {
+  const faults = new Faults();
+  for (const name of unknownNames(env))
+    faults.messages.push(`${name} is not a setting of Cutout. \`cutout config\` lists all of them.`);
+  const invalid = new Set<PartName>();
+  const values = partNames.map((part) => {
+    const before = faults.messages.length;
+    const read = readPart(parts[part], env, faults);
+    if (faults.messages.length > before) invalid.add(part);
+    return [part, read] as const;
+  });
+  const parsed = Object.fromEntries(values) as unknown as Parsed;
+  for (const { of, check } of checks)
+    if (!of.some((part) => invalid.has(part))) faults.attempt(() => check(parsed));
+  if (faults.messages.length > 0) throw new UserError(faults.messages.join('\n'));
+  return parsed;
 }
 
 /**
  * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
- * UserError for an unknown CUTOUT_* name, an invalid value and an incomplete group of settings, naming the
- * variable.
+ * one UserError that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
  */
 export function loadConfig(env: Environment = process.env): Config {
-  refuseUnknown(env);
-  const parsed = Object.fromEntries(
-    partNames.map((part) => [part, readPart(parts[part], env)]),
-  ) as unknown as Parsed;
-  const { http, store, engine, billing, signIn, improve, fetch } = parsed;
-  checkBilling(billing);
-  checkSignIn(signIn, http.publicUrl);
-  checkImprove(improve);
-  checkFetch(fetch);
+  const parsed = readParts(env);
+  const { store, engine, improve } = parsed;
   const sources = allSettings.map(
     ({ variable }) => [variable, given(env, variable) === '' ? 'default' : 'environment'] as const,
   );

@@ -99,26 +99,29 @@ export const signInSettings = {
 
 export type SignInConfig = Values<typeof signInSettings>;
 
-/** Each list needs one entry per provider, and the callback needs a public address. */
-function refuseUnequal(
-  { oidcIssuer, oidcClientId, oidcClientSecret, oidcName }: SignInConfig,
-  publicUrl: string | undefined,
-): void {
+/** Each list needs one entry per provider. Throws UserError. */
+export function checkProviders(values: SignInConfig): void {
+  requireTogether(signInSettings, values, ['oidcIssuer', 'oidcClientId']);
+  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName } = values;
   const lists = { oidcClientId, oidcClientSecret, oidcName };
-  for (const [name, values] of Object.entries(lists) as [
+  for (const [name, entries] of Object.entries(lists) as [
     keyof typeof lists,
     readonly string[] | undefined,
   ][]) {
     const { variable } = signInSettings[name];
-    if (values && values.length !== oidcIssuer?.length)
+    if (entries && entries.length !== oidcIssuer?.length)
       throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
   }
+}
+
+/** The callback needs a public address. Throws UserError. */
+export function checkCallback({ oidcIssuer }: SignInConfig, publicUrl: string | undefined): void {
   if (oidcIssuer && !publicUrl)
     throw new UserError('CUTOUT_OIDC_ISSUER requires CUTOUT_PUBLIC_URL, which is not set.');
 }
 
-/** Statements of a provider count for that provider only: with several, each rule must name its own. */
-function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignInConfig): void {
+/** Statements of a provider count for that provider only: with several, each rule must name its own. Throws UserError. */
+export function checkOperators({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignInConfig): void {
   const count = oidcIssuer?.length ?? 0;
   if (count === 0) return;
   const rules = [
@@ -139,11 +142,4 @@ function refuseUnplaced({ oidcIssuer, oidcOperators, oidcOperatorClaim }: SignIn
   const claimed = (oidcOperatorClaim ?? []).map(({ provider = 1 }) => provider);
   if (new Set(claimed).size < claimed.length)
     throw new UserError('CUTOUT_OIDC_OPERATOR_CLAIM may have one claim for each provider.');
-}
-
-/** Throws UserError. */
-export function checkSignIn(values: SignInConfig, publicUrl: string | undefined): void {
-  requireTogether(signInSettings, values, ['oidcIssuer', 'oidcClientId']);
-  refuseUnequal(values, publicUrl);
-  refuseUnplaced(values);
 }

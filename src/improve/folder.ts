@@ -1,5 +1,6 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../folder.ts';
 import { type Bucket, checkName } from './bucket.ts';
 
 /** A local folder as bucket, readable by its owner only. */
@@ -9,7 +10,7 @@ export function folderBucket(folder: string): Bucket {
     async put(name, bytes) {
       const file = place(name);
       const part = `${file}.part`;
-      await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+      makeFolder('folder of submitted images', path.dirname(file), 0o700);
       try {
         const handle = await open(part, 'w', 0o600);
         try {

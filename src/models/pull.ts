@@ -1,5 +1,6 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolder } from '../folder.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { exists } from './files.ts';
 import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
@@ -121,7 +122,7 @@ async function locked<T>(
   work: (files: NetworkFiles) => Promise<T>,
 ) {
   const files = networkFiles(options.modelsDir, manifest, options.form);
-  await mkdir(files.folder, { recursive: true });
+  makeFolder('folder of the network', files.folder);
   return withLock(
     files.lock,
     async () => {

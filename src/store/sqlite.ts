@@ -1,8 +1,9 @@
-import fs, { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import fs, { chmodSync, closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
+import { makeFolder } from '../folder.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { GroupCommit } from './groupCommit.ts';
@@ -193,9 +194,9 @@ const unavailable = (cause: Error) =>
  */
 export function openSqlite(options: SqliteOptions): Database {
   const { file } = options;
+  makeFolder('data folder', path.dirname(file), 0o700);
   let sqlite: Sqlite.Database | undefined;
   try {
-    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     // Created before SQLite opens it, so that others can never read it; -wal and -shm inherit its mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
@@ -224,9 +225,9 @@ export interface FolderLock {
  */
 export function lockFolder(folder: string): FolderLock {
   const file = path.join(folder, 'server.lock');
+  makeFolder('data folder', folder, 0o700);
   let lock: Sqlite.Database | undefined;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     lock = new Sqlite(file, { timeout: 0 });
     chmodSync(file, 0o600);
     lock.exec('BEGIN EXCLUSIVE');

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -123,6 +123,7 @@ for (const [from, fromPlace] of kinds) {
       const source = await fromPlace(t);
       await fill(source);
       const file = path.join(testFolder(t), 'backups', 'books.db');
+      mkdirSync(path.dirname(file));
       const said = await run(source, 'backup', file);
       t.regex(said, sums);
       t.is(statSync(file).mode & 0o777, 0o600);
@@ -217,4 +218,14 @@ test('a backup holds no key', async (t) => {
   const file = path.join(testFolder(t), 'copy');
   await run(place, 'backup', file);
   t.false(readFileSync(file).includes(key.slice('cutout_'.length + 4)));
+});
+
+test('a backup into a folder that does not exist is refused, and the folder is not made', async (t) => {
+  const place = await sqlitePlace(t);
+  const folder = path.join(testFolder(t), 'missing');
+  await t.throwsAsync(run(place, 'backup', path.join(folder, 'x.db')), {
+    code: 'STORE_FILE',
+    message: `The folder ${folder} does not exist.`,
+  });
+  t.false(existsSync(folder));
 });

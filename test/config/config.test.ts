@@ -46,6 +46,28 @@ test('an unknown CUTOUT_ name is an error that names it', (t) => {
   t.regex(error.message, /CUTOUT_PROT/);
 });
 
+test('everything that is wrong is said at once, a line each', (t) => {
+  const env = {
+    CUTOUT_PROT: '1',
+    CUTOUT_PORT: '80a',
+    CUTOUT_PRICE_FULL: '0.3',
+    CUTOUT_PACKS: '50=9 EUR',
+    CUTOUT_OIDC_ISSUER: 'https://a.test',
+    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
+    CUTOUT_FETCH: 'listed',
+  };
+  const error = t.throws(() => loadConfig(env), { instanceOf: UserError });
+  const said = error.message.split('\n').map((line) => line.replace(/ .*/, ''));
+  t.deepEqual(said, [
+    'CUTOUT_PROT',
+    'CUTOUT_PORT',
+    'CUTOUT_PRICE_FULL',
+    'CUTOUT_OIDC_ISSUER',
+    'CUTOUT_S3_ENDPOINT',
+    'CUTOUT_FETCH=listed',
+  ]);
+});
+
 test('names for the test suite are no settings and no errors', (t) => {
   t.notThrows(() => loadConfig({ CUTOUT_TEST_MODELS: '/x' }));
 });

@@ -205,5 +205,6 @@ test('names that mean something to JavaScript change nothing', async (t) => {
   const second = await service.post(body, json);
   t.is(second.headers.get('x-credits-charged'), '0');
   const poisoned = await service.post('{"__proto__":{"size":"full"},"image_file_b64":"AAAA"}', json);
+  t.regex((await errorOf(t, poisoned)).detail, /"__proto__"/);
   t.is(poisoned.status, 400);
 });

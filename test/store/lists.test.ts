@@ -105,6 +105,8 @@ function testLists(name: string, place: NewPlace): void {
     t.deepEqual(await found('\\'), ['back\\slash']);
     t.deepEqual(await found('ärGER & sÖ'), ['Ärger & Söhne']);
     t.deepEqual(await found("' OR 1=1 --"), []);
+    t.deepEqual(await found('\0'), []);
+    t.deepEqual(await found('A\0'), []);
     t.deepEqual(await found('ACC_1'), ['Grace']);
   });
 

@@ -201,7 +201,11 @@ async function readTexts(
     return await parseTexts(ctx, type, bytes, memory);
   } catch (thrown) {
     if (!(thrown instanceof SyntaxError)) throw thrown;
-    throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
+    throw fail('malformed_request', {
+      detail: thrown.message.includes('forbidden prototype')
+        ? 'The JSON has a field "__proto__", which no field may be called.'
+        : 'The body is not a JSON object.',
+    });
   }
 }
 
