@@ -85,11 +85,13 @@ test('without the detector types are off and the operator is told what to do', a
 /** Undefined, with a plain word in the log, where the photos or a network that looks at them are not at hand. */
 async function networkAndPhotos(t: ExecutionContext<Context>) {
   // `npm test` prepares it as this processor runs it best.
-  for (const form of ['int8', 'fp32'] as const) {
+  const [operators] = loadAddon().versions().operators;
+  for (const form of ['int8-operators', 'int8', 'fp32'] as const) {
     const place = { modelsDir, device: 'cpu', form } as const;
     const network = await locateNetwork('isnet', place);
-    if (t.context.found && existsSync(photos) && existsSync(network.path))
-      return { network, step: (await preparedFacts('isnet', place)).sizeStep };
+    if (!t.context.found || !existsSync(photos) || !existsSync(network.path)) continue;
+    const { sizeStep: step, operators: own } = await preparedFacts('isnet', place);
+    return { network: { ...network, ...(own && operators !== undefined && { operators }) }, step };
   }
   const missing = existsSync(photos)
     ? `the network isnet is not in ${modelsDir}`
