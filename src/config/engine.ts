@@ -38,7 +38,7 @@ export const engineSettings = {
     'CUTOUT_OPERATORS',
     'auto',
     oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni'),
-    "What computes the 8-bit part of a network: auto takes Cutout's own operators for the best instruction set that there are any for, a name those for a lesser one, off those of ONNX Runtime.",
+    "What computes the 8-bit part of a network: auto takes Cutout's own operators where they were measured to be faster (AMX, AVX-512 VNNI), a name takes those for that instruction set, off takes those of ONNX Runtime.",
   ),
   runtime: setting(
     'CUTOUT_RUNTIME',

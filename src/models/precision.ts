@@ -7,11 +7,14 @@ import type { Manifest } from './manifest.ts';
 const PRECISION_SETTINGS = ['auto', 'fp32', 'int8'] as const;
 type PrecisionSetting = (typeof PRECISION_SETTINGS)[number];
 
-/** CUTOUT_OPERATORS: Cutout's operators for the best instruction set, ONNX Runtime's, or Cutout's for a named set. */
+/** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
 export type OperatorsSetting = 'auto' | 'off' | 'amx_int8' | 'avx512_vnni' | 'avx_vnni';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
+
+/** Instruction sets for which Cutout's operators were measured to be faster than ONNX Runtime's (docs/decisions/0212). */
+const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni'];
 
 /** The first instruction set of a processor that makes an 8-bit network worthwhile. */
 export const dotProductOf = (instructionSets: readonly string[]): string | undefined =>
@@ -50,7 +53,7 @@ export function operatorsText({ precision, operators }: PrecisionChoice): string
 /** Throws ModelError for operators that this processor cannot run. */
 function chooseOperators({ operators, requestedOperators }: PrecisionQuestion): { operators?: string } {
   if (requestedOperators === 'off') return {};
-  const [best] = operators;
+  const best = operators.find((name) => FASTER_OPERATORS.includes(name));
   if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
   if (operators.includes(requestedOperators)) return { operators: requestedOperators };
   throw new ModelError(

@@ -103,6 +103,10 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   t.is(operatorsText(off), "ONNX Runtime's operators");
   const arm = choosePrecision(both, ask({ instructionSets: graviton2 }));
   t.is(arm.operators, undefined);
+  // Not measured to be faster: only when named.
+  const client = { instructionSets: alderLake, operators: ['avx_vnni'] };
+  t.is(choosePrecision(both, ask(client)).operators, undefined);
+  t.is(choosePrecision(both, ask({ ...client, requestedOperators: 'avx_vnni' })).operators, 'avx_vnni');
   const floats = choosePrecision(
     both,
     ask({ ...sapphireRapids, requested: 'fp32', requestedOperators: 'avx_vnni' }),
