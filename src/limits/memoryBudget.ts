@@ -16,7 +16,7 @@ export interface Hold {
   resize(bytes: number): void;
   /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
   grow(bytes: number): boolean;
-  /** Idempotent. */
+  /** Gives everything back, for good: `resize` does nothing and `grow` is false from then on. Idempotent. */
   release(): void;
 }
 
@@ -78,7 +78,9 @@ export class MemoryBudget {
   hold(account: string, bytes: number): Hold | undefined {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
+    let released = false;
     const resize = (next: number) => {
+      if (released) return;
       const more = next - own;
       own = next;
       this.#held += more;
@@ -89,11 +91,15 @@ export class MemoryBudget {
     };
     resize(bytes);
     const grow = (more: number) => {
-      if (!this.#admits(account, more)) return false;
+      if (released || !this.#admits(account, more)) return false;
       resize(own + more);
       return true;
     };
-    return { resize, grow, release: () => resize(0) };
+    const release = () => {
+      resize(0);
+      released = true;
+    };
+    return { resize, grow, release };
   }
 
   #admits(account: string, bytes: number): boolean {

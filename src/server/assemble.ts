@@ -48,7 +48,14 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
   /** Functions that close what has been opened, called in reverse order. */
   const closers: (() => unknown)[] = [];
   const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) await close();
+    for (const close of closers.splice(0).reverse()) {
+      try {
+        await close();
+      } catch (error) {
+        // The others are closed all the same.
+        logger.error({ err: error }, 'close');
+      }
+    }
   };
   try {
     const stores = await serveStores({

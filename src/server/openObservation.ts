@@ -22,6 +22,15 @@ export async function openObservation(
 ): Promise<Observation> {
   const metrics =
     port === undefined && token === undefined ? undefined : new (await import('../ops/metrics.ts')).Metrics();
+  const tracing = url
+    ? (await import('../ops/tracing.ts')).openTracing({
+        url,
+        headers: otlpHeaders,
+        version: version(),
+        logger,
+      })
+    : undefined;
+  // The port last: nothing behind it can fail and leave it open.
   const server =
     metrics && port !== undefined
       ? await listen(
@@ -34,14 +43,6 @@ export async function openObservation(
           },
         )
       : undefined;
-  const tracing = url
-    ? (await import('../ops/tracing.ts')).openTracing({
-        url,
-        headers: otlpHeaders,
-        version: version(),
-        logger,
-      })
-    : undefined;
   return {
     recorders: [...(tracing ? [tracing.record] : []), ...(metrics ? [metrics.record] : [])],
     metrics,

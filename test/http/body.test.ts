@@ -128,6 +128,28 @@ test('a file of exactly 22 MB is read, one byte more is too large', async (t) =>
   });
 });
 
+test('a client that leaves while its body is parsed leaves no memory counted', async (t) => {
+  const service = await startService(t);
+  const body = Buffer.from(JSON.stringify({ image_file_b64: 'A'.repeat(24e6) }));
+  const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  // At different moments of the work that follows the last byte.
+  for (const turns of [0, 4, 8, 12, 16, 24]) {
+    const socket = await dial(service.address.port);
+    socket.on('error', () => {});
+    await new Promise<void>((resolve) => {
+      socket.write(post(service.key, head));
+      socket.write(body, () => resolve());
+    });
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+    socket.destroy();
+    await eventually(() => service.memory.stats.held === 0);
+    // What still goes on with the body must not count it again.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    t.is(service.memory.stats.held, 0, `${turns} turns after the last byte`);
+  }
+  t.is((await service.post(form({ image_file: await scene() }))).status, 200);
+});
+
 const endless = (head: string) => `${head}Transfer-Encoding: chunked\r\n`;
 const floods = {
   'a file': [

@@ -97,3 +97,13 @@ test('with room for it the largest body grows to its end, and work goes on besid
     t.true(hold?.grow(Math.min(1e6, largestBody - bytes)) ?? false);
   t.truthy(memory.work(50e6));
 });
+
+test('what was given back stays given back, whatever comes after it', (t) => {
+  const memory = open();
+  const hold = memory.hold('a', upload);
+  hold?.release();
+  hold?.resize(50e6);
+  t.false(hold?.grow(1) ?? true);
+  hold?.release();
+  t.is(memory.stats.held, 0);
+});

@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
-import { type AppError, fail } from '../../errors.ts';
+import { type AppError, clientClosed, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, IMAGES } from '../body/limits.ts';
@@ -87,6 +87,8 @@ class BodyMemory {
   readonly #hold: Hold;
   readonly #more: Hold[] = [];
   #bytes: number;
+  /** Whether the request has ended; its body may still be parsed. */
+  #ended = false;
 
   /** Throws 503 if there is no room. */
   constructor(ctx: Context, memory: MemoryBudget, bytes: number) {
@@ -97,13 +99,15 @@ class BodyMemory {
     this.#bytes = bytes;
     ctx.state.hold = this.#hold;
     onResponseEnd(ctx, () => {
+      this.#ended = true;
       this.#hold.release();
       this.#releaseMore();
     });
   }
 
-  /** Reserves at least so many bytes; throws 503 if there is no room. */
+  /** Reserves at least so many bytes; throws 503 if there is no room, 499 once the request has ended. */
   need(bytes: number): void {
+    if (this.#ended) throw clientClosed;
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
     const step = Math.max(missing, Math.min(maxStep, this.#bytes));
@@ -181,6 +185,8 @@ async function parseTexts(
   memory.need(costs[wide ? 'wideText' : 'text'] * bytes.length);
   const short = await scanned.shorten();
   await turn();
+  // Who left meanwhile needs nothing parsed.
+  ctx.state.signal.throwIfAborted();
   const values = short.restore(await parsed(ctx, short.bytes));
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw new SyntaxError('no object');
