@@ -83,7 +83,7 @@ export async function reserve(
     amount: quarters(0 - amount),
     payment,
     requestId,
-    ...(charge ? { reservationId: charge.id, note: 'repeat' } : isPriceOfZero(payment, amount)),
+    ...(charge ? { reservationId: charge.id, note: 'repeat' } : zeroPriceNote(payment, amount)),
   });
   if (payment === 'free') await takeFree(transaction);
   await insert(transaction, answer, id, charge && (await whileUndelivered(sql, charge)));
@@ -270,7 +270,7 @@ async function reserveAnew(
     payment,
     requestId,
     note: `in place of ${reserved.id}`,
-    ...isPriceOfZero(payment, amount),
+    ...zeroPriceNote(payment, amount),
   });
   if (payment === 'free') await takeFree(transaction);
   return { id, amount };
@@ -381,7 +381,7 @@ function tierFor({ size }: ReserveRequest, balance: QuarterCredits, { prices }: 
 }
 
 /** Lets `verify` distinguish it from work that was wrongly free. */
-const isPriceOfZero = (payment: Payment, amount: QuarterCredits) =>
+const zeroPriceNote = (payment: Payment, amount: QuarterCredits) =>
   payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(

@@ -1,5 +1,5 @@
 import { apiKey, optional } from './parsers.ts';
-import { type Settings, setting } from './setting.ts';
+import { type Settings, setting } from './settingType.ts';
 
 export const accountsSettings = {
   apiKey: {

@@ -10,7 +10,7 @@ import { checkImprove, type ImproveConfig, improveSettings } from './improve.ts'
 import { limitsSettings } from './limits.ts';
 import { observeSettings } from './observe.ts';
 import { redisSettings } from './redis.ts';
-import type { Setting, Settings, Values } from './setting.ts';
+import type { Setting, Settings, Values } from './settingType.ts';
 import { checkCallback, checkOperators, checkProviders, signInSettings } from './signIn.ts';
 import { storeSettings } from './store.ts';
 

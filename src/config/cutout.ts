@@ -1,5 +1,5 @@
 import { integer, list, oneOf } from './parsers.ts';
-import { type Settings, setting, type Values } from './setting.ts';
+import { type Settings, setting, type Values } from './settingType.ts';
 
 export const cutoutSettings = {
   profile: setting(

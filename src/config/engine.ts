@@ -1,5 +1,5 @@
 import { auto, folder, integer, oneOf, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './setting.ts';
+import { type Settings, setting, type Values } from './settingType.ts';
 
 const networkName = (text: string): string => {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))

@@ -1,5 +1,5 @@
 import { optional } from './parsers.ts';
-import { type Settings, setting } from './setting.ts';
+import { type Settings, setting } from './settingType.ts';
 
 const redisAddress = (text: string): string => {
   const url = URL.parse(text);

@@ -37,7 +37,7 @@ export type Middleware = KoaMiddleware<State, object>;
 
 const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
 
-/** For guards: runs `check` now, and `again` (default: the same) once the body is read. */
+/** For guards: runs `allowed` now, and `again` (default: the same) once the body is read. */
 export async function checkNowAndAfterBody(
   { state }: Context,
   allowed: () => Promise<void>,

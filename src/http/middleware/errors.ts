@@ -31,7 +31,7 @@ function attributesOf(error: AppError): RequestAttributes {
 }
 
 /**
- * Outermost except for id, record and CORS: turns whatever is thrown into the error envelope of the contract.
+ * Turns whatever is thrown into the error envelope of the contract.
  * Internal errors are logged with their cause, beside the line of the request.
  */
 export const errors =
