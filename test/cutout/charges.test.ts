@@ -202,8 +202,8 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   for (let step = 0; step < steps && faults.length === 0; step++) {
     // Who leaves in the very turn in which the work ends may or may not be charged: those two come apart.
     const dice = next();
-    const waiting = world.callers.filter(({ answer }) => !answer);
-    const answered = world.callers.filter(({ answer }) => answer);
+    const waiting = () => world.callers.filter(({ answer }) => !answer);
+    const answered = () => world.callers.filter(({ answer }) => answer);
     const running = world.runs.filter(({ state }) => state === 'running');
     if (dice < 0.4) ask(step);
     else if (dice < 0.55) {
@@ -213,10 +213,14 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       await turn();
     } else if (dice < 0.6) pick(running)?.finish(new Error('broken'));
     else if (dice < 0.72) {
-      pick(waiting)?.leave.abort(fail('client_closed'));
+      // Not between the moment in which an answer learns whether it is the first and the one in which it is out.
+      await turn();
+      pick(waiting())?.leave.abort(fail('client_closed'));
       await turn();
     } else if (dice < 0.9) {
-      const caller = pick(answered);
+      // Likewise: what another answer says depends on whether this one has broken by then.
+      await turn();
+      const caller = pick(answered());
       if (caller) await end(caller, next() < 0.7);
     } else if (dice < 0.92) {
       const amount = credits(1);
