@@ -4,6 +4,7 @@ import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
 import type { Hold, MemoryBudget } from '../limits/memoryBudget.ts';
+import { outOfMemory } from '../limits/refuse.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -60,7 +61,7 @@ const downloadSourceOf = (accountId: string) => `download:${accountId}`;
 
 function publicDownloadError(error: DownloadError, field: UrlField, url: string): AppError {
   if (error.kind === 'large') return fail('file_too_large', { cause: error });
-  if (error.kind === 'memory') return noRoom(error);
+  if (error.kind === 'memory') return outOfMemory(error);
   if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
   return fail(field === 'image_url' ? 'failed_image_download' : 'failed_bg_download', {
     fill: { url: excerpt(url, 500) },
@@ -69,11 +70,8 @@ function publicDownloadError(error: DownloadError, field: UrlField, url: string)
   });
 }
 
-const unavailable = (reason: Reason, detail: string, cause?: unknown) =>
-  fail('service_unavailable', { reason, detail, cause, retryAfter: retrySeconds });
-
-const noRoom = (cause?: unknown) =>
-  unavailable('memory', 'The memory of the server is used by other requests. Try again.', cause);
+const unavailable = (reason: Reason, detail: string) =>
+  fail('service_unavailable', { reason, detail, retryAfter: retrySeconds });
 
 class Fetch implements ImageFetch {
   readonly #parts: FetchParts;
@@ -168,7 +166,7 @@ class Fetch implements ImageFetch {
     const { accountId, telemetry } = this.#call;
     this.#hold ??= this.#parts.memory.hold(accountId, 0);
     const hold = this.#hold;
-    if (!hold?.grow(connectionBytes)) throw noRoom();
+    if (!hold?.grow(connectionBytes)) throw outOfMemory();
     this.#began = true;
     try {
       const bytes = await telemetry.timed('fetch', () => download(signal, hold.grow));

@@ -33,6 +33,18 @@ export const overloaded = ({ why, retryAfter }: Busy): AppError =>
     retryAfter,
   });
 
+/** Seconds after which a request refused for memory may try again: by then another upload may have freed some. */
+const memoryRetrySeconds = 2;
+
+/** 503 without memory for a body or a download. */
+export const outOfMemory = (cause?: unknown): AppError =>
+  fail('service_unavailable', {
+    reason: 'memory',
+    detail: 'The memory of the server is used by other requests. Try again.',
+    cause,
+    retryAfter: memoryRetrySeconds,
+  });
+
 /** 429 after failed attempts; `what` failed, `wait` in whole seconds. */
 export const tooManyAttempts = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {

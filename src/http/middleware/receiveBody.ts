@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
 import { type AppError, clientClosed, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memoryBudget.ts';
+import { outOfMemory } from '../../limits/refuse.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, IMAGES } from '../body/limits.ts';
 import { receiveMultipart } from '../body/multipart.ts';
@@ -13,9 +14,6 @@ import type { Context, Middleware } from '../context.ts';
 import { sendContinue } from '../deferContinue.ts';
 import { emptyForm, type Form, textFields } from '../form.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
-
-/** By then another upload may have freed memory. */
-const retrySeconds = 2;
 
 type Parser = ReturnType<typeof koaBody>;
 
@@ -69,13 +67,6 @@ function typeOf(ctx: Context, { types }: BodyLimits): BodyType | undefined {
   return found;
 }
 
-const noRoom = () =>
-  fail('service_unavailable', {
-    reason: 'memory',
-    detail: 'The memory of the server is used by other requests. Try again.',
-    retryAfter: retrySeconds,
-  });
-
 /** Memory reserved for a body of unknown length. It doubles, by `maxStep` bytes at most. */
 const firstBytes = 16e3;
 const maxStep = 4e6;
@@ -123,7 +114,7 @@ class BodyMemory {
 
   #take(bytes: number): Hold {
     const hold = this.#memory.hold(this.#account, bytes);
-    if (!hold) throw noRoom();
+    if (!hold) throw outOfMemory();
     return hold;
   }
 
@@ -274,7 +265,7 @@ export function receiveRawBody(memory: MemoryBudget) {
     const arrived = (received: number) => {
       reading += received - before;
       before = received;
-      if (reading > maxRawBytes) throw noRoom();
+      if (reading > maxRawBytes) throw outOfMemory();
       own.need(costs.growingFile * received);
     };
     onResponseEnd(ctx, () => {
