@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import { serve } from './cli/serve.ts';
-import { loadConfig } from './config/config.ts';
+import { type Config, InvalidSettings, loadConfig } from './config/config.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
 import { version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
-const { stderr } = process;
+const { argv, stderr, stdout } = process;
 
 /** Errors whose message is a sentence for the user; all others are bugs and are printed with their stack. */
 const isForPeople = (error: unknown): error is Error =>
@@ -16,8 +16,21 @@ const isForPeople = (error: unknown): error is Error =>
   error instanceof StoreError ||
   (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
+/** `cutout config` lists all settings before it fails for those that are wrong. */
+async function readConfig(): Promise<Config> {
+  try {
+    return loadConfig();
+  } catch (error) {
+    if (argv[2] === 'config' && error instanceof InvalidSettings) {
+      const { showConfig } = await import('./cli/config.ts');
+      showConfig(error.lines, argv.includes('--json'), stdout);
+    }
+    throw error;
+  }
+}
+
 async function main(): Promise<void> {
-  const config = loadConfig();
+  const config = await readConfig();
   const program = new Command('cutout').description('Self-hosted background removal.').version(version());
   const pull = ['--pull', 'download the network if it is missing'] as const;
 
@@ -28,7 +41,7 @@ async function main(): Promise<void> {
     .action((options: { pull?: true }) => serve(config, { pull: options.pull ?? false, out: stderr }));
 
   // Other commands import much that a server does not need and that would delay its start.
-  if (process.argv[2] !== 'serve') {
+  if (argv[2] !== 'serve') {
     const { addCommands } = await import('./cli/commands.ts');
     addCommands(program, config, { pull });
   }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, describeConfig } from '../config/config.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
@@ -80,7 +80,7 @@ export function addCommands(
     .command('config')
     .description('show every setting, its value and where it comes from')
     .option('--json', 'as JSON', false)
-    .action(({ json }: { json: boolean }) => showConfig(config, json, stdout));
+    .action(({ json }: { json: boolean }) => showConfig(describeConfig(config), json, stdout));
 
   program
     .command('doctor')

@@ -1,14 +1,14 @@
-import { type Config, describeConfig } from '../config/config.ts';
+import type { ConfigLine } from '../config/config.ts';
 
-/** `cutout config`: every setting with its value and origin. */
-export function showConfig(config: Config, json: boolean, out: NodeJS.WritableStream): void {
-  const lines = describeConfig(config);
+/** `cutout config`: every setting with its value and origin; a `!` marks those that a fault names. */
+export function showConfig(lines: readonly ConfigLine[], json: boolean, out: NodeJS.WritableStream): void {
   if (json) {
     out.write(`${JSON.stringify(lines, undefined, 2)}\n`);
     return;
   }
-  const shown = lines.map(({ variable, value, source, help }) => ({
-    variable,
+  const anyWrong = lines.some(({ wrong }) => wrong);
+  const shown = lines.map(({ variable, value, source, help, wrong }) => ({
+    variable: anyWrong ? `${wrong ? '!' : ' '} ${variable}` : variable,
     value: value === null || (Array.isArray(value) && value.length === 0) ? '-' : String(value),
     source,
     help,

@@ -108,7 +108,17 @@ const checks: readonly { of: readonly PartName[]; check: (parsed: Parsed) => voi
   { of: ['fetch'], check: ({ fetch }) => checkFetch(fetch) },
 ];
 
-/** All parts. Throws one UserError, a line for every fault; a check of a part with an invalid value is left out. */
+/** Settings that cannot be used: a line for every fault in the message, and the settings as far as they can be read. */
+export class InvalidSettings extends UserError {
+  readonly lines: readonly ConfigLine[];
+
+  constructor(faults: readonly string[], lines: readonly ConfigLine[]) {
+    super(faults.join('\n'));
+    this.lines = lines;
+  }
+}
+
+/** All parts. Throws InvalidSettings; a check of a part with an invalid value is left out. */
 function readParts(env: Environment): Parsed {
   const faults = new Faults();
   for (const name of unknownNames(env))
@@ -123,48 +133,75 @@ function readParts(env: Environment): Parsed {
   const parsed = Object.fromEntries(values) as unknown as Parsed;
   for (const { of, check } of checks)
     if (!of.some((part) => invalid.has(part))) faults.attempt(() => check(parsed));
-  if (faults.messages.length > 0) throw new UserError(faults.messages.join('\n'));
+  if (faults.messages.length > 0)
+    throw new InvalidSettings(faults.messages, invalidLines(parsed, env, faults));
   return parsed;
 }
 
-/**
- * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
- * one UserError that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
- */
-export function loadConfig(env: Environment = process.env): Config {
-  const parsed = readParts(env);
-  const { store, engine, improve } = parsed;
-  const sources = allSettings.map(
-    ({ variable }) => [variable, given(env, variable) === '' ? 'default' : 'environment'] as const,
+/** Every setting, with those marked that a fault names; the value of one that cannot be parsed is the text given. */
+function invalidLines(parsed: Parsed, env: Environment, { messages }: Faults): ConfigLine[] {
+  const named = new Set(messages.flatMap((message) => message.match(/\bCUTOUT_[A-Z0-9_]+/g) ?? []));
+  return linesOf(withFolders(parsed), sourcesOf(env), (variable) => given(env, variable) || null).map(
+    (line) => (named.has(line.variable) ? { ...line, wrong: true as const } : line),
   );
-  return Object.freeze({
+}
+
+/** The folders that are inside the data folder unless they are set. */
+function withFolders(parsed: Parsed): Omit<Config, 'sources'> {
+  const { store, engine, improve } = parsed;
+  return {
     ...parsed,
     engine: Object.freeze({ ...engine, modelsDir: engine.modelsDir ?? path.join(store.dataDir, 'models') }),
     improve: Object.freeze({ ...improve, folder: improve.folder ?? path.join(store.dataDir, 'improve') }),
-    sources: Object.freeze(Object.fromEntries(sources)),
-  });
+  };
 }
 
-interface ConfigLine {
+const sourcesOf = (env: Environment): Sources =>
+  Object.freeze(
+    Object.fromEntries(
+      allSettings.map(
+        ({ variable }) => [variable, given(env, variable) === '' ? 'default' : 'environment'] as const,
+      ),
+    ),
+  );
+
+/**
+ * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
+ * InvalidSettings that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
+ */
+export function loadConfig(env: Environment = process.env): Config {
+  return Object.freeze({ ...withFolders(readParts(env)), sources: sourcesOf(env) });
+}
+
+export interface ConfigLine {
   readonly variable: string;
   readonly value: unknown;
   readonly source: 'default' | 'environment';
   readonly help: string;
+  /** A fault names it. */
+  readonly wrong?: true;
 }
 
-/** Output of `cutout config`: one line per setting, secrets masked. */
-export function describeConfig(config: Config): ConfigLine[] {
-  return partNames.flatMap((part) => {
+/** `textOf`: what is shown of a setting without a value. */
+const linesOf = (
+  config: Omit<Config, 'sources'>,
+  sources: Sources,
+  textOf: (variable: string) => string | null,
+): ConfigLine[] =>
+  partNames.flatMap((part) => {
     const values: Readonly<Record<string, unknown>> = config[part];
     return Object.entries(parts[part]).map(([name, setting]: [string, Setting<unknown>]) => {
       const { variable, help, secret, show } = setting;
-      const value = values[name];
+      const value = values[name] ?? textOf(variable);
+      const shown = values[name] === undefined ? value : show ? show(value as never) : value;
       return {
         variable,
-        value: value === undefined ? null : secret ? '(set)' : show ? show(value as never) : value,
-        source: config.sources[variable] ?? 'default',
+        value: secret && value !== null ? '(set)' : shown,
+        source: sources[variable] ?? 'default',
         help,
       };
     });
   });
-}
+
+/** Output of `cutout config`: one line per setting, secrets masked. */
+export const describeConfig = (config: Config): ConfigLine[] => linesOf(config, config.sources, () => null);

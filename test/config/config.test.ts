@@ -1,6 +1,6 @@
 import path from 'node:path';
 import test from 'ava';
-import { describeConfig, loadConfig } from '../../src/config/config.ts';
+import { describeConfig, InvalidSettings, loadConfig } from '../../src/config/config.ts';
 import { UserError } from '../../src/errors.ts';
 
 test('without a CUTOUT_ variable every value is a default', (t) => {
@@ -66,6 +66,39 @@ test('everything that is wrong is said at once, a line each', (t) => {
     'CUTOUT_S3_ENDPOINT',
     'CUTOUT_FETCH=listed',
   ]);
+});
+
+test('wrong settings are listed like the others, those marked that a fault names', (t) => {
+  const env = {
+    CUTOUT_PROT: '1',
+    CUTOUT_HOST: '0.0.0.0',
+    CUTOUT_PORT: '80a',
+    CUTOUT_PRICE_FULL: '0.3',
+    CUTOUT_API_KEY: 'short secret',
+    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
+    CUTOUT_DATA_DIR: '/srv/cutout',
+  };
+  const { lines = [] } = t.throws(() => loadConfig(env), { instanceOf: InvalidSettings }) ?? {};
+  const all = describeConfig(loadConfig({}));
+  t.deepEqual(
+    lines.map(({ variable, help }) => [variable, help]),
+    all.map(({ variable, help }) => [variable, help]),
+  );
+  const line = (name: string) => lines.find(({ variable }) => variable === name);
+  t.like(line('CUTOUT_PORT'), { value: '80a', source: 'environment', wrong: true });
+  t.like(line('CUTOUT_PRICE_FULL'), { value: '0.3', wrong: true });
+  t.like(line('CUTOUT_API_KEY'), { value: '(set)', wrong: true });
+  t.like(line('CUTOUT_S3_ENDPOINT'), { source: 'environment', wrong: true });
+  t.like(line('CUTOUT_S3_SECRET_ACCESS_KEY'), { value: null, source: 'default', wrong: true });
+  for (const [name, value] of [
+    ['CUTOUT_HOST', '0.0.0.0'],
+    ['CUTOUT_MODELS_DIR', '/srv/cutout/models'],
+    ['CUTOUT_PRICE_PREVIEW', '0.25'],
+  ]) {
+    t.like(line(name ?? ''), { value });
+    t.is(line(name ?? '')?.wrong, undefined);
+  }
+  t.false(JSON.stringify(lines).includes('short secret'));
 });
 
 test('names for the test suite are no settings and no errors', (t) => {
