@@ -36,6 +36,8 @@ export interface Stores extends Transactional {
 export interface ServedStores extends Stores {
   /** Number of answers of earlier servers that this start released. */
   readonly recovered: number;
+  /** False while the database cannot be reached: known within a quarter of a lease after a call would fail. */
+  isReachable(): boolean;
 }
 
 /** With a heartbeat every quarter of it, what a dead node left is released within 25 s. */
@@ -94,6 +96,7 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     return {
       ...stores,
       recovered,
+      isReachable: () => sweep.isReachable,
       close: async () => {
         await sweep.stop();
         // Ends of answers that waited for the database: without them, answers that were sent would be refunded.

@@ -4,9 +4,9 @@ import type { Ledger } from './ledger.ts';
 import type { ServerLease } from './serverLease.ts';
 
 interface SweepOptions {
-  readonly lease: ServerLease;
-  readonly ledger: Ledger;
-  readonly accounts: Accounts;
+  readonly lease: Pick<ServerLease, 'renew'>;
+  readonly ledger: Pick<Ledger, 'sweep' | 'recover'>;
+  readonly accounts: Pick<Accounts, 'flush'>;
   /** Milliseconds between the starts of two sweeps. A sweep that takes longer is not overlapped by the next one. */
   readonly everyMs: number;
   /** Receives the error of a failed step, which the next sweep repeats. */
@@ -14,6 +14,8 @@ interface SweepOptions {
 }
 
 interface Sweep {
+  /** Whether the last sweep reached the database. */
+  readonly isReachable: boolean;
   /** Starts no more sweeps and resolves when the one in progress has ended. */
   stop(): Promise<void>;
 }
@@ -29,6 +31,7 @@ export function startSweep({ lease, ledger, accounts, everyMs, onError }: SweepO
     () => ledger.recover(),
     () => accounts.flush(),
   ] as const;
+  let isReachable = true;
   // While the database is down all steps wait for it; any other failure of one does not affect the others.
   const sweep = async () => {
     for (const step of steps) {
@@ -36,9 +39,13 @@ export function startSweep({ lease, ledger, accounts, everyMs, onError }: SweepO
         await step();
       } catch (error) {
         onError(error);
-        if (isUnavailable(error)) return;
+        if (isUnavailable(error)) {
+          isReachable = false;
+          return;
+        }
       }
     }
+    isReachable = true;
   };
   let sweeping: Promise<void> | undefined;
   const timer = setInterval(() => {
@@ -48,6 +55,9 @@ export function startSweep({ lease, ledger, accounts, everyMs, onError }: SweepO
   }, everyMs);
   timer.unref();
   return {
+    get isReachable() {
+      return isReachable;
+    },
     stop: async () => {
       clearInterval(timer);
       await sweeping;

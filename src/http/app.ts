@@ -46,6 +46,8 @@ interface AppParts {
   readonly version: string;
   readonly logger: Logger;
   readonly health: Health;
+  /** Whether database and Redis can be reached; without them every image is answered with 503. */
+  readonly storesReachable: () => boolean;
   /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
   /** Time limit of a request in seconds. */
@@ -126,7 +128,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
           logger,
         )
       : []),
-    ...healthRoutes(health),
+    ...healthRoutes(health, parts.storesReachable),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),

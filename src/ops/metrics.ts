@@ -216,7 +216,9 @@ export class Metrics {
         },
       });
     const sources = this.#sources;
-    gauge('ready', '1 while the service accepts requests.', () => Number(sources.ready?.() ?? false));
+    gauge('ready', '1 while the service accepts requests and can reach its stores.', () =>
+      Number(sources.ready?.() ?? false),
+    );
     gauge('admission_running', 'Requests in progress.', () => sources.admission?.().running);
     gauge('admission_waiting', 'Requests that wait for admission.', () => sources.admission?.().waiting);
     gauge('admission_wait_seconds', 'Predicted duration of the waiting work.', () => {

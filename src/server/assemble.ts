@@ -71,6 +71,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     const shared = await openSharedState(config, logger, stores, clock);
     closers.push(() => shared.close());
     const { rate, attempts, idempotency } = shared;
+    const storesReachable = () => stores.isReachable() && shared.isReachable();
     const observation = await openObservation(config.observe, { logger, attempts });
     closers.push(() => observation.close());
     const { metrics } = observation;
@@ -79,7 +80,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         idempotency,
         droppedLines: () => log.dropped(),
-        isReady: () => health.phase === 'ready',
+        isReady: () => health.phase === 'ready' && storesReachable(),
       });
     const purchases = await openPurchases(config, stores, options.stripe);
     const people = await openConsole(config, {
@@ -135,6 +136,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       version: version(),
       logger,
       health,
+      storesReachable,
       recorders: [...(options.recorders ?? []), ...observation.recorders],
       timeout,
       authenticate: (key) => accounts.authenticate(key),

@@ -55,6 +55,7 @@ export async function openSharedState(
         ttlSeconds > 0
           ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
           : undefined,
+      isReachable: () => true,
       close: () => idempotency.clear(),
     };
   }

@@ -55,6 +55,7 @@ export async function openRedisState(
     fetchFailures: new RedisAttempts(redis, fetchRules),
     permitted:
       keeping.ttlSeconds > 0 ? keyv<boolean>('cutout:permitted:', keeping.ttlSeconds * 1000) : undefined,
+    isReachable: () => redis.isReachable,
     close: () => redis.close(),
   };
 }

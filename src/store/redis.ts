@@ -93,6 +93,11 @@ class Link {
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
   }
 
+  /** Whether the connection is usable: a lost one, or a Redis that does not answer, is known within three seconds. */
+  get isReachable(): boolean {
+    return this.#waitingSince === undefined;
+  }
+
   /** Rejects with STORE_UNAVAILABLE if there is no answer, and with Redis' own error for an invalid command. */
   send(args: readonly Argument[], as: 'text' | 'bytes' = 'text'): Promise<Reply> {
     const typeMapping = as === 'bytes' ? { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } : {};
@@ -251,6 +256,11 @@ export class Redis {
     const redis = new Redis(options);
     await Promise.all([redis.commands.opened, redis.values.opened]);
     return redis;
+  }
+
+  /** Whether small commands are answered. */
+  get isReachable(): boolean {
+    return this.commands.isReachable;
   }
 
   close(): void {

@@ -10,7 +10,9 @@ import type { Server, StartOptions } from '../../src/server/serverTypes.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { FakeEngine, openedFake } from '../fixtures/fakeEngine.ts';
 import { scene } from '../fixtures/images.ts';
-import { form } from '../fixtures/service.ts';
+import { unless } from '../fixtures/leftOut.ts';
+import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
+import { eventually, form } from '../fixtures/service.ts';
 
 const silent = createLogger('silent', { write: () => {} });
 
@@ -34,6 +36,7 @@ async function asker(t: ExecutionContext, server: Server) {
   const image = await scene({ width: 64, height: 48 });
   t.teardown(() => server.close(0));
   return {
+    live: async () => (await fetch(`${url}/health/live`)).status,
     ready: async () => (await fetch(`${url}/health/ready`)).status,
     cutout: async () => {
       const body = form({ image_file: image, size: 'preview' });
@@ -76,6 +79,31 @@ test('too little memory for any request is an error of the start', async (t) => 
   t.teardown(() => server.close(0));
   await t.throwsAsync(server.ready(), { instanceOf: UserError, message: /not enough memory/ });
 });
+
+unless(redisIsHere ? undefined : noRedis)(
+  'a server that lost its Redis is alive and not ready, until Redis is back',
+  async (t) => {
+    const redis = await RedisServer.start();
+    t.teardown(() => redis.remove());
+    const config = configOf(temporaryFolder(t), { CUTOUT_REDIS_URL: redis.url });
+    const server = await openServer(config, start(), { engine: network() });
+    const ask = await asker(t, server);
+    await server.ready();
+    t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
+    for (const [leave, comeBack] of [
+      [() => redis.kill(), () => redis.start()],
+      [() => redis.pause(), () => redis.resume()],
+    ] as const) {
+      await leave();
+      await eventually(async () => (await ask.ready()) === 503);
+      t.is(await ask.cutout(), 503);
+      t.is(await ask.live(), 200);
+      await comeBack();
+      await eventually(async () => (await ask.ready()) === 200);
+      t.is(await ask.cutout(), 200);
+    }
+  },
+);
 
 test('a port in use is an error of the start, and nothing stays open', async (t) => {
   const other = createServer().listen(0, '127.0.0.1');

@@ -104,7 +104,13 @@ export const openApiDocument = (version: string): OpenApi => ({
       },
     },
     '/health/live': { get: health('live', 'The process is running') },
-    '/health/ready': { get: health('ready', 'The network is loaded and new requests are accepted', 503) },
+    '/health/ready': {
+      get: health(
+        'ready',
+        'The network is loaded, the stores can be reached and new requests are accepted',
+        503,
+      ),
+    },
   },
   components: {
     schemas: components,

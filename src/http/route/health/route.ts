@@ -4,16 +4,18 @@ import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
 /**
- * `live`: the process answers. `ready`: the network is warmed up and new work is accepted. Neither needs a
- * key.
+ * `live`: the process answers. `ready`: the network is warmed up, the stores can be reached, and new work is
+ * accepted. Neither needs a key.
  */
-export function healthRoutes(health: Health): Route[] {
+export function healthRoutes(health: Health, storesReachable: () => boolean): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };
   };
   const ready: Middleware = (ctx) => {
     if (health.phase !== 'ready')
       throw fail('service_unavailable', { detail: `The service is ${health.phase}.` });
+    if (!storesReachable())
+      throw fail('service_unavailable', { detail: 'The service cannot reach a store that it needs.' });
     ctx.body = { status: 'ready' };
   };
   return [
