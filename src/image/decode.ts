@@ -1,5 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
+import { maxPixelBytes } from './container/tiff.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { runJob } from './job.ts';
 import { hasHarmlessFaults } from './jpegFaults.ts';
@@ -27,7 +28,7 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
 export function decodeBytes(probe: Probe, target: Dimensions): number {
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
   const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0 } as const;
-  const whole = { jpeg: 0, png: 0, webp: 7, avif: 8, tiff: 8, gif: 8 } as const;
+  const whole = { jpeg: 0, png: 0, webp: 7, avif: 8, tiff: maxPixelBytes, gif: 8 } as const;
   const turned = orientation === 1 ? 0 : hasAlpha ? 4 : 3;
   const source = whole[format] + (progressive ? several[format] : 0) + turned;
   return width * height * source + target.width * target.height * 4.6;

@@ -67,6 +67,19 @@ async function corpus(): Promise<readonly [Buffer, ...Buffer[]]> {
       image().webp().toBuffer(),
       image().webp({ lossless: true }).toBuffer(),
       opaque().withIccProfile('p3').webp({ quality: 20 }).toBuffer(),
+      image().gif().toBuffer(),
+      image().tiff().toBuffer(),
+      image()
+        .tiff({ tile: true, tileWidth: 32, tileHeight: 16, pyramid: true, compression: 'lzw' })
+        .toBuffer(),
+      opaque().toColourspace('rgb16').tiff({ compression: 'deflate', bigtiff: true }).toBuffer(),
+      opaque().withMetadata({ orientation: 8 }).tiff({ compression: 'jpeg' }).toBuffer(),
+      image().avif({ effort: 0 }).toBuffer(),
+      opaque()
+        .withIccProfile('p3')
+        .withMetadata({ orientation: 3 })
+        .avif({ effort: 0, lossless: true })
+        .toBuffer(),
     ])),
   ];
 }
@@ -217,6 +230,7 @@ test('damaged images are answered as the contract says, whatever the options', a
     engine: t.context.engine,
     credits: 1e6,
     rate: 1e9,
+    inputFormats: ['gif', 'tiff', 'avif'],
   });
   const files = await corpus();
   const counts = new Map<string, number>();

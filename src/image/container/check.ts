@@ -1,12 +1,26 @@
 import type { InputFormat } from '../types.ts';
+import { checkAvif } from './avif.ts';
+import { checkGif } from './gif.ts';
 import { checkJpeg } from './jpeg.ts';
 import { neededChunks } from './png.ts';
+import { checkTiff } from './tiff.ts';
 import { checkWebp } from './webp.ts';
+
+type Check = (file: Uint8Array) => void | Promise<void>;
+
+const checks: Readonly<Record<InputFormat, Check>> = {
+  jpeg: checkJpeg,
+  // Counted by `neededChunks`.
+  png: () => {},
+  webp: checkWebp,
+  avif: checkAvif,
+  tiff: checkTiff,
+  gif: checkGif,
+};
 
 /** Rejects with ImageError `failed_to_read_image` for a file of too many parts, before any decoder sees it. */
 export async function checkParts(file: Uint8Array, format: InputFormat): Promise<void> {
-  if (format === 'jpeg') await checkJpeg(file);
-  else if (format === 'webp') checkWebp(file);
+  await checks[format](file);
 }
 
 /** The bytes given to decoders: the file itself, or a PNG without its superfluous chunks. */
