@@ -91,13 +91,20 @@ export class Ledger extends Postings implements Reservations, Balances {
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment } = reserving;
     const state: AnswerState = { answer: answer.id, accountId, charge: undefined };
+    const settle = async (): Promise<Settlement> => {
+      const settlement = await this.#transaction(accountId, (transaction) =>
+        chargeStates.settle(transaction, answer, id, request, this.#billing),
+      );
+      state.charge = settlement.charge;
+      return settlement;
+    };
     let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
       settle: () => {
-        settling ??= this.#settle(state, { ...answer, reservation: id }, request);
+        settling ??= settle();
         return settling;
       },
       ...this.#answer(state),
@@ -225,18 +232,6 @@ export class Ledger extends Postings implements Reservations, Balances {
         this.#retries.add(() => this.#release(accountId, answer, 'reservation outcome unknown'));
       throw error;
     }
-  }
-
-  async #settle(
-    state: AnswerState,
-    { reservation, ...answer }: chargeStates.NewAnswer & { readonly reservation: number },
-    request: ReserveRequest,
-  ): Promise<Settlement> {
-    const settlement = await this.#transaction(state.accountId, (transaction) =>
-      chargeStates.settle(transaction, answer, reservation, request, this.#billing),
-    );
-    state.charge = settlement.charge;
-    return settlement;
   }
 
   #answer(state: AnswerState): PendingAnswer {
