@@ -1,6 +1,7 @@
 import type { ChargedFor } from './chargedContent.ts';
+import { textHash } from './hash.ts';
 import type { Packed, RedisStoreOptions } from './redisStore.ts';
-import { contentKey, keyName } from './resultKeys.ts';
+import { contentKey } from './resultStore.ts';
 import { paymentOf, type ResultPayment } from './sharedResult.ts';
 
 /** What every cached value has. */
@@ -30,7 +31,7 @@ export function cachedResultCodec<T extends Cacheable>(
     pack: ({ bytes, ...facts }): Packed => ({ bytes, facts }),
     unpack: async ({ bytes, facts }, name) => {
       const value = { ...(facts as Omit<T, 'bytes'>), bytes } as T;
-      const isFor = ({ accountId, content }: ChargedFor) => keyName(contentKey(accountId, content)) === name;
+      const isFor = ({ accountId, content }: ChargedFor) => textHash(contentKey(accountId, content)) === name;
       const answer = value.charge === undefined ? undefined : await charges.answerWith(value.charge, isFor);
       return answer && { value, payment: paymentOf(answer) };
     },

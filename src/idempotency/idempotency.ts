@@ -1,7 +1,6 @@
 import type { Repeatable } from './chargedContent.ts';
 import { type ContentName, textHash } from './hash.ts';
-import { contentKey } from './resultKeys.ts';
-import type { Found, ResultStats, ResultStore } from './resultStore.ts';
+import { contentKey, type Found, type ResultStats, type ResultStore } from './resultStore.ts';
 import { type Ending, type Paid, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 

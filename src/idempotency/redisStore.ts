@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import { sharedContentName } from './hash.ts';
-import { keyName } from './resultKeys.ts';
+import { sharedContentName, textHash } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type ChargeReport, type Paid, SharedResult } from './sharedResult.ts';
 
@@ -17,7 +16,7 @@ export interface RedisStoreOptions<T> {
   /** Bound of all cached results together. */
   readonly maxBytes: number;
   readonly pack: (value: T) => Packed;
-  /** `name`: hash of its key (`keyName`). Resolves with undefined for a value that is not valid any more; it is dropped. */
+  /** `name`: hash of its key (`textHash`). Resolves with undefined for a value that is not valid any more; it is dropped. */
   readonly unpack: (packed: Packed, name: string) => Promise<Paid<T> | undefined>;
   /** Milliseconds after which the lock of a silent node expires; 8000 by default. */
   readonly leaseMs?: number;
@@ -117,8 +116,8 @@ const format = 2;
 
 /** Keys are hashes: Redis holds results, but neither accounts nor Idempotency-Keys. */
 const keptPrefix = `cutout:kept:${format}:`;
-const keptKey = (key: string) => `${keptPrefix}${keyName(key)}`;
-const lockKey = (key: string) => `cutout:work:${keyName(key)}`;
+const keptKey = (key: string) => `${keptPrefix}${textHash(key)}`;
+const lockKey = (key: string) => `cutout:work:${textHash(key)}`;
 
 /** Decides which answer reports the charge of a shared result; stored in Redis with the result. */
 class RedisChargeReport implements ChargeReport {

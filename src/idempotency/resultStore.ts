@@ -1,6 +1,9 @@
 import type { ContentName } from './hash.ts';
 import type { Paid, ResultHandle, SharedResult } from './sharedResult.ts';
 
+/** Key of an account's result for a content. */
+export const contentKey = (accountId: string, content: string): string => `${accountId}:content:${content}`;
+
 /** A handle to a result, and the key under which its value is cached; other keys are aliases of that one. */
 export interface Found<T> {
   readonly handle: ResultHandle<T>;

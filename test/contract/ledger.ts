@@ -5,7 +5,8 @@ import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src
 import { openStores } from '../../src/billing/stores.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
-import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
+import { textHash } from '../../src/idempotency/hash.ts';
+import { contentKey } from '../../src/idempotency/resultStore.ts';
 import { isUnavailable, StoreError } from '../../src/store/error.ts';
 import { withStatements, withTransactions } from '../support/database.ts';
 import {
@@ -418,7 +419,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const { pack, unpack } = cachedResultCodec<CachedResult>(stores.ledger);
     const bytes = Buffer.from('result');
     const travelled = pack({ bytes, charge: charged.id } as CachedResult);
-    const nameOf = (owner: string, content: string) => keyName(contentKey(owner, content));
+    const nameOf = (owner: string, content: string) => textHash(contentKey(owner, content));
     t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
     t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another image');
     const paid = await unpack(travelled, nameOf(account, 'c'));

@@ -5,7 +5,7 @@ import { createContentName, sharedContentName, textHash } from '../../src/idempo
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
-import { contentKey, keyName } from '../../src/idempotency/resultKeys.ts';
+import { contentKey } from '../../src/idempotency/resultStore.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import {
   callsOf,
@@ -110,7 +110,7 @@ if (redisIsHere) {
       await call({ idempotencyKey: 'k', node: 1 });
       await call({ node: 1 });
       t.is(runs(), 1);
-      const name = keyName(contentKey('acc_1', 'image'));
+      const name = textHash(contentKey('acc_1', 'image'));
       t.deepEqual(names, [name, name]);
     },
   );

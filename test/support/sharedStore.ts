@@ -2,8 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/reservation.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
-import { createContentName } from '../../src/idempotency/hash.ts';
-import { keyName } from '../../src/idempotency/resultKeys.ts';
+import { createContentName, textHash } from '../../src/idempotency/hash.ts';
 import type { Found, ResultStore } from '../../src/idempotency/resultStore.ts';
 import { type ChargeReport, type ResultHandle, SharedResult } from '../../src/idempotency/sharedResult.ts';
 
@@ -143,7 +142,7 @@ export class SharedStore implements ResultStore<CachedResult> {
     const copy = Buffer.from(bytes);
     this.#place.copies.add(copy);
     const paid =
-      until > this.#now() ? await this.#codec.unpack({ facts, bytes: copy }, keyName(key)) : undefined;
+      until > this.#now() ? await this.#codec.unpack({ facts, bytes: copy }, textHash(key)) : undefined;
     if (!paid && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
     return paid && this.wrap(paid).handle();
   }
