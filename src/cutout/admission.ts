@@ -1,14 +1,13 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
-import { fail } from '../errors.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
-import { type RateLimit, type RateState, type RateTicket, rateCost } from '../limits/rate.ts';
-import { overloaded, tooMany } from '../limits/refuse.ts';
+import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
+import { overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Plan, Plans } from './plan.ts';
-import { estimateResources } from './resourceEstimate.ts';
+import { estimateResources, type ResourceEstimate } from './resourceEstimate.ts';
 
 interface AdmissionParts {
   readonly rate: RateLimit;
@@ -21,8 +20,8 @@ interface AdmissionParts {
 
 interface AdmissionCall {
   readonly accountId: string;
-  /** It already has a place among the concurrent requests of its account (`Admission.enter`), and leaves it itself. */
-  readonly entered: boolean;
+  /** It already has a place among the concurrent requests of its account (`takePlace`), and leaves it itself. */
+  readonly hasPlace: boolean;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
   /** `performance.now()` of the deadline; absent: none. */
@@ -31,25 +30,45 @@ interface AdmissionCall {
   readonly telemetry: RequestTelemetry;
 }
 
-/** Durations of the stages of the work. */
-interface Timed {
-  readonly stages: Stages;
+/** What was taken for a plan that is executed. `end` must be called once, whatever happens. */
+export interface Admitted {
+  /** The plan for the reserved size. */
+  readonly plan: Plan;
+  readonly reservation: Reservation;
+  /** The plan was executed, in these stages, and the reservation settled: `end` gives back neither credits nor rate. */
+  done(stages: Stages): void;
+  /** Leaves the slot and the place. Without `done` before, it also releases the reservation and gives back the rate. */
+  end(): Promise<void>;
 }
 
 /** Step 4: decides whether and when a plan is executed. */
 export interface Admission {
   /**
-   * Checks concurrent requests (429), rate (429) and credits (402), waits for a slot (503), then runs `work` with the plan
-   * for the reserved size. `work` settles the reservation as its last step. If a check or the work fails, everything that
-   * was taken is given back.
+   * Checks concurrent requests (429), rate (429) and credits (402), then waits for a slot (503). If it rejects, everything
+   * that was taken is given back.
    */
-  admit<T extends Timed>(
-    call: AdmissionCall,
-    work: (plan: Plan, reservation: Reservation) => Promise<T>,
-  ): Promise<T>;
-  rate(accountId: string): Promise<RateState>;
+  admit(call: AdmissionCall): Promise<Admitted>;
   /** The first check alone: a place among the concurrent requests of the account (429). Resolves with what leaves it. */
-  enter(accountId: string): Promise<() => Promise<void>>;
+  takePlace(accountId: string): Promise<() => Promise<void>>;
+}
+
+/** What a request has taken so far. */
+interface Taken {
+  leavePlace?: () => Promise<void>;
+  ticket?: RateTicket;
+  reservation?: Reservation;
+  leaveSlot?: (done: boolean) => void;
+}
+
+/** Gives back what was taken, last first; of work that is done, only slot and place. */
+async function end({ leavePlace, ticket, reservation, leaveSlot }: Taken, done: boolean): Promise<void> {
+  leaveSlot?.(done);
+  try {
+    if (!done) await reservation?.release();
+  } finally {
+    if (!done) await ticket?.giveBack();
+    await leavePlace?.();
+  }
 }
 
 /** Durations by the parts of an estimate. */
@@ -72,7 +91,7 @@ export function createAdmission({
   scheduler,
   estimate,
 }: AdmissionParts): Admission {
-  async function enter(accountId: string): Promise<() => Promise<void>> {
+  async function takePlace(accountId: string): Promise<() => Promise<void>> {
     const leave = await concurrency.enter(accountId);
     if (leave) return leave;
     throw tooMany(
@@ -82,7 +101,7 @@ export function createAdmission({
     );
   }
 
-  async function take({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
+  async function takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
     const { width, height } = plans.full.image.probe;
     const pixels = width * height;
     const asked = await rate.take(accountId, pixels);
@@ -95,64 +114,51 @@ export function createAdmission({
     );
   }
 
-  async function reserve({ accountId, reserve: request, telemetry }: AdmissionCall): Promise<Reservation> {
-    const asked = await telemetry.timed('reserve', () => reservations.reserve(accountId, request));
+  async function takeCredits({ accountId, reserve, telemetry }: AdmissionCall): Promise<Reservation> {
+    const asked = await telemetry.timed('reserve', () => reservations.reserve(accountId, reserve));
     if (asked.outcome === 'reserved') return asked.reservation;
     throw insufficientCredits(asked);
   }
 
-  /** Waits for a slot, then works; later estimates learn from how long that took. */
-  async function inSlot<T extends Timed>(
+  async function takeSlot(
     call: AdmissionCall,
-    plan: Plan,
-    work: () => Promise<T>,
-  ): Promise<T> {
+    resources: ResourceEstimate,
+  ): Promise<(done: boolean) => void> {
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
-    const resources = estimateResources(plan);
     const ms = estimate.milliseconds(resources);
     const heavy = estimate.isHeavy(ms);
     const asked = { account, ms, bytes: resources.bytes, heavy, deadline };
     const entered = await telemetry.timed('admission', () => scheduler.enter(asked, signal));
     if (entered.outcome === 'busy') throw overloaded(entered);
-    if (entered.outcome === 'large')
-      throw fail('service_unavailable', {
-        reason: 'memory',
-        detail: 'This image needs more memory than the server may use. Send a smaller one.',
-        retryAfter: 60,
-      });
-    let done = false;
-    try {
-      const result = await work();
-      estimate.learn(resources, timesOf(result.stages));
-      done = true;
-      return result;
-    } finally {
-      entered.leave(done);
-    }
+    if (entered.outcome === 'large') throw tooLarge();
+    return entered.leave;
   }
 
   return {
-    rate: (accountId) => rate.state(accountId),
-    enter,
-    async admit(call, work) {
-      const leaveAccount = call.entered ? undefined : await enter(call.accountId);
+    takePlace,
+    async admit(call) {
+      const taken: Taken = {};
       try {
-        const ticket = await take(call);
-        try {
-          const reservation = await reserve(call);
-          try {
-            const plan = call.plans[reservation.tier];
-            return await inSlot(call, plan, () => work(plan, reservation));
-          } catch (error) {
-            await reservation.release();
-            throw error;
-          }
-        } catch (error) {
-          await ticket.giveBack();
-          throw error;
-        }
-      } finally {
-        await leaveAccount?.();
+        if (!call.hasPlace) taken.leavePlace = await takePlace(call.accountId);
+        taken.ticket = await takeRate(call);
+        const reservation = await takeCredits(call);
+        taken.reservation = reservation;
+        const plan = call.plans[reservation.tier];
+        const resources = estimateResources(plan);
+        taken.leaveSlot = await takeSlot(call, resources);
+        let done = false;
+        return {
+          plan,
+          reservation,
+          done(stages) {
+            estimate.learn(resources, timesOf(stages));
+            done = true;
+          },
+          end: () => end(taken, done),
+        };
+      } catch (error) {
+        await end(taken, false);
+        throw error;
       }
     },
   };

@@ -27,7 +27,7 @@ interface AnswerCall {
   readonly telemetry: RequestTelemetry;
   /** Ended by this step. */
   readonly images: ImageFetch;
-  readonly admission: { rate: RateLimit['state'] };
+  readonly rate: Pick<RateLimit, 'state'>;
 }
 
 const nothing = credits(0);
@@ -38,16 +38,16 @@ const nothing = credits(0);
  */
 export async function answer(
   { value, replayed, final, end }: OnceResult<CachedResult>,
-  { accountId, signal, telemetry, images, admission }: AnswerCall,
+  { accountId, signal, telemetry, images, rate }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
-    const rate = await admission.rate(accountId);
+    const window = await rate.state(accountId);
     await images.end();
     signal.throwIfAborted();
     const charged = replayed ? nothing : value.charged;
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
     const { charge: _, ...result } = value;
-    return { ...result, charged, replayed, final, rate, ended: end };
+    return { ...result, charged, replayed, final, rate: window, ended: end };
   } catch (error) {
     await end('unsent');
     throw error;

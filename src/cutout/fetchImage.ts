@@ -4,7 +4,8 @@ import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
 import type { Hold, MemoryBudget } from '../limits/memoryBudget.ts';
-import { outOfMemory } from '../limits/refuse.ts';
+import type { RateLimit } from '../limits/rate.ts';
+import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/refuse.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -23,29 +24,26 @@ interface FetchCall {
   readonly accountId: string;
   readonly telemetry: RequestTelemetry;
   /**
-   * Called once, before anything is fetched. Rejects with an AppError where nothing may be; resolves with a function to be
-   * called when the request is over.
+   * Called once, before anything is fetched. Rejects with an AppError where nothing may be; resolves with a function that
+   * leaves the request's place, to be called when the request is over.
    */
   readonly precheck: () => Promise<() => Promise<void>>;
-  /** Makes the route's 429. */
-  readonly tooMany: (
-    detail: string,
-    why: { readonly reason: Reason; readonly retryAfter: number },
-  ) => AppError | Promise<AppError>;
+  /** Whose window a 429 reports; absent: none. */
+  readonly rate?: Pick<RateLimit, 'state'>;
 }
 
-/** Downloads of one request: their permission, and the memory of their bytes. */
+/** Downloads of one request: the place that they take in its account, and the memory of their bytes. */
 export interface ImageFetch {
   /**
    * Checks an address: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. Returns a
    * function that fetches it and rejects with an AppError or the signal's reason. The bytes are counted until `end` was
-   * called and every `during` has settled.
+   * called and every `use` has ended.
    */
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array>;
-  /** Runs work that uses the images; they are counted until it settles, even if the request ends before. */
-  during<T>(work: () => Promise<T>): Promise<T>;
-  /** True from a successful `precheck` until its permission is given back. */
-  readonly permitted: boolean;
+  /** The images are used, and counted, until the returned function is called, once; even if the request ends before. */
+  use(): () => Promise<void>;
+  /** True from a successful `precheck` until the place that it took is left. */
+  readonly hasPlace: boolean;
   /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
@@ -70,15 +68,12 @@ function publicDownloadError(error: DownloadError, field: UrlField, url: string)
   });
 }
 
-const unavailable = (reason: Reason, detail: string) =>
-  fail('service_unavailable', { reason, detail, retryAfter: retrySeconds });
-
 class Fetch implements ImageFetch {
   readonly #parts: FetchParts;
   readonly #call: FetchCall;
-  /** The request itself, and each call of `during`. */
+  /** The request itself, and each `use`. */
   #users = 1;
-  #leave: (() => Promise<void>) | undefined;
+  #leavePlace: (() => Promise<void>) | undefined;
   #hold: Hold | undefined;
   /** Of the images that were downloaded. */
   #bytes = 0;
@@ -91,8 +86,8 @@ class Fetch implements ImageFetch {
     this.#call = call;
   }
 
-  get permitted(): boolean {
-    return this.#leave !== undefined;
+  get hasPlace(): boolean {
+    return this.#leavePlace !== undefined;
   }
 
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
@@ -110,7 +105,7 @@ class Fetch implements ImageFetch {
   }
 
   async #fetch(download: Download, signal: AbortSignal): Promise<Uint8Array> {
-    if (!this.permitted) await this.#precheck();
+    if (!this.hasPlace) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
@@ -120,15 +115,11 @@ class Fetch implements ImageFetch {
     }
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  use(): () => Promise<void> {
     this.#users++;
-    // Work that begins after its request ended uses images that are no longer counted.
+    // Where the request has ended, its images were not counted any more.
     this.#hold?.resize(this.#bytes);
-    try {
-      return await work();
-    } finally {
-      await this.#done();
-    }
+    return () => this.#done();
   }
 
   async end(error?: unknown): Promise<void> {
@@ -141,25 +132,32 @@ class Fetch implements ImageFetch {
 
   /** An account with many failed downloads has to wait. */
   async #precheck(): Promise<void> {
-    const { accountId, precheck, tooMany } = this.#call;
+    const { accountId, precheck } = this.#call;
     const wait = await this.#parts.failures.wait(downloadSourceOf(accountId));
     if (wait > 0)
-      throw await tooMany(
+      throw await this.#tooMany(
         `Too many downloads of this account failed. Try again in ${wait} seconds, or upload the image.`,
         { reason: 'downloads', retryAfter: wait },
       );
-    this.#leave = await precheck();
+    this.#leavePlace = await precheck();
   }
 
   async #slot(): Promise<{ leave: () => void }> {
     const slot = this.#parts.limit.enter(this.#call.accountId);
     if (slot.outcome === 'admitted') return slot;
-    if (slot.outcome === 'total')
-      throw unavailable('downloads', 'Too many images are being downloaded. Try again.');
-    throw await this.#call.tooMany(
+    if (slot.outcome === 'total') throw tooManyDownloads(retrySeconds);
+    throw await this.#tooMany(
       'Too many images of this account are being downloaded. Try again when one has arrived.',
       { reason: 'concurrency', retryAfter: retrySeconds },
     );
+  }
+
+  async #tooMany(
+    detail: string,
+    why: { readonly reason: Reason; readonly retryAfter: number },
+  ): Promise<AppError> {
+    const { accountId, rate } = this.#call;
+    return rate ? tooMany(await rate.state(accountId), detail, why) : limitReached(detail, why);
   }
 
   async #download(download: Download, signal: AbortSignal): Promise<Uint8Array> {
@@ -185,9 +183,9 @@ class Fetch implements ImageFetch {
     this.#users--;
     if (this.#users > 0) return;
     this.#hold?.resize(0);
-    const leave = this.#leave;
-    this.#leave = undefined;
-    await leave?.();
+    const leavePlace = this.#leavePlace;
+    this.#leavePlace = undefined;
+    await leavePlace?.();
   }
 }
 
@@ -206,8 +204,8 @@ const nothing = () => {
 
 /** For local files: no address is ever opened. */
 export const noFetch: OpenFetch = () => ({
-  permitted: false,
+  hasPlace: false,
   open: nothing,
-  during: (work) => work(),
+  use: () => async () => {},
   end: async () => {},
 });

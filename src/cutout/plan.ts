@@ -1,9 +1,8 @@
 import type { Tier } from '../billing/price.ts';
 import type { Box, SubjectType } from '../engine/types.ts';
-import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
 import type { Geometry } from '../geometry/compose.ts';
-import { roiBox, roiFault, WHOLE_IMAGE } from '../geometry/roi.ts';
+import { roiBox, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
@@ -53,7 +52,7 @@ export interface Plan {
   readonly typeLevel: TypeLevel;
 }
 
-/** The plan for each tier that the ledger may reserve. They differ for `size=auto` only. */
+/** The plan for each tier that the ledger may reserve. */
 export type Plans = Readonly<Record<Tier, Plan>>;
 
 /** The loaded network, and the profile of CUTOUT_PROFILE. */
@@ -72,12 +71,6 @@ export function sizeToReserve({ size }: Pick<CutoutRequest, 'size'>, source: Dim
   return pixels(fullSize(source)) > SIZE_LIMITS.preview ? 'auto' : 'preview';
 }
 
-/** Throws `roi_exceeds_bounds` or `roi_region_empty`. */
-export function checkRoi({ roi }: CutoutRequest, source: Dimensions): void {
-  const fault = roiFault(roi, source);
-  if (fault) throw fail(fault);
-}
-
 /** Classifying takes a run of another network: only if the answer reports the type or a shadow depends on it. */
 function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpacity']): Plan['subject'] {
   if (type !== 'auto') return type;
@@ -91,14 +84,13 @@ function backdropOf({ background }: CutoutRequest, sent: Inputs['background']): 
   return sent ? { kind: 'image', ...sent } : nothingBehind;
 }
 
-/** The plan for a result of this tier. */
+/** The plan for a result of this size, whatever `size` the request has. */
 export function makePlan(
   request: CutoutRequest,
-  tier: Tier,
+  size: SizeName,
   { image, background }: Inputs,
   { network, profile }: Machine,
 ): Plan {
-  const size: SizeName = request.size === 'auto' ? tier : request.size;
   const source = image.probe;
   const result = resultSize(source, SIZE_LIMITS[size]);
   const { roi, crop, cropMargin, scale, position, shadow, format, channels, typeLevel } = request;
@@ -124,10 +116,12 @@ export function makePlan(
   });
 }
 
-/** Step 3: the plans for a request whose headers were read. */
+/** Step 3: plans a request whose headers were read. Only `size=auto` leaves the size to what the ledger reserves. */
 export function makePlans(request: CutoutRequest, inputs: Inputs, machine: Machine): Plans {
-  const full = makePlan(request, 'full', inputs, machine);
-  return { full, preview: request.size === 'auto' ? makePlan(request, 'preview', inputs, machine) : full };
+  const planOf = (size: SizeName) => makePlan(request, size, inputs, machine);
+  if (request.size === 'auto') return { full: planOf('full'), preview: planOf('preview') };
+  const plan = planOf(request.size);
+  return { full: plan, preview: plan };
 }
 
 /**

@@ -1,11 +1,14 @@
 import type { Keyv } from 'keyv';
 import { type CreditCheck, insufficientCredits } from '../billing/creditCheck.ts';
 import { textHash } from '../idempotency/hash.ts';
+import type { RateLimit } from '../limits/rate.ts';
 import { windowUsedUp } from '../limits/refuse.ts';
 import type { Admission } from './admission.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface PrecheckParts {
+  readonly rate: Pick<RateLimit, 'state'>;
+  readonly admission: Pick<Admission, 'takePlace'>;
   readonly checkCredit: CreditCheck;
   /**
    * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
@@ -20,7 +23,7 @@ export interface PrecheckParts {
  * An address that passed while the account could pay passes again when it cannot: most likely that first request used the
  * credits up, and its result is cached.
  */
-export type Precheck = (request: CutoutRequest, accountId: string) => Promise<() => Promise<void>>;
+export type Precheck = (request: CutoutRequest, accountId: string) => () => Promise<() => Promise<void>>;
 
 function addressesOf({ source, background }: CutoutRequest): readonly (string | undefined)[] {
   const address = (from: CutoutRequest['source']) => (from.kind === 'url' ? from.url : undefined);
@@ -30,9 +33,9 @@ function addressesOf({ source, background }: CutoutRequest): readonly (string | 
 /** The size as the credit check knows it. */
 const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
-export function createPrecheck(admission: Admission, { checkCredit, permitted }: PrecheckParts): Precheck {
-  return async (request, accountId) => {
-    const state = await admission.rate(accountId);
+export function createPrecheck({ rate, admission, checkCredit, permitted }: PrecheckParts): Precheck {
+  return (request, accountId) => async () => {
+    const state = await rate.state(accountId);
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
     const shortfall = await checkCredit(accountId, payableSize(request.size));
@@ -40,6 +43,6 @@ export function createPrecheck(admission: Admission, { checkCredit, permitted }:
     const unknown = () => false;
     if (!shortfall) await permitted?.set(name, true).catch(unknown);
     else if (!(await permitted?.get(name).catch(unknown))) throw insufficientCredits(shortfall);
-    return admission.enter(accountId);
+    return admission.takePlace(accountId);
   };
 }

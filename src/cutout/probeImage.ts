@@ -1,15 +1,20 @@
+import { fail } from '../errors.ts';
+import { roiFault } from '../geometry/roi.ts';
 import { probe } from '../image/probe.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
-import { checkRoi } from './plan.ts';
 import type { CutoutRequest } from './request.ts';
 
-/** Reads the image's header and checks that the region of interest lies within the image. */
+/**
+ * Reads the image's header and checks that the region of interest lies within the upright image. Rejects with an ImageError,
+ * `roi_exceeds_bounds` or `roi_region_empty`.
+ */
 export async function probeImage(
-  request: CutoutRequest,
+  { roi }: Pick<CutoutRequest, 'roi'>,
   image: Uint8Array,
   limits: ProbeLimits,
 ): Promise<Probe> {
   const probed = await probe(image, limits);
-  checkRoi(request, probed);
+  const fault = roiFault(roi, probed);
+  if (fault) throw fail(fault);
   return probed;
 }

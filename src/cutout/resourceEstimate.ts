@@ -8,7 +8,7 @@ import type { Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 
 /** Resources a job takes, known before a pixel is decoded. */
-interface ResourceEstimate extends WorkSize {
+export interface ResourceEstimate extends WorkSize {
   /** Upper bound in bytes, without the uploads. */
   readonly bytes: number;
 }

@@ -36,9 +36,10 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'admission' | 'idempotency' | 'openFetch' | 'precheck'> {
+): Pick<CutoutParts, 'rate' | 'admission' | 'idempotency' | 'openFetch' | 'precheck'> {
+  const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
   const admission = createAdmission({
-    rate: new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock),
+    rate,
     concurrency: new InMemoryConcurrencyLimit(0),
     reservations: unmeteredReservations,
     scheduler: new FairScheduler(
@@ -47,11 +48,11 @@ export function unmetered(
     ),
     estimate: new DurationEstimate(),
   });
-  const idempotency = new Idempotency<CachedResult>(undefined);
   return {
+    rate,
     admission,
-    idempotency,
+    idempotency: new Idempotency<CachedResult>(undefined),
     openFetch: noFetch,
-    precheck: (_, accountId) => admission.enter(accountId),
+    precheck: (_, accountId) => () => admission.takePlace(accountId),
   };
 }

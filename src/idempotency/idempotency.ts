@@ -1,23 +1,28 @@
 import type { Repeatable } from './chargedContent.ts';
-import { type ContentName, textHash } from './hash.ts';
+import { textHash } from './hash.ts';
 import { contentKey, type Found, type ResultStats, type ResultStore } from './resultStore.ts';
 import { type Ending, type Paid, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
 /** What a call is about, once it is loaded. */
-export interface Named {
-  /** Tells this call's image and settings from others (`ContentName`). */
-  readonly name: string;
+export interface Content {
+  readonly image: Uint8Array;
+  readonly background: Uint8Array | undefined;
+  /** The same text for calls that ask for the same (`ContentName`). */
+  readonly settings: string;
 }
 
-export interface OnceRequest<L extends Named, T> {
+export interface OnceRequest<L extends Content, T> {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
   /** Loads what the call is about; may download it. Not called for a known Idempotency-Key. */
   readonly load: (signal: AbortSignal) => Promise<L>;
-  /** Makes the result of what was loaded and charges for it. Its signal is that of all who wait for it. */
-  readonly make: (loaded: L, signal: AbortSignal) => Promise<Paid<T>>;
+  /**
+   * Makes the result of what was loaded and charges for it. `repeat`: what the ledger recognises a repeat of this content
+   * by; undefined where it need not. The signal is that of all who wait for the result.
+   */
+  readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Paid<T>>;
   readonly signal: AbortSignal;
 }
 
@@ -69,23 +74,12 @@ export class Idempotency<T> {
     this.#store = store;
   }
 
-  /** Names what was loaded (`Named.name`). */
-  get name(): ContentName {
-    return this.#store?.name ?? (async () => '');
-  }
-
-  /** What the ledger recognises a repeat of this content by; undefined where it need not. */
-  repeatOf(content: string): Repeatable | undefined {
-    const forMs = this.#store?.rememberMs;
-    return forMs === undefined ? undefined : { content, forMs };
-  }
-
   get stats(): ResultStats & { readonly inFlight: number } {
     return { results: 0, bytes: 0, ...this.#store?.stats, inFlight: this.#inFlight.size };
   }
 
   /** Rejects as `load` and `make` do, or with the signal's reason when the caller leaves. */
-  async once<L extends Named>(request: OnceRequest<L, T>): Promise<OnceResult<T>> {
+  async once<L extends Content>(request: OnceRequest<L, T>): Promise<OnceResult<T>> {
     const { signal } = request;
     const handle = await this.#handle(request);
     // A caller that left in the same moment must not be the one that reports the charge.
@@ -102,15 +96,17 @@ export class Idempotency<T> {
     };
   }
 
-  async #handle<L extends Named>(request: OnceRequest<L, T>): Promise<ResultHandle<T>> {
+  async #handle<L extends Content>(request: OnceRequest<L, T>): Promise<ResultHandle<T>> {
     const { accountId, idempotencyKey, load, make, signal } = request;
     const store = this.#store;
-    if (!store) return unsharedHandle(await make(await load(signal), signal));
+    if (!store) return unsharedHandle(await make(await load(signal), undefined, signal));
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
       const loaded = await load(all);
-      const key = contentKey(accountId, loaded.name);
+      const content = await store.name(loaded.image, loaded.settings, loaded.background);
+      const key = contentKey(accountId, content);
+      const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
       const makeOne = async (everyone: AbortSignal) => ({
-        handle: firstHandle(store.wrap(await make(loaded, everyone))),
+        handle: firstHandle(store.wrap(await make(loaded, repeat, everyone))),
         contentKey: key,
       });
       const once = (everyone: AbortSignal) => store.once(key, makeOne, everyone);

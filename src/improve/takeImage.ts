@@ -44,7 +44,7 @@ export const createTakeImage =
       if (wait > 0) throw usedUp(wait);
       return async () => {};
     };
-    const images = openFetch({ accountId, telemetry, precheck, tooMany: limitReached });
+    const images = openFetch({ accountId, telemetry, precheck });
     try {
       const bytes = await openSource(source, { images, maxBytes: limits.maxBytes, signal })();
       const { format, width, height } = await probe(bytes, limits);

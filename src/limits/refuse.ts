@@ -45,6 +45,22 @@ export const outOfMemory = (cause?: unknown): AppError =>
     retryAfter: memoryRetrySeconds,
   });
 
+/** 503 for an image that needs more memory than there can ever be. */
+export const tooLarge = (): AppError =>
+  fail('service_unavailable', {
+    reason: 'memory',
+    detail: 'This image needs more memory than the server may use. Send a smaller one.',
+    retryAfter: 60,
+  });
+
+/** 503 while all accounts together download as many images as they may. `retryAfter` in whole seconds. */
+export const tooManyDownloads = (retryAfter: number): AppError =>
+  fail('service_unavailable', {
+    reason: 'downloads',
+    detail: 'Too many images are being downloaded. Try again.',
+    retryAfter,
+  });
+
 /** 429 after failed attempts; `what` failed, `wait` in whole seconds. */
 export const tooManyAttempts = (what: string, wait: number): AppError =>
   fail('rate_limit_exceeded', {

@@ -70,10 +70,12 @@ export function meteredCutout(
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
   const { prices } = billingOf(config.billing, timeout);
-  const precheck = createPrecheck(admission, { checkCredit: createCreditCheck(ledger, prices), permitted });
+  const checkCredit = createCreditCheck(ledger, prices);
+  const precheck = createPrecheck({ rate, admission, checkCredit, permitted });
   const idle = idleUnloading(opened, config.engine.idleUnload, parts);
   return {
     cutout: cutoutOver({ ...opened, engine: idle ?? opened.engine }, profile, {
+      rate,
       admission,
       idempotency,
       openFetch,

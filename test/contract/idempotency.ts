@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Idempotency, Named, OnceRequest } from '../../src/idempotency/idempotency.ts';
+import type { Content, Idempotency, OnceRequest } from '../../src/idempotency/idempotency.ts';
 import type { Paid } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -19,7 +19,7 @@ export type MakeNodes = (
   options: KeepOptions,
 ) => Promise<readonly [Idempotency<Image>, Idempotency<Image>]>;
 
-export type Call = Partial<Omit<OnceRequest<Named, Image>, 'make'>> & {
+export type Call = Partial<Omit<OnceRequest<Content, Image>, 'make'>> & {
   readonly work?: (signal: AbortSignal) => Promise<Image>;
   readonly image?: string;
   readonly node?: 0 | 1;
@@ -29,6 +29,13 @@ export type Call = Partial<Omit<OnceRequest<Named, Image>, 'make'>> & {
 export const paid = (value: Image): Paid<Image> => ({
   value,
   payment: { isChargeValid: async () => true, deliver: async () => {}, release: async () => {} },
+});
+
+/** What a call with this image and no settings is about. */
+export const contentOf = (image: string): Content => ({
+  image: Buffer.from(image),
+  background: undefined,
+  settings: '',
 });
 
 /** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and says which run it was. */
@@ -47,10 +54,10 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
   const call = ({ image = 'image', node = 0, work = run, ...request }: Call = {}) =>
     nodes[node].once({
       accountId: 'acc_1',
-      load: async () => ({ name: image }),
+      load: async () => contentOf(image),
       signal: new AbortController().signal,
       ...request,
-      make: async (_, signal) => paid(await work(signal)),
+      make: async (_, _repeat, signal) => paid(await work(signal)),
     });
   return { call, runs: () => runs, maxRunning: () => most };
 }

@@ -1,7 +1,6 @@
 import test from 'ava';
 import type { Tier } from '../../src/billing/price.ts';
 import {
-  checkRoi,
   lacksSubject,
   makePlans,
   makePlan as planOf,
@@ -17,7 +16,7 @@ import {
 } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import type { Dimensions } from '../../src/image/types.ts';
-import { errorOfCall } from '../fixtures/thrown.ts';
+import { planInputs } from '../support/planInputs.ts';
 
 const request = (changes: Partial<CutoutRequest> = {}): CutoutRequest => ({
   ...plainRequest,
@@ -26,24 +25,8 @@ const request = (changes: Partial<CutoutRequest> = {}): CutoutRequest => ({
 });
 const source = { width: 4000, height: 3000 };
 const network = { width: 1024, height: 1024 };
-const inputs = (size: Dimensions) => ({
-  image: {
-    bytes: new Uint8Array(),
-    probe: {
-      ...size,
-      format: 'jpeg',
-      orientation: 1,
-      colour: 'rgb',
-      depth: 8,
-      hasAlpha: false,
-      convertsProfile: false,
-    } as const,
-  },
-  background: undefined,
-});
 const makePlan = (asked: CutoutRequest, tier: Tier, size: Dimensions, of: NetworkSize, profile: Profile) =>
-  planOf(asked, tier, inputs(size), { network: of, profile });
-const percent = (value: number) => ({ value, unit: '%' as const });
+  planOf(asked, tier, planInputs(size), { network: of, profile });
 
 test('a preview decodes no more than the network sees, a full result decodes everything', (t) => {
   const preview = makePlan(request(), 'preview', source, network, PROFILES.balanced);
@@ -94,9 +77,9 @@ test('only a preview is asked for as one', (t) => {
 
 test('there are two plans where the size is left open, else one', (t) => {
   const machine = { network, profile: PROFILES.balanced };
-  const open = makePlans(request({ size: 'auto' }), inputs(source), machine);
+  const open = makePlans(request({ size: 'auto' }), planInputs(source), machine);
   t.deepEqual([open.full.result, open.preview.result], [source, { width: 577, height: 433 }]);
-  const fixed = makePlans(request({ size: 'medium' }), inputs(source), machine);
+  const fixed = makePlans(request({ size: 'medium' }), planInputs(source), machine);
   t.is(fixed.full, fixed.preview);
   t.deepEqual(fixed.full.result, { width: 1414, height: 1060 });
 });
@@ -119,18 +102,6 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
   const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network, PROFILES.balanced);
   t.deepEqual(zip.background, changes.background);
   t.is(zip.shadowOpacity.product, 0.5);
-});
-
-test('roi is checked against the upright input', (t) => {
-  const roi = (x1: number, x2: number) => ({
-    x1: percent(x1),
-    y1: percent(0),
-    x2: percent(x2),
-    y2: percent(100),
-  });
-  t.notThrows(() => checkRoi(request({ roi: roi(10, 90) }), source));
-  t.is(errorOfCall(() => checkRoi(request({ roi: roi(10, 101) }), source)).code, 'roi_exceeds_bounds');
-  t.is(errorOfCall(() => checkRoi(request({ roi: roi(90, 10) }), source)).code, 'roi_region_empty');
 });
 
 test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (t) => {

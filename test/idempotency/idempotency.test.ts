@@ -9,6 +9,7 @@ import { contentKey } from '../../src/idempotency/resultStore.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import {
   callsOf,
+  contentOf,
   type Image,
   type KeepOptions,
   paid,
@@ -66,6 +67,32 @@ test('without a store nothing is kept and nobody waits', async (t) => {
   t.is(runs(), 2);
 });
 
+test('work hears what the ledger recognises its repeats by, where the names outlive the store', async (t) => {
+  const limits = { ttlSeconds: 600, maxBytes: 1e6, bytesOf: ({ bytes }: Image) => bytes.length };
+  const onError = (error: unknown) => t.fail(String(error));
+  const key = Buffer.alloc(32, 5);
+  const background = Buffer.from('background');
+  const repeatIn = async (store: InMemoryResultStore<Image> | undefined) => {
+    let heard: unknown;
+    await new Idempotency<Image>(store).once({
+      accountId: 'acc_1',
+      signal: new AbortController().signal,
+      load: async () => ({ ...contentOf('image'), background, settings: 's' }),
+      make: async (_, repeat) => {
+        heard = repeat;
+        return paid({ bytes: Buffer.from('result') });
+      },
+    });
+    return heard;
+  };
+  t.deepEqual(await repeatIn(new InMemoryResultStore({ ...limits, contentKey: key, onError })), {
+    content: await createContentName(key)(Buffer.from('image'), 's', background),
+    forMs: 600_000,
+  });
+  t.is(await repeatIn(new InMemoryResultStore({ ...limits, onError })), undefined);
+  t.is(await repeatIn(undefined), undefined);
+});
+
 if (redisIsHere) {
   const nodeOn = (
     redis: Redis,
@@ -110,7 +137,7 @@ if (redisIsHere) {
       await call({ idempotencyKey: 'k', node: 1 });
       await call({ node: 1 });
       t.is(runs(), 1);
-      const name = textHash(contentKey('acc_1', 'image'));
+      const name = textHash(contentKey('acc_1', await sharedContentName(Buffer.from('image'), '')));
       t.deepEqual(names, [name, name]);
     },
   );
@@ -297,7 +324,8 @@ if (redisIsHere) {
       await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
       const dump = await server.dump();
       t.regex(dump, /result 1/);
-      for (const secret of ['secret-key', 'acc_secret', 'secret-name'])
+      const name = await sharedContentName(Buffer.from('secret-name'), '');
+      for (const secret of ['secret-key', 'acc_secret', 'secret-name', name])
         t.false(dump.includes(secret), secret);
       await eventually(async () => (await server.dump()) === '');
     },

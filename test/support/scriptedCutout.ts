@@ -63,13 +63,15 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
   readonly idempotency: Idempotency<CachedResult>;
 } {
   const idempotency = new Idempotency<CachedResult>(store);
+  const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock);
   const cutout = createCutout({
     subjectTypes: false,
     engine: scriptedEngine(run),
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
+    rate,
     admission: createAdmission({
-      rate: new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock),
+      rate,
       concurrency: new InMemoryConcurrencyLimit(0),
       reservations,
       scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
@@ -77,7 +79,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     }),
     idempotency,
     openFetch: noFetch,
-    precheck: () => Promise.reject(new Error('nothing is downloaded')),
+    precheck: () => () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
   });

@@ -1,0 +1,172 @@
+import test, { type ExecutionContext } from 'ava';
+import { credits } from '../../src/billing/price.ts';
+import type { Reservation } from '../../src/billing/reservation.ts';
+import { createAdmission } from '../../src/cutout/admission.ts';
+import { makePlans } from '../../src/cutout/plan.ts';
+import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { plainRequest } from '../../src/cutout/request.ts';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+import { FairScheduler } from '../../src/limits/fairScheduler.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
+import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
+import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
+import { RequestTelemetry } from '../../src/ops/telemetry.ts';
+import { planInputs } from '../support/planInputs.ts';
+import { TestClock } from '../support/stores.ts';
+
+const accountId = 'acc_1';
+
+/** Plans for an image of 3 megapixels, full or preview. */
+const plans = makePlans(
+  { ...plainRequest, source: { kind: 'bytes', bytes: new Uint8Array() }, size: 'auto' },
+  planInputs({ width: 2000, height: 1500 }),
+  { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
+);
+
+interface Fakes {
+  readonly release?: () => Promise<void>;
+  readonly insufficient?: boolean;
+  readonly memory?: MemoryBudget;
+}
+
+/** Admission of one job at a time, one request an account and 10 megapixels a minute. */
+function start({ release, insufficient = false, memory = new MemoryBudget() }: Fakes = {}) {
+  const clock = new TestClock();
+  const rate = new InMemoryRateLimit({ megapixels: 10, windowSeconds: 60 }, clock);
+  const concurrency = new InMemoryConcurrencyLimit(1);
+  const scheduler = new FairScheduler({ running: 1, waitMs: 0, memory }, clock.now);
+  const estimate = new DurationEstimate();
+  let released = 0;
+  const reservation: Reservation = {
+    id: 1,
+    tier: 'preview',
+    payment: 'free',
+    settle: async () => ({ charged: credits(0), charge: undefined }),
+    isChargeValid: async () => true,
+    deliver: async () => {},
+    release: async () => {
+      released++;
+      await release?.();
+    },
+  };
+  const admission = createAdmission({
+    rate,
+    concurrency,
+    scheduler,
+    estimate,
+    reservations: {
+      reserve: async () =>
+        insufficient
+          ? { outcome: 'insufficient', needed: credits(1), balance: credits(0) }
+          : { outcome: 'reserved', reservation },
+      answerWith: async () => undefined,
+    },
+  });
+  const admit = ({ hasPlace = false, signal = new AbortController().signal } = {}) =>
+    admission.admit({
+      accountId,
+      hasPlace,
+      plans,
+      reserve: { requestId: 'r1', size: 'auto' },
+      signal,
+      telemetry: new RequestTelemetry(),
+    });
+  /** What is taken now. */
+  const taken = async () => {
+    const leave = await concurrency.enter(accountId);
+    await leave?.();
+    return {
+      megapixels: 10 - (await rate.state(accountId)).remaining,
+      slots: scheduler.stats.running,
+      places: leave ? 0 : 1,
+      released,
+    };
+  };
+  return { admission, admit, taken, estimate };
+}
+
+const nothingTaken = { megapixels: 0, slots: 0, places: 0, released: 0 };
+
+async function holdsEverything(t: ExecutionContext, { taken }: ReturnType<typeof start>): Promise<void> {
+  t.deepEqual(await taken(), { megapixels: 3, slots: 1, places: 1, released: 0 });
+}
+
+test('work that is done leaves slot and place, and what it cost stays', async (t) => {
+  const started = start();
+  const { admit, taken, estimate } = started;
+  const admitted = await admit();
+  await holdsEverything(t, started);
+  t.is(admitted.plan, plans.preview, 'as reserved');
+  const work = { source: 2, network: 1, result: 0.25 };
+  const before = estimate.milliseconds(work);
+  admitted.done({ decode: 5000, infer: 50_000, matte: 5000 });
+  t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');
+  await holdsEverything(t, started);
+  await admitted.end();
+  t.deepEqual(await taken(), { ...nothingTaken, megapixels: 3 });
+});
+
+test('work that is not done gives everything back', async (t) => {
+  const started = start();
+  const { admit, taken } = started;
+  const admitted = await admit();
+  await holdsEverything(t, started);
+  await admitted.end();
+  t.deepEqual(await taken(), { ...nothingTaken, released: 1 });
+  const again = await admit();
+  again.done({});
+  await again.end();
+});
+
+test('everything else is given back where the reservation cannot be released', async (t) => {
+  const { admit, taken } = start({ release: () => Promise.reject(new Error('no ledger')) });
+  const admitted = await admit();
+  await t.throwsAsync(admitted.end(), { message: 'no ledger' });
+  t.deepEqual(await taken(), { ...nothingTaken, released: 1 });
+});
+
+test('a refusal gives back what was taken before it', async (t) => {
+  const poor = start({ insufficient: true });
+  await t.throwsAsync(poor.admit(), { code: 'insufficient_credits' });
+  t.deepEqual(await poor.taken(), nothingTaken);
+
+  // As much as bodies may take: none is left for work.
+  const memory = new MemoryBudget();
+  memory.bound({ room: 100e6, largestWork: 0 });
+  const small = start({ memory });
+  const tooLarge = await t.throwsAsync(small.admit(), { code: 'service_unavailable' });
+  t.like(tooLarge, { reason: 'memory', retryAfter: 60 });
+  t.deepEqual(await small.taken(), { ...nothingTaken, released: 1 });
+
+  const left = start();
+  const signal = AbortSignal.abort(new Error('gone'));
+  await t.throwsAsync(left.admit({ signal }), { message: 'gone' });
+  t.deepEqual(await left.taken(), { ...nothingTaken, released: 1 });
+});
+
+test('the rate is not asked without a place, nor the ledger without the rate', async (t) => {
+  const { admit, taken } = start();
+  const first = await admit();
+  const refused = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
+  t.like(refused, { reason: 'concurrency', window: { remaining: 7 } });
+  first.done({});
+  await first.end();
+  for (let i = 0; i < 2; i++) {
+    const next = await admit();
+    next.done({});
+    await next.end();
+  }
+  const late = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
+  t.like(late, { reason: 'rate', window: { remaining: 1 } });
+  t.deepEqual(await taken(), { ...nothingTaken, megapixels: 9 });
+});
+
+test('a request that has its place already takes no other, and leaves it itself', async (t) => {
+  const { admission, admit, taken } = start();
+  const leave = await admission.takePlace(accountId);
+  const admitted = await admit({ hasPlace: true });
+  await admitted.end();
+  t.like(await taken(), { places: 1, slots: 0 });
+  await leave();
+  t.like(await taken(), { places: 0 });
+});
