@@ -9,8 +9,8 @@
 
 namespace cutout::ort {
 
-/// The token of the run that this thread is in, for operators of our own: ONNX Runtime's own flag
-/// is only looked at between two operators.
+/// The token of the run that this thread is in, for Cutout's own operators: ONNX Runtime checks its
+/// own flag only between two operators.
 class RunToken {
  public:
   explicit RunToken(const CancelToken& token);

@@ -51,7 +51,7 @@ class Network {
   /// Runs the network on the slot's input. Stopping the token ends the run early with its reason.
   Status run(int slot, const CancelToken& token);
 
-  /// Likewise for an input of this size; fetches output 0 alone, which has to be one map. kModel
+  /// As run(), for an input of this size; fetches output 0 alone, which has to be one map. kModel
   /// for a size that takes() refuses.
   Status run(int slot, int width, int height, const CancelToken& token, Map& map);
 

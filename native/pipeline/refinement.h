@@ -21,7 +21,7 @@ struct NetworkAnswer {
 };
 
 /// Multiplies the image's alpha with the network's; the image has the plan's size. Refined with the
-/// image as guide: colour sampling for networks taught on masks (matte/colour_sampling.h), then
+/// image as guide: colour sampling for networks trained on masks (matte/colour_sampling.h), then
 /// guided upsampling (matte/guided_upsample.h). Where the plan wants no refinement, by the spline
 /// alone (matte/apply.h).
 ///

@@ -50,7 +50,7 @@ struct DetectorRun::State {
   std::condition_variable changed{};
   bool done = false;        // guarded by mutex
   Status status{};          // written before done is set
-  ImageStatistics image{};  // likewise
+  ImageStatistics image{};  // written before done is set
 
   /// True for the first caller, which then runs the detector.
   bool claim() { return !claimed.exchange(true); }

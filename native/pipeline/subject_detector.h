@@ -41,7 +41,7 @@ struct Planes {
 /// | limit   |                                                                             |
 /// |---------|-----------------------------------------------------------------------------|
 /// | source  | read until complete() or finish() returns or the object is destroyed        |
-/// | planes  | likewise; used instead of the source's colours where they are large enough  |
+/// | planes  | as source; used instead of the source's colours where they are large enough  |
 /// | slot    | of the detector; not used by another job meanwhile                          |
 /// | result  | the same bits on any thread                                                 |
 class DetectorRun {

@@ -3,7 +3,7 @@ import type { AccountRow, AccountTable, KeyCandidate } from '../store/accountTab
 import { bucketOf, hashKey } from './keyFormat.ts';
 
 /** Compared if there is no candidate, so that unknown keys take the same path as known ones. */
-const nobody = Buffer.alloc(32);
+const noHash = Buffer.alloc(32);
 
 /**
  * The account of a key; undefined if the key is unknown or revoked, or its account deleted. No early exit:
@@ -15,7 +15,7 @@ export async function findKey(
 ): Promise<{ readonly keyId: string; readonly account: AccountRow } | undefined> {
   const hash = hashKey(key);
   let found: KeyCandidate | undefined;
-  timingSafeEqual(hash, nobody);
+  timingSafeEqual(hash, noHash);
   for (const candidate of await table.candidates(bucketOf(hash))) {
     if (timingSafeEqual(hash, candidate.hash)) found = candidate;
   }

@@ -13,7 +13,7 @@ import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } fr
  *
  * An answer in progress is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered
  * while rows refer to it: those are the answers that may still carry it. The first one delivered makes it final for all; if
- * the last one is released instead, the charge is refunded.
+ * the last one is released instead, the charge is refunded. A charge that was not refunded is valid.
  */
 
 interface Row {
@@ -22,7 +22,7 @@ interface Row {
   readonly chargeId: number | null;
 }
 
-/** An earlier charge for the same content that was not refunded. */
+/** An earlier, valid charge for the same content. */
 interface ValidCharge {
   /** Its reserve entry. */
   readonly id: number;
@@ -61,7 +61,7 @@ export type Reserving =
 
 const zero = quarters(0);
 
-/** Reserves the price of the work; nothing if a charge for the same content stands. */
+/** Reserves the price of the work; nothing if there is a valid charge for the same content. */
 export async function reserve(
   transaction: LedgerTransaction,
   answer: NewAnswer,
@@ -91,8 +91,8 @@ export async function reserve(
 }
 
 /**
- * Charges finished work, so that its answer carries a charge that stands: the reserved amount, or an existing charge for the
- * same content. If neither is left (the reservation expired, its server was taken for dead, or the repeated charge was
+ * Charges finished work, so that its answer carries a valid charge: the reserved amount, or an existing charge for the
+ * same content. If neither is left (the reservation expired, its server was considered dead, or the repeated charge was
  * refunded), the work is reserved and charged again. Rejects with ShortOfCredits if that cannot be paid; then nothing
  * changes.
  */
@@ -109,12 +109,12 @@ export async function settle(
   if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
   const held = row?.reservationId === reservation;
 
-  const standing = await validChargeFor(transaction, reserved, request);
-  if (standing) {
-    if (held && standing.id === reserved.repeatOf) await endSettled(transaction, reservation);
+  const existing = await validChargeFor(transaction, reserved, request);
+  if (existing) {
+    if (held && existing.id === reserved.repeatOf) await endSettled(transaction, reservation);
     else if (held) await endReservation(transaction, reserved, 'charged already');
-    await carry(transaction, answer, row, await whileUndelivered(sql, standing));
-    return { charged: zero, charge: standing.id };
+    await carry(transaction, answer, row, await whileUndelivered(sql, existing));
+    return { charged: zero, charge: existing.id };
   }
   const charge =
     held && reserved.repeatOf === null
@@ -153,7 +153,7 @@ export async function expire(transaction: LedgerTransaction, id: string): Promis
   return true;
 }
 
-/** Adds an answer to a charge; a final charge needs no row. False if the charge does not stand. */
+/** Adds an answer to a charge; a final charge needs no row. False if the charge is not valid. */
 export async function answerWith(
   transaction: LedgerTransaction,
   answer: NewAnswer,
@@ -263,7 +263,7 @@ async function reserveAnew(
   const { balance } = transaction;
   const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
   if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
-  if (held) await endReservation(transaction, reserved, 'its charge was given back');
+  if (held) await endReservation(transaction, reserved, 'its charge was refunded');
   const id = await transaction.append({
     kind: 'reserve',
     amount: quarters(0 - amount),
@@ -328,7 +328,7 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Whether it was charged and not refunded. */
+/** Whether the reservation was charged and the charge not refunded. */
 export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> {
   // One query, because every answer from the cache asks it. The conditions are those of the indexes on these kinds.
   const found = await sql.get(
@@ -340,7 +340,7 @@ export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> 
   return found !== undefined;
 }
 
-/** The charge that stands for the content. */
+/** The valid charge for the content. */
 async function chargeFor(
   { sql, accountId, at }: LedgerTransaction,
   repeat: Repeatable,
@@ -374,7 +374,7 @@ async function validChargeFor(
 
 const tierOf = (payment: Payment): Tier => (payment === 'full' ? 'full' : 'preview');
 
-/** `auto` is a full result where that can be paid for. */
+/** `auto` is a full result if the balance suffices. */
 function tierFor({ size }: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
   if (size !== 'auto') return size;
   return balance >= prices.full ? 'full' : 'preview';

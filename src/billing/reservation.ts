@@ -76,7 +76,7 @@ export type ReserveOutcome =
 export interface Reservations {
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
-   * Adds an answer to a charge of another process, by the charge's number. Undefined if no charge of that number stands in
+   * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
   answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;

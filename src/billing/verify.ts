@@ -8,7 +8,7 @@ interface Found {
   readonly derived: number;
 }
 
-/** What is stored and what the entries give, for everything of a kind. */
+/** Stored values, and the same values derived from the entries. */
 interface Check {
   readonly what: string;
   readonly sql: string;
@@ -34,7 +34,7 @@ const checks: readonly Check[] = [
       FROM entry AS reserved WHERE reserved.kind = 'reserve'`,
   },
   {
-    what: 'Whether it stands, of the undelivered charge',
+    what: 'Whether it is valid, of the undelivered charge',
     sql: `SELECT charge_id AS id, 1 AS stored,
         (SELECT count(*) FROM entry WHERE reservation_id = charge_id AND kind = 'settle')
           - (SELECT count(*) FROM entry WHERE reservation_id = charge_id AND kind = 'refund') AS derived
@@ -49,100 +49,100 @@ const checks: readonly Check[] = [
   },
 ];
 
-/** Rows that must not be; `id` names each. */
+/** Rows that must not exist; `id` names each. */
 interface Rule {
   readonly sql: string;
-  readonly tell: (id: string | number) => string;
+  readonly sentence: (id: string | number) => string;
 }
 
 const ending = "('settle', 'release', 'refund')";
 /** Whether the reservation was charged; its condition names all ends, as their index does. */
 const chargedBy = (entry: string) => `SELECT 1 FROM entry AS done
   WHERE done.reservation_id = ${entry}.id AND done.kind IN ('settle', 'release') AND done.kind = 'settle'`;
-/** Condition: the entry is work that was charged, not a repeat of such. */
+/** Condition: the entry is charged work, not a repeat of it. */
 const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.reservation_id IS NULL
   AND EXISTS (${chargedBy(entry)})`;
 
-/** What entries, answers and repeats may say of each other (chargeStates.ts). Each wrong row breaks one of them. */
+/** Rules that entries, answers and remembered charges obey (chargeStates.ts); each finds the rows that break it. */
 const rules: readonly Rule[] = [
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase') AND amount <= 0",
-    tell: (id) => `Entry ${id} is a grant or purchase without credits.`,
+    sentence: (id) => `Entry ${id} is a grant or purchase without credits.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase', 'adjust') AND reservation_id IS NOT NULL",
-    tell: (id) => `Entry ${id} refers to a reservation, but does not end one.`,
+    sentence: (id) => `Entry ${id} refers to a reservation, but does not end one.`,
   },
   {
     sql: `SELECT ended.id FROM entry AS ended LEFT JOIN entry AS reserved
         ON reserved.id = ended.reservation_id AND reserved.kind = 'reserve'
       WHERE ended.kind IN ${ending} AND reserved.id IS NULL`,
-    tell: (id) => `Entry ${id} ends a reservation that does not exist.`,
+    sentence: (id) => `Entry ${id} ends a reservation that does not exist.`,
   },
   {
     sql: `SELECT ended.id FROM entry AS ended JOIN entry AS reserved ON reserved.id = ended.reservation_id
       WHERE ended.kind IN ${ending} AND reserved.kind = 'reserve' AND ended.account_id <> reserved.account_id`,
-    tell: (id) => `Entry ${id} ends a reservation of another account.`,
+    sentence: (id) => `Entry ${id} ends a reservation of another account.`,
   },
   {
     sql: `SELECT back.id FROM entry AS back JOIN entry AS reserved ON reserved.id = back.reservation_id
       WHERE back.kind = 'refund' AND reserved.kind = 'reserve' AND NOT EXISTS (${chargedBy('reserved')})`,
-    tell: (id) => `Entry ${id} refunds a reservation that was not charged.`,
+    sentence: (id) => `Entry ${id} refunds a reservation that was not charged.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind = 'reserve' AND amount > 0",
-    tell: (id) => `Reservation ${id} adds credits instead of taking them.`,
+    sentence: (id) => `Reservation ${id} adds credits instead of taking them.`,
   },
   {
     sql: "SELECT id FROM entry WHERE kind = 'reserve' AND payment = 'free' AND amount < 0",
-    tell: (id) => `Reservation ${id} is a free preview that took credits.`,
+    sentence: (id) => `Reservation ${id} is a free preview that took credits.`,
   },
   {
     sql: `SELECT id FROM entry
       WHERE kind = 'reserve' AND payment <> 'free' AND reservation_id IS NOT NULL AND amount < 0`,
-    tell: (id) => `Reservation ${id} repeats a charge, but took credits again.`,
+    sentence: (id) => `Reservation ${id} repeats a charge, but took credits again.`,
   },
   {
     sql: `SELECT again.id FROM entry AS again LEFT JOIN entry AS charge
         ON charge.id = again.reservation_id AND ${isCharge('charge')}
       WHERE again.kind = 'reserve' AND again.reservation_id IS NOT NULL AND charge.id IS NULL`,
-    tell: (id) => `Reservation ${id} repeats a call that was not charged.`,
+    sentence: (id) => `Reservation ${id} repeats a call that was not charged.`,
   },
   {
     sql: `SELECT again.id FROM entry AS again JOIN entry AS charge ON charge.id = again.reservation_id
       WHERE again.kind = 'reserve' AND ${isCharge('charge')} AND charge.account_id <> again.account_id`,
-    tell: (id) => `Reservation ${id} repeats a charge of another account.`,
+    sentence: (id) => `Reservation ${id} repeats a charge of another account.`,
   },
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id IN (answer.reservation_id, answer.charge_id)
       WHERE entry.account_id <> answer.account_id GROUP BY answer.id`,
-    tell: (id) => `Answer ${id} and the entry it refers to have different accounts.`,
+    sentence: (id) => `Answer ${id} and the entry it refers to have different accounts.`,
   },
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.reservation_id
       WHERE entry.kind <> 'reserve'`,
-    tell: (id) => `Answer ${id} refers to an entry that is not a reservation.`,
+    sentence: (id) => `Answer ${id} refers to an entry that is not a reservation.`,
   },
   {
     sql: `SELECT answer.id FROM answer JOIN entry ON entry.id = answer.charge_id
       WHERE entry.kind = 'reserve' AND entry.reservation_id IS NOT NULL`,
-    tell: (id) => `Answer ${id} carries a charge that is only a repeat.`,
+    sentence: (id) => `Answer ${id} carries a charge that is only a repeat.`,
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
         LEFT JOIN entry AS charge ON charge.id = repeat.reservation_id AND ${isCharge('charge')}
       WHERE charge.id IS NULL`,
-    tell: (id) => `Reservation ${id} is remembered as charged, but was not charged.`,
+    sentence: (id) => `Reservation ${id} is remembered as charged, but was not charged.`,
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
         JOIN entry AS charge ON charge.id = repeat.reservation_id
       WHERE ${isCharge('charge')} AND charge.account_id <> repeat.account_id`,
-    tell: (id) => `Reservation ${id} is remembered as charged, but belongs to another account.`,
+    sentence: (id) => `Reservation ${id} is remembered as charged, but belongs to another account.`,
   },
 ];
 
-/** Work for nothing that is neither free nor a repeat, and was not done at a price of 0. */
+/** Work with the amount 0 that is neither free nor a repeat, and was not done at a price of 0. */
 const unpaid = `SELECT id FROM entry WHERE kind = 'reserve' AND payment = @payment AND amount = 0
   AND reservation_id IS NULL AND (note IS NULL OR note <> @note) ORDER BY id`;
 
@@ -152,7 +152,7 @@ interface FreeUse {
   readonly used: number;
 }
 
-/** Free previews by month and by day, once as they are counted and once as the entries tell. */
+/** Free previews by month and by day, as stored and as derived from the entries. */
 async function freePreviews(sql: Sql): Promise<Found[]> {
   const stored = await sql.all<FreeUse>('SELECT account_id AS "accountId", period, used FROM free_use');
   const derived = await sql.all<{ accountId: string; day: number; used: number }>(
@@ -175,24 +175,24 @@ async function freePreviews(sql: Sql): Promise<Found[]> {
     .filter((each) => each.stored !== each.derived);
 }
 
-/** Every way in which the books contradict themselves, as sentences; none when they are right. Reads all. */
+/** Every contradiction in the ledger, as a sentence; empty if there is none. Reads everything. */
 export async function contradictions(sql: Sql, prices: PriceList): Promise<string[]> {
   const sentences: string[] = [];
-  const tell = (what: string, found: readonly Found[]) => {
+  const report = (what: string, found: readonly Found[]) => {
     for (const { id, stored, derived } of found)
       sentences.push(`${what} ${id} is ${stored}, its entries give ${derived}.`);
   };
   for (const { what, sql: text } of checks) {
     const wrong = `SELECT id, stored, derived FROM (${text}) AS found WHERE stored <> derived ORDER BY id`;
-    tell(what, await sql.all<Found>(wrong));
+    report(what, await sql.all<Found>(wrong));
   }
-  tell('The free previews of account', await freePreviews(sql));
+  report('The free previews of account', await freePreviews(sql));
   for (const rule of rules) {
     const rows = await sql.all<Pick<Found, 'id'>>(`SELECT id FROM (${rule.sql}) AS found ORDER BY id`);
-    sentences.push(...rows.map(({ id }) => rule.tell(id)));
+    sentences.push(...rows.map(({ id }) => rule.sentence(id)));
   }
   for (const payment of ['preview', 'full'] as const) {
-    // Where the price is 0 now, older versions did not write that it was.
+    // Older versions wrote no note for a price of 0, so at that price such entries cannot be judged.
     if (prices[payment] === 0) continue;
     const rows = await sql.all<{ id: number }>(unpaid, { payment, note: priceOfZero });
     sentences.push(...rows.map(({ id }) => `Reservation ${id} has the amount 0, but repeats no charge.`));

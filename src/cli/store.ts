@@ -16,7 +16,7 @@ interface StoreCommandDependencies {
   readonly out: { write(text: string): unknown };
 }
 
-const told = ({ accounts, entries, balance }: Sums) =>
+const describe = ({ accounts, entries, balance }: Sums) =>
   `${accounts} accounts, ${entries} entries, ${formatCredits(quarters(balance))} credits`;
 
 async function using<T>(opening: Promise<Database>, work: (database: Database) => Promise<T>): Promise<T> {
@@ -110,13 +110,13 @@ export function storeCommands({ options, out }: StoreCommandDependencies): Comma
       .description('write accounts and ledger to a file; the server may be running')
       .argument('<file>', 'file to create')
       .action(async (file: string) => {
-        out.write(`${told(await backup(file, options))} are in ${file}.\n`);
+        out.write(`${describe(await backup(file, options))} are in ${file}.\n`);
       }),
     new Command('restore')
       .description('fill an empty database from a backup, or from the books.db of another installation')
       .argument('<file>', 'file to read; it is not changed')
       .action(async (file: string) => {
-        out.write(`${told(await restore(file, options))} were restored, and agree with ${file}.\n`);
+        out.write(`${describe(await restore(file, options))} were restored, and agree with ${file}.\n`);
       }),
   ];
 }

@@ -7,7 +7,7 @@ import type { WorkSize } from '../limits/durationEstimate.ts';
 import type { Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 
-/** Resources a job takes, known before a pixel is decoded. */
+/** Resources that a job takes, estimated before a pixel is decoded. */
 export interface ResourceEstimate extends WorkSize {
   /** Upper bound in bytes, without the uploads. */
   readonly bytes: number;
@@ -18,15 +18,15 @@ const fixedBytes = 8e6;
 /** Bytes for each pixel of the result during refinement. */
 const matteBytes = 1;
 
-/** A preview of an image the size of a screen: the smallest usual job. */
-export const previewSize = (profile: Profile, network: NetworkSize): WorkSize => ({
+/** The size of a preview of a screen-sized image: the smallest usual job. */
+export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({
   source: 2,
   network: megapixels(networkInput(profile, 'preview', network)),
   result: SIZE_LIMITS.preview / 1e6,
 });
 
 /** Bytes of the largest job whose result is no larger than its image. */
-export const largestWork = ({ maxPixels }: Pick<ProbeLimits, 'maxPixels'>): number =>
+export const largestJobBytes = ({ maxPixels }: Pick<ProbeLimits, 'maxPixels'>): number =>
   12 * maxPixels + fixedBytes;
 
 const megapixels = ({ width, height }: Dimensions) => (width * height) / 1e6;

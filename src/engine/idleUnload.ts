@@ -7,7 +7,7 @@ interface IdleUnloadOptions {
   /** Loads the networks into the engine again. */
   readonly load: () => Promise<unknown>;
   /** Called after each change with its duration in milliseconds. */
-  readonly told: (what: 'unloaded' | 'loaded', ms: number) => void;
+  readonly onChange: (what: 'unloaded' | 'loaded', ms: number) => void;
 }
 
 /**
@@ -61,14 +61,14 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   #rest(): void {
     // An abandoned load finishes and is then unloaded.
     if (!this.#loaded) return;
-    const { told } = this.#options;
+    const { onChange } = this.#options;
     const started = performance.now();
     const loaded = this.#loaded;
     this.#loaded = undefined;
     this.#unloading = loaded
       .then(() => this.#engine.unload())
       .then(
-        () => told('unloaded', performance.now() - started),
+        () => onChange('unloaded', performance.now() - started),
         // A closed engine has nothing loaded.
         () => {},
       );
@@ -83,7 +83,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
       this.#loaded = undefined;
       throw error;
     }
-    this.#options.told('loaded', performance.now() - started);
+    this.#options.onChange('loaded', performance.now() - started);
   }
 }
 

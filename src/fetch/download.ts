@@ -218,8 +218,8 @@ export function createDownloader(options: DownloadOptions): Downloader {
    */
   const publicly = (error: unknown): DownloadError => {
     const fault = faultOf(error);
-    const told = error instanceof DownloadError && error.kind !== 'url';
-    if (told && ['status', 'redirect', 'large', 'memory'].includes(fault)) return error;
+    const fromHost = error instanceof DownloadError && error.kind !== 'url';
+    if (fromHost && ['status', 'redirect', 'large', 'memory'].includes(fault)) return error;
     return new DownloadError('failed', fault, publicReason(options), error);
   };
   const check = (text: string): URL => {

@@ -56,8 +56,8 @@ export const createTakeImage =
       await images.end();
       return kept.id;
     } catch (error) {
-      const told = publicError(error, signal);
-      await images.end(told);
-      throw told;
+      const failure = publicError(error, signal);
+      await images.end(failure);
+      throw failure;
     }
   };

@@ -59,25 +59,25 @@ interface FairSchedulerStats {
 interface Waiting {
   readonly work: Work;
   /** Position within the account's queue: the lowest is served first. */
-  readonly key: number;
-  readonly decide: (outcome: FairSchedulerOutcome) => void;
+  readonly rank: number;
+  readonly resolve: (outcome: FairSchedulerOutcome) => void;
 }
 
 interface Account {
-  /** Virtual time: milliseconds of work served, counted like `#round`. */
+  /** Virtual time: milliseconds of work served, counted like `#virtualTime`. */
   served: number;
   /** In the order in which they are served. */
   readonly queue: Waiting[];
 }
 
 /**
- * Ageing: a job yields to shorter jobs of its account that arrive within `stretch` × the difference in
+ * Ageing: a job yields to shorter jobs of its account that arrive within `ageingFactor` × the difference in
  * length.
  */
-const stretch = 4;
+const ageingFactor = 4;
 
-/** Decay of the learnt speed per completed job. */
-const stays = 15 / 16;
+/** Weight of earlier measurements of the speed after one more completed job. */
+const decay = 15 / 16;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ work }) => work.ms));
@@ -86,8 +86,8 @@ const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ work })
  * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
  * time. The next one is chosen by
  *
- * - account: the account that was served least goes first (start-time fair queueing), so that nobody waits
- *   for another account's backlog;
+ * - account: the account that was served least goes first (start-time fair queueing), so that no
+ *   account waits for the backlog of another;
  * - length: within an account, a shorter job goes before longer ones that came a little earlier, and heavy
  *   jobs leave one slot to others. Ageing guarantees that every job is served.
  *
@@ -101,13 +101,13 @@ export class FairScheduler {
   readonly #running = new Set<Work>();
   readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
   /** Virtual time of the account that was served last. */
-  #round = 0;
+  #virtualTime = 0;
   /** Work completed under continuous load, and the time it took: milliseconds, decaying. */
-  #done = 5000;
-  #took = 5000;
-  /** The queue is not empty. */
-  #pressed = false;
-  /** When a job last ended since the queue is not empty; undefined: none has. */
+  #completedMs = 5000;
+  #elapsedMs = 5000;
+  /** Jobs are waiting. */
+  #backlogged = false;
+  /** When a job last ended during the current backlog; undefined: none has. */
   #lastEnd: number | undefined;
   /** Shortest recent job in milliseconds; undefined: none yet. */
   #shortestMs: number | undefined;
@@ -116,7 +116,7 @@ export class FairScheduler {
   constructor(options: FairSchedulerOptions, now: () => number) {
     this.#options = options;
     this.#now = now;
-    options.memory.onFreed(() => this.#serve());
+    options.memory.onFreed(() => this.#dispatch());
   }
 
   get stats(): FairSchedulerStats {
@@ -133,7 +133,7 @@ export class FairScheduler {
   /** Early refusal, before an upload: defined if even the shortest recent job would be refused. */
   refusal(account: string, deadline: number): Busy | undefined {
     if (this.#shortestMs === undefined) return undefined;
-    const busy = this.#busy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
+    const busy = this.#predictBusy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
     if (busy) this.#refused.early++;
     return busy;
   }
@@ -147,16 +147,16 @@ export class FairScheduler {
       this.#refused.memory++;
       return { outcome: 'large' };
     }
-    const busy = this.#busy(work);
+    const busy = this.#predictBusy(work);
     if (busy) {
       this.#refused[busy.why]++;
       return busy;
     }
-    return this.#wait(work, signal);
+    return this.#enqueue(work, signal);
   }
 
   get #speed(): number {
-    return this.#done / this.#took;
+    return this.#completedMs / this.#elapsedMs;
   }
 
   #queues(): readonly (readonly Waiting[])[] {
@@ -167,128 +167,134 @@ export class FairScheduler {
    * Milliseconds of work before this job: the rest of what is running (half, on average), and of every other
    * account as much as of its own.
    */
-  #ahead({ account, ms }: Work): number {
+  #workAhead({ account, ms }: Work): number {
     const own = this.#accounts.get(account)?.queue ?? [];
-    const key = this.#keyOf(ms);
-    const before = lengthOf(own.filter((other) => other.key <= key));
+    const rank = this.#rankOf(ms);
+    const before = lengthOf(own.filter((other) => other.rank <= rank));
     const others = this.#queues()
       .filter((queue) => queue !== own)
       .map((queue) => Math.min(lengthOf(queue), before + ms));
     return before + sum(others) + sum([...this.#running].map((work) => work.ms / 2));
   }
 
-  #busy(work: Work): Busy | undefined {
+  /** Defined if the job would wait too long or miss its deadline. */
+  #predictBusy(work: Work): Busy | undefined {
     // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
-    const free = this.#running.size < this.#options.running && !this.#pressed;
-    const wait = free ? 0 : this.#ahead(work) / this.#speed;
+    const free = this.#running.size < this.#options.running && !this.#backlogged;
+    const wait = free ? 0 : this.#workAhead(work) / this.#speed;
     const late = this.#now() + Math.max(work.ms, wait + work.ms / this.#speed) > work.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
     return busyFor(wait, late ? 'deadline' : 'queue');
   }
 
-  #keyOf(ms: number): number {
-    return this.#now() + stretch * ms;
+  #rankOf(ms: number): number {
+    return this.#now() + ageingFactor * ms;
   }
 
-  #wait(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
+  #enqueue(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     return new Promise((resolve, reject) => {
       const account = this.#accountOf(work.account);
       const abort = () => {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         reject(signal.reason);
         // Jobs behind it may fit where it did not.
-        this.#serve();
+        this.#dispatch();
       };
-      const decide = (outcome: FairSchedulerOutcome) => {
-        signal.removeEventListener('abort', abort);
-        resolve(outcome);
+      const waiting: Waiting = {
+        work,
+        rank: this.#rankOf(work.ms),
+        resolve: (outcome) => {
+          signal.removeEventListener('abort', abort);
+          resolve(outcome);
+        },
       };
-      const waiting: Waiting = { work, key: this.#keyOf(work.ms), decide };
-      const behind = account.queue.findIndex(({ key }) => key > waiting.key);
+      const behind = account.queue.findIndex(({ rank }) => rank > waiting.rank);
       account.queue.splice(behind === -1 ? account.queue.length : behind, 0, waiting);
       signal.addEventListener('abort', abort, { once: true });
-      this.#serve();
+      this.#dispatch();
     });
   }
 
   #accountOf(name: string): Account {
     const known = this.#accounts.get(name);
-    const account = known ?? { served: this.#round, queue: [] };
+    const account = known ?? { served: this.#virtualTime, queue: [] };
     // Idle accounts accrue no credit.
-    if (account.queue.length === 0) account.served = Math.max(account.served, this.#round);
+    if (account.queue.length === 0) account.served = Math.max(account.served, this.#virtualTime);
     if (!known) this.#accounts.set(name, account);
     return account;
   }
 
-  /** Gives free slots to the next jobs. */
-  #serve(): void {
-    this.#fill();
-    this.#pressed = this.#queues().some(({ length }) => length > 0);
-    if (!this.#pressed) this.#lastEnd = undefined;
+  /** Gives free slots to waiting jobs, and records whether any still wait. */
+  #dispatch(): void {
+    this.#admitNext();
+    this.#backlogged = this.#queues().some(({ length }) => length > 0);
+    if (!this.#backlogged) this.#lastEnd = undefined;
   }
 
-  #fill(): void {
+  #admitNext(): void {
     while (this.#running.size < this.#options.running) {
-      const slot = this.#next();
+      const slot = this.#select();
       if (!slot) return;
       const [account, waiting] = slot;
       const { work } = waiting;
       if (this.#running.size > 0 && this.#now() + work.ms > work.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         this.#refused.deadline++;
-        waiting.decide(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
+        waiting.resolve(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
         continue;
       }
       const free = this.#options.memory.work(work.bytes);
       // Running jobs will free memory soon.
       if (!free) return;
       account.queue.splice(account.queue.indexOf(waiting), 1);
-      this.#round = account.served;
+      this.#virtualTime = account.served;
       account.served += work.ms;
       this.#running.add(work);
-      waiting.decide({ outcome: 'admitted', leave: this.#place(work, free) });
-      this.#forget();
+      waiting.resolve({ outcome: 'admitted', leave: this.#leaveOnce(work, free) });
+      this.#dropIdleAccounts();
     }
   }
 
-  #next(): readonly [Account, Waiting] | undefined {
+  /** The job to run next, and its account. */
+  #select(): readonly [Account, Waiting] | undefined {
     const heavy = [...this.#running].filter((work) => work.heavy).length;
-    const heavyToo = heavy < Math.max(1, this.#options.running - 1);
+    const heavyAllowed = heavy < Math.max(1, this.#options.running - 1);
     let next: readonly [Account, Waiting] | undefined;
     for (const account of this.#accounts.values()) {
-      const first = account.queue.find(({ work }) => heavyToo || !work.heavy);
+      const first = account.queue.find(({ work }) => heavyAllowed || !work.heavy);
       if (first && (!next || account.served < next[0].served)) next = [account, first];
     }
     return next;
   }
 
-  /** Removes accounts that have no queued jobs and no lead over others. */
-  #forget(): void {
+  /** Removes accounts without queued jobs that have been served no more than others. */
+  #dropIdleAccounts(): void {
     for (const [name, { queue, served }] of this.#accounts)
-      if (queue.length === 0 && served <= this.#round) this.#accounts.delete(name);
+      if (queue.length === 0 && served <= this.#virtualTime) this.#accounts.delete(name);
   }
 
   /** Measures throughput: between two ends of jobs under load, the machine has completed the job that ended. */
-  #learn(ms: number): void {
+  #measureSpeed(ms: number): void {
     if (this.#lastEnd === undefined) return;
-    this.#done = this.#done * stays + ms;
-    this.#took = this.#took * stays + (this.#now() - this.#lastEnd);
+    this.#completedMs = this.#completedMs * decay + ms;
+    this.#elapsedMs = this.#elapsedMs * decay + (this.#now() - this.#lastEnd);
   }
 
-  #place(work: Work, free: () => void): (done: boolean) => void {
-    let inside = true;
+  /** The `leave` of an admitted job. */
+  #leaveOnce(work: Work, free: () => void): (done: boolean) => void {
+    let left = false;
     return (done) => {
-      if (!inside) return;
-      inside = false;
+      if (left) return;
+      left = true;
       this.#running.delete(work);
-      if (done) this.#learn(work.ms);
-      if (this.#pressed) this.#lastEnd = this.#now();
+      if (done) this.#measureSpeed(work.ms);
+      if (this.#backlogged) this.#lastEnd = this.#now();
       free();
-      this.#serve();
-      if (this.#running.size === 0 && !this.#pressed) {
+      this.#dispatch();
+      if (this.#running.size === 0 && !this.#backlogged) {
         this.#accounts.clear();
-        this.#round = 0;
+        this.#virtualTime = 0;
       }
     };
   }

@@ -59,10 +59,10 @@ export const identity = (file: string): Promise<string> =>
 /** Hash of the processor's name and features; undefined if the system does not report them. */
 export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | undefined> {
   const text = await readFile(cpuinfo, 'utf8').catch(() => '');
-  const told = text.match(/^(model name|flags|Features|CPU part|CPU implementer)\s*:.*$/gm) ?? [];
-  if (!told.some((line) => /^(flags|Features)/.test(line))) return undefined;
+  const lines = text.match(/^(model name|flags|Features|CPU part|CPU implementer)\s*:.*$/gm) ?? [];
+  if (!lines.some((line) => /^(flags|Features)/.test(line))) return undefined;
   return createHash('sha256')
-    .update([...new Set(told)].sort().join('\n'))
+    .update([...new Set(lines)].sort().join('\n'))
     .digest('hex')
     .slice(0, 16);
 }

@@ -23,7 +23,7 @@ export class BoundedOutput {
   /** Those of this turn of the event loop: they go out together, in one write. */
   #lines = '';
   #dropped = 0;
-  #told = 0;
+  #reported = 0;
 
   constructor(fd: number, caughtUp: (dropped: number) => void) {
     this.#pipe = new Socket({ fd, readable: false, writable: true });
@@ -31,8 +31,8 @@ export class BoundedOutput {
     // The reader has closed the pipe: lines are dropped from now on, and the service continues.
     this.#pipe.on('error', () => {});
     this.#pipe.on('drain', () => {
-      const dropped = this.#dropped - this.#told;
-      this.#told = this.#dropped;
+      const dropped = this.#dropped - this.#reported;
+      this.#reported = this.#dropped;
       if (dropped > 0) caughtUp(dropped);
     });
   }

@@ -63,7 +63,7 @@ export interface RequestAttributes {
   error?: string;
   reason?: string;
   detail?: string;
-  /** Why a download failed; its caller is not told. */
+  /** Why a download failed; not disclosed to the client. */
   download?: string;
   /** Why a sign-in failed. */
   problem?: string;

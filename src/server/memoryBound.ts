@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { largestWork } from '../cutout/resourceEstimate.ts';
+import { largestJobBytes } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
 import { largestBody } from '../http/middleware/receiveBody.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -46,7 +46,7 @@ export function boundMemory(
     throw new UserError(
       `${mb(limit.bytes)} MB (${limit.from}) are not enough memory: the process with its network and cached results takes ${mb(base)}. Give it ${mb((base + 2 * minRoom) / countedShare)} MB, or set CUTOUT_KEEP_MEGABYTES lower.`,
     );
-  memory.bound({ room, largestWork: largestWork(limits), largestBody });
+  memory.bound({ room, largestWork: largestJobBytes(limits), largestBody });
   logger.info(facts, 'memory');
   if (room < roomFor(largestBody))
     logger.warn(
@@ -54,9 +54,9 @@ export function boundMemory(
       'memory: the largest bodies may be refused with 503',
     );
   const maxWork = memory.maxWork;
-  if (maxWork < largestWork(limits))
+  if (maxWork < largestJobBytes(limits))
     logger.warn(
-      { ...facts, largestMegapixels: Math.floor(maxWork / largestWork({ maxPixels: 1e6 })) },
+      { ...facts, largestMegapixels: Math.floor(maxWork / largestJobBytes({ maxPixels: 1e6 })) },
       'memory: larger images may be refused with 503',
     );
 }

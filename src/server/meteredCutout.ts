@@ -6,7 +6,7 @@ import type { Cutout } from '../cutout/cutout.ts';
 import type { OpenFetch } from '../cutout/fetchImage.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
-import { previewSize } from '../cutout/resourceEstimate.ts';
+import { typicalPreview } from '../cutout/resourceEstimate.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
@@ -46,7 +46,7 @@ function idleUnloading(
   return new IdleUnloadEngine(engine, {
     afterMs: idleUnload * 1000,
     load: reload,
-    told: (what, ms) => {
+    onChange: (what, ms) => {
       logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
       if (what === 'loaded') metrics?.networkLoaded(ms);
       else metrics?.networkUnloaded();
@@ -66,7 +66,7 @@ export function meteredCutout(
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
   const estimate =
-    parts.estimate ?? new DurationEstimate(previewSize(PROFILES[profile], network), { network: warmUp });
+    parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), { network: warmUp });
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
   const { prices } = billingOf(config.billing, timeout);

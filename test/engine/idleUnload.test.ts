@@ -29,7 +29,7 @@ function setUp() {
     mattes: 0,
     failing: false,
     held: Promise.resolve(),
-    told: [] as string[],
+    changes: [] as string[],
   };
   const engine = {
     unload: async () => {
@@ -49,8 +49,8 @@ function setUp() {
     if (state.failing) throw new Error('gone from the disk');
     state.loaded = true;
   };
-  const told = (what: string) => void state.told.push(what);
-  return { state, idleUnloadEngine: new IdleUnloadEngine(engine, { afterMs, load, told }) };
+  const onChange = (what: string) => void state.changes.push(what);
+  return { state, idleUnloadEngine: new IdleUnloadEngine(engine, { afterMs, load, onChange }) };
 }
 
 test.serial('rests after a time without work; all who come then share one load', async (t) => {
@@ -66,7 +66,7 @@ test.serial('rests after a time without work; all who come then share one load',
   t.is(state.mattes, 11);
   t.true(state.loaded);
   t.is(state.unloads, 1);
-  t.deepEqual(state.told, ['unloaded', 'loaded']);
+  t.deepEqual(state.changes, ['unloaded', 'loaded']);
   idleUnloadEngine.stop();
   await pass(10 * afterMs);
   t.true(state.loaded, 'not after stop');

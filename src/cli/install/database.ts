@@ -39,8 +39,8 @@ function judgeSchema(name: string, version: number | undefined): Finding {
 /** Checks of SQLite's file: its integrity, and who may read it. */
 async function judgeFile(file: string, database: Database): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const told = await database.all<{ quick_check: string }>('PRAGMA quick_check(3)');
-  const wrong = told.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok');
+  const rows = await database.all<{ quick_check: string }>('PRAGMA quick_check(3)');
+  const wrong = rows.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok');
   if (wrong.length > 0)
     findings.push(
       problem('ledger', `${file} is damaged: ${wrong.join('; ')}.`, 'Stop the server and restore a backup.'),

@@ -181,7 +181,7 @@ async function parseTexts(
   memory.need(costs[wide ? 'wideText' : 'text'] * bytes.length);
   const short = await scanned.shorten();
   await turn();
-  // Who left meanwhile needs nothing parsed.
+  // Nothing is parsed for a client that has disconnected.
   ctx.state.signal.throwIfAborted();
   const values = short.restore(type === 'json' ? parseJson(short.bytes) : await parseForm(ctx, short.bytes));
   if (typeof values !== 'object' || values === null || Array.isArray(values))

@@ -20,11 +20,11 @@ export const record =
   (recorders: readonly Recorder[], logger: Logger): Middleware =>
   async (ctx, next) => {
     const start = performance.now();
-    const tell = (delivered: boolean) => {
+    const report = (delivered: boolean) => {
       const { requestId, account, telemetry, route = 'none' } = ctx.state;
       // A lingering connection already has its answer.
       const status = delivered || ctx.respond === false ? ctx.res.statusCode : 499;
-      const told: RequestRecord = {
+      const record: RequestRecord = {
         requestId,
         method: ctx.method,
         route,
@@ -40,7 +40,7 @@ export const record =
       };
       for (const recorder of recorders) {
         try {
-          recorder(told);
+          recorder(record);
         } catch (error) {
           logger.error({ request: requestId, err: error }, 'record');
         }
@@ -49,5 +49,5 @@ export const record =
     const ended = new Promise<boolean>((resolve) => onResponseEnd(ctx, resolve));
     await next();
     // Not awaited: the answer is sent after all middlewares have returned.
-    ended.then(tell).catch((error: unknown) => logger.error({ err: error }, 'record'));
+    ended.then(report).catch((error: unknown) => logger.error({ err: error }, 'record'));
   };

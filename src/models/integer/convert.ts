@@ -17,7 +17,7 @@ const OPERATOR = 'IntegerNetwork';
 /** Largest weight of two planes: 256 * 127 for the first, and what the second adds. */
 const WIDE_LIMIT = 256 * 127;
 
-/** An 8-bit tensor: a step of channel c stands for `scales[c]`. */
+/** An 8-bit tensor: one step of channel c represents `scales[c]`. */
 interface Steps {
   readonly kind: 'steps';
   readonly value: number;
@@ -25,15 +25,15 @@ interface Steps {
   readonly zero: number;
 }
 
-/** What a tensor of floats of the network is in the program. */
+/** How the program represents a float tensor of the network. */
 type Source =
   | Steps
   | { readonly kind: 'floats'; readonly value: number }
   | { readonly kind: 'concat'; readonly parts: readonly Source[] }
-  /** 8-bit weights: a step of output channel c stands for `scales[c]`. */
+  /** 8-bit weights: one step of output channel c represents `scales[c]`. */
   | { readonly kind: 'weights'; readonly tensor: TensorProto; readonly scales: Float32Array }
   | { readonly kind: 'bias'; readonly values: Int32Array }
-  /** Not computed until it is known which steps it becomes. */
+  /** Not computed until the scale and zero point of its 8-bit form are known. */
   | { readonly kind: 'conv'; readonly node: NodeProto }
   | { readonly kind: 'sum'; readonly a: Steps; readonly b: Steps }
   | { readonly kind: 'counted'; readonly value: number; readonly scale?: number };
@@ -48,7 +48,7 @@ class Unsupported extends RangeError {}
 const numbers = ({ rawData }: TensorProto): DataView =>
   new DataView(rawData.buffer, rawData.byteOffset, rawData.byteLength);
 
-/** The part of a network of 8-bit convolutions as one program, and what of its graph is left around it. */
+/** Converts the 8-bit part of a network to one program, and keeps the rest of the graph around it. */
 class Converter {
   readonly #graph: GraphProto;
   readonly #floatsOf: (tensor: TensorProto) => Float32Array;
@@ -191,18 +191,18 @@ class Converter {
     } else if (counted?.kind === 'counted') {
       this.#sources.set(to, { ...counted, scale: scales[0] ?? Number.NaN });
     } else {
-      throw new Unsupported(`${node.name} stands behind what is not known`);
+      throw new Unsupported(`${node.name} follows an unsupported node`);
     }
     return true;
   }
 
-  /** Remembers a tensor of floats; an output of the network is made at once. */
+  /** Records a float tensor; one that is an output of the network is emitted at once. */
   #source(name: string, source: Source): void {
     this.#sources.set(name, source);
     if (this.#outputs.has(name)) this.#outside(name);
   }
 
-  /** Makes sure that a tensor of floats exists outside the program. */
+  /** Ensures that a float tensor exists outside the program. */
   #outside(name: string): void {
     const source = this.#sources.get(name);
     if (!source || this.#made.has(name)) return;
@@ -213,7 +213,7 @@ class Converter {
     } else throw new Unsupported(`${name} is needed outside the 8-bit part`);
   }
 
-  /** Operators that work on 8-bit values as they are. */
+  /** Operators that work on 8-bit values unchanged. */
   #steady(node: NodeProto): boolean {
     const inputs = node.input.map((name) => this.#steps.get(name));
     const [first] = inputs;
@@ -241,7 +241,7 @@ class Converter {
         set(
           this.#program.concat(
             inputs.map((each) => {
-              if (!each) throw new Unsupported(`${node.name} joins what is not 8-bit`);
+              if (!each) throw new Unsupported(`${node.name} concatenates maps that are not 8-bit`);
               return each.value;
             }),
           ),
@@ -253,7 +253,7 @@ class Converter {
     }
   }
 
-  /** The sum of 8-bit channels as a map of floats: a value that is kept finer than 8 bits. */
+  /** The sum of 8-bit channels as a float map: a value with a finer resolution than 8 bits. */
   #count(node: NodeProto): boolean {
     const [first = '', second = ''] = node.input;
     const [to = ''] = node.output;
@@ -272,7 +272,7 @@ class Converter {
     return true;
   }
 
-  /** Operators on floats. */
+  /** Operators on float values. */
   #floats(node: NodeProto): boolean {
     const [first = '', second = ''] = node.input;
     const [to = ''] = node.output;
@@ -284,7 +284,7 @@ class Converter {
       else this.#floatConv(node, a);
       return true;
     }
-    // Joined with the convolution before it.
+    // Fused with the convolution before it.
     if (node.opType === 'Relu' && this.#relu(first) === node && a.kind === 'floats') {
       this.#source(to, a);
       return true;
@@ -316,13 +316,13 @@ class Converter {
     return false;
   }
 
-  /** A node that stays outside. */
+  /** A node that stays outside the program. */
   #keep(node: NodeProto): void {
     for (const name of node.input) this.#outside(name);
     this.#kept.push(node);
   }
 
-  /** The ReLU that is all that reads a tensor. */
+  /** The ReLU that is the only consumer of a tensor. */
   #relu(name: string): NodeProto | undefined {
     const next = this.#onlyConsumer(name);
     return next?.opType === 'Relu' ? next : undefined;
@@ -337,7 +337,7 @@ class Converter {
     return [height, down, attribute(node, 'ceil_mode')?.i === 1n];
   }
 
-  /** By how much a bilinear enlargement at pixel centres enlarges. */
+  /** The factor of a bilinear Resize with half-pixel centres. */
   #factor(node: NodeProto): number {
     const text = (name: string) => new TextDecoder().decode(attribute(node, name)?.s);
     const [n, c, height = 0, width = 0] = this.#floatsOf(this.#initializer(node.input[2]));
@@ -412,7 +412,7 @@ class Converter {
     return this.#program.conv(input.value, { type: 'steps', channels: outputs, zero: outputZero }, conv);
   }
 
-  /** A convolution of floats: of 8-bit tensors, or of floats as 16 bits, by weights of 16 bits. */
+  /** A convolution with 16-bit weights, of 8-bit tensors or of floats converted to 16 bits. */
   #floatConv(node: NodeProto, source: Source): void {
     const [, weightName, biasName] = node.input;
     const [to = ''] = node.output;
@@ -438,7 +438,7 @@ class Converter {
         sums.push(this.#program.conv(part.value, spec, { ...conv, relu: relu && alone }));
       } else {
         const ones = new Float32Array(own).fill(1);
-        // Neighbouring taps of half of the channels do not lie side by side.
+        // The kernels read neighbouring taps together; those of half of the channels are not adjacent.
         if (shape.dilation === 1 && shape.kernel[1] > 1 && own % CHUNK !== 0) {
           throw new Unsupported(`${node.name} reads ${own} channels of floats`);
         }
@@ -465,7 +465,7 @@ class Converter {
 interface Columns {
   /** [outputs, of, height, width] */
   readonly weights: Float32Array;
-  /** The input channels that are meant: `own` of them from `from` on. */
+  /** The input channels that are read: `own` of them from `from` on. */
   readonly from: number;
   readonly of: number;
   readonly own: number;
@@ -476,7 +476,7 @@ interface Columns {
   readonly pads: readonly [number, number, number, number];
 }
 
-/** A convolution by weights of 16 bits in two planes, each channel's scale of the input in its weights. */
+/** A convolution with 16-bit weights in two planes; the weights include the input's per-channel scales. */
 function wideConv(
   columns: Columns,
   scales: Float32Array,
@@ -507,7 +507,7 @@ function wideConv(
     let sum = 0;
     const at = output * count;
     for (let i = 0; i < count; i++) {
-      // At most WIDE_LIMIT: the step's own rounding is far below half a one.
+      // The magnitude is at most WIDE_LIMIT: rounding of the step itself is far below half a step.
       const whole = Math.floor((row[i] as number) / step + 0.5) | 0;
       const high = (whole + 128) >> 8;
       upper[at + i] = high;
@@ -534,10 +534,10 @@ function wideConv(
 }
 
 /**
- * Makes the 8-bit part of a network that `quantise` rewrote one node of the operator `IntegerNetwork`
- * (native/integer), which must be all that reads the network's input. Changes `model`. Throws a RangeError, and
- * leaves the model as it is, where the network has something that the operator does not know.
- * @param floats the numbers of a tensor of floats, however they are stored
+ * Replaces the 8-bit part of a network that `quantise` rewrote by one node of the operator `IntegerNetwork`
+ * (native/integer); that part must be the only consumer of the network's input. Changes `model`. Throws a RangeError, and
+ * leaves the model unchanged, if the operator does not support something in the network.
+ * @param floats returns the values of a float tensor in any encoding
  */
 export function asIntegerNetwork(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
   const { graph } = model;

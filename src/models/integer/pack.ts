@@ -9,11 +9,11 @@ export interface Taps {
 }
 
 /**
- * Where the inputs of each chunk have their weights within those of one output channel, [channels, height, width], in
+ * Positions of the weights of each chunk's inputs within those of one output channel, [channels, height, width], in
  * the order in which native/integer/program.cc (chunks_of) reads a window; one list for a chunk, at most CHUNK long.
  */
 function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number): Int32Array[] {
-  // Channels of neighbouring taps lie side by side, unless taps are apart or fill whole chunks anyway.
+  // Whether channels of neighbouring taps are adjacent, unless taps are dilated or fill whole chunks anyway.
   const rows = dilation === 1 && width > 1 && channels % CHUNK !== 0;
   const length = rows ? width * channels : channels;
   const chunks: Int32Array[] = [];

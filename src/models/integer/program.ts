@@ -1,4 +1,4 @@
-/** What native/integer/program.h reads: the 8-bit part of a network as a list of steps. */
+/** The input of native/integer/program.h: the 8-bit part of a network as a list of steps. */
 
 /** Kinds of steps, by their numbers in native/integer/program.h. */
 const KIND = {
@@ -17,12 +17,12 @@ const KIND = {
 export interface ValueSpec {
   readonly type: 'steps' | 'floats';
   readonly channels: number;
-  /** Step that stands for 0; 0 for floats. */
+  /** Zero point; 0 for floats. */
   readonly zero: number;
 }
 
 export interface ConvSpec {
-  /** First input channel that is read, and how many are. */
+  /** First input channel that is read, and the number of channels. */
   readonly channel: number;
   readonly channels: number;
   /** Height and width. */
@@ -39,7 +39,7 @@ export interface ConvSpec {
   readonly scales: Float32Array;
 }
 
-/** Numbers of one kind that steps name by their place. */
+/** Values of one kind, which steps refer to by index. */
 class Pool<T extends Float32Array | Int32Array | Int8Array> {
   readonly #parts: T[] = [];
   #length = 0;
@@ -67,7 +67,7 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
   }
 }
 
-/** Puts a program together, step by step, in the order in which it is run. */
+/** Assembles a program, step by step, in execution order. */
 export class ProgramWriter {
   readonly #values: ValueSpec[] = [];
   readonly #steps: number[] = [];
@@ -85,7 +85,7 @@ export class ProgramWriter {
     return this.#outputs;
   }
 
-  /** Throws a RangeError for a number that is no value of this program. */
+  /** Throws a RangeError for an index that is no value of this program. */
   spec(value: number): ValueSpec {
     const spec = this.#values[value];
     if (!spec) throw new RangeError(`there is no value ${value}`);
@@ -149,13 +149,13 @@ export class ProgramWriter {
     return this.#step('split', [input], this.#value({ type: 'steps', channels: 2 * channels, zero: 0 }));
   }
 
-  /** Sum of values of floats; `scale` only counts for steps. */
+  /** Sum of float values; `scale` applies to 8-bit values only. */
   combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
     const at = this.floats.add(Float32Array.of(scale));
     return this.#step('combine', inputs, this.#value(output), relu ? 1 : 0, at);
   }
 
-  /** Returns the output's number. `scales`: a channel's own; of floats they are not looked at. */
+  /** Returns the output's index. `scales`: one per channel; ignored for floats. */
   output(input: number, scales: Float32Array): number {
     return this.#step('output', [input], this.#outputs++, this.floats.add(scales));
   }

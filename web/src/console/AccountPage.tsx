@@ -4,7 +4,7 @@ import { post, type SignedIn } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { at } from '../ui/format.ts';
 
-/** Who the account belongs to, its data to take along, and its end. */
+/** The account's owner, data export and deletion. */
 export function AccountPage({ session: { account, expiresAt } }: { readonly session: SignedIn }) {
   const [name, setName] = useState('');
   const [trouble, setTrouble] = useState('');

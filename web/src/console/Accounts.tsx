@@ -21,7 +21,7 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
   const [amount, setAmount] = useState('');
   const [note, setNote] = useState('');
   const [trouble, setTrouble] = useState('');
-  // Of this form until it was sent: sent twice, it counts once.
+  // Identifies one submission of the form, so that a repeated one counts once.
   const [reference, setReference] = useState(
     () => `console-${crypto.getRandomValues(new Uint32Array(3)).join('-')}`,
   );
@@ -76,7 +76,7 @@ function Grant({ id, done }: { readonly id: string; readonly done: () => void })
   );
 }
 
-/** What an operator sees and does once an account is opened. `changed` is called after a grant. */
+/** Details and actions for one account. `changed` is called after a grant. */
 function Details({
   account: { id, createdAt, deletedAt },
   changed,
@@ -111,7 +111,7 @@ function Details({
   );
 }
 
-/** One account, folded until it is opened; its keys are read then. */
+/** One account, collapsed until it is opened; its keys are loaded then. */
 function Account({ account, changed }: { readonly account: AccountSummary; readonly changed: () => void }) {
   const [open, setOpen] = useState(false);
   return (

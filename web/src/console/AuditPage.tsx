@@ -4,13 +4,13 @@ import { WideTable } from '../ui/WideTable.tsx';
 import { PagedList } from './PagedList.tsx';
 import { usePages } from './usePages.ts';
 
-/** Who did it. */
+/** The actor of an event. */
 function Actor({ entry: { actor, address } }: { readonly entry: AuditEntry }) {
   if (actor !== null) return <code>{actor}</code>;
   return <>{address !== null ? 'admin token' : 'command line'}</>;
 }
 
-/** Operators: who did what, newest first. The log is append-only. */
+/** Operators: the audit log, newest first. */
 export function AuditPage() {
   const pages = usePages<AuditEntry>('operator/audit');
   return (

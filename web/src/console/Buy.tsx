@@ -6,7 +6,7 @@ import { credits, price } from '../ui/format.ts';
 import { Show } from './Show.tsx';
 import { useLoad } from './useLoad.ts';
 
-/** The packs on offer; paying happens on the payment service's own page. */
+/** The packs for sale; payment happens on the payment service's page. */
 export function Buy() {
   const loaded = useLoad<readonly PackInfo[]>('packs');
   const [trouble, setTrouble] = useState('');

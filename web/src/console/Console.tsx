@@ -33,17 +33,17 @@ const pages: readonly Page[] = [
   { id: 'audit', name: 'Audit log', shown: ({ operator }) => operator, view: () => <AuditPage /> },
 ];
 
-/** A one-time link carries its token behind the #: it reaches no server before this page sends it. */
+/** The token of a one-time link is in the URL's fragment, which browsers do not send to servers. */
 const linkToken = () => /^#([0-9a-z]{32})$/.exec(location.hash)?.[1];
 
-/** Taken out of the address at once, so that it stays in no history. */
+/** Removed from the URL at once, so that it does not stay in the history. */
 function takeToken(): string | undefined {
   const token = linkToken();
   if (token !== undefined) history.replaceState(null, '', '/console');
   return token;
 }
 
-/** `/console`: keys, credits and everything else of the account that is signed in. */
+/** `/console`: keys, credits and settings of the signed-in account. */
 export function Console() {
   const [session, setSession] = useState<SessionInfo>();
   const [trouble, setTrouble] = useState('');

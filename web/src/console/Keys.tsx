@@ -9,7 +9,7 @@ import { WideTable } from '../ui/WideTable.tsx';
 import { Show } from './Show.tsx';
 import { useLoad } from './useLoad.ts';
 
-/** Keys of an account as a table; `revoke` for those still in use. */
+/** Keys of an account as a table, with a `revoke` button for those that are valid. */
 export function KeyTable({
   keys,
   revoke,

@@ -7,7 +7,7 @@ import { useLoad } from './useLoad.ts';
 const kinds = ['full', 'preview', 'free'] as const;
 const names = { full: 'Full results', preview: 'Paid previews', free: 'Free previews' };
 
-/** Calls by day as stacked bars; the same numbers as a table for those who do not see them. */
+/** Calls by day as stacked bars, and the same numbers as a table for screen readers. */
 function UsageChart({ days }: { readonly days: Overview['days'] }) {
   const totals = days.map((day) => kinds.reduce((sum, kind) => sum + day[kind], 0));
   const most = Math.max(1, ...totals);

@@ -1,14 +1,14 @@
 import type { ComponentChildren } from 'preact';
 import type { Pages } from './usePages.ts';
 
-/** The entries read so far, or that there are none, and a button for older ones. */
+/** The loaded entries, or a sentence if there are none, and a button for older ones. */
 export function PagedList<Entry>({
   pages: { entries, hasMore, busy, trouble, more },
   empty,
   children,
 }: {
   readonly pages: Pages<Entry>;
-  /** What is said where the list has no entries. */
+  /** Shown if the list has no entries. */
   readonly empty: string;
   readonly children: (entries: readonly Entry[]) => ComponentChildren;
 }) {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Loaded } from './useLoad.ts';
 
-/** What was loaded, or that it is on its way, or why it is not there. */
+/** The loaded value, a loading message or an error. */
 export function Show<T>({
   loaded,
   children,

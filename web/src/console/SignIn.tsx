@@ -6,7 +6,7 @@ const problems: Readonly<Record<string, string>> = {
   'too-many': 'There were too many failed sign-ins from this address. Try again in a minute.',
 };
 
-/** The ways in: providers, or the link that the server printed. */
+/** Ways to sign in: the providers, or the link that the server printed. */
 export function SignIn({
   session,
   trouble,

@@ -21,7 +21,7 @@ const queryOf = (kind: string, from: string, to: string) => {
   const query = new URLSearchParams();
   if (kind !== '') query.set('kind', kind);
   if (from !== '') query.set('from', from);
-  // The last day counts whole.
+  // The last day is included.
   if (to !== '') query.set('to', new Date(Date.parse(to) + 86_400_000).toISOString().slice(0, 10));
   return query;
 };

@@ -6,15 +6,15 @@ import { messageOf } from '../lib/message.ts';
 const nothing: Page<never> = { entries: [], next: null };
 
 export interface Pages<Entry> {
-  /** Undefined until the first page is here. */
+  /** Undefined until the first page is loaded. */
   readonly entries: readonly Entry[] | undefined;
-  /** There are older entries. */
+  /** Whether there are older entries. */
   readonly hasMore: boolean;
   readonly busy: boolean;
   /** Why the last request failed; empty otherwise. */
   readonly trouble: string;
   readonly more: () => void;
-  /** Reads again what is shown. */
+  /** Reloads the entries that are shown. */
   readonly reload: () => void;
 }
 
@@ -22,18 +22,18 @@ const withQuery = (path: string, before: string | null) =>
   before === null ? path : `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ before })}`;
 
 /**
- * A list under /console/api, a page at a time; another path is another list. The entries shown stay until those of the new
- * list are here. An expired session leads back to the sign-in.
+ * A list under /console/api, page by page; another path is another list. The entries shown stay until those of the new
+ * list are loaded. An expired session leads back to the sign-in.
  */
 export function usePages<Entry>(path: string): Pages<Entry> {
-  /** Every page read so far, as one. */
+  /** All loaded pages, joined. */
   const [page, setPage] = useState<Page<Entry>>();
   const [busy, setBusy] = useState(false);
   const [trouble, setTrouble] = useState('');
-  /** Of the latest request: answers to earlier ones come too late. */
+  /** Number of the latest request; answers to earlier ones are ignored. */
   const latest = useRef(0);
 
-  /** Reads on behind the page `from`, or from the beginning, until `atLeast` entries are there. */
+  /** Loads pages after `from`, or from the beginning, until there are `atLeast` entries. */
   const load = async (from: Page<Entry> | undefined, atLeast: number) => {
     latest.current += 1;
     const mine = latest.current;

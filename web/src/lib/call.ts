@@ -1,4 +1,4 @@
-/** One call of the public API, with the progress of its upload. XMLHttpRequest, because fetch tells none. */
+/** One call of the public API. Uses XMLHttpRequest because fetch does not report the progress of an upload. */
 
 interface ApiError {
   readonly title: string;
@@ -10,7 +10,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Blob;
-  /** Of an answer that is not 2xx, as the service said it. */
+  /** The service's errors, if the status is not 2xx. */
   readonly errors: readonly ApiError[];
   /** Milliseconds from the click to the last byte. */
   readonly ms: number;
@@ -21,7 +21,7 @@ export interface Call {
   readonly key: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly form: FormData;
-  /** 0 to 1; 1 when everything is sent and the service works. */
+  /** 0 to 1; 1 when the request is sent completely and the service is processing it. */
   readonly onUpload: (share: number) => void;
   readonly signal: AbortSignal;
 }
@@ -45,12 +45,12 @@ async function errorsOf(status: number, body: Blob): Promise<readonly ApiError[]
     const { errors } = JSON.parse(await body.text()) as { errors: ApiError[] };
     if (Array.isArray(errors) && errors.length > 0) return errors;
   } catch {
-    // Not the service itself, then: a proxy in front of it.
+    // The answer comes from a proxy in front of the service.
   }
   return [{ title: `The answer was HTTP ${status} without an explanation.`, code: `http_${status}` }];
 }
 
-/** Rejects when there is no answer at all (network down, aborted). */
+/** Rejects if there is no answer (network down, aborted). */
 export const call = ({ path, key, headers, form, onUpload, signal }: Call): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -79,7 +79,7 @@ export const call = ({ path, key, headers, form, onUpload, signal }: Call): Prom
     request.send(form);
   });
 
-/** `Server-Timing: decode;dur=12.3, …` as stages in their order, milliseconds. */
+/** `Server-Timing: decode;dur=12.3, …` as stages in their order; milliseconds. */
 export function timings(header: string | undefined): { readonly name: string; readonly ms: number }[] {
   return (header ?? '').split(',').flatMap((part) => {
     const match = /^\s*([\w-]+)\s*;\s*dur=([\d.]+)/.exec(part);

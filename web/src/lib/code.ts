@@ -1,4 +1,4 @@
-/** The page's request as programs to copy. They read the key from CUTOUT_KEY; it is never part of them. */
+/** The page's request as programs to copy. They read the key from CUTOUT_KEY and never contain it. */
 
 export type Image =
   | { readonly kind: 'file'; readonly name: string }
@@ -14,7 +14,7 @@ export interface Request {
   /** File fields besides the image, with the names of their files. */
   readonly files: readonly (readonly [name: string, file: string])[];
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Name of the file that the result goes to. */
+  /** Name of the file that the result is written to. */
   readonly out: string;
 }
 
@@ -38,13 +38,13 @@ export function curl(request: Request): string {
   return [
     'curl -H "X-Api-Key: $CUTOUT_KEY"',
     ...request.headers.map(([name, value]) => `-H ${shell(`${name}: ${value}`)}`),
-    // curl reads ; and " in the name of a file itself, so it goes in quotes of its own.
+    // curl interprets ; and " in a file name, so the name is quoted separately.
     ...filesOf(request).map(([name, file]) =>
       /[;,"\\]/.test(file)
         ? `-F ${shell(`${name}=@"${file.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`)}`
         : `-F ${shell(`${name}=@${file}`)}`,
     ),
-    // A value that begins with @ or < would be read from a file.
+    // curl would read a value that begins with @ or < from a file.
     ...textsOf(request).map(
       ([name, value]) => `${/^[@<]/.test(value) ? '--form-string' : '-F'} ${shell(`${name}=${value}`)}`,
     ),

@@ -13,7 +13,7 @@ class ConsoleError extends Error {
   }
 }
 
-/** The session ended, or there was none. */
+/** The session has ended, or there was none. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ConsoleError && error.status === 401;
 
 let csrf = '';

@@ -1,43 +1,12 @@
-/** The options of the API as controls, read from the published description: a new field shows up by itself. */
+import type { Description, FormSchema, Schema } from './description.ts';
 
-/** What this needs of a JSON Schema. */
-interface Schema {
-  readonly description?: string;
-  readonly enum?: readonly unknown[];
-  readonly default?: unknown;
-  readonly examples?: readonly unknown[];
-  readonly contentMediaType?: string;
-  readonly contentEncoding?: string;
-  /** Other spellings of words of `enum`. */
-  readonly 'x-aliases'?: Readonly<Record<string, unknown>>;
-}
-
-interface FormSchema {
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-}
-
-export interface Description {
-  readonly paths: Readonly<
-    Record<
-      string,
-      | {
-          readonly post?: {
-            readonly requestBody?: {
-              readonly content: Readonly<Record<string, { readonly schema: FormSchema }>>;
-            };
-          };
-        }
-      | undefined
-    >
-  >;
-}
+/** The options of the API as controls, derived from its published description: new fields appear without a change here. */
 
 export interface Option {
   readonly name: string;
   readonly description: string;
   readonly kind: 'choice' | 'flag' | 'text' | 'file';
-  /** Of a choice, aliases left out. */
+  /** Values of a choice, without aliases. */
   readonly choices: readonly string[];
   readonly fallback: string;
   readonly example: string;
@@ -50,7 +19,7 @@ export interface OptionGroup {
 
 export const endpoint = '/v1.0/cutout';
 
-/** The image itself has its own place on the page. */
+/** Fields of the image itself, which has its own controls. */
 const sources = ['image_file', 'image_file_b64', 'image_url'];
 
 const groups: readonly (readonly [title: string, names: readonly string[]])[] = [
@@ -86,7 +55,7 @@ function perSubject([pattern, schema]: readonly [string, Schema]): Option[] {
 const formOf = ({ paths }: Description): FormSchema =>
   paths[endpoint]?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};
 
-/** Formats and limits of the image, as the service describes them. */
+/** Accepted formats and limits of the image, in the words of the description. */
 export const imageHint = (description: Description): string =>
   formOf(description).properties?.['image_file']?.description ?? '';
 

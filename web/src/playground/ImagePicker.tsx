@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { fileImage, type SourceImage } from './image.ts';
 import { drawSample, samples } from './samples.ts';
 
-/** Choosing an image by file, address or sample; the page itself takes dropped and pasted ones. */
+/** Selects an image by file, address or sample; the page itself handles dropped and pasted ones. */
 export function ImagePicker({
   first,
   hint,

@@ -1,6 +1,6 @@
 import type { ApiKey } from './useApiKey.ts';
 
-/** The key that requests are made with. It stays in this tab; who is signed in needs none of their own. */
+/** The key for requests. It stays in this tab; signed-in visitors do not need to enter one. */
 export function KeyField({ apiKey: { value, change, session } }: { readonly apiKey: ApiKey }) {
   return (
     <details open={session?.signedIn !== true}>

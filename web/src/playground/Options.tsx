@@ -4,7 +4,7 @@ import type { Values } from './request.ts';
 const without = <T,>(record: Readonly<Record<string, T>>, name: string): Record<string, T> =>
   Object.fromEntries(Object.entries(record).filter(([each]) => each !== name));
 
-/** Six hexadecimal digits, for the browser's own colour dialog. */
+/** Six hexadecimal digits, for the browser's colour dialog. */
 const asHex = (text: string) => (/^#?[0-9a-f]{6}/i.exec(text)?.[0] ?? 'ffffff').replace(/^#?/, '#');
 
 function Control({
@@ -84,7 +84,7 @@ function Control({
   );
 }
 
-/** Every option that the service publishes, and the two request headers that change an answer. */
+/** Every option that the service publishes, and the two request headers that affect the answer. */
 export function Options({
   groups,
   values,

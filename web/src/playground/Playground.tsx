@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ServiceOptions } from '../../../src/http/route/console/api.ts';
 import { get } from '../lib/console.ts';
-import { type Description, imageHint, optionGroups } from '../lib/options.ts';
+import { type Description, fetchDescription } from '../lib/description.ts';
+import { imageHint, optionGroups } from '../lib/options.ts';
 import { Top } from '../ui/Top.tsx';
 import { CodePanel } from './CodePanel.tsx';
 import { ImagePicker } from './ImagePicker.tsx';
@@ -20,7 +21,7 @@ const keyMissing = 'Sign in or enter an API key, then press “Remove the backgr
 const noFreePreviews =
   'No free previews are left, so nothing was sent. “Remove the background” uses credits from here on.';
 
-/** `/`: an image goes in and is cut out at once as a free preview, through the public API alone. */
+/** `/`: cuts out an image at once as a free preview, using the public API only. */
 export function Playground() {
   const [description, setDescription] = useState<Description>();
   const [prices, setPrices] = useState<ServiceOptions['prices']>();
@@ -31,15 +32,14 @@ export function Playground() {
   const apiKey = useApiKey();
   const cutout = useCutout();
   const { running, result } = cutout;
-  /** Ends with the first preview that was not free: what costs credits is asked for by a click. */
+  /** False after the first preview that was not free: from then on only a click spends credits. */
   const automatic = useRef(true);
 
   useEffect(() => {
-    fetch('/openapi.json')
-      .then((response) => response.json() as Promise<Description>)
-      .then(setDescription)
-      .catch(() => setNotice('The description of the API could not be loaded. Reload the page.'));
-    // Without them the page works, and says no price beforehand.
+    fetchDescription().then(setDescription, () =>
+      setNotice('The description of the API could not be loaded. Reload the page.'),
+    );
+    // Without the prices the page works and shows none.
     get<ServiceOptions>('options').then(
       (options) => setPrices(options.prices),
       () => undefined,
@@ -73,7 +73,7 @@ export function Playground() {
     void send(image, full);
   };
 
-  // A photo may be dropped anywhere on the page, and pasted anywhere but into a field that takes it itself.
+  // A photo may be dropped anywhere on the page, and pasted anywhere except into a field that accepts it itself.
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {
       const pasted = imageAmong(event.clipboardData?.files);

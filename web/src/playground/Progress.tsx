@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Running } from './useCutout.ts';
 
-/** Share of the upload while it lasts, then the time since the start. */
+/** Progress of the upload, then the time since the start. */
 export function Progress({
   running: { started, upload },
   stop,

@@ -3,7 +3,7 @@ import { bytes, credits } from '../ui/format.ts';
 import { WideTable } from '../ui/WideTable.tsx';
 import { chargeOf, fileName, largerSize, type Result } from './result.ts';
 
-/** Headers of the API; the others belong to HTTP. */
+/** Headers of the API, as opposed to those of HTTP. */
 const listed = /^(?:x-|content-type|content-length|retry-after|idempotent-replayed)/;
 
 function Timings({ answer }: { readonly answer: Answer }) {
@@ -30,7 +30,7 @@ function Timings({ answer }: { readonly answer: Answer }) {
   );
 }
 
-/** The answer: file, cost, time of each stage and headers, or the API's own error. */
+/** The answer: file, cost, time of each stage and headers, or the API's error. */
 export function ResultPanel({
   result,
   fullSize,
@@ -40,7 +40,7 @@ export function ResultPanel({
   readonly result: Result;
   /** Requests the same image at full size. */
   readonly fullSize: () => void;
-  /** Credits for that, where they are known. */
+  /** Price of that in credits, if known. */
   readonly fullPrice: number | undefined;
   readonly busy: boolean;
 }) {

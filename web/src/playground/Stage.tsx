@@ -5,7 +5,7 @@ import type { SourceImage } from './image.ts';
 import type { Result } from './result.ts';
 import { BackdropButtons, checkerboard, type StageView, ViewButtons, ZoomButtons } from './StageTools.tsx';
 
-/** An image and its cut-out: compare, zoom to pixels, lay over backgrounds. */
+/** An image and its cut-out: compare, zoom to pixels, show on backgrounds. */
 export function Stage({
   image,
   result,

@@ -54,7 +54,7 @@ export function ZoomButtons({ camera }: { readonly camera: Camera }) {
   );
 }
 
-/** What the page shows behind a result: a pattern or colour by its class, any colour, or an image. */
+/** What is shown behind a result: a pattern or colour by its class, any colour, or an image. */
 export interface Backdrop {
   readonly id: string;
   readonly colour: string;

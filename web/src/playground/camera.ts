@@ -5,7 +5,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** `scale` in screen pixels an image pixel, 0 = fitted; the image's centre lies (x, y) from that of the frame. */
+/** `scale` is screen pixels per image pixel, 0 = fitted; the image's centre is (x, y) from the centre of the frame. */
 interface View {
   readonly scale: number;
   readonly x: number;
@@ -16,18 +16,18 @@ const fitted: View = { scale: 0, x: 0, y: 0 };
 const maxScale = 16;
 
 export interface Camera extends View {
-  /** Scale in use, also while fitted. */
+  /** The effective scale, also while fitted. */
   readonly shownScale: number;
   readonly isFitted: boolean;
-  /** Zooms about a point, given from the centre of the frame. */
+  /** Zooms about a point, relative to the centre of the frame. */
   readonly zoom: (factor: number, x?: number, y?: number) => void;
   readonly pan: (x: number, y: number) => void;
   readonly fit: () => void;
-  /** One image pixel on one screen pixel. */
+  /** One image pixel per screen pixel. */
   readonly actualSize: () => void;
 }
 
-/** How an image of size `natural` is seen in a frame of size `frame`, CSS pixels. */
+/** View of an image of size `natural` in a frame of size `frame`, CSS pixels. */
 export function useCamera(frame: Size, natural: Size | undefined): Camera {
   const [view, setView] = useState(fitted);
   const fitScale = natural ? Math.min(frame.width / natural.width, frame.height / natural.height, 1) : 1;

@@ -1,9 +1,9 @@
-/** The image to work on, and what the page shows of it. */
+/** The source image and its preview. */
 export type SourceImage =
   | { readonly kind: 'file'; readonly file: File; readonly preview: string }
   | { readonly kind: 'url'; readonly url: string };
 
-/** `preview` is an object URL: whoever shows the image revokes it. */
+/** `preview` is an object URL, which the component that shows the image revokes. */
 export const fileImage = (file: File): SourceImage => ({
   kind: 'file',
   file,

@@ -2,14 +2,14 @@ import type { Request } from '../lib/code.ts';
 import { endpoint } from '../lib/options.ts';
 import type { SourceImage } from './image.ts';
 
-/** What the controls are set to; an empty text is not sent. */
+/** Values of the controls; an empty text is not sent. */
 export interface Values {
   readonly texts: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, File>>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A new image starts as a preview, so that showing it a photo never costs a full result. */
+/** A new image starts as a preview, so that choosing one never costs a full result. */
 export const initialValues: Values = { texts: { size: 'preview' }, files: {}, headers: {} };
 
 export const withSize = (values: Values, size: string): Values => ({
@@ -20,14 +20,14 @@ export const withSize = (values: Values, size: string): Values => ({
 /** Options that move or cut the image. */
 const moving = ['crop', 'scale', 'position'];
 
-/** Whether a result made with these options fits over the image, pixel by pixel. */
+/** Whether a result made with these options aligns with the image, pixel by pixel. */
 export const isAligned = ({ texts }: Values): boolean =>
   moving.every((name) => ['', 'false', '0', 'original'].includes(texts[name] ?? ''));
 
 export const headersOf = ({ headers }: Values): readonly (readonly [string, string])[] =>
   Object.entries(headers).filter(([, value]) => value !== '');
 
-/** The request in the form that programs are written from. */
+/** The request in the form that the sample programs are generated from. */
 export function requestOf(image: SourceImage | undefined, values: Values): Request {
   const format = values.texts['format'] ?? 'auto';
   const json = values.headers['Accept'] === 'application/json';
@@ -45,7 +45,7 @@ export function requestOf(image: SourceImage | undefined, values: Values): Reque
   };
 }
 
-/** The same request as the browser sends it. */
+/** The same request as sent by the browser. */
 export function formOf(image: SourceImage, values: Values): FormData {
   const form = new FormData();
   if (image.kind === 'file') form.append('image_file', image.file);

@@ -2,15 +2,15 @@ import { type Answer, headerOf } from '../lib/call.ts';
 import type { SourceImage } from './image.ts';
 import { isAligned, type Values } from './request.ts';
 
-/** What one request came to. */
+/** Outcome of one request. */
 export interface Result {
   readonly answer: Answer;
   readonly source: SourceImage;
-  /** Object URL of the answer's body, for the download. */
+  /** Object URL of the answer's body, for downloading. */
   readonly file: string;
-  /** Object URL of the result as an image; absent when a browser cannot show it. */
+  /** Object URL of the result as an image; absent if the browser cannot show it. */
   readonly image: string | undefined;
-  /** True when every pixel of the result lies where it lay in the source, whatever the size. */
+  /** Whether every pixel of the result has the position that it has in the source, apart from the size. */
   readonly aligned: boolean;
 }
 
@@ -32,10 +32,10 @@ export function revoke({ file, image }: Result): void {
   for (const url of new Set([file, image])) if (url) URL.revokeObjectURL(url);
 }
 
-/** Credits that the answer reports; 0 for errors. */
+/** Credits charged, as the answer reports them; 0 for errors. */
 export const chargeOf = ({ answer }: Result): number => Number(headerOf(answer, 'x-credits-charged') ?? 0);
 
-/** What `size=full` would give, where that is more than this result has. */
+/** Size that `size=full` would give, if it is larger than this result. */
 export function largerSize({
   answer,
 }: Result): { readonly width: number; readonly height: number } | undefined {
@@ -56,7 +56,7 @@ const extension: Readonly<Record<string, string>> = {
   'application/json': 'json',
 };
 
-/** Name of the file that a result is saved as. */
+/** File name under which a result is saved. */
 export function fileName({ source, answer }: Result): string {
   const name = source.kind === 'file' ? source.file.name : (source.url.split('/').at(-1) ?? '');
   const stem = name.replace(/[?#].*$/, '').replace(/\.[^.]*$/, '') || 'image';

@@ -1,4 +1,4 @@
-/** Images for visitors without a photo at hand, drawn here so that none has to be shipped or licensed. */
+/** Images for visitors without a photo, drawn here so that none has to be shipped or licensed. */
 
 type Draw = (g: CanvasRenderingContext2D, random: () => number) => void;
 

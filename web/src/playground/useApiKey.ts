@@ -4,7 +4,7 @@ import { createKey, readSession } from '../lib/console.ts';
 
 const item = 'cutout-key';
 
-/** The API key of this tab; it is gone with the tab. */
+/** The API key of this tab; it is discarded with the tab. */
 const tabKey = {
   read: (): string => sessionStorage.getItem(item) ?? '',
   write: (key: string): void => {
@@ -13,7 +13,7 @@ const tabKey = {
   },
 };
 
-/** Free previews that the key's account has left this month; undefined when the service does not say (a wrong key). */
+/** Free previews that the key's account has left this month; undefined if the service does not say (wrong key). */
 export async function freePreviews(key: string): Promise<number | undefined> {
   const response = await fetch('/v1.0/account', { headers: { 'X-Api-Key': key } });
   if (!response.ok) return undefined;
@@ -26,11 +26,11 @@ export interface ApiKey {
   readonly change: (key: string) => void;
   /** Undefined until it is known. */
   readonly session: SessionInfo | undefined;
-  /** The key to call with, made on demand for who is signed in; undefined when there is none. */
+  /** The key to call with, created on demand for a signed-in visitor; undefined if there is none. */
   readonly obtain: () => Promise<string | undefined>;
 }
 
-/** The key of this tab. Nothing is created before the first request needs it. */
+/** The key of this tab. Nothing is created before the first request that needs it. */
 export function useApiKey(): ApiKey {
   const [value, setValue] = useState(tabKey.read);
   const [session, setSession] = useState<SessionInfo>();

@@ -6,7 +6,7 @@ import type { SourceImage } from './image.ts';
 import { formOf, headersOf, type Values } from './request.ts';
 import { type Result, resultOf, revoke } from './result.ts';
 
-/** A request under way. */
+/** A request in progress. */
 export interface Running {
   /** `performance.now()` at its start. */
   readonly started: number;
@@ -17,16 +17,16 @@ export interface Running {
 export interface Cutout {
   readonly running: Running | undefined;
   readonly result: Result | undefined;
-  /** Why there was no answer at all; empty otherwise. */
+  /** Why there was no answer; empty otherwise. */
   readonly trouble: string;
-  /** Sends the request, in place of one that is still running. Undefined when there was no answer. */
+  /** Sends the request and cancels a previous one. Undefined if there was no answer. */
   readonly run: (key: string, source: SourceImage, values: Values) => Promise<Result | undefined>;
   readonly stop: () => void;
-  /** Stops, and forgets the result. */
+  /** Cancels the request and discards the result. */
   readonly clear: () => void;
 }
 
-/** One request at a time through the public API; the newest wins. */
+/** One request at a time through the public API; a new one cancels the previous one. */
 export function useCutout(): Cutout {
   const [running, setRunning] = useState<Running>();
   const [result, setResult] = useState<Result>();

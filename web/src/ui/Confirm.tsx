@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-/** A button that asks once more, in place, before it does what cannot be undone. */
+/** A button that asks for confirmation, in place, before an action that cannot be undone. */
 export function Confirm({
   label,
   question,

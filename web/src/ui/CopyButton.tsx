@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-/** Without TLS, away from this machine, browsers give pages no clipboard; then the text is selected by hand. */
+/** Browsers offer the clipboard only over TLS or on the local machine; without it the text is selected for copying by hand. */
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');

@@ -6,7 +6,7 @@ interface Tab {
   readonly name: string;
 }
 
-/** Tabs as the ARIA practices describe them: arrows move, the panel follows. */
+/** Tabs by the ARIA Authoring Practices: arrow keys move the selection, and the panel follows. */
 export function Tabs<T extends Tab>({
   label,
   tabs,

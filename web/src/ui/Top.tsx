@@ -6,7 +6,7 @@ const pages = [
   ['/docs', 'API'],
 ] as const;
 
-/** Name of the service and the way to its other pages. */
+/** Name of the service and links to its other pages. */
 export function Top({ here }: { readonly here: (typeof pages)[number][0] }) {
   return (
     <header class="top">

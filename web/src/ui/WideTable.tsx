@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 
-/** A table that scrolls by itself, by keyboard too, where it is wider than its place. */
+/** A table that scrolls by itself, also by keyboard, if it is wider than its container. */
 export function WideTable({
   label,
   testId,
   children,
 }: {
-  /** What the table holds. */
+  /** Accessible name of the table. */
   readonly label: string;
   readonly testId?: string;
   readonly children: ComponentChildren;

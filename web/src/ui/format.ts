@@ -1,4 +1,4 @@
-/** Numbers and times as people read them, in their own language and zone. */
+/** Numbers and times in the reader's language and time zone. */
 
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
@@ -15,7 +15,7 @@ export const credits = (amount: number): string => `${amount} ${amount === 1 ? '
 export const bytes = (count: number): string =>
   count < 1e6 ? `${(count / 1e3).toFixed(0)} kB` : `${(count / 1e6).toFixed(1)} MB`;
 
-/** A price in the smallest unit of its currency; how many of them make one depends on the currency. */
+/** A price given in the smallest unit of its currency, whose number per whole unit depends on the currency. */
 export function price(amount: number, currency: string): string {
   const format = new Intl.NumberFormat(undefined, { style: 'currency', currency: currency.toUpperCase() });
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2;

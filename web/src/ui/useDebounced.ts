@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** `value`, once it has not changed for `ms` milliseconds. */
+/** `value`, after it has not changed for `ms` milliseconds. */
 export function useDebounced<T>(value: T, ms: number): T {
   const [settled, settle] = useState(value);
   useEffect(() => {
