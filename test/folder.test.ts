@@ -6,7 +6,7 @@ import { UserError } from '../src/errors.ts';
 import { makeFolder } from '../src/folder.ts';
 import { testFolder } from './support/stores.ts';
 
-test('a folder is made with its parents, and left alone if it exists', (t) => {
+test('a folder is created with its parents, and not changed if it exists', (t) => {
   const top = path.join(testFolder(t), 'a');
   const folder = path.join(top, 'b', 'c');
   makeFolder('data folder', folder, 0o700);
@@ -15,7 +15,7 @@ test('a folder is made with its parents, and left alone if it exists', (t) => {
   t.is(statSync(folder).mode & 0o777, 0o700);
 });
 
-test('a folder that cannot be made is an error that names it', (t) => {
+test('an error names the folder that cannot be created', (t) => {
   const file = path.join(testFolder(t), 'file');
   writeFileSync(file, '');
   const places = [file, path.join(file, 'x')];
@@ -25,8 +25,8 @@ test('a folder that cannot be made is an error that names it', (t) => {
   }
 });
 
-// In a process of its own: a loop in native code could not be ended.
-test('a parent that exists and refuses new entries with ENOENT ends in an error', (t) => {
+// In a separate process, because an endless loop in native code could not be stopped.
+test('a parent that exists and refuses new entries with ENOENT causes an error', (t) => {
   const place = '/proc/cutout-test/x';
   const code = `import { makeFolder } from ${JSON.stringify(import.meta.resolve('../src/folder.js'))};
     try { makeFolder('data folder', '${place}'); } catch (error) { console.log(error.message); }`;

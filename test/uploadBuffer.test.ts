@@ -4,7 +4,7 @@ import { UploadBuffer } from '../src/uploadBuffer.ts';
 
 const pieces = fc.array(fc.uint8Array({ maxLength: 300_000 }), { maxLength: 8 });
 
-test('pieces come out as one, whatever length was expected', (t) => {
+test('pieces are joined, whatever length was announced', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(pieces, fc.nat({ max: 3_000_000 }), (arrays, expected) => {
@@ -19,7 +19,7 @@ test('pieces come out as one, whatever length was expected', (t) => {
   );
 });
 
-test('a file of a known length takes no more memory than that and is never moved', (t) => {
+test('a file of known length takes no more memory than its length and is never moved', (t) => {
   const upload = new UploadBuffer(1000, 5000);
   upload.add(Buffer.alloc(1, 7));
   const { buffer } = upload.take();
@@ -28,7 +28,7 @@ test('a file of a known length takes no more memory than that and is never moved
   t.is(buffer.byteLength, 1000);
 });
 
-test('a file of an unknown length grows up to what is allowed', (t) => {
+test('a file of unknown length grows up to the limit', (t) => {
   const most = 700 * 1024;
   const upload = new UploadBuffer(0, most);
   for (let i = 0; i < 700; i++) upload.add(Buffer.alloc(1024, i));
@@ -38,6 +38,6 @@ test('a file of an unknown length grows up to what is allowed', (t) => {
   t.is(file[699 * 1024], 699 % 256);
 });
 
-test('nothing is an empty file', (t) => {
+test('no bytes make an empty file', (t) => {
   t.is(new UploadBuffer(0, 10).take().length, 0);
 });

@@ -200,7 +200,8 @@ void Scheduler::run(const EntryPointer& entry, int worker) {
     if (entry->token.stopped()) status = entry->token.check();
     --state(entry->job.lane).running;
     if (idle_.work) {
-      // A worker that waits without a timeout must be woken; one with an earlier timeout checks again.
+      // A worker that waits without a timeout must be woken; one with an earlier timeout checks
+      // again.
       if (idle_due_ == Clock::time_point::max()) work_.notify_one();
       idle_due_ = Clock::now() + idle_.after;
     }

@@ -18,7 +18,7 @@ test('a key opens its own account and no other', async (t) => {
   for (const { key } of keys) t.regex(key, /^cutout_[0-9a-hjkmnp-tv-z]{32}$/);
 });
 
-test('what is not a whole key opens nothing', async (t) => {
+test('an incomplete key opens nothing', async (t) => {
   const { accounts } = await testStores(t);
   const { key, prefix } = await accounts.createKey((await accounts.create('Ada')).id);
   for (const wrong of ['', prefix, key.slice(0, -1), `${key}0`, key.toUpperCase(), ` ${key}`, 'ключ', '\0']) {
@@ -39,7 +39,7 @@ test('a revoked key opens nothing from the next call on; the others of the accou
   t.is((await accounts.keys(account.id)).find(({ id }) => id === lost.id)?.revokedAt, clock.at);
 });
 
-test('a revocation by another process counts at once', async (t) => {
+test('a revocation by another process is effective at once', async (t) => {
   const { accounts, dataDir } = await testStores(t);
   const { id, key } = await accounts.createKey((await accounts.create('Ada')).id);
   t.truthy(await accounts.authenticate(key));
@@ -49,7 +49,7 @@ test('a revocation by another process counts at once', async (t) => {
   t.is(await accounts.authenticate(key), undefined);
 });
 
-test('the files of the books hold no key', async (t) => {
+test('the database files contain no key', async (t) => {
   const stores = await testStores(t);
   const { key } = await stores.accounts.createKey((await stores.accounts.create('Ada')).id);
   await stores.accounts.authenticate(key);
@@ -60,7 +60,7 @@ test('the files of the books hold no key', async (t) => {
   }
 });
 
-test('the listed prefix is too short to be of use', async (t) => {
+test('the listed prefix is too short to guess the key', async (t) => {
   const { accounts } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const prefixes: (string | undefined)[] = [];
@@ -77,7 +77,7 @@ test('the same key cannot be added twice', async (t) => {
   t.deepEqual(await accounts.authenticate('chosen by hand'), ada);
 });
 
-test('the last use of a key is kept over a restart', async (t) => {
+test('the last use of a key survives a restart', async (t) => {
   const { accounts, clock, dataDir, close } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const { key } = await accounts.createKey(id);
@@ -90,7 +90,7 @@ test('the last use of a key is kept over a restart', async (t) => {
   await again.close();
 });
 
-test('a deleted account gets no key, and one that it has all the same opens nothing', async (t) => {
+test('a deleted account gets no new key, and a key it still has opens nothing', async (t) => {
   const { accounts, database } = await testStores(t);
   const { id } = await accounts.create('Ada');
   const { key } = await accounts.createKey(id);
@@ -102,7 +102,7 @@ test('a deleted account gets no key, and one that it has all the same opens noth
   t.is(await accounts.owner(key), undefined);
 });
 
-test('a deleted account gets no link, and one made before opens nothing', async (t) => {
+test('a deleted account gets no new link, and an earlier one opens nothing', async (t) => {
   const { accounts, database, clock } = await testStores(t);
   const signIns = new SignIns(database, clock.now);
   const { id } = await accounts.create('Ada');

@@ -15,7 +15,7 @@ const ann = {
 };
 
 function testFormer(name: string, place: NewPlace): void {
-  test(`${name}: who deletes an account and comes back goes on with the free previews and gets no second gift`, async (t) => {
+  test(`${name}: a returning person keeps the remaining free previews and gets no second sign-up credits`, async (t) => {
     const stores = await testStores(t, billing, place);
     const { accounts, ledger, clock, database } = stores;
     const signIns = new SignIns(database, clock.now);
@@ -37,7 +37,7 @@ function testFormer(name: string, place: NewPlace): void {
     const first = await comeBack();
     t.like(first, { created: true, given: false });
     t.deepEqual([await preview(first.id), await preview(first.id)], ['free', 'free']);
-    // Under way while the account is deleted.
+    // In progress while the account is deleted.
     const under = await ledger.reserve(first.id, { requestId: 'under way', size: 'preview' });
     if (under.outcome !== 'reserved') return t.fail();
     await accounts.erase(first.id);
@@ -54,7 +54,7 @@ function testFormer(name: string, place: NewPlace): void {
     t.is(await preview(second.id), 'free');
     t.is(await preview(second.id), 'insufficient');
 
-    // Once more, and on another day: all accounts before count.
+    // A second time, and on another day: all earlier accounts count.
     await accounts.erase(second.id);
     clock.set('2026-11-22T12:00:00Z');
     const third = await comeBack();
@@ -69,7 +69,7 @@ function testFormer(name: string, place: NewPlace): void {
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test(`${name}: what is kept of who was there says nothing about them without the key`, async (t) => {
+  test(`${name}: what is kept of deleted accounts reveals nothing without the key`, async (t) => {
     const stores = await testStores(t, billing, place);
     const { accounts, clock, database } = stores;
     const { account } = await new SignIns(database, clock.now).accountOf(ann);
@@ -81,7 +81,7 @@ function testFormer(name: string, place: NewPlace): void {
       const text = JSON.stringify(await database.all(`SELECT * FROM ${table}`));
       for (const personal of [ann.subject, ann.name, ann.email, ann.issuer]) t.false(text.includes(personal));
     }
-    // The same person in other books has another name.
+    // Another database gives the same person another pseudonym.
     const others = await testStores(t, billing, place);
     const there = await new SignIns(others.database, clock.now).accountOf(ann);
     await others.accounts.erase(there.account.id);
@@ -95,7 +95,7 @@ if (postgresMissing) test.skip(postgresMissing, () => {});
 else {
   testFormer('PostgreSQL', postgresPlace);
 
-  test('PostgreSQL: what meets a deletion under way finds the account deleted, and writes nothing to it', async (t) => {
+  test('PostgreSQL: transactions during a deletion find the account deleted and write nothing to it', async (t) => {
     const { accounts, database, clock } = await testStores(t, billing, postgresPlace);
     const signIns = new SignIns(database, clock.now);
     const improve = new ImproveTable(database);
@@ -109,7 +109,7 @@ else {
       );
       return found?.count;
     };
-    // All of them wait for one ledger transaction of the account, the deletion first.
+    // All of them wait for one ledger transaction of the account; the deletion is first.
     const begun: Promise<unknown>[] = [];
     const wait = async <T>(work: Promise<T>): Promise<{ done: Promise<T> }> => {
       begun.push(work.catch(() => {}));

@@ -19,7 +19,7 @@ function contract(name: string, make: Make): void {
     return { clock, here, there };
   };
 
-  test(`${name}: a session of one node is known on the other, until one of them ends it`, async (t) => {
+  test(`${name}: nodes share sessions until one of them ends the session`, async (t) => {
     const { here, there } = await start(t);
     const { token, session } = await here.open({
       ...ada,
@@ -36,7 +36,7 @@ function contract(name: string, make: Make): void {
     t.is(await there.find(token), undefined);
   });
 
-  test(`${name}: signing in ends the session before`, async (t) => {
+  test(`${name}: signing in ends the previous session`, async (t) => {
     const { here, there } = await start(t);
     const first = await here.open(ada);
     const second = await there.open(ada, first.token);
@@ -44,7 +44,7 @@ function contract(name: string, make: Make): void {
     t.truthy(await here.find(second.token));
   });
 
-  test(`${name}: it ends when nothing happens, and in any case`, async (t) => {
+  test(`${name}: a session ends when idle, and in any case after its maximum age`, async (t) => {
     const { clock, here, there } = await start(t);
     const { token } = await here.open(ada);
     clock.forward(rules.idleMs - 1);
@@ -55,7 +55,7 @@ function contract(name: string, make: Make): void {
     t.is(await there.find(token), undefined);
   });
 
-  test(`${name}: a clock that is set back ends it, also where it was seen since by one that is right`, async (t) => {
+  test(`${name}: a session ends when the clock is set back, also if a correct clock has seen it since`, async (t) => {
     const { clock, here, there } = await start(t);
     const [opened, seen] = [await here.open(ada), await here.open(ada)];
     clock.forward(-50_000);
@@ -88,7 +88,7 @@ if (redisIsHere) {
     return [await keyv(t, place), await keyv(t, place)];
   });
 
-  test('redis: who reads the store can open no session; clearing ends all and touches nothing else', async (t) => {
+  test('redis: reading the store opens no session; clearing ends all sessions and touches nothing else', async (t) => {
     const place = await ownDatabase();
     const store = await keyv(t, place);
     const sessions = new Sessions(store, rules, Date.now);
@@ -100,7 +100,7 @@ if (redisIsHere) {
     t.is(await place.dump(), 'other string stays');
   });
 
-  test('redis: while it is gone nobody is taken for signed in or out; one that is full signs nobody out', async (t) => {
+  test('redis: without it nobody counts as signed in or out; when full, it signs nobody out', async (t) => {
     const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
     t.teardown(() => server.remove());
     const clock = new TestClock(new Date().toISOString());

@@ -12,16 +12,16 @@ import { scene } from '../fixtures/images.ts';
 import { processState } from '../fixtures/process.ts';
 
 /**
- * What a stranger, or the owner of a key, may send at a real server to take it down. Each attack is over before the next
- * begins; meanwhile somebody else's requests are answered, no stretch of work blocks the server's only thread for longer
- * than others can wait, and memory stays where its limit says.
+ * Bodies by which anyone, or the owner of a key, might take down a real server. Each attack ends before the next
+ * begins. Meanwhile other clients are answered, no stretch of work blocks the server's only thread for longer than
+ * others can wait, and memory stays below its limit.
  */
 const megabytes = 1e6;
 const json = 'application/json';
 const limit = 1200;
-/** Megabytes (10^6) beyond the limit that the allocator and what nobody counts may take. */
+/** Megabytes (10^6) above the limit that the allocator and uncounted memory may take. */
 const slack = 100;
-/** Milliseconds for which others may have to wait. */
+/** Milliseconds that other clients may have to wait. */
 const longestBlock = 250;
 
 interface Target {
@@ -35,7 +35,7 @@ interface Target {
 
 const test = anyTest as TestFn<Target>;
 
-/** Stands for the test that a fixture belongs to: here it is all of them. */
+/** Stands in for the test that a fixture belongs to; here the fixture serves all tests. */
 const cleanups: (() => unknown)[] = [];
 const all = {
   teardown: (cleanup: () => unknown) => void cleanups.unshift(cleanup),
@@ -68,7 +68,7 @@ test.before(async (t) => {
     read = found.length;
     return since;
   };
-  // Compiled, warm, and with a heap of its usual size.
+  // Compiled, warmed up, and with a heap of the usual size.
   for (let i = 0; i < 20; i++) await client.cutout(image, { size: 'preview' });
   blocks();
   const largest = Buffer.concat([image, Buffer.alloc(20 * megabytes)]).toString('base64');
@@ -89,14 +89,14 @@ test.after.always(async (t) => {
   for (const cleanup of cleanups) await cleanup();
 });
 
-/** What the server answered, and whether it had to cut the connection. */
+/** What the server answered, and whether it cut the connection. */
 interface Outcome {
   readonly text: string;
 }
 
 /**
- * Sends pieces for as long as the server takes them, and reads what it says. Over when the server closes the connection,
- * or an answer is there after all was sent.
+ * Sends pieces for as long as the server takes them and reads its answer. Ends when the server closes the connection, or
+ * when everything is sent and answered.
  */
 function attack(port: number, pieces: Iterable<string | Buffer>): Promise<Outcome> {
   return new Promise((resolve) => {
@@ -187,13 +187,13 @@ interface Attack {
   readonly headers?: Readonly<Record<string, string>>;
   /** The body; in chunks unless its length is announced. */
   readonly body: () => Iterable<Buffer | string>;
-  /** Bytes of a chunk. */
+  /** Bytes per chunk. */
   readonly chunks?: number;
-  /** Sent with its length. */
+  /** Sent with Content-Length. */
   readonly announced?: boolean;
-  /** How many at the same time. */
+  /** Number of concurrent requests. */
   readonly times?: number;
-  /** Statuses that are right; `none`: who never stops sending may find the connection gone before it reads. */
+  /** Expected statuses; `none`: a client that never stops sending may find the connection closed before it reads. */
   readonly status: RegExp;
 }
 
@@ -471,10 +471,10 @@ async function carryOut({ server, key }: Target, { route, type, headers, body, c
   return attack(server.port, joined([start], pieces ? [pieces] : chunked(body(), chunks)));
 }
 
-/** Status, code and detail of the answer, interim ones left out; `none` where there is none. */
+/** Status, code and detail of the answer, without interim ones; `none` if there is none. */
 const answerOf = ({ text }: Outcome): string => /^HTTP\/1\.1 ([2-5]\d\d[\s\S]*)/m.exec(text)?.[1] ?? 'none';
 
-/** What holds after, and during, each of them. */
+/** What must hold during and after each attack. */
 async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>): Promise<void> {
   const { server, client, image, blocks } = t.context;
   blocks();
@@ -492,7 +492,7 @@ async function unharmed(t: ExecutionContext<Target>, work: () => Promise<void>):
   t.is((await fetch(`${server.url}/health/live`)).status, 200, server.stderr().slice(-2000));
   t.is((await client.cutout(image, { size: 'preview' })).code, 'ok');
   codes.delete('ok');
-  // Memory may be taken while it lasts.
+  // The memory may be in use as long as the attack lasts.
   codes.delete('service_unavailable');
   t.deepEqual([...codes], [], 'others are answered meanwhile');
   const longest = Math.max(0, ...blocks());
@@ -540,7 +540,7 @@ for (const [title, kind] of [
     t.true(processState(t.context.server.child.pid ?? 0).peak < before + slack);
   });
 
-/** So many bytes of the same, behind the first `at` of a file. */
+/** That many equal bytes, inserted after the first `at` bytes of a file. */
 const stuffed = (file: Buffer, at: number, piece: Buffer) =>
   Buffer.concat([
     file.subarray(0, at),
@@ -571,7 +571,7 @@ for (const [title, format, at, piece] of [
     t.true(processState(t.context.server.child.pid ?? 0).peak < peak + slack);
   });
 
-test.serial('an image of 99 000 empty comments that the bound lets through', async (t) => {
+test.serial('an image of 99 000 empty comments, which is below the bound', async (t) => {
   t.timeout(120_000);
   const file = await pngWith(Buffer.alloc(99_000 * 12, pngChunk('tEXt', Buffer.alloc(0))));
   await unharmed(t, async () => {
@@ -582,7 +582,7 @@ test.serial('an image of 99 000 empty comments that the bound lets through', asy
 test.serial('an image with a profile of 8 million curve entries', async (t) => {
   t.timeout(120_000);
   const profile = rgbProfile(PRIMARIES.adobe, { table: [0, 1] });
-  // The last of its three curves is the longest: its number of entries, and as many bytes behind it.
+  // Makes the last of its three curves the longest: the number of entries, and as many bytes after it.
   const entries = 7_900_000;
   const huge = Buffer.concat([profile, Buffer.alloc(2 * entries)]);
   huge.writeUInt32BE(huge.length, 0);
@@ -599,7 +599,7 @@ test.serial('an image with a profile of 8 million curve entries', async (t) => {
   });
 });
 
-test.serial('2000 bodies that are never sent to their end, with a key and without', async (t) => {
+test.serial('2000 bodies that are never completed, with and without a key', async (t) => {
   t.timeout(120_000);
   const { server, key } = t.context;
   const never = async () => {
@@ -618,7 +618,7 @@ test.serial('2000 bodies that are never sent to their end, with a key and withou
       });
       socket.write(start(i));
     };
-    // A hundred at a time: the kernel's queue of connections that wait to be accepted is short.
+    // A hundred at a time, because the kernel's queue of connections to be accepted is short.
     for (let i = 0; i < 2000; i += 100) await Promise.all(Array.from({ length: 100 }, (_, j) => dial(i + j)));
     for (let i = 0; i < 5; i++) t.is((await fetch(`${server.url}/health/live`)).status, 200);
     for (const socket of sockets) socket.destroy();
@@ -626,7 +626,7 @@ test.serial('2000 bodies that are never sent to their end, with a key and withou
   await unharmed(t, never);
 });
 
-test.serial('whatever is legal is taken while nothing else goes on, also without a length', async (t) => {
+test.serial('every legal body is accepted when there is no other load, also without a length', async (t) => {
   t.timeout(120_000);
   const { server, key } = t.context;
   const letters = (bytes: number) => Buffer.alloc(bytes, 65).toString();

@@ -6,7 +6,7 @@ import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fi
 import { dial, rawRequest } from '../fixtures/rawHttp.ts';
 import { eventually } from '../fixtures/service.ts';
 
-/** What a stranger without a key may send at a real server, beside bodies (bodies.test.ts). */
+/** Attacks on a real server without a key, other than bodies (bodies.test.ts). */
 const serve = (t: ExecutionContext, env: Readonly<Record<string, string>> = {}): Promise<Serving> => {
   const data = temporaryFolder(t);
   return startServing(t, {
@@ -23,7 +23,7 @@ const get = (port: number, target: string, host = 'a', method = 'GET') =>
 
 const isAlive = async (server: Serving) => (await fetch(`${server.url}/health/live`)).status === 200;
 
-/** What node:http lets through as the target of a request; all but the first are none. */
+/** Request targets that node:http accepts; all but the first are invalid. */
 const targets = [
   'http://a/nowhere',
   'http://[::1',
@@ -65,7 +65,7 @@ const targets = [
   'http://a@b@[',
 ];
 
-test('no target of a request ends the process: each gets an answer that blames the client', async (t) => {
+test('no request target ends the process: each gets a 4xx answer', async (t) => {
   const server = await serve(t, { CUTOUT_METRICS_PORT: '0' });
   const metrics = Number(/^Metrics +http:\/\/[^/]*:(\d+)/m.exec(server.stderr())?.[1]);
   for (const port of [server.port, metrics]) {
@@ -89,7 +89,7 @@ test('no target of a request ends the process: each gets an answer that blames t
   t.is(server.child.exitCode, null);
 });
 
-test('a reader of the log that stops reading stops nothing; what it missed is counted and told', async (t) => {
+test('a log reader that stops reading blocks nothing; dropped lines are counted and reported', async (t) => {
   const server = await serve(t, { CUTOUT_METRICS_PORT: '0' });
   const metrics = /^Metrics +(http:\S+)/m.exec(server.stderr())?.[1] ?? '';
   const dropped = async () =>
@@ -99,7 +99,7 @@ test('a reader of the log that stops reading stops nothing; what it missed is co
   stdout?.pause();
   const long = 'x'.repeat(180);
   let sent = 0;
-  // More than the pipe and the waiting lines take, each answered although nobody reads.
+  // More than the pipe and the queue hold; every request is answered although nothing is read.
   while ((await dropped()) === 0 && sent < 100_000) {
     const answers = Array.from({ length: 500 }, async () => {
       const answer = await fetch(`${server.url}/${long}`, { signal: AbortSignal.timeout(30_000) });
@@ -126,7 +126,7 @@ test('a reader of the log that stops reading stops nothing; what it missed is co
   t.regex(all.toString(), /"path":"\/last"[\s\S]*"stopped"/);
 });
 
-test('a reader of the log that stops reading does not keep the service from stopping', async (t) => {
+test('a log reader that stops reading does not keep the service from stopping', async (t) => {
   const server = await serve(t);
   server.child.stdout?.pause();
   // More than a pipe holds.
@@ -137,7 +137,7 @@ test('a reader of the log that stops reading does not keep the service from stop
   t.is(code, 0);
 });
 
-test('the name of the host is bounded, and escaped where it is shown', async (t) => {
+test('the length of the host name is bounded, and the name is escaped where it is shown', async (t) => {
   const server = await serve(t);
   for (const target of ['/docs', '/', '/health/live', '/console/api/session']) {
     const { status, body } = await get(server.port, target, 'h<">'.repeat(7000));
@@ -169,7 +169,7 @@ test('the name of the host is bounded, and escaped where it is shown', async (t)
       socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3000));
       await once(socket, 'close');
     }
-    // Kept connections of this test's own client come and go.
+    // Kept-alive connections of this test's client come and go.
     await eventually(() => open() < before + 5);
     t.true(await isAlive(server));
   },

@@ -7,8 +7,8 @@ import { type Service, startService } from '../fixtures/service.ts';
 import { stripeLike } from '../support/stripe.ts';
 
 /*
- * What lets a request in is taken away while its body comes: nothing of it is done. A client that waits for 100 Continue
- * knows that the guards let it in, and sends the body when it likes.
+ * Permission for a request is revoked while its body arrives: the request has no effect. A client that waits for 100
+ * Continue knows that the guards admitted it, and sends the body whenever it likes.
  */
 
 interface Held {
@@ -16,7 +16,7 @@ interface Held {
   readonly finish: () => Promise<{ readonly status: number; readonly code: unknown }>;
 }
 
-/** A request that was let in, and whose body is still to come. */
+/** An admitted request whose body is still to come. */
 async function begin(
   { address }: Service,
   path: string,
@@ -59,7 +59,7 @@ interface Visitor {
   readonly post: (path: string, fields?: object) => Promise<number>;
 }
 
-/** A session of its own, as a browser has one. */
+/** A session of its own, as a browser has. */
 async function signIn({ url, signIns }: Service, accountId: string): Promise<Visitor> {
   const post = (path: string, fields: object, more: Readonly<Record<string, string>> = {}) =>
     fetch(`${url}/console/api/${path}`, {
@@ -93,7 +93,7 @@ async function open(t: ExecutionContext) {
   return { service, stripe, id, key };
 }
 
-test('an account is deleted while a new key is asked for: there is no new key', async (t) => {
+test('an account deleted while a key is being created gets no new key', async (t) => {
   const { service, id } = await open(t);
   const [here, there] = [await signIn(service, id), await signIn(service, id)];
   const held = await begin(service, '/console/api/keys', {
@@ -105,7 +105,7 @@ test('an account is deleted while a new key is asked for: there is no new key', 
   t.true((await service.stores.accounts.keys(id)).every(({ revokedAt }) => revokedAt !== null));
 });
 
-test('deleting and coming back gives nobody more free previews than one account has', async (t) => {
+test('deleting an account and returning gives no more free previews than one account has', async (t) => {
   const { service } = await open(t);
   const person = { issuer: 'https://a.test', subject: 'mallory', name: 'Mallory', email: null };
   const { account } = await service.signIns.accountOf(person);
@@ -113,7 +113,7 @@ test('deleting and coming back gives nobody more free previews than one account 
     const asked = await service.stores.ledger.reserve(id, { requestId: 'r', size: 'preview' });
     return asked.outcome === 'reserved' ? asked.reservation.payment : asked.outcome;
   };
-  // Calls that were under way when their account was deleted count for the accounts after it, and those for them.
+  // Calls in progress when their account was deleted count for later accounts, and calls of those count for it.
   t.is(await reserve(account.id), 'free');
   await service.stores.accounts.erase(account.id);
   const next = (await service.signIns.accountOf(person)).account;
@@ -123,7 +123,7 @@ test('deleting and coming back gives nobody more free previews than one account 
   t.is(await reserve(next.id), 'insufficient');
 });
 
-test('a session that was ended changes nothing with a body that was under way', async (t) => {
+test('an ended session changes nothing through a body that was in progress', async (t) => {
   const { service, stripe, id } = await open(t);
   const before = (await service.stores.ledger.balance(id)).credits;
   const operator = await signIn(service, service.accountId);
@@ -149,7 +149,7 @@ test('a session that was ended changes nothing with a body that was under way', 
 });
 
 for (const path of ['/v1.0/cutout', '/v1.0/removebg', '/v1.0/improve', '/billing/checkout'])
-  test(`a key that is revoked while a body comes does nothing: ${path}`, async (t) => {
+  test(`a key revoked while a body arrives has no effect: ${path}`, async (t) => {
     const { service, stripe, id, key } = await open(t);
     await service.stores.ledger.post(id, { kind: 'grant', amount: credits(5) });
     const fields = path.startsWith('/billing')

@@ -35,7 +35,7 @@ const outcome: Outcome = {
   notes: ['a note'],
 };
 
-/** The command line with one bench that remembers what it was asked. */
+/** The command line with one bench that records its arguments. */
 function program(name = 'probe') {
   const asked: object[] = [];
   const written = { out: '', err: '' };
@@ -82,7 +82,7 @@ function program(name = 'probe') {
   return { asked, written, type };
 }
 
-test('options reach the bench as values, those not given as usual', async (t) => {
+test('options reach the bench as values, missing ones as defaults', async (t) => {
   const { asked, type } = program();
   await type('probe');
   await type('probe', '--rounds', '5', '--mp', '0.25,50', '--url', 'http://127.0.0.1:8080/', '--key', 'k');
@@ -92,7 +92,7 @@ test('options reach the bench as values, those not given as usual', async (t) =>
   ]);
 });
 
-test('values that mean nothing are refused before anything is measured', async (t) => {
+test('invalid values are refused before anything is measured', async (t) => {
   for (const words of [
     ['--rounds', '0'],
     ['--rounds', '1.5'],
@@ -131,7 +131,7 @@ test('--json - prints nothing but JSON', async (t) => {
   t.is((JSON.parse(written.out) as Report).bench, 'probe');
 });
 
-test('all runs what it can into one folder and names what failed', async (t) => {
+test('`all` runs every bench that can run here into one folder and names those that failed', async (t) => {
   const { asked, written, type } = program();
   const folder = path.join(testFolder(t), 'report');
   await t.throwsAsync(() => type('all', '--quick', '--out', folder), { message: /broken: out of luck/ });
@@ -147,7 +147,7 @@ test('all runs what it can into one folder and names what failed', async (t) => 
   await t.throwsAsync(() => type('all', '--only', 'nothing'), { message: /no bench named nothing/ });
 });
 
-test('every bench has a name of its own and says what it does', (t) => {
+test('every bench has a unique name and a description', (t) => {
   const names = benches.map(({ command }) => command.name);
   t.is(new Set(names).size, names.length);
   for (const { command } of benches) t.regex(command.name, /^[a-z]+$/);

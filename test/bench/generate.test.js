@@ -35,7 +35,7 @@ function worstError({ alpha, foreground, background, composite }) {
 for (const kind of KINDS) {
   const image = drawImage({ kind, ...SIZE, seed: 5 });
 
-  test(`${kind}: alpha, foreground and background make up the image within rounding`, (t) => {
+  test(`${kind}: the image is composed of alpha, foreground and background within rounding`, (t) => {
     t.true(worstError(image) <= 0.5);
     const { alpha, foreground, composite } = image;
     let wrong = 0;
@@ -48,12 +48,12 @@ for (const kind of KINDS) {
     t.is(wrong, 0);
   });
 
-  test(`${kind}: the same arguments give the same bytes, another seed others`, (t) => {
+  test(`${kind}: equal arguments give equal bytes, another seed gives others`, (t) => {
     t.is(hashOf(drawImage({ kind, ...SIZE, seed: 5 })), hashOf(image));
     t.not(hashOf(drawImage({ kind, ...SIZE, seed: 6 })), hashOf(image));
   });
 
-  test(`${kind}: is an image of a subject: background, foreground and soft pixels`, (t) => {
+  test(`${kind}: the image has background, foreground and soft pixels`, (t) => {
     const share = (wanted) => image.alpha.filter(wanted).length / image.alpha.length;
     t.true(share((a) => a === 0) > 0.25, 'background');
     t.true(share((a) => a > 127) > 0.04, 'foreground');
@@ -79,7 +79,7 @@ for (const kind of KINDS) {
   });
 }
 
-test('an image higher than one band has no seam: bands are drawn like one canvas', (t) => {
+test('an image taller than one band has no seam: bands are drawn like one canvas', (t) => {
   const { width, height } = { width: 100, height: 700 };
   const { alpha } = drawImage({ kind: 'crisp', width, height, seed: 3 });
   const whole = new Band(width, 0, height);
@@ -120,7 +120,7 @@ test('an image higher than one band has no seam: bands are drawn like one canvas
   t.is(alpha.length, width * height);
 });
 
-test('a disc covers its area, an edge out of focus half of it on the edge', (t) => {
+test('a disc covers its area; half of an out-of-focus edge lies inside', (t) => {
   const band = new Band(101, 0, 101);
   const white = { row: (_y, x0, x1, out) => out.fill(1, 0, (x1 - x0) * 3) };
   band.fill(disc(50.3, 49.8, 30.25), white);
@@ -135,7 +135,7 @@ test('a disc covers its area, an edge out of focus half of it on the edge', (t) 
   t.true(Math.abs(defocused(3.5, 7) - (Math.acos(h) - h * Math.sqrt(1 - h * h)) / Math.PI) < 1e-12);
 });
 
-test('a strand covers length × width × opacity, thinner than a pixel too, and not twice where it bends', (t) => {
+test('a strand covers length × width × opacity, also below a pixel, and no part twice where it bends', (t) => {
   for (const radius of [0.1, 0.4, 2]) {
     const band = new Band(200, 0, 60);
     const points = new Float32Array([
@@ -161,7 +161,7 @@ test('a strand covers length × width × opacity, thinner than a pixel too, and 
   }
 });
 
-test('layers over each other: opacity and colour follow the rule for compositing', (t) => {
+test('layers are composited by the standard rule for opacity and colour', (t) => {
   const band = new Band(4, 0, 4);
   const flat = (colour) => ({
     row: (_y, x0, x1, out) => out.set(Array.from({ length: (x1 - x0) * 3 }, (_, i) => colour[i % 3])),
@@ -173,7 +173,7 @@ test('layers over each other: opacity and colour follow the rule for compositing
   t.deepEqual([r, g, b, a], [0.25, 0, 0.5, 0.75]);
 });
 
-test('distances never exceed the true ones, so that no block is skipped wrongly', (t) => {
+test('distance bounds never exceed the true distances, so that no block is skipped wrongly', (t) => {
   const wrong = [];
   const shapes = {
     disc: disc(50, 50, 20),
@@ -202,7 +202,7 @@ test('distances never exceed the true ones, so that no block is skipped wrongly'
   t.deepEqual(wrong.slice(0, 5), []);
 });
 
-test('every ground fills rows with colours that depend on the place alone', (t) => {
+test('every ground fills rows with colours that depend on the position only', (t) => {
   for (const name of GROUNDS) {
     const ground = {
       ...SIZE,
@@ -237,7 +237,7 @@ test('sizes follow the megapixels', (t) => {
   }
 });
 
-test('a cut-out over a photo is exact too; images without transparent parts are no cut-outs', async (t) => {
+test('a cut-out over a photo is exact too; images without transparent parts are not used as cut-outs', async (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-generate-'));
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="200" height="160"><circle cx="100" cy="80" r="60" fill="#c33" fill-opacity=".9"/>
     <circle cx="100" cy="80" r="40" fill="#36c"/></svg>`;

@@ -12,7 +12,7 @@ import { testFolder } from '../support/stores.ts';
 
 const plan = { perSecond: 50, seconds: 0.4, arrivals: 'even', drainSeconds: 5 } as const;
 
-test('requests are due at the rate asked for, within the run, the same every time', (t) => {
+test('requests are due at the given rate within the run, reproducibly', (t) => {
   fc.assert(
     fc.property(
       fc.double({ min: 0.1, max: 200, noNaN: true }),
@@ -44,7 +44,7 @@ test('an open loop does not wait for answers before it sends the next', async (t
   t.true(most >= 5);
 });
 
-test('a server that answers one at a time: latencies grow with the queue, as its callers feel it', async (t) => {
+test('a server that answers one at a time: latencies grow with the queue, as its clients experience them', async (t) => {
   let queue = Promise.resolve();
   // 40 ms each at 50 a second: every request waits 20 ms longer than the one before.
   const samples = await openLoop(plan, () => {
@@ -57,7 +57,7 @@ test('a server that answers one at a time: latencies grow with the queue, as its
   t.true((latencies.at(-1) ?? 0) >= 40 + 19 * 20 - 20);
 });
 
-test('a stall of the generator counts for those who were due meanwhile', async (t) => {
+test('a stall of the generator counts for the requests that were due meanwhile', async (t) => {
   let calls = 0;
   const samples = await openLoop(plan, async () => {
     if (calls++ === 0) {
@@ -71,12 +71,12 @@ test('a stall of the generator counts for those who were due meanwhile', async (
   for (const { due, sent, done } of late) {
     t.true(sent >= 199, `due ${due}, sent ${sent}`);
     t.true(done - due >= 198 - due);
-    // Counted from when they were sent they would seem quicker than their callers found them.
+    // Counted from the time of sending, they would seem faster than their clients experienced them.
     t.true(done - sent < done - due);
   }
 });
 
-test('what has no answer when the run ends is counted with the time it waited', async (t) => {
+test('requests unanswered when the run ends are counted with the time they waited', async (t) => {
   const begin = performance.now();
   const never = new Promise<string>(() => {});
   const samples = await openLoop({ ...plan, seconds: 0.1, drainSeconds: 0.2 }, () => never);
@@ -87,7 +87,7 @@ test('what has no answer when the run ends is counted with the time it waited', 
   t.true(p50 >= 200);
 });
 
-test('a closed loop has as many requests under way as there are callers', async (t) => {
+test('a closed loop has as many requests in progress as clients', async (t) => {
   let running = 0;
   let most = 0;
   const samples = await closedLoop({ parallel: 4, seconds: 0.2 }, async () => {
@@ -101,7 +101,7 @@ test('a closed loop has as many requests under way as there are callers', async 
   t.true(samples.every(({ due, sent }) => due === sent));
 });
 
-test('refusals are counted and not taken for quick answers', (t) => {
+test('refusals are counted and not mistaken for fast answers', (t) => {
   const at = (done: number, code: string) => ({ due: 0, sent: 0, done, code });
   const summary = summarise([
     at(100, 'ok'),
@@ -118,14 +118,14 @@ const step = (perSecond: number, p95: number, ok = 10): Step => ({
   summary: { sent: 10, ok, p95 } as Summary,
 });
 
-test('the rate held is the highest below the first that is missed', (t) => {
+test('the sustained rate is the highest below the first that was missed', (t) => {
   t.is(heldRate([step(3, 500), step(1, 100), step(2, 150)], 200), 2);
   t.is(heldRate([step(1, 100), step(2, 300), step(3, 100)], 200), 1);
   t.is(heldRate([step(1, 100), step(2, 100, 9)], 200), 1);
   t.is(heldRate([step(1, 900)], 200), 0);
 });
 
-test('the search goes between the last rate held and the first missed, and ends', (t) => {
+test('the search goes between the last sustained rate and the first missed one, and ends', (t) => {
   t.is(nextRate([step(1, 100), step(2, 300)], 200), 1.5);
   t.is(nextRate([step(1, 100)], 200), 1.3);
   t.is(nextRate([step(1, 900)], 200), 0.5);

@@ -7,7 +7,7 @@ import { growth, run } from '../../bench/memory.ts';
 import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 
-test('growth is what 100 requests add once everything was there', (t) => {
+test('growth is what 100 requests add after everything is loaded', (t) => {
   const points = [
     [20, 500],
     [100, 700],
@@ -17,7 +17,7 @@ test('growth is what 100 requests add once everything was there', (t) => {
   t.true(Math.abs(growth(points) - 2) < 1e-9);
 });
 
-test('the mix has every format, sizes up to 50 MP and mistakes, and can be as long as wanted', (t) => {
+test('the mix has every format, sizes up to 50 MP and errors, and any length', (t) => {
   const day = mixed(20);
   t.deepEqual(mixed(45).slice(20, 40), day);
   t.is(mixed(45).length, 45);

@@ -18,7 +18,7 @@ const close = (t, value, wanted, slack = 1e-6) =>
 
 const size = { width: 96, height: 64 };
 
-/** A matte and its truth by whole numbers alone: the same everywhere, so that another program can make them too. */
+/** A matte and its truth in integers, so that another program can construct the same. */
 function pair() {
   const { width, height } = size;
   const [matte, truth] = [new Uint8Array(width * height), new Uint8Array(width * height)];
@@ -37,7 +37,7 @@ function pair() {
   return { matte, truth, band: truth.map((a) => (a > 0 && a < 255 ? 1 : 0)) };
 }
 
-/** Worked out with NumPy, SciPy and OpenCV from the definitions, for that pair. */
+/** Computed with NumPy, SciPy and OpenCV from the definitions, for that pair. */
 const GOLD = {
   matte: 397119,
   truth: 376912,
@@ -106,11 +106,11 @@ test('errors by hand: four pixels', (t) => {
   close(t, found.gross, 0.8 / 2.4);
 });
 
-test('softness alone is no gross error, a filled gap is', (t) => {
+test('softness alone is no gross error; a filled gap is', (t) => {
   const { width, height } = { width: 128, height: 96 };
   const draw = (value) =>
     Uint8Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
-  // Stripes two pixels wide in a square, and what a network that cannot see them may say.
+  // Stripes two pixels wide in a square, and a matte of a network that cannot resolve them.
   const truth = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 && x % 4 < 2 ? 255 : 0));
   const soft = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 ? 127 : 0));
   const filled = draw((x, y) => (x >= 32 && x < 96 && y >= 16 && y < 80 ? 255 : 0));
@@ -147,7 +147,7 @@ test('the gradient is the 9 × 9 kernel of unit length, border replicated', (t) 
   close(t, gradientError(matte, truth, band, small), sum / 1000, 1e-5);
 });
 
-test('connectivity by hand: a spot that hangs together with nothing counts, one that touches does not', (t) => {
+test('connectivity by hand: an isolated spot does not count, one that touches does', (t) => {
   const line = { width: 6, height: 1 };
   const all = new Uint8Array(6).fill(1);
   const truth = Uint8Array.of(255, 255, 255, 0, 0, 0);
@@ -318,7 +318,7 @@ test('dilation reaches exactly so far', (t) => {
   t.deepEqual(wrong.slice(0, 5), []);
 });
 
-test('colours count where the truth is soft, by their share; clear pixels of the result have none', (t) => {
+test('colours count in soft pixels, by their alpha; transparent pixels of the result have none', (t) => {
   const truth = {
     alpha: Uint8Array.of(0, 102, 255, 204),
     foreground: Uint8Array.from([9, 9, 9, 100, 100, 100, 9, 9, 9, 50, 50, 50]),
@@ -336,7 +336,7 @@ test('colours count where the truth is soft, by their share; clear pixels of the
     Uint8Array.of(0, 1),
   );
   close(t, seen, 0.4 * 0.2);
-  // A hole of the matte in white is only seen on black.
+  // A hole of the matte in white is visible on black only.
   const white = { alpha: Uint8Array.of(255), foreground: Uint8Array.of(255, 255, 255) };
   close(
     t,
@@ -359,7 +359,7 @@ test('empty and full truths have scores, not NaN', (t) => {
   close(t, structure(half, full, small), 128 / 255);
 });
 
-test('intervals hold the mean, narrow with more images, and are the same each time', (t) => {
+test('intervals contain the mean, narrow with more images, and are reproducible', (t) => {
   const next = random(1);
   const draw = (n) => Array.from({ length: n }, () => next());
   const values = draw(40);

@@ -9,7 +9,7 @@ import { testFolder } from '../support/stores.ts';
 
 const sample = (done: number, code = 'ok') => ({ due: 0, sent: 0, done, code });
 
-test('served counts results within the time that requests came', (t) => {
+test('served counts results within the period in which requests arrived', (t) => {
   const samples = [sample(100), sample(900), sample(1900), sample(2100), sample(500, 'service_unavailable')];
   t.is(goodputOf(samples, 2), 1.5);
 });
@@ -36,7 +36,7 @@ test('figures compare with the best stage', (t) => {
   t.is(figure('overload.3_saturation.health'), 7);
 });
 
-test('rounds of a stage are one: results of all, a second of one; every look at health', (t) => {
+test('rounds of a stage are combined: all results, one duration, every health check', (t) => {
   const round = (times: readonly number[], server: number) => ({
     name: 'one',
     offered: 2,
@@ -75,6 +75,6 @@ test('a running server is driven past saturation', async (t) => {
   t.true(figure('overload.uploads.health') > 0);
   const [table, flood] = parts;
   t.is(table?.kind === 'table' && table.rows.length, 2);
-  // Files that only begin like an image: each was read to its end.
+  // Files that only begin like an image: each was read completely.
   t.regex(String(flood?.kind === 'table' && flood.rows[0]?.at(-1)), /^\d+ \w+$/);
 });

@@ -91,7 +91,7 @@ function unbalanced(html: string): string[] {
   return open;
 }
 
-test('a page is well-formed, escapes what it is given and holds no number that is none', (t) => {
+test('a page is well-formed, escapes its input and contains no NaN', (t) => {
   const html = page([report()]);
   t.deepEqual(unbalanced(html), []);
   t.false(html.includes('NaN') || html.includes('Infinity') || html.includes('undefined'));
@@ -99,7 +99,7 @@ test('a page is well-formed, escapes what it is given and holds no number that i
   t.true(html.includes('✓ goal'));
 });
 
-test('a page loads nothing and runs nothing', (t) => {
+test('a page loads nothing and has no scripts', (t) => {
   const html = page([report(), report({ bench: 'second' })]);
   t.false(/<(script|link|iframe|object)\b/i.test(html));
   const addresses = [...html.matchAll(/\b(?:src|href)="([^"]*)"/g)].map(([, address = '']) => address);
@@ -109,7 +109,7 @@ test('a page loads nothing and runs nothing', (t) => {
   t.true(html.includes('href="#second"') && html.includes('id="second"'));
 });
 
-test('an image from elsewhere is refused', (t) => {
+test('an image from another origin is refused', (t) => {
   const strips: Part = {
     kind: 'strips',
     title: 's',

@@ -36,7 +36,7 @@ async function peerIn(folder: string, body: string): Promise<string> {
   return jpeg;
 }
 
-test('a peer runs in a process of its own, whatever else it prints', async (t) => {
+test('a peer runs in a process of its own and may print anything else', async (t) => {
   const folder = testFolder(t);
   const jpeg = await peerIn(
     folder,
@@ -58,7 +58,7 @@ test('a peer runs in a process of its own, whatever else it prints', async (t) =
   await peer.close();
 });
 
-test('a peer that cannot be prepared says why', async (t) => {
+test('a peer that cannot be prepared reports the reason', async (t) => {
   const folder = testFolder(t);
   const jpeg = await peerIn(
     folder,
@@ -70,7 +70,7 @@ test('a peer that cannot be prepared says why', async (t) => {
   await t.throwsAsync(() => openPeer(folder, jpeg), { message: /broken module/ });
 });
 
-test('a peer whose packages are not installed is told by name', (t) => {
+test('a peer whose packages are not installed is reported by name', (t) => {
   const folder = testFolder(t);
   t.is(missing(folder), 'there is no peer.js');
   writeFileSync(path.join(folder, 'peer.js'), '');
@@ -83,7 +83,7 @@ test('a peer whose packages are not installed is told by name', (t) => {
 test('the rembg adapter drives its server: one start, the network named, PNG back', async (t) => {
   const folder = testFolder(t);
   const program = path.join(folder, 'rembg');
-  // Speaks as much of `rembg s` as the adapter needs.
+  // Implements as much of `rembg s` as the adapter needs.
   writeFileSync(
     program,
     `#!${process.execPath}
@@ -131,7 +131,7 @@ test('the window with the largest difference is found, inside the image', (t) =>
   t.deepEqual(worstWindow(blank(3, 2), blank(3, 2), 10), { left: 0, top: 0, width: 3, height: 2 });
 });
 
-test('images to look at stand in the page', async (t) => {
+test('images for viewing are embedded in the page', async (t) => {
   const width = 300;
   const height = 240;
   const png = async (left: number) =>

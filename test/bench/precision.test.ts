@@ -26,7 +26,7 @@ test('the worst square is found where the differences are', (t) => {
   t.true(top <= 40 && top + 16 >= 44);
 });
 
-test('times of a profile are added up by operator, those of nodes only', (t) => {
+test('times of a profile are summed by operator, those of nodes only', (t) => {
   const node = (op_name: string, dur: number) => ({ cat: 'Node', dur, args: { op_name } });
   t.deepEqual(
     byOperator([

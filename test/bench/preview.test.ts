@@ -6,7 +6,7 @@ import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
-test('every photograph is asked for both ways in every round', async (t) => {
+test('every photograph is requested both ways in every round', async (t) => {
   const service = await startService(t);
   allowAllImages();
   const folder = testFolder(t);

@@ -24,7 +24,7 @@ const near = (t, value, wanted, slack = 1e-6) =>
   t.true(Math.abs(value - wanted) <= slack, `${value} instead of ${wanted}`);
 const quiet = () => {};
 
-test('reduction is the mean of the area, of fractions of pixels too', (t) => {
+test('reduction is the mean over the area, fractions of pixels included', (t) => {
   const data = Uint8Array.of(0, 51, 102, 255, 0, 0, 255, 255, 51, 51, 51, 51);
   const [plane] = reduce(data, { width: 4, height: 3, channels: 1 }, { width: 2, height: 1 });
   near(t, plane[0], (51 + 0 + 0 + 51 + 51) / 6 / 255);
@@ -74,7 +74,7 @@ test('the simulated network is the truth, reduced, blurred and rounded', (t) => 
   t.true(flat.every((value) => Math.abs(value - 0.3) < 1e-6));
 });
 
-test('refinement alone through the addon comes nearer to the truth than plain enlarging, and keeps colours inside', (t) => {
+test('refinement through the addon comes nearer to the truth than plain enlarging, and keeps colours inside', (t) => {
   const kernels = openKernels(ADDON, availableParallelism());
   const image = cropped(drawImage({ kind: 'crisp', width: 330, height: 250, seed: 2 }), 4);
   t.deepEqual([image.width, image.height, image.alpha.length], [328, 248, 328 * 248]);
@@ -109,7 +109,7 @@ test('RGB and RGBA go both ways', (t) => {
   t.deepEqual([...parts.rgb], [...rgb]);
 });
 
-test('figures of a set: means, F of the mean curve, ratios with intervals, images that got worse', (t) => {
+test('figures of a set: means, F of the mean curve, ratios with intervals, images that became worse', (t) => {
   const curve = (at) => Array.from({ length: 256 }, (_, i) => (i === at ? 1 : 0.2));
   const rows = [
     {
@@ -168,7 +168,7 @@ test('strips show the place with the largest error, and errors with their direct
   t.deepEqual([...over(Uint8Array.of(200, 0, 0), Uint8Array.of(51), [0, 100, 255])], [40, 80, 204]);
 });
 
-test('images of a folder come with what has the same name, and are told apart from what does not fit', async (t) => {
+test('images of a folder are paired with files of the same name, and separated from files that do not fit', async (t) => {
   const out = folder();
   const drawn = drawImage({ kind: 'fur', ...sizeOf(0.03), seed: 4 });
   await writeImage(out, drawn);
@@ -219,7 +219,7 @@ test('images of a folder come with what has the same name, and are told apart fr
   );
 });
 
-/** A client that answers with the truth of the images it knows. */
+/** A client that answers with the truth of known images. */
 const perfect = (images) => ({
   async cutout(upload) {
     const { data, info } = await sharp(upload).raw().toBuffer({ resolveWithObject: true });
@@ -230,13 +230,13 @@ const perfect = (images) => ({
   },
 });
 
-test('a perfect server has no error, a plain one is set beside it, and a wrong network is said', async (t) => {
+test('a perfect server has no error, a plain one is compared with it, and a wrong network is reported', async (t) => {
   const images = ['crisp', 'glass', 'hair', 'fur'].map((kind) => {
     const { composite, ...rest } = drawImage({ kind, width: 200, height: 150 });
     return { ...rest, rgb: composite, megapixels: 0.03 };
   });
   const network = {
-    // Wrong on one image: it takes everything for the subject.
+    // Wrong on one image: everything is foreground.
     alphaOf: async ({ kind, alpha }) => (kind === 'glass' ? alpha.map(() => 255) : alpha),
     bilinear: (alpha) =>
       Uint8Array.from(alpha, (a, i) => (2 * a + alpha[Math.max(0, i - 2)] + (alpha[i + 2] ?? 0)) >> 2),
@@ -280,7 +280,7 @@ test('a perfect server has no error, a plain one is set beside it, and a wrong n
   );
 });
 
-test('a server that finds no subject, or fails, is told apart', async (t) => {
+test('a server that finds no subject is distinguished from one that fails', async (t) => {
   const image = { rgb: new Uint8Array(12).fill(9), width: 2, height: 2 };
   const answering = (answer) => ({ cutout: async () => answer });
   const none = await requestCutout(answering({ status: 400, code: 'unknown_foreground' }), image);
@@ -294,7 +294,7 @@ test('a server that finds no subject, or fails, is told apart', async (t) => {
   });
 });
 
-test('a time box ends after the image that filled it', async (t) => {
+test('a time limit ends after the image that reached it', async (t) => {
   const lines = [];
   const taken = [];
   const slow = (async function* () {
@@ -308,7 +308,7 @@ test('a time box ends after the image that filled it', async (t) => {
   t.deepEqual(lines, [`time is up after ${taken.length} images`]);
 });
 
-test('others’ mattes are read from a manifest and agreement is summed up by who made them', async (t) => {
+test('mattes made by others are read from a manifest, and agreement is summarised by origin', async (t) => {
   t.deepEqual(parseCsv('a,b\n1,"x, ""y"""\r\n2,\n'), [
     { a: '1', b: 'x, "y"' },
     { a: '2', b: '' },
@@ -388,7 +388,7 @@ test('the whole bench against a running server: figures for programs, a page tha
     keys.push(request.headers['x-api-key']);
     const body = Buffer.concat(await request.toArray());
     const begin = body.indexOf(Buffer.from([0x89, 0x50, 0x4e, 0x47]));
-    // Takes everything for the subject.
+    // Everything is foreground.
     response.end(await sharp(body.subarray(begin)).ensureAlpha().png({ compressionLevel: 1 }).toBuffer());
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

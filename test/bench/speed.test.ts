@@ -8,7 +8,7 @@ import { allowAllImages, scene } from '../fixtures/images.ts';
 import { startService } from '../fixtures/service.ts';
 import { testFolder } from '../support/stores.ts';
 
-test('reads Server-Timing and leaves out what has no duration', (t) => {
+test('reads Server-Timing and skips entries without a duration', (t) => {
   t.deepEqual(parseServerTiming('decode;dur=12.3, cache;desc="x", infer; dur=1600'), {
     decode: 12.3,
     infer: 1600,
@@ -51,7 +51,7 @@ test('speed measures a running server: every case in every round, stages that ad
   t.true(told.some((text) => text.startsWith('round 2 of 2')));
 });
 
-test('the time box ends the rounds, never the first one', async (t) => {
+test('the time limit ends the rounds, but never the first one', async (t) => {
   const service = await startService(t);
   allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
@@ -71,7 +71,7 @@ test('the time box ends the rounds, never the first one', async (t) => {
   t.is(settings['rounds done'], 1);
 });
 
-test('a client tells errors by their codes and a lost connection by its own', async (t) => {
+test('a client reports errors by their codes, a lost connection by its own', async (t) => {
   const service = await startService(t);
   allowAllImages();
   const client = openClient({ url: service.url, key: 'wrong' });
@@ -84,7 +84,7 @@ test('a client tells errors by their codes and a lost connection by its own', as
   await nobody.close();
 });
 
-test('every request is another one, unless the same is wanted', async (t) => {
+test('every request differs, unless repeats are wanted', async (t) => {
   const service = await startService(t, { ttlSeconds: 600 });
   allowAllImages();
   const client = openClient(service);

@@ -9,7 +9,7 @@ import { testFolder } from '../support/stores.ts';
 const worker = fileURLToPath(new URL('./worker.js', import.meta.url));
 const kills = 50;
 
-/** Runs the worker, kills it with SIGKILL some time after it is ready, gives the lines it wrote. */
+/** Runs the worker, kills it with SIGKILL some time after it is ready, and returns the lines it wrote. */
 async function runAndKill(...args: string[]): Promise<string[]> {
   const child = spawn(process.execPath, [worker, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';
@@ -19,7 +19,7 @@ async function runAndKill(...args: string[]): Promise<string[]> {
   });
   const [, signal] = (await once(child, 'close')) as [number | null, string | null];
   if (signal !== 'SIGKILL') throw new Error(`The worker ended by itself: ${said}`);
-  // The last line may be cut.
+  // The last line may be incomplete.
   return said.split('\n').slice(0, -1);
 }
 
@@ -87,7 +87,7 @@ test(`${kills} times kill -9: nothing lost, nothing charged twice, nothing left 
     [],
     'a delivered one was given back',
   );
-  // Delivered, but killed before it could say so, is the only other way to stay charged.
+  // The only other way to stay charged: delivered, but killed before it could report that.
   const delivered = new Set(saidOf('delivered'));
   const charged = settles.filter((one) => !refunds.has(one) && !delivered.has(one));
   t.true(charged.length <= kills * 4, `${charged.length} charged without word of delivery`);

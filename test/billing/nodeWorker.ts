@@ -3,8 +3,8 @@ import { serveStores } from '../../src/billing/stores.ts';
 import { noFreePreviews } from '../support/stores.ts';
 
 /**
- * One node of several on the same books. `charge`: reserves and settles in parallel until the credits are used up, then
- * says how much it charged. `hang`: leaves work under way and an answer that is not out, says so, and waits to be killed.
+ * One of several nodes on one ledger. `charge`: reserves and settles in parallel until the credits are used up, then
+ * reports how much it charged. `hang`: leaves work in progress and an undelivered answer, reports that, and waits to be killed.
  */
 const [databaseUrl, account, what, leaseMs] = process.argv.slice(2);
 if (!databaseUrl || !account || !what)

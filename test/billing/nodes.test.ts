@@ -73,7 +73,7 @@ shared('what a killed node left is given back by the others, what a living one h
   t.is(await stores.ledger.openReservations(), 3, 'nothing of the living');
   child.kill('SIGKILL');
   const killed = performance.now();
-  // A second one that judges at the same time: given back once all the same.
+  // A second node judges at the same time: refunded once all the same.
   const other = await testServer(t, stores, { billing: noFreePreviews, leaseMs, clock });
   await eventually(async () => (await stores.ledger.openReservations()) === 1, 20_000);
   t.log(`given back ${((performance.now() - killed) / leaseMs).toFixed(1)} leases after the kill`);
@@ -92,7 +92,7 @@ shared('a node that was without the database gives the others time to say that t
   const { stores, account } = await start(t, 10);
   const living = await testServer(t, stores, { billing: noFreePreviews, leaseMs: 60_000 });
   await living.ledger.reserve(account, { size: 'full', requestId: 'living' });
-  // As after a night without the database: nobody's lease is good, and a node starts first.
+  // As after a night without the database: all leases have expired, and one node starts first.
   await stores.database.run('UPDATE node SET expires_at = 0');
   const first = await testServer(t, stores, { billing: noFreePreviews, leaseMs: 60_000 });
   t.is(first.recovered, 0);
@@ -210,7 +210,7 @@ shared(
             charged += amount;
             await reservation.deliver();
           } catch (error) {
-            // As admission does: whatever fails gives back.
+            // As admission does: any failure releases the reservation.
             await reservation.release();
             released++;
             if (isUnavailable(error)) throw error;

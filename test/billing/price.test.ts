@@ -8,7 +8,7 @@ test('prices are those of the contract', (t) => {
   t.is(formatCredits(quarters(0)), '0');
 });
 
-test('every amount is written so that reading it gives the amount back', (t) => {
+test('every formatted amount parses to the same amount', (t) => {
   fc.assert(
     fc.property(fc.integer({ min: -4e12, max: 4e12 }), (value) => {
       const text = formatCredits(quarters(value));
@@ -33,12 +33,12 @@ for (const text of [
   '1,5',
   '9999999999999',
 ]) {
-  test(`'${text}' is no amount of credits`, (t) => {
+  test(`'${text}' is not an amount of credits`, (t) => {
     t.is(parseCredits(text), undefined);
   });
 }
 
-test('fractions of a quarter and amounts beyond all sense are refused', (t) => {
+test('fractions of a quarter and excessive amounts are refused', (t) => {
   t.throws(() => quarters(0.5), { instanceOf: RangeError });
   t.throws(() => credits(0.1), { instanceOf: RangeError });
   t.throws(() => quarters(Number.NaN), { instanceOf: RangeError });

@@ -22,7 +22,7 @@ async function shop(t: Cleanup) {
   return { stores, account, purchases, asked, receive, balance };
 }
 
-test('packs are read as they are written', async (t) => {
+test('packs are parsed', async (t) => {
   t.deepEqual(parsePacks('50=9.00 EUR, 0.75=1usd,500=5000 JPY, 1=1.234 KWD'), [
     { id: '50', credits: credits(50), price: 900, currency: 'eur' },
     { id: '0.75', credits: credits(0.75), price: 100, currency: 'usd' },
@@ -48,7 +48,7 @@ for (const text of [
   });
 }
 
-test('a checkout carries the pack, the price and whom it is for', async (t) => {
+test('a checkout has the pack, the price and the account', async (t) => {
   const { purchases, account, asked } = await shop(t);
   t.is(await purchases.checkout(account, '50'), 'https://pay.example/cs_1');
   t.deepEqual(Object.fromEntries(asked[0] ?? []), {
@@ -66,7 +66,7 @@ test('a checkout carries the pack, the price and whom it is for', async (t) => {
   t.is(await purchases.checkout(account, '51'), undefined);
 });
 
-test('paid credits are posted once, however often and by whichever event Stripe says it', async (t) => {
+test('paid credits are posted once, however often and by whichever event Stripe reports them', async (t) => {
   const { receive, account, balance, stores } = await shop(t);
   t.deepEqual(await receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
   t.is((await receive({})).outcome, 'duplicate');
@@ -80,14 +80,14 @@ test('paid credits are posted once, however often and by whichever event Stripe 
   t.deepEqual(await stores.ledger.verify(), []);
 });
 
-test('nothing is posted before the money is there', async (t) => {
+test('nothing is posted before the payment is received', async (t) => {
   const { receive, balance } = await shop(t);
   t.is((await receive({ payment_status: 'unpaid' })).outcome, 'ignored');
   t.is(await balance(), 0 as never);
   t.is((await receive({}, { type: 'checkout.session.async_payment_succeeded' })).outcome, 'posted');
 });
 
-test('other events and sessions of other shops are ignored', async (t) => {
+test('other events, and sessions of other products, are ignored', async (t) => {
   const { receive, balance } = await shop(t);
   t.is((await receive({}, { type: 'checkout.session.expired' })).outcome, 'ignored');
   t.is((await receive({ metadata: {} })).outcome, 'ignored');
@@ -95,7 +95,7 @@ test('other events and sessions of other shops are ignored', async (t) => {
   t.is(await balance(), 0 as never);
 });
 
-test('what Stripe did not sign, or signed long ago, is refused', async (t) => {
+test("events without Stripe's signature, or with an old one, are refused", async (t) => {
   const { purchases, account, receive, balance } = await shop(t);
   const session = { metadata: { account, quarter_credits: '200' } };
   const { body, signature } = signedEvent(session);
@@ -109,7 +109,7 @@ test('what Stripe did not sign, or signed long ago, is refused', async (t) => {
   t.is(await balance(), 0 as never);
 });
 
-test('money that cannot be booked is an error, so that it is said again', async (t) => {
+test('a payment that cannot be booked is an error, so that Stripe reports it again', async (t) => {
   const { receive } = await shop(t);
   await t.throwsAsync(receive({ metadata: { account: 'acc_none', quarter_credits: '200' } }), {
     code: 'STORE_UNKNOWN_ACCOUNT',
@@ -119,7 +119,7 @@ test('money that cannot be booked is an error, so that it is said again', async 
   });
 });
 
-test('paid after its account was deleted: in the books once, and the operator is told what to refund', async (t) => {
+test('a payment for a deleted account is booked once, and the audit event says what to refund', async (t) => {
   const { stores, account, receive, balance } = await shop(t);
   const { accounts, audit, ledger } = stores;
   await accounts.erase(account);
@@ -129,7 +129,7 @@ test('paid after its account was deleted: in the books once, and the operator is
     credits: credits(50),
     session: 'cs_1',
   });
-  // Stripe says everything twice.
+  // Stripe reports everything twice.
   t.is((await receive({})).outcome, 'duplicate');
   const again = { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' };
   t.is((await receive({}, again)).outcome, 'duplicate');
@@ -144,19 +144,19 @@ test('paid after its account was deleted: in the books once, and the operator is
   t.regex(told[0]?.detail ?? '', /^50 paid after the account was deleted: refund Stripe's session cs_1/);
   t.deepEqual(await ledger.verify(), []);
 
-  // Given back at Stripe: the operator takes the credits out again.
+  // Refunded at Stripe: the operator removes the credits again.
   await ledger.post(account, { kind: 'adjust', amount: credits(-50), note: 'refunded at Stripe' });
   t.is(await balance(), credits(0));
 });
 
-test('deleting an account and writing down its purchase come one after the other', async (t) => {
+test('deleting an account and booking its purchase are serialised', async (t) => {
   const { stores, account, receive } = await shop(t);
   const { audit, ledger } = stores;
   let received: ReturnType<typeof receive> | undefined;
   await stores.transaction(async ({ accounts }) => {
     received = receive({});
     await accounts.erase(account);
-    // By now the purchase looks at the account, or waits for this transaction.
+    // By now the purchase reads the account, or waits for this transaction.
     await new Promise(setImmediate);
   });
   t.is((await received)?.outcome, 'unclaimed');

@@ -3,8 +3,8 @@ import { credits, standardBilling } from '../../src/billing/price.ts';
 import { serveStores } from '../../src/billing/stores.ts';
 
 /**
- * A server that is going to be killed: reserves and settles without end, several at a time. It says on
- * standard output what it is about to do and what is done, so that whoever killed it knows what must hold.
+ * A server that is going to be killed: reserves and settles endlessly, several at a time. It reports on
+ * standard output what it is about to do and what is done, so that the test knows what must hold.
  */
 const [dataDir, account, name] = process.argv.slice(2);
 if (!dataDir || !account || !name) throw new Error('usage: worker <folder> <account> <name>');

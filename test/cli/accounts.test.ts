@@ -6,7 +6,7 @@ import { accountsCommands } from '../../src/cli/accounts.ts';
 import { breakAudit, contents } from '../support/audit.ts';
 import { type Cleanup, TestClock, testFolder } from '../support/stores.ts';
 
-/** The command line over books of their own. Fails as the real one: with a message and no output. */
+/** The command line over stores of its own. Fails as the real one: with a message and without output. */
 function commandLine(t: Cleanup) {
   const dataDir = testFolder(t);
   const clock = new TestClock();
@@ -50,7 +50,7 @@ test('a new account has a key that works and its credits', async (t) => {
   });
 });
 
-test('an account is found by its name unless two have it', async (t) => {
+test('an account is found by its name if that is unique', async (t) => {
   const { run, id } = await withAda(t);
   t.is(await run('credits', 'grant', 'Ada', '0.75'), `Done: the balance of ${id} is 10.75.\n`);
   await run('accounts', 'create', 'Ada');
@@ -59,7 +59,7 @@ test('an account is found by its name unless two have it', async (t) => {
   await t.throwsAsync(run('keys', 'list', 'Bob'), { message: 'There is no account Bob.' });
 });
 
-test('keys are made, listed by their beginning and revoked', async (t) => {
+test('keys are created, listed by their prefix and revoked', async (t) => {
   const { run, open, key } = await withAda(t);
   const [, id = '', second = ''] =
     /^id {2}(key_\w+)\nkey (cutout_\w+)\n$/.exec(await run('keys', 'create', 'Ada', '--label', 'shop')) ?? [];
@@ -84,7 +84,7 @@ test('the same reference counts once', async (t) => {
   );
 });
 
-test('an adjustment needs a reason and takes no more than there is', async (t) => {
+test('an adjustment needs a reason and cannot exceed the balance', async (t) => {
   const { run, id } = await withAda(t);
   await t.throwsAsync(run('credits', 'adjust', 'Ada', '1'), { message: /--note/ });
   t.is(
@@ -103,7 +103,7 @@ for (const amount of ['0.1', 'ten', '1e3', '']) {
   });
 }
 
-test('a charged call is given back once, an open or released one not at all', async (t) => {
+test('a charged call is refunded once, an open or released one never', async (t) => {
   const { run, open, id } = await withAda(t);
   const stores = await open();
   const charged = await stores.ledger.reserve(id, { size: 'full', requestId: 'r1' });
@@ -156,7 +156,7 @@ test('the statement as table, CSV and JSON, and bounded by days', async (t) => {
   await t.throwsAsync(run('credits', 'statement', 'Ada', '--from', 'yesterday'), { message: /UTC day/ });
 });
 
-test('usage counts what was charged, by day, account and payment', async (t) => {
+test('usage counts charged calls by day, account and payment', async (t) => {
   const { run, open, clock, id } = await withAda(t);
   const stores = await open();
   for (const [day, size] of [
@@ -178,7 +178,7 @@ test('usage counts what was charged, by day, account and payment', async (t) => 
   t.is(await run('usage', 'Ada', '--from', '2026-11-22'), '(none)\n');
 });
 
-test('verify says that the books are right, or what is wrong', async (t) => {
+test('verify reports a correct ledger, or its errors', async (t) => {
   const { run, open } = await withAda(t);
   t.is(await run('credits', 'verify'), 'The ledger is consistent.\n');
   const stores = await open();
@@ -187,7 +187,7 @@ test('verify says that the books are right, or what is wrong', async (t) => {
   await t.throwsAsync(run('credits', 'verify'), { message: /^The balance of account acc_\w+ is 41/ });
 });
 
-test('what is done on the command line is in the audit log', async (t) => {
+test('commands are recorded in the audit log', async (t) => {
   const { run, open, id } = await withAda(t);
   await run('credits', 'adjust', id, '--note', 'broken', '--', '-0.5');
   const made = await run('keys', 'create', id);
@@ -219,7 +219,7 @@ test('what is done on the command line is in the audit log', async (t) => {
   await stores.close();
 });
 
-test('a command whose audit event cannot be written does nothing and says so', async (t) => {
+test('a command whose audit event cannot be written has no effect and reports that', async (t) => {
   const { run, open, id } = await withAda(t);
   const stores = await open();
   t.teardown(stores.close);

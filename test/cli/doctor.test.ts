@@ -28,7 +28,7 @@ async function examine(
     load,
   }: { json?: boolean; measure?: boolean; load?: () => NativeModule } = {},
 ): Promise<Examined> {
-  // Nothing of this machine but what the doctor is for: no server that happens to run, no data folder of a developer.
+  // Isolates the doctor from this machine: no running server and no data folder of a developer.
   const config = loadConfig({
     CUTOUT_DATA_DIR: place.dataDir,
     CUTOUT_PORT: String(await freePort()),
@@ -51,7 +51,7 @@ async function examine(
 
 const report = ({ out }: Examined) => JSON.parse(out) as Report;
 
-/** A workplace with a network of both precisions, pulled in floats. */
+/** A models folder with a network of both precisions, pulled in floats. */
 async function pulled(t: ExecutionContext): Promise<Workplace> {
   const place = await workplace(t);
   const file = wideNetwork();
@@ -64,7 +64,7 @@ async function pulled(t: ExecutionContext): Promise<Workplace> {
   return place;
 }
 
-/** The addon, on a processor of other instruction sets, without operators of Cutout for them. */
+/** The addon, on a processor with other instruction sets and without operators of Cutout for them. */
 const onProcessor = (...instructionSets: string[]): NativeModule => {
   const native = loadAddon();
   const versions = () => ({ ...native.versions(), instructionSets, operators: [] });
@@ -103,7 +103,7 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   );
 });
 
-/** A workplace with a network that Cutout's operators compute. */
+/** A models folder with a network that Cutout's operators support. */
 async function pulledForOperators(t: ExecutionContext): Promise<Workplace> {
   const place = await workplace(t);
   const builder = new NetworkBuilder(5);
@@ -159,7 +159,7 @@ test.serial(
   },
 );
 
-test.serial('a network that the operators do not know is computed by those of ONNX Runtime', async (t) => {
+test.serial("a network that Cutout's operators do not support is computed by ONNX Runtime's", async (t) => {
   if (loadAddon().versions().operators.length === 0) {
     sayLeftOut(t, 'Cutout has no operators for this processor');
     return;
@@ -177,7 +177,7 @@ test.serial('a network that the operators do not know is computed by those of ON
   );
 });
 
-test.serial('without the instructions it is the float network', async (t) => {
+test.serial('without the instructions the float network is used', async (t) => {
   const found = await examine(await pulled(t), {}, { load: () => onProcessor('avx2') });
   const { network, machine, measured } = report(found);
   t.true(found.healthy);
@@ -195,7 +195,7 @@ test.serial('without the instructions it is the float network', async (t) => {
   );
 });
 
-test.serial('for a person: a table, what is in use, and that all is well', async (t) => {
+test.serial('text output: a table, the form in use, and that no problem was found', async (t) => {
   const { out, healthy } = await examine(
     await pulled(t),
     {},
@@ -211,7 +211,7 @@ test.serial('for a person: a table, what is in use, and that all is well', async
   t.regex(out, /Ready to serve\.\n$/);
 });
 
-test.serial('a network that is not there is a problem with its remedy, and the status says so', async (t) => {
+test.serial('a missing network is a problem with its remedy, and the exit status shows it', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   await mkdir(place.modelsDir, { recursive: true });
@@ -226,7 +226,7 @@ test.serial('a network that is not there is a problem with its remedy, and the s
 });
 
 test.serial(
-  'an unknown network, a missing library and an addon that cannot be loaded are all told',
+  'an unknown network, a missing library and an addon that cannot be loaded are all reported',
   async (t) => {
     const place = await pulled(t);
     const unknown = await examine(place, { CUTOUT_MODEL: 'huge' });
@@ -252,7 +252,7 @@ test.serial(
   },
 );
 
-test.serial('a setting that cannot be met is a problem', async (t) => {
+test.serial('a setting that cannot be satisfied is a problem', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'file', path: 'published.onnx' });
   await pullNetwork(entry, place.options());

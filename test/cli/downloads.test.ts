@@ -52,7 +52,7 @@ async function metric({ url }: Serving, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await answer.text())?.[1]);
 }
 
-/** Looks at health until it is stopped; gives the slowest answer in milliseconds. */
+/** Polls health until it is stopped; returns the slowest answer in milliseconds. */
 function watchHealth({ url }: Serving): () => Promise<number> {
   let over = false;
   let slowest = 0;
@@ -88,13 +88,13 @@ test.serial(
     const host = await listenHere(t, (req, res) => {
       open.add(res);
       res.on('close', () => open.delete(res));
-      // Half of them do not say how much will come.
+      // Half of them do not announce a length.
       if (req.url?.endsWith('0')) res.setHeader('Content-Length', sent.length + 1000);
       res.write(sent);
       const drip = setInterval(() => res.write('x'), 1000);
       res.on('close', () => clearInterval(drip));
     });
-    // Nothing but memory is in the way.
+    // Only memory is the limit.
     const server = await startServing(t, {
       ...env,
       CUTOUT_MEMORY_LIMIT: '1500M',
@@ -116,7 +116,7 @@ test.serial(
       if (answer.status === 503) refused.push(answer);
       return answer;
     });
-    // Some hold all that the account may have; everybody else was told at once.
+    // Some hold everything that the account may have; the others were refused at once.
     await eventually(
       async () => refused.length > 0 && (await metric(server, 'cutout_memory_held_bytes')) > 200e6,
       60_000,
@@ -124,7 +124,7 @@ test.serial(
     t.true(refused.every(({ headers }) => Number(headers.get('retry-after')) >= 1));
     const served = await postTo(server, theirs, { image_file: await scene() });
     t.is(served.status, 200);
-    // The rest is given up in its time.
+    // The rest is given up when its time limit is reached.
     const answers = await Promise.all(attack);
     const slowest = await health();
     const { peak } = processState(pid);
@@ -132,7 +132,7 @@ test.serial(
       `${JSON.stringify(count(answers))}, ${before.toFixed(0)} MB before, peak ${peak.toFixed(0)} MB, slowest look at health ${slowest.toFixed(0)} ms`,
     );
     t.deepEqual(Object.keys(count(answers)), ['400', '503']);
-    // Three quarters of what bodies and downloads may take, half of the room; the rest is for what is not collected yet.
+    // Three quarters of what bodies and downloads may take, half of the room; the rest is for garbage not collected yet.
     const room = (await metric(server, 'cutout_memory_room_bytes')) / 1e6;
     t.true(peak < before + (3 / 8) * room + 200, `${peak} MB, room ${room} MB`);
     t.true(slowest < 10_000, `${slowest} ms`);
@@ -145,7 +145,7 @@ test.serial(
 );
 
 test.serial(
-  'as it is set, an account has 16 downloads at a time, and none when none of them succeeds',
+  'by default an account has 16 concurrent downloads, and none for a while if all of them fail',
   async (t) => {
     t.timeout(120_000);
     const { data, env } = environment(t);
@@ -169,7 +169,7 @@ test.serial(
     t.is(first.status, 429);
     await eventually(() => open.size === 16);
     t.is((await postTo(server, key, { image_file: await scene() })).status, 200);
-    // The host hangs up on all of them.
+    // The host closes all of them.
     for (const res of open) res.destroy();
     const answers = await Promise.all(attack);
     t.deepEqual(count(answers), { 400: 16, 429: 84 });
@@ -182,7 +182,7 @@ test.serial(
   },
 );
 
-test.serial('ports are those that are set, for a listed host and for redirects; off means off', async (t) => {
+test.serial('configured ports apply, to a listed host and to redirects; off means off', async (t) => {
   t.timeout(120_000);
   const { data, env } = environment(t);
   const image = await scene();

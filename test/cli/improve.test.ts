@@ -5,7 +5,7 @@ import { cli, modelsFolder, startServing, temporaryFolder } from '../fixtures/cl
 import { scene } from '../fixtures/images.ts';
 import { form } from '../fixtures/service.ts';
 
-test('what is handed in to a running server is listed, exported and deleted by `cutout improve`', async (t) => {
+test('an image submitted to a running server is listed, exported and deleted by `cutout improve`', async (t) => {
   const data = temporaryFolder(t);
   const env = { CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) };
   const server = await startServing(t, env);

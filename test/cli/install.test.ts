@@ -35,22 +35,22 @@ async function withBooks(t: ExecutionContext) {
   return { settings, file: path.join(dataDir, 'books.db') };
 }
 
-test('books that are not there are no fault, and are not made', async (t) => {
+test('a missing database is no problem, and is not created', async (t) => {
   const settings = config(t).store;
   t.deepEqual(states(await checkDatabase(settings)), ['ledger ok']);
   t.throws(() => statSync(path.join(settings.dataDir, 'books.db')));
 });
 
-test('books of this program are well; others may not read them', async (t) => {
+test('a database of this version is correct; others may not read it', async (t) => {
   const { settings, file } = await withBooks(t);
   t.deepEqual(states(await checkDatabase(settings)), ['ledger ok']);
   chmodSync(file, 0o644);
   const [, readable] = await checkDatabase(settings);
-  // Opening them may mend it.
+  // Opening it may correct the mode.
   if (readable) t.like(readable, { state: 'note' });
 });
 
-test('books of a newer program, damaged ones and no books at all are told apart', async (t) => {
+test('a newer, a damaged and an unrelated database are distinguished', async (t) => {
   const newer = await withBooks(t);
   const database = await openDatabase({ dataDir: newer.settings.dataDir });
   await database.run(
@@ -71,7 +71,7 @@ test('books of a newer program, damaged ones and no books at all are told apart'
   t.true((await checkDatabase(none.settings)).some(({ state }) => state === 'problem'));
 });
 
-test('a database that does not answer is a problem that names no password', async (t) => {
+test('a database that does not answer is a problem whose text has no password', async (t) => {
   const { store: settings } = config(t, {
     CUTOUT_DATABASE_URL: `postgres://cutout:very-secret@127.0.0.1:${await freePort()}/cutout`,
   });
@@ -102,7 +102,7 @@ unless(redisIsHere ? undefined : noRedis)(
   },
 );
 
-test('clocks that differ are told of by how much', async (t) => {
+test('the difference of clocks is reported', async (t) => {
   const at = (off: number) => compareClocks('PostgreSQL', async () => Date.now() + off);
   t.is((await at(0)).state, 'ok');
   t.is((await at(3000)).state, 'note');
@@ -111,7 +111,7 @@ test('clocks that differ are told of by how much', async (t) => {
   t.regex(found.said, /60\.0 s ahead of that of PostgreSQL/);
 });
 
-test('a folder that may not be written to is a problem, one that is not there yet is none', (t) => {
+test('a folder without write permission is a problem, a missing one is not', (t) => {
   const folder = temporaryFolder(t);
   const at = (place: string) =>
     checkDisk(loadConfig({ CUTOUT_DATA_DIR: place, CUTOUT_MODELS_DIR: path.join(place, 'models') }));
@@ -121,7 +121,7 @@ test('a folder that may not be written to is a problem, one that is not there ye
   t.true(at(path.join(folder, 'file')).every(({ state }) => state === 'problem'));
 });
 
-test('limits that are too low are told with what to do', (t) => {
+test('limits that are too low are reported with their remedy', (t) => {
   const findings = (env: Environment, folders: string[] = []) => checkLimits(config(t, env), folders);
   const low = findings({ CUTOUT_MEMORY_LIMIT: '1G', CUTOUT_THREADS: '256' });
   t.true(states(low).includes('memory note'));
@@ -134,7 +134,7 @@ test('limits that are too low are told with what to do', (t) => {
   t.false(findings({ CUTOUT_MEMORY_LIMIT: '8G' }, [folder]).some(({ todo }) => todo?.includes('jemalloc')));
 });
 
-test('a server that runs is told of: ready, not ready, or something else', async (t) => {
+test('a running server is reported: ready, not ready, or another program', async (t) => {
   const at = (port: number | string) => checkServer(config(t, { CUTOUT_PORT: String(port) }).http);
   const health = createHealth();
   const service = await startService(t, { health });
@@ -152,7 +152,7 @@ test('a server that runs is told of: ready, not ready, or something else', async
   t.deepEqual(states(await at(await freePort())), ['server ok'], 'none runs');
 });
 
-test('settings that open more than meant', (t) => {
+test('settings that expose more than intended are reported', (t) => {
   const count = (env: Environment) => checkExposure(config(t, env)).length;
   t.is(count({}), 0);
   t.is(count({ CUTOUT_METRICS_PORT: '9464' }), 0);

@@ -12,7 +12,7 @@ const kills = 50;
 const lanes = 6;
 const granted = 1000;
 
-/** No two are equal, so that no kept result answers. */
+/** No two are equal, so that no cached result answers. */
 const imageOf = (lane: number, job: number) =>
   sharp({ create: { width: 64 + lane, height: 64 + job, channels: 3, background: '#c82840' } })
     .png()
@@ -23,7 +23,7 @@ interface Answered {
   readonly charged: string;
 }
 
-/** Posts one job after the other until the server is gone; a job that got no answer is the next one's first. */
+/** Posts jobs one after the other until the server is gone; a job without an answer is the next run's first. */
 async function work(
   lane: { job: number; readonly number: number },
   server: Serving,
@@ -85,7 +85,7 @@ test.serial(
       await stores.close();
       const agent = new Agent({ connections: lanes });
       const working = state.map((lane) => work(lane, server, key, agent, answered));
-      // In the middle of the load, some of it answered; every fifth time while the first work is still under way.
+      // During the load, some of it answered; every fifth time during the first job.
       const before = answered.length;
       if (kill % 5 !== 4) await eventually(() => answered.length > before, 10_000);
       await sleep(Math.random() * 80);
@@ -94,7 +94,7 @@ test.serial(
       await Promise.all(working);
       await agent.destroy();
     }
-    // The last one is only restarted.
+    // The last run is only restarted.
     const server = await startServing(t, env);
     server.child.kill('SIGTERM');
     await server.ended;
@@ -124,7 +124,7 @@ test.serial(
     );
     t.true(answered.every((one) => one.charged === '1'));
     t.is((await stores.ledger.balance(id)).credits as number, credits(granted - charged.length) as number);
-    // Work that a kill interrupted, and answers whose client had them before the server knew.
+    // Work interrupted by a kill, and answers received by the client before the server knew.
     const interrupted = released.length + refunded.size;
     t.log(
       `${Math.round((performance.now() - started) / 1000)} s: ${answered.length} answered, ${charged.length} charged, ${released.length} released, ${refunded.size} given back`,

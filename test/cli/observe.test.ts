@@ -6,7 +6,7 @@ import { eventually, form } from '../fixtures/service.ts';
 import { startCollector } from '../support/collector.ts';
 import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 
-test('a running server tells its metrics and, until its end, its traces', async (t) => {
+test('a running server reports its metrics and, until it stops, its traces', async (t) => {
   const folder = temporaryFolder(t);
   const collector = await startCollector(t);
   const key = 'key-of-this-test-0123';
@@ -36,7 +36,7 @@ test('a running server tells its metrics and, until its end, its traces', async 
   t.is(seen.get('cutout_ready'), 1);
   t.is(seen.get('cutout_network_loads_total'), 1);
   t.is(seen.get('cutout_charges_total{payment="full"}'), 1);
-  // What the local account was given at its first start, less the image.
+  // The first grant of the local account, less the image.
   const granted = seen.get('cutout_booked_credits_total{kind="grant",direction="in"}') ?? 0;
   t.true(granted > 1);
   t.is(seen.get('cutout_balance_credits'), granted - 1);

@@ -13,7 +13,7 @@ import { type ProcessState, processState } from '../fixtures/process.ts';
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
-/** Nothing but memory is in the way. The network of a few kilobytes, or in the long proofs the real one. */
+/** Only memory is the limit. The network has a few kilobytes; in the long mode it is the default one. */
 function environment(data: string): CliEnvironment {
   const real = long && existsSync(path.join(models, 'isnet', 'prepared.json'));
   return {
@@ -35,52 +35,55 @@ const clientOf = (url: string, data: string) =>
 const group = process.env['CUTOUT_TEST_CGROUP'];
 const throughGroup = group ? ['sh', '-c', 'echo $$ > "$0"/cgroup.procs && exec "$@"', group] : [];
 
-test.serial('uploads far beyond the memory limit end in 503s, and memory stays below it', async (t) => {
-  t.timeout(1_800_000);
-  // 50 of the large ones fit, one after the other being worked on.
-  const [count, megapixels, limit] = long ? [80, 50, 4096] : [16, 8, 450];
-  sayShort(t, '80 uploads of 50 MP at a limit of 4 GB');
-  const data = temporaryFolder(t);
-  // In a control group the server finds the limit by itself.
-  const limited: CliEnvironment = group ? {} : { CUTOUT_MEMORY_LIMIT: `${limit}M` };
-  const server = await startServing(t, { ...environment(data), ...limited }, throughGroup);
-  const client = clientOf(server.url, data);
-  const side = Math.round(Math.sqrt(megapixels * 1e6));
-  const image = await scene({ width: side, height: side });
-  // As long as an upload may be: what follows the end of an image is read by nobody.
-  const upload = Buffer.concat([image, Buffer.alloc(21e6 - image.length)]);
-  let slowest = 0;
-  let over = false;
-  const health = (async () => {
-    while (!over) {
-      const started = performance.now();
-      t.is((await fetch(`${server.url}/health/ready`)).status, 200);
-      slowest = Math.max(slowest, performance.now() - started);
-      await sleep(50);
-    }
-  })();
-  const answers = await Promise.all(
-    Array.from({ length: count }, () => client.cutout(upload, { size: '50MP', format: 'png' })),
-  );
-  over = true;
-  await health;
-  const codes: Record<string, number> = {};
-  for (const { code } of answers) codes[code] = (codes[code] ?? 0) + 1;
-  const { peak } = processState(server.child.pid ?? 0);
-  t.log(
-    `${JSON.stringify(codes)}, peak ${peak.toFixed(0)} MB, slowest look at health ${slowest.toFixed(0)} ms`,
-  );
-  t.deepEqual(Object.keys(codes).sort(), ['ok', 'service_unavailable']);
-  t.true(peak < (limit * 2 ** 20) / 1e6, `${peak} MB`);
-  // Nothing of it stays: the next is served.
-  t.is((await client.cutout(upload, { size: 'preview' })).code, 'ok');
-  await client.close();
-});
+test.serial(
+  'uploads far beyond the memory limit end in 503s, and memory stays below the limit',
+  async (t) => {
+    t.timeout(1_800_000);
+    // 50 of the large ones fit if they are processed one after the other.
+    const [count, megapixels, limit] = long ? [80, 50, 4096] : [16, 8, 450];
+    sayShort(t, '80 uploads of 50 MP at a limit of 4 GB');
+    const data = temporaryFolder(t);
+    // In a control group the server detects the limit.
+    const limited: CliEnvironment = group ? {} : { CUTOUT_MEMORY_LIMIT: `${limit}M` };
+    const server = await startServing(t, { ...environment(data), ...limited }, throughGroup);
+    const client = clientOf(server.url, data);
+    const side = Math.round(Math.sqrt(megapixels * 1e6));
+    const image = await scene({ width: side, height: side });
+    // As long as an upload may be: bytes after the end of an image are not read.
+    const upload = Buffer.concat([image, Buffer.alloc(21e6 - image.length)]);
+    let slowest = 0;
+    let over = false;
+    const health = (async () => {
+      while (!over) {
+        const started = performance.now();
+        t.is((await fetch(`${server.url}/health/ready`)).status, 200);
+        slowest = Math.max(slowest, performance.now() - started);
+        await sleep(50);
+      }
+    })();
+    const answers = await Promise.all(
+      Array.from({ length: count }, () => client.cutout(upload, { size: '50MP', format: 'png' })),
+    );
+    over = true;
+    await health;
+    const codes: Record<string, number> = {};
+    for (const { code } of answers) codes[code] = (codes[code] ?? 0) + 1;
+    const { peak } = processState(server.child.pid ?? 0);
+    t.log(
+      `${JSON.stringify(codes)}, peak ${peak.toFixed(0)} MB, slowest look at health ${slowest.toFixed(0)} ms`,
+    );
+    t.deepEqual(Object.keys(codes).sort(), ['ok', 'service_unavailable']);
+    t.true(peak < (limit * 2 ** 20) / 1e6, `${peak} MB`);
+    // All memory is released: the next request is served.
+    t.is((await client.cutout(upload, { size: 'preview' })).code, 'ok');
+    await client.close();
+  },
+);
 
 /**
- * libvips makes a thread whenever none of its own is free, and ends one that had no work for 15 seconds: their number is
- * the most that were busy at one moment lately, which a late coincidence of large images may raise. But no further
- * than this: of each image that libuv's pool decodes or encodes there work at most one a core and the two that write.
+ * libvips creates a thread whenever none of its own is idle, and ends one that was idle for 15 seconds: their number is
+ * the recent maximum of busy threads, which a late coincidence of large images may raise. It is bounded all the same:
+ * each image that libuv's pool decodes or encodes uses at most one thread per core and two writers.
  */
 const libvips = 'libvips worker';
 const maxOfLibvips = Number(process.env['UV_THREADPOOL_SIZE']) * (availableParallelism() + 2);
@@ -89,7 +92,7 @@ const numberOf = (state: ProcessState, which: (name: string) => boolean) =>
 const ofLibvips = (state: ProcessState) => numberOf(state, (name) => name === libvips);
 const ofOthers = (state: ProcessState) => numberOf(state, (name) => name !== libvips);
 
-/** Minutes of the soak: CUTOUT_TEST_SOAK_MINUTES, in the long proofs 30. */
+/** Minutes of the soak: CUTOUT_TEST_SOAK_MINUTES, 30 in the long mode. */
 const soakMinutes = Number(process.env['CUTOUT_TEST_SOAK_MINUTES'] ?? (long ? 30 : 0.4));
 
 async function settled(t: ExecutionContext, pid: number): Promise<ProcessState> {
@@ -101,7 +104,7 @@ async function settled(t: ExecutionContext, pid: number): Promise<ProcessState> 
   return state;
 }
 
-test.serial('a soak of mixed requests leaves memory, threads and descriptors as they were', async (t) => {
+test.serial('a soak of mixed requests leaves memory, threads and descriptors unchanged', async (t) => {
   t.timeout(soakMinutes * 60_000 * 2 + 1_800_000);
   sayShort(t, '30 minutes');
   const data = temporaryFolder(t);
@@ -109,12 +112,12 @@ test.serial('a soak of mixed requests leaves memory, threads and descriptors as 
   const pid = server.child.pid ?? 0;
   const client = clientOf(server.url, data);
   const send = mixedSender(client, await openImages(undefined));
-  // In the short version without the large ones, which take seconds each.
+  // The short version omits the large ones, which take seconds each.
   const day = mixed(20).filter(({ megapixels }) => long || soakMinutes >= 1 || megapixels <= 4);
   const until = async (end: number, lanes: number) => {
     let next = 0;
     const lane = async () => {
-      // Every kind at least once, so that a slow machine's parts are alike too.
+      // Every kind at least once, so that the parts are comparable on a slow machine too.
       while (performance.now() < end || next < day.length) {
         const one = day[next++ % day.length];
         if (one) await send(one);
@@ -123,7 +126,7 @@ test.serial('a soak of mixed requests leaves memory, threads and descriptors as 
     await Promise.all(Array.from({ length: lanes }, lane));
     return next;
   };
-  // Every kind once, for the pools, the allocator and V8 to reach their size.
+  // Every kind once, so that pools, allocator and V8 reach their size.
   for (const one of day) await send(one);
   const parts = 10;
   const states: ProcessState[] = [];
@@ -136,7 +139,7 @@ test.serial('a soak of mixed requests leaves memory, threads and descriptors as 
   const [, , third, ...rest] = states;
   const last = rest.slice(-3);
   const least = (of: (state: ProcessState) => number) => Math.min(...last.map(of));
-  // The least of three: how much of V8's heap is garbage at a given moment varies by tens of megabytes.
+  // The minimum of three: the garbage in V8's heap varies by tens of megabytes.
   t.true(least(({ resident }) => resident) < (third?.resident ?? 0) * 1.1 + 20);
   t.true(least(ofOthers) <= (third ? ofOthers(third) : 0));
   for (const state of states) t.true(ofLibvips(state) <= maxOfLibvips, `at most ${maxOfLibvips}`);

@@ -11,7 +11,7 @@ import { eventually } from '../fixtures/service.ts';
 
 const key = 'key-of-the-rolling-restart';
 
-test.serial('while it drains a node says that it is not ready, and answers everything', async (t) => {
+test.serial('a draining node reports that it is not ready, and answers everything', async (t) => {
   const data = temporaryFolder(t);
   const server = await startServing(t, {
     CUTOUT_DATA_DIR: data,
@@ -32,7 +32,7 @@ test.serial('while it drains a node says that it is not ready, and answers every
   await client.close();
   t.is((await server.ended).code, 0);
 
-  // Ctrl-C does not wait.
+  // Ctrl-C does not drain.
   const other = await startServing(t, {
     CUTOUT_DATA_DIR: data,
     CUTOUT_MODELS_DIR: path.join(data, 'models'),

@@ -22,7 +22,7 @@ async function setUp(t: ExecutionContext, files: Record<string, Buffer | string>
   return { folder, run, tree, image };
 }
 
-test.serial('a file: the result lies beside it, at full size, and the input stays', async (t) => {
+test.serial('a file: the result is written beside it, at full size, and the input stays', async (t) => {
   const photo = await scene({ width: 900, height: 600 });
   const { run, tree, image, folder } = await setUp(t, { 'photo.jpg': photo });
   const { code, stderr, stdout } = await run(['photo.jpg']);
@@ -63,37 +63,40 @@ test.serial('--format and --size', async (t) => {
   t.true(tree().includes('photo-cutout.zip'));
 });
 
-test.serial('what fails is listed with its reason, the rest is done, the status is 1', async (t) => {
-  const photo = await scene();
-  const { run, tree } = await setUp(t, {
-    'a.jpg': photo,
-    'cut.jpg': photo.subarray(0, photo.length / 2),
-    'empty.jpg': '',
-    'text.jpg': 'just text',
-    'white.png': await scene({ subject: 'none', format: 'png' }),
-    'z.jpg': photo,
-  });
-  const { code, stderr } = await run(['.', '--out', 'out']);
-  t.is(code, 1);
-  t.deepEqual(
-    tree().filter((file) => file.startsWith('out')),
-    ['out/a.png', 'out/z.png'],
-  );
-  const lines = stderr.trim().split('\n');
-  t.regex(lines[0] ?? '', /^2 images cut out/);
-  t.is(lines[1], '4 images failed:');
-  t.deepEqual(
-    lines
-      .slice(2)
-      .map((line) => /^ {2}(\S+): /.exec(line)?.[1])
-      .sort(),
-    ['cut.jpg', 'empty.jpg', 'text.jpg', 'white.png'],
-  );
-  t.regex(stderr, /text\.jpg: Invalid file type: Expected jpg\/png\/webp, received text/);
-  t.regex(stderr, /white\.png: Could not identify foreground in image: No subject was found\./);
-});
+test.serial(
+  'failures are listed with their reasons, the other files are done, the status is 1',
+  async (t) => {
+    const photo = await scene();
+    const { run, tree } = await setUp(t, {
+      'a.jpg': photo,
+      'cut.jpg': photo.subarray(0, photo.length / 2),
+      'empty.jpg': '',
+      'text.jpg': 'just text',
+      'white.png': await scene({ subject: 'none', format: 'png' }),
+      'z.jpg': photo,
+    });
+    const { code, stderr } = await run(['.', '--out', 'out']);
+    t.is(code, 1);
+    t.deepEqual(
+      tree().filter((file) => file.startsWith('out')),
+      ['out/a.png', 'out/z.png'],
+    );
+    const lines = stderr.trim().split('\n');
+    t.regex(lines[0] ?? '', /^2 images cut out/);
+    t.is(lines[1], '4 images failed:');
+    t.deepEqual(
+      lines
+        .slice(2)
+        .map((line) => /^ {2}(\S+): /.exec(line)?.[1])
+        .sort(),
+      ['cut.jpg', 'empty.jpg', 'text.jpg', 'white.png'],
+    );
+    t.regex(stderr, /text\.jpg: Invalid file type: Expected jpg\/png\/webp, received text/);
+    t.regex(stderr, /white\.png: Could not identify foreground in image: No subject was found\./);
+  },
+);
 
-test.serial('inputs and results that are there are never overwritten unasked', async (t) => {
+test.serial('existing inputs and results are not overwritten unless asked', async (t) => {
   const png = await scene({ format: 'png' });
   const { run, folder } = await setUp(t, { 'photo.png': png, 'kept-cutout.png': 'mine', 'kept.png': png });
   const same = await run(['photo.png', '--out', '.']);
@@ -111,7 +114,7 @@ test.serial('inputs and results that are there are never overwritten unasked', a
   t.not(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
 });
 
-test.serial('two inputs with one result: the second is told', async (t) => {
+test.serial('two inputs with the same result path: the second is an error', async (t) => {
   const { run } = await setUp(t, { 'a.jpg': await scene(), 'a.png': await scene({ format: 'png' }) });
   const { code, stderr } = await run(['a.jpg', 'a.png', '--out', 'out', '--jobs', '1']);
   t.is(code, 1);
@@ -142,7 +145,7 @@ for (const [args, said] of [
   [['a.jpg', '--jobs', '0'], /jobs/],
   [[], /inputs/],
 ] as const) {
-  test.serial(`run ${args.join(' ')} is refused in a sentence`, async (t) => {
+  test.serial(`run ${args.join(' ')} is refused with one sentence`, async (t) => {
     const { run, tree } = await setUp(t, {});
     const { code, stderr } = await run([...args]);
     t.is(code, 1);
@@ -152,7 +155,7 @@ for (const [args, said] of [
   });
 }
 
-test.serial('a file larger than an upload may be is still a file', async (t) => {
+test.serial('the upload limit does not apply to local files', async (t) => {
   const photo = await scene();
   const padded = Buffer.concat([photo, Buffer.alloc(23 * 1024 * 1024)]);
   const { run } = await setUp(t, { 'large.jpg': padded });

@@ -35,7 +35,7 @@ const post = async (server: Serving, key: string, body?: FormData) =>
     body: body ?? form({ image_file: await image(), size: 'full' }),
   });
 
-/** Waits until a request has passed the books; only then is it worked on. */
+/** Waits until a request has its reservation; only then is it processed. */
 async function atWork(dataDir: string): Promise<void> {
   const stores = await openStores({ dataDir, billing: standardBilling });
   await eventually(async () => (await stores.ledger.openReservations()) > 0);
@@ -48,14 +48,14 @@ const requests = (server: Serving) =>
     .split('\n')
     .filter((line) => line.includes('"POST"'));
 
-test.serial('the curl line that is printed works, on the first start and on the next', async (t) => {
+test.serial('the printed curl line works, on the first start and on the next', async (t) => {
   const { data, env, key } = setUp(t);
   const photo = path.join(data, 'photo.jpg');
   writeFileSync(photo, await image());
   for (const start of ['first', 'second']) {
     const server = await startServing(t, env);
     const text = server.stderr();
-    // No terminal: whoever reads the log learns where key and link lie, and neither of them.
+    // Without a terminal the log says where key and link are stored, and contains neither.
     t.false((text + server.stdout()).includes(key()), start);
     t.notRegex(text + server.stdout(), /console#/);
     for (const name of ['local-key', 'console-link']) {
@@ -85,7 +85,7 @@ test.serial('the curl line that is printed works, on the first start and on the 
   }
 });
 
-/** util-linux' way to give a program a terminal; all it writes then comes out of one end. */
+/** util-linux' program that gives another one a terminal; all its output is combined. */
 const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$*" /dev/null', 'sh'];
 
 (existsSync('/usr/bin/script') ? test.serial : test.serial.skip)(
@@ -104,14 +104,14 @@ const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$
   },
 );
 
-test.serial('CUTOUT_API_KEY is the key of the first start', async (t) => {
+test.serial('CUTOUT_API_KEY becomes the key at the first start', async (t) => {
   const { env } = setUp(t);
   const server = await startServing(t, { ...env, CUTOUT_API_KEY: 'my-own-key-of-the-lab' });
   t.is((await post(server, 'my-own-key-of-the-lab')).status, 200);
   t.is((await post(server, 'another')).status, 403);
 });
 
-test.serial('the cut-out is that of the network, at its place', async (t) => {
+test.serial("the cut-out is the network's, at its position", async (t) => {
   const { env, key } = setUp(t);
   const server = await startServing(t, env);
   const subject = { left: 100, top: 50, width: 120, height: 90 };
@@ -131,13 +131,13 @@ test.serial('the cut-out is that of the network, at its place', async (t) => {
     t.true(Math.abs(Number(answer.headers.get(`x-foreground-${name}`)) - value) <= 2, name);
 });
 
-test.serial('a temporary folder that is not there changes nothing: uploads stay in memory', async (t) => {
+test.serial('a missing temporary folder has no effect: uploads stay in memory', async (t) => {
   const { env, key } = setUp(t);
   const server = await startServing(t, { ...env, TMPDIR: '/nowhere/at/all' });
   t.is((await post(server, key())).status, 200);
 });
 
-test.serial('keys never reach the log, right or wrong', async (t) => {
+test.serial('keys never reach the log, valid or not', async (t) => {
   const { env, key } = setUp(t);
   const server = await startServing(t, { ...env, CUTOUT_LOG_LEVEL: 'debug' });
   await post(server, key());
@@ -152,16 +152,16 @@ test.serial('keys never reach the log, right or wrong', async (t) => {
   t.false(stdout.includes('wrong-key'));
 });
 
-test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits with 0', async (t) => {
+test.serial('SIGTERM: running requests finish, new ones get 503, then the exit status is 0', async (t) => {
   const { data, env, key } = setUp(t, slow);
   const server = await startServing(t, env);
-  // A connection that is kept open, with a request on it that is still being sent when the signal comes.
+  // A kept-alive connection with a request that is still being sent when the signal comes.
   const agent = new Agent({ connections: 1, pipelining: 1 });
   t.teardown(() => agent.close());
   const live = () => request(`${server.url}/health/live`, { dispatcher: agent });
   await (await live()).body.text();
   const running = [post(server, key()), post(server, key()), post(server, key())];
-  // And time for the others to have come as far, also on a machine that is in use.
+  // Also leaves time for the others to get as far on a busy machine.
   await atWork(data);
   await sleep(100);
   const body = Buffer.from('{"size":"auto"}');
@@ -190,7 +190,7 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
   await eventually(() => server.stdout().includes('"stopping"'));
   await t.throwsAsync(fetch(`${server.url}/health/live`), undefined, 'new connections are refused');
   release();
-  // It was accepted before the signal: it gets its answer, and the connection ends with it.
+  // It was accepted before the signal: it is answered, and the connection is closed with the answer.
   const answer = await late;
   t.is(answer.statusCode, 400);
   t.is(answer.headers['connection'], 'close');
@@ -205,7 +205,7 @@ test.serial('SIGTERM: what runs is finished, what comes is 503, then it exits wi
   await stores.close();
 });
 
-test.serial('when the time to stop is over, the rest is cut off and nothing of it is charged', async (t) => {
+test.serial('when the grace period ends, the remaining requests are cut off and not charged', async (t) => {
   const { data, env, key } = setUp(t, { convolutions: 100 });
   const server = await startServing(t, { ...env, CUTOUT_STOP_TIMEOUT: '0' });
   const cut = post(server, key());
@@ -220,7 +220,7 @@ test.serial('when the time to stop is over, the rest is cut off and nothing of i
   await stores.close();
 });
 
-test.serial('a second signal ends it at once', async (t) => {
+test.serial('a second signal ends the process at once', async (t) => {
   const { data, env, key } = setUp(t, { convolutions: 100 });
   const server = await startServing(t, env);
   post(server, key()).catch(() => {});
@@ -231,7 +231,7 @@ test.serial('a second signal ends it at once', async (t) => {
   t.is((await server.ended).code, 1);
 });
 
-test.serial('a client that leaves ends its work', async (t) => {
+test.serial('a client that disconnects cancels its work', async (t) => {
   const { data, env, key } = setUp(t, { convolutions: 100 });
   const server = await startServing(t, env);
   const controller = new AbortController();
@@ -297,7 +297,7 @@ for (const [what, prepare] of Object.entries(failures)) {
   test.serial(`start-up error: ${what}`, async (t) => {
     const { env } = setUp(t);
     const [changes, named] = await prepare(t);
-    // Without subject types, whose absence would be a line of its own where the network opens before the error is there.
+    // Without subject types, whose absence would be another line if the network opens before the error occurs.
     const off = { CUTOUT_PORT: '0', CUTOUT_SUBJECT_TYPES: 'off' };
     const { code, stderr } = await cli(t, ['serve'], { ...off, ...env, ...changes });
     t.is(code, 1);
@@ -317,7 +317,7 @@ test.serial('a second server on the same data folder is refused', async (t) => {
 });
 
 test.serial(
-  'CUTOUT_IDLE_UNLOAD drops the network; readiness stays, and all who come then share one load',
+  'CUTOUT_IDLE_UNLOAD unloads the network; readiness stays, and concurrent requests share one load',
   async (t) => {
     const { env, key } = setUp(t);
     const server = await startServing(t, { ...env, CUTOUT_IDLE_UNLOAD: '1', CUTOUT_KEEP_SECONDS: '0' });
@@ -328,7 +328,7 @@ test.serial(
     const answers = await Promise.all([1, 2, 3, 4].map(() => post(server, key())));
     for (const answer of answers) t.is(answer.status, 200);
     t.is(said('network loaded'), 1);
-    // Also in its sleep it ends as it should.
+    // It also stops correctly while unloaded.
     await eventually(() => said('network unloaded') === 2, 10_000);
     server.child.kill('SIGTERM');
     t.is((await server.ended).code, 0);

@@ -45,7 +45,7 @@ const flip = (file: string) => {
   writeFileSync(file, bytes);
 };
 
-test.serial('a start leaves a copy that the next one opens, with the same result', async (t) => {
+test.serial('a start saves a copy that the next one opens, with the same result', async (t) => {
   const place = setUp(t);
   const first = await oneStart(t, place);
   const made = statSync(place.copy);
@@ -57,7 +57,7 @@ test.serial('a start leaves a copy that the next one opens, with the same result
   t.is(statSync(place.copy).ino, made.ino, 'it was made again');
 });
 
-test.serial('a damaged copy is not used and made again', async (t) => {
+test.serial('a damaged copy is not used and is saved again', async (t) => {
   const place = setUp(t);
   const first = await oneStart(t, place);
   const sound = readFileSync(place.copy);
@@ -66,7 +66,7 @@ test.serial('a damaged copy is not used and made again', async (t) => {
   t.deepEqual(readFileSync(place.copy), sound);
 });
 
-test.serial('a prepared network that was damaged is an error, copy or not', async (t) => {
+test.serial('a damaged prepared network is an error, with or without a copy', async (t) => {
   const place = setUp(t);
   await oneStart(t, place);
   t.true(existsSync(place.copy));
@@ -77,7 +77,7 @@ test.serial('a prepared network that was damaged is an error, copy or not', asyn
 });
 
 test.serial(
-  'a signal while the network is opened ends the start cleanly, with nothing half-made',
+  'a signal while the network is opened ends the start cleanly, without incomplete files',
   async (t) => {
     const data = temporaryFolder(t);
     const models = modelsFolder(path.join(data, 'models'), { convolutions: 100 });
@@ -85,7 +85,7 @@ test.serial(
     const folder = path.join(models, network);
     const env = { CUTOUT_PORT: '0', CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: models };
     const started = startCli(t, ['serve'], env);
-    // The draft is there while the engine loads and warms the network.
+    // The draft exists while the engine loads and warms up the network.
     await eventually(() => readdirSync(folder).some((name) => name.startsWith('.pull-')), 60_000);
     started.child.kill('SIGTERM');
     const { code, stderr } = await started.ended;

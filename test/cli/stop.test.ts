@@ -10,7 +10,7 @@ import { eventually } from '../fixtures/service.ts';
 
 const clients = 2;
 
-/** Noise, so that the answer is larger than what the system's buffers take. No two are equal. */
+/** Noise, so that the answer exceeds the system's buffers. No two are equal. */
 const imageOf = (number: number) =>
   sharp({
     create: {
@@ -24,7 +24,7 @@ const imageOf = (number: number) =>
     .jpeg({ quality: 95 })
     .toBuffer();
 
-/** Asks for an image and takes the first bytes of the answer; `rest` takes the others and tells whether all came. */
+/** Requests an image and takes the first bytes of the answer; `rest` takes the others and returns whether all arrived. */
 async function begun(port: number, key: string, number: number): Promise<{ rest: () => Promise<boolean> }> {
   const image = (await imageOf(number)).toString('base64');
   const text = JSON.stringify({ image_file_b64: image, size: 'full', format: 'png' });

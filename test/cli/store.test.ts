@@ -29,12 +29,12 @@ async function run(place: Place, ...args: string[]): Promise<string> {
   return printed;
 }
 
-/** Books with something in every table: more entries than one page, and some of them open. */
+/** A database with rows in every table: more entries than one page, some of them open. */
 async function fill(place: Place): Promise<void> {
   const stores = await open(place);
   const { accounts, ledger, database } = stores;
   const zoe = { issuer: 'https://id.example', subject: 'ö', name: 'Zoë "🐈"', email: 'zoe@example.com' };
-  // Was there before, and came back.
+  // Deleted and returned.
   await accounts.erase((await new SignIns(database, Date.now).accountOf(zoe)).account.id);
   await new SignIns(database, Date.now).accountOf(zoe);
   for (const name of ['Ada', 'Bob']) {
@@ -83,7 +83,7 @@ const tables = [
   'secret',
 ];
 
-/** Every row there is, as text. */
+/** Every row, as text. */
 async function everything(place: Place): Promise<Record<string, string[]>> {
   const stores = await open(place);
   const all: Record<string, string[]> = {};
@@ -98,7 +98,7 @@ async function everything(place: Place): Promise<Record<string, string[]>> {
   return all;
 }
 
-/** New rows come after those that were restored. */
+/** New rows are numbered after the restored ones. */
 async function goesOn(t: ExecutionContext, place: Place): Promise<void> {
   const stores = await open(place);
   const account = (await stores.ledger.listBalances()).at(-1);
@@ -119,7 +119,7 @@ if (postgresMissing) leaveOut('backups of and to PostgreSQL', postgresMissing);
 
 for (const [from, fromPlace] of kinds) {
   for (const [to, toPlace] of kinds) {
-    test(`a backup of ${from} restored in ${to} is the same, and goes on`, async (t) => {
+    test(`a backup of ${from} restored in ${to} is equal and can be used`, async (t) => {
       const source = await fromPlace(t);
       await fill(source);
       const file = path.join(testFolder(t), 'backups', 'books.db');
@@ -139,7 +139,7 @@ for (const [from, fromPlace] of kinds) {
   }
 }
 
-test('books of another installation are moved as they lie there, unless a server is at work on them', async (t) => {
+test('the database of another installation is moved from its file, unless a server uses it', async (t) => {
   const source = await sqlitePlace(t);
   await fill(source);
   const file = path.join(source.dataDir, 'books.db');
@@ -151,7 +151,7 @@ test('books of another installation are moved as they lie there, unless a server
   t.deepEqual(await everything(target), await everything(source));
 });
 
-test('what is not empty is not filled, and a file that is there is not written over', async (t) => {
+test('a database that is not empty is not filled, and an existing file is not overwritten', async (t) => {
   for (const [, newPlace] of kinds) {
     const place = await newPlace(t);
     await fill(place);
@@ -164,7 +164,7 @@ test('what is not empty is not filled, and a file that is there is not written o
   }
 });
 
-test('what cannot be read leaves nothing behind', async (t) => {
+test('an unreadable backup leaves nothing behind', async (t) => {
   const folder = testFolder(t);
   writeFileSync(path.join(folder, 'text'), 'not a database, but long enough to look at');
   for (const name of ['text', 'nothing']) {
@@ -175,7 +175,7 @@ test('what cannot be read leaves nothing behind', async (t) => {
   t.deepEqual(readdirSync(folder), ['text']);
 });
 
-test('a backup taken while the books are in use is of one moment', async (t) => {
+test('a backup taken while the database is in use is a consistent snapshot', async (t) => {
   for (const [, newPlace] of kinds) {
     const place = await newPlace(t);
     const stores = await open(place);
@@ -199,7 +199,7 @@ test('a backup taken while the books are in use is of one moment', async (t) => 
   }
 });
 
-test('migrate says what it did', async (t) => {
+test('migrate reports what it did', async (t) => {
   for (const [, newPlace] of kinds) {
     const place = await newPlace(t);
     t.regex(
@@ -210,7 +210,7 @@ test('migrate says what it did', async (t) => {
   }
 });
 
-test('a backup holds no key', async (t) => {
+test('a backup contains no key', async (t) => {
   const place = await sqlitePlace(t);
   const stores = await open(place);
   const { key } = await stores.accounts.createKey((await stores.accounts.create('Ada')).id);

@@ -10,8 +10,8 @@ import { startService } from '../fixtures/service.ts';
 import { zipEntries } from './support/zipEntries.ts';
 
 /**
- * Calls that were recorded against the published API in 2020, made again here. Where the newer contract says
- * more (codes and details of errors, headers of the subject's box) it counts.
+ * Calls that were recorded against the published API in 2020, repeated here. Where the current contract says
+ * more (codes and details of errors, headers of the subject's box), the contract counts.
  */
 interface Exchange {
   readonly name: string;
@@ -85,7 +85,7 @@ async function replay(each: Exchange, url: string, key: string, body = bodyOf(ea
   return { answer, bytes: Buffer.from(await answer.arrayBuffer()) };
 }
 
-/** Headers of whoever stood in front of the published API, and of its framework. */
+/** Headers of the published API's proxy and framework. */
 const notOfTheContract = new Set(['etag', 'via', 'alt-svc']);
 const shapes: Readonly<Record<string, RegExp>> = {
   'x-ratelimit-remaining': /^\d+$/,
@@ -95,7 +95,7 @@ const shapes: Readonly<Record<string, RegExp>> = {
   'content-length': /^\d+$/,
 };
 
-/** Same status; every recorded header is there, with the same value or the same shape. */
+/** Same status; every recorded header is present, with the same value or form. */
 function checkHead(t: ExecutionContext, { response }: Exchange, { answer, bytes }: Replayed): void {
   t.is(answer.status, response.status);
   for (const [name, value] of Object.entries(response.headers)) {
@@ -129,7 +129,7 @@ async function rgba(bytes: Buffer): Promise<Pixels> {
   return { data, width: info.width, height: info.height };
 }
 
-/** How many pixels are hidden, opaque and soft, after checking the rules of docs/contract.md section 7.5 on each. */
+/** The numbers of hidden, opaque and soft pixels, after checking the rules of docs/contract.md section 7.5 on each. */
 function checkPixels(t: ExecutionContext, { data }: Pixels, source: Pixels) {
   let [hidden, opaque, soft, unlike, stained] = [0, 0, 0, 0, 0];
   for (let i = 0; i < data.length; i += 4) {
@@ -188,7 +188,7 @@ async function checkZip(
   );
   for (const key of ['format', 'width', 'height', 'channels', 'chromaSubsampling', 'isProgressive'] as const)
     t.is(ourColor?.[key], theirColor?.[key], key);
-  // 8-bit gray, not interlaced: the Go client takes nothing else.
+  // 8-bit gray, not interlaced: the Go client accepts nothing else.
   t.deepEqual([...alpha.data.subarray(24, 29)], [...(theirs[1]?.data.subarray(24, 29) ?? [])]);
   const matte = await sharp(alpha.data).extractChannel(0).raw().toBuffer();
   t.true(
@@ -220,7 +220,7 @@ const serve = (t: ExecutionContext, data: string, env: Record<string, string>): 
     ...env,
   });
 
-/** All calls with the recorded photo, and those about the account; gives the matte of the PNG. */
+/** All calls with the recorded photo, and those about the account; returns the matte of the PNG. */
 async function replayUploads(t: ExecutionContext, server: Serving, key: string): Promise<Pixels> {
   const png = exchange('from-file-person-in-field');
   const first = await replay(png, server.url, key);
@@ -248,7 +248,7 @@ test('uploads of the recorded photo: status, headers, PNG and ZIP', async (t) =>
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
-test('the default network finds the person of the recorded photo', async (t) => {
+test('the default network finds the person in the recorded photo', async (t) => {
   if (!here) return sayLeftOut(t, `${folder} is not here`);
   if (!existsSync(path.join(models, 'isnet', 'source.onnx')))
     return sayLeftOut(t, `the network isnet is not in ${models}`);
@@ -270,7 +270,7 @@ test('the default network finds the person of the recorded photo', async (t) => 
   t.true(overlap > 0.9);
 });
 
-test('account and refused keys', async (t) => {
+test('account, and refused keys', async (t) => {
   if (!here) return sayLeftOut(t, `${folder} is not here`);
   const service = await startService(t, { credits: 4943, freePreviews: 0 });
   const account = exchange('account');
@@ -293,10 +293,10 @@ test('account and refused keys', async (t) => {
   }
 });
 
-test('addresses: a photo, and one that does not exist', async (t) => {
+test('image addresses: a photo, and one that does not exist', async (t) => {
   if (!here) return sayLeftOut(t, `${folder} is not here`);
   const service = await startService(t, { freePreviews: 0 });
-  // The recorded addresses are elsewhere; the photo behind the first is not in the recording.
+  // The recorded addresses are external; the photo at the first is not part of the recording.
   const photo = await scene({ width: 720, height: 1080 });
   const base = await imageHost(
     t,
@@ -314,7 +314,7 @@ test('addresses: a photo, and one that does not exist', async (t) => {
   const lost = exchange('from-url-non-existent-image');
   const second = await replay(lost, service.url, service.key, withUrl(lost, `${base}/404.png`));
   checkHead(t, lost, second);
-  // The reason stood in the title then; the contract has the address there and the reason in the detail.
+  // The recorded title contained the reason; by the contract the title has the address and the detail the reason.
   t.deepEqual(JSON.parse(second.bytes.toString()), {
     errors: [
       {

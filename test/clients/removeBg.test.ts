@@ -16,7 +16,7 @@ import { type TlsFront, tlsFront } from './support/tlsFront.ts';
 
 const support = (name: string) => fileURLToPath(new URL(`support/${name}.js`, import.meta.url));
 
-/** Runs npm's remove.bg 1.3.0, unchanged, its compiled-in address answered by the front. */
+/** Runs npm's remove.bg 1.3.0, unchanged; its compiled-in address leads to the front. */
 function run(front: TlsFront, calls: readonly Call[]): Promise<Outcome[]> {
   const { NODE_OPTIONS: _, ...surroundings } = process.env;
   const env = {
@@ -130,8 +130,8 @@ test('crop, margin, scale, position, roi, background, channels and shadow arrive
   t.notDeepEqual(bytes(shaded), bytes(regional));
 });
 
-test('errors come as the list that callers read', async (t) => {
-  // Enough for a preview: nothing is fetched for who can pay for nothing.
+test('errors arrive as the list that callers expect', async (t) => {
+  // Enough for a preview: without the means to pay nothing is fetched.
   const { service, folder, front } = await stage(t, { credits: 0.25, freePreviews: 0 });
   const { key: apiKey } = service;
   const photo = path.join(folder, 'photo.jpg');

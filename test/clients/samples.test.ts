@@ -10,7 +10,7 @@ import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 import { publishedHost, type TlsFront, tlsFront } from './support/tlsFront.ts';
 
-/** The calls that the published documentation shows, made by the programs it shows them with. */
+/** Calls from the published documentation, made by the programs it shows. */
 
 const execute = promisify(execFile);
 const published = `https://${publishedHost}/v1.0`;
@@ -23,7 +23,7 @@ interface Stage {
   readonly out: string;
 }
 
-/** `photo.jpg` in a folder of its own; `grain` makes it more than a megabyte, for which curl waits to be let go on. */
+/** `photo.jpg` in a folder of its own; `grain` makes it exceed a megabyte, so that curl waits for 100 Continue. */
 async function stage(t: ExecutionContext, options: ServiceOptions = {}, grain = false): Promise<Stage> {
   const service = await startService(t, { freePreviews: 0, ...options });
   const folder = temporaryFolder(t);
@@ -74,7 +74,7 @@ async function curl(args: readonly string[]): Promise<Curl> {
   }
 }
 
-/** What a line in /etc/hosts and an accepted certificate do. */
+/** The effect of a line in /etc/hosts and an accepted certificate. */
 const asPublished = ({ port, certificate }: TlsFront) => [
   ...['--connect-to', `${publishedHost}:443:127.0.0.1:${port}`],
   ...['--cacert', certificate],
@@ -139,7 +139,7 @@ test('curl: an error without -f is the JSON of the contract', async (t) => {
   t.is(JSON.parse(stdout).errors[0].code, 'invalid_file_type');
 });
 
-test('curl: account balance and images handed in', async (t) => {
+test('curl: account balance and image submission', async (t) => {
   const { service, front, photo } = await stage(t);
   const key = ['-H', `X-Api-Key: ${service.key}`];
   const account = await curl([...asPublished(front), ...key, '-H', 'accept: */*', `${published}/account`]);

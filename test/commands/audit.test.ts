@@ -64,7 +64,7 @@ async function world(t: Cleanup, place: NewPlace) {
     image: image.id,
     signIns,
     link: await signIns.createLink(account),
-    /** As a person in the console gives it. */
+    /** As provided by a person in the console. */
     context: { stores, improve, actor: { id: account, address: '192.0.2.7' } },
     dataDir: stores.dataDir,
   };
@@ -78,9 +78,9 @@ interface Command {
   readonly run: (world: World) => Promise<unknown>;
   /** Actions of its events, oldest first. */
   readonly events: readonly string[];
-  /** The account of the world, where not said otherwise; null: nobody, from nowhere. */
+  /** Its account, unless given otherwise; null: no account and no address. */
   readonly actor?: 'new account' | null;
-  /** Events of the same once more. */
+  /** Further events of the same command. */
   readonly eventsAgain?: readonly string[];
 }
 
@@ -161,7 +161,7 @@ function testCommands(database: string, place: NewPlace): void {
   for (const [name, { run, events, actor, eventsAgain = [] }] of Object.entries(commands)) {
     const written = async ({ stores }: World) => (await stores.audit.list({ limit: 99 })).toReversed();
 
-    test(`${database}: ${name}: its audit events are written once, with who did it`, async (t) => {
+    test(`${database}: ${name}: its audit events are written once, with the actor`, async (t) => {
       const made = await world(t, place);
       t.deepEqual(await written(made), []);
       await run(made);
@@ -185,7 +185,7 @@ function testCommands(database: string, place: NewPlace): void {
     });
 
     if (events.length > 0)
-      test(`${database}: ${name}: without its audit events nothing happens, and later all of it`, async (t) => {
+      test(`${database}: ${name}: without its audit events nothing happens; a later attempt does everything`, async (t) => {
         const made = await world(t, place);
         const before = await contents(made.stores.database);
         const mend = await breakAudit(made.stores);
@@ -203,7 +203,7 @@ function testCommands(database: string, place: NewPlace): void {
       });
   }
 
-  test(`${database}: a last event that cannot be written takes the first ones back as well`, async (t) => {
+  test(`${database}: an event that cannot be written rolls back the earlier ones`, async (t) => {
     const made = await world(t, place);
     const before = await contents(made.stores.database);
     await t.throwsAsync(
@@ -219,7 +219,7 @@ function testCommands(database: string, place: NewPlace): void {
     t.deepEqual(await contents(made.stores.database), before);
   });
 
-  test(`${database}: images of an erased account are gone, though the bucket failed at first`, async (t) => {
+  test(`${database}: images of an erased account are gone although the bucket failed at first`, async (t) => {
     const { stores, account, context, objects } = await world(t, place);
     let broken = true;
     const improve = new Improve({

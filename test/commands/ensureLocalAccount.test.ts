@@ -8,7 +8,7 @@ import { type TestStores, testStores } from '../support/stores.ts';
 const start = (stores: TestStores, givenKey?: string) =>
   ensureLocalAccount({ stores, dataDir: stores.dataDir, givenKey, grant: credits(1000) });
 
-test('the first start makes an account, a key and a grant; later ones find them', async (t) => {
+test('the first start creates an account, a key and a grant; later ones find them', async (t) => {
   const stores = await testStores(t);
   const first = await start(stores);
   t.true(first.created);
@@ -43,7 +43,7 @@ test('another node with the same given key, or a lost folder, adds no key', asyn
   t.is((await stores.accounts.keys(localAccountId)).length, 1);
 });
 
-test('a key given later is not added, and the caller hears of it', async (t) => {
+test('a key configured later is not added, and the caller is informed', async (t) => {
   const stores = await testStores(t);
   const { key } = await start(stores);
   const second = await start(stores, 'too late');
@@ -52,14 +52,14 @@ test('a key given later is not added, and the caller hears of it', async (t) => 
   t.is(await stores.accounts.authenticate('too late'), undefined);
 });
 
-test('a start that was cut off after the key was written is completed with that key', async (t) => {
+test('an interrupted start is completed with the key it wrote', async (t) => {
   const stores = await testStores(t);
   writeFileSync(path.join(stores.dataDir, 'local-key'), 'written before the cut\n');
   t.is((await start(stores)).key, 'written before the cut');
   t.is((await stores.accounts.authenticate('written before the cut'))?.id, localAccountId);
 });
 
-test('a start that was cut off before the grant is completed without a second one', async (t) => {
+test('a start interrupted before the grant is completed without a second grant', async (t) => {
   const stores = await testStores(t);
   await stores.accounts.create('Local account', localAccountId);
   await start(stores);
@@ -67,14 +67,14 @@ test('a start that was cut off before the grant is completed without a second on
   t.is((await stores.ledger.balance(localAccountId)).credits, credits(1000));
 });
 
-test('a changed grant leaves an account that had its own alone', async (t) => {
+test('a changed grant does not affect an account that already had one', async (t) => {
   const stores = await testStores(t);
   await start(stores);
   await ensureLocalAccount({ stores, dataDir: stores.dataDir, grant: credits(5) });
   t.is((await stores.ledger.balance(localAccountId)).credits, credits(1000));
 });
 
-test('without the kept key there is a new one; a revoked one stays revoked', async (t) => {
+test('a lost key file leads to a new key; a revoked key stays revoked', async (t) => {
   const stores = await testStores(t);
   const first = await start(stores);
   rmSync(path.join(stores.dataDir, 'local-key'));
@@ -85,7 +85,7 @@ test('without the kept key there is a new one; a revoked one stays revoked', asy
   t.is((await start(stores)).key, undefined);
 });
 
-test('a grant of nothing is no entry', async (t) => {
+test('a grant of 0 writes no entry', async (t) => {
   const stores = await testStores(t);
   await ensureLocalAccount({ stores, dataDir: stores.dataDir, grant: quarters(0) });
   t.deepEqual(await stores.ledger.statement(localAccountId), []);

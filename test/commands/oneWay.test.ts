@@ -1,7 +1,7 @@
 import test from 'ava';
 import { sources } from '../docs/documents.ts';
 
-/** What moves keys, credits or accounts, and what deletes images. */
+/** Functions that change keys, credits or accounts, or delete images. */
 const changes =
   /\.(createKey|addKey|revokeKey|erase|accountOf|takeLink|createOnce)\(|\baccounts\.create\(|\bledger\.(post|refund)\(|\bimprove\.remove\(/;
 
@@ -10,8 +10,8 @@ const changing = (folder: string) =>
     .filter(({ name, text }) => name.startsWith(`${folder}/`) && changes.test(text))
     .map(({ name }) => name);
 
-test('command line and HTTP change accounts, keys, credits and images through commands alone', (t) => {
+test('command line and HTTP change accounts, keys, credits and images through commands only', (t) => {
   t.deepEqual([...changing('src/cli'), ...changing('src/http')], []);
-  // The expression still knows them.
+  // The expression still matches them.
   t.true(changing('src/commands').length >= 7);
 });

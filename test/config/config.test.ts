@@ -46,7 +46,7 @@ test('an unknown CUTOUT_ name is an error that names it', (t) => {
   t.regex(error.message, /CUTOUT_PROT/);
 });
 
-test('everything that is wrong is said at once, a line each', (t) => {
+test('all errors are reported at once, one line each', (t) => {
   const env = {
     CUTOUT_PROT: '1',
     CUTOUT_PORT: '80a',
@@ -68,7 +68,7 @@ test('everything that is wrong is said at once, a line each', (t) => {
   ]);
 });
 
-test('wrong settings are listed like the others, those marked that a fault names', (t) => {
+test('invalid settings are listed like the others, and marked', (t) => {
   const env = {
     CUTOUT_PROT: '1',
     CUTOUT_HOST: '0.0.0.0',
@@ -101,7 +101,7 @@ test('wrong settings are listed like the others, those marked that a fault names
   t.false(JSON.stringify(lines).includes('short secret'));
 });
 
-test('names for the test suite are no settings and no errors', (t) => {
+test('names reserved for the test suite are neither settings nor errors', (t) => {
   t.notThrows(() => loadConfig({ CUTOUT_TEST_MODELS: '/x' }));
 });
 
@@ -191,7 +191,7 @@ test('limits and prices are those of the contract, and 0 turns each of them off'
   t.notThrows(() => loadConfig(Object.fromEntries(names.map((name) => [name, '0']))));
 });
 
-test('images are fetched from public hosts on the ports of the web, a few at a time', (t) => {
+test("images are fetched from public hosts on the web's ports, a few at a time", (t) => {
   t.like(loadConfig({}).fetch, {
     mode: 'public',
     ports: [80, 443],
@@ -199,7 +199,7 @@ test('images are fetched from public hosts on the ports of the web, a few at a t
     accountConcurrency: 16,
     failures: 60,
   });
-  // The usual port of a scheme is one like any other.
+  // The default port of a scheme is treated like any other.
   t.deepEqual(loadConfig({ CUTOUT_FETCH_ALLOW: 'A.example:80' }).fetch.allow, ['a.example:80']);
   t.throws(() => loadConfig({ CUTOUT_FETCH: 'listed' }), { message: /requires CUTOUT_FETCH_ALLOW/ });
   t.is(loadConfig({ CUTOUT_FETCH: 'listed', CUTOUT_FETCH_ALLOW: 'a.example' }).fetch.mode, 'listed');
@@ -213,7 +213,7 @@ const stripe = {
   CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
 };
 
-test('half of what goes together is an error that names both halves', (t) => {
+test('an incomplete group of settings is an error that names its members', (t) => {
   t.notThrows(() => loadConfig(stripe));
   const { CUTOUT_STRIPE_WEBHOOK_SECRET: _, ...half } = stripe;
   const error = t.throws(() => loadConfig(half), { instanceOf: UserError });
@@ -221,7 +221,7 @@ test('half of what goes together is an error that names both halves', (t) => {
   t.throws(() => loadConfig({ CUTOUT_S3_ENDPOINT: 'https://s3.example/b' }), { instanceOf: UserError });
 });
 
-test('prices and packs are shown as they are written; every secret is masked', (t) => {
+test('prices and packs are shown in the form they are written in; every secret is masked', (t) => {
   const env = {
     ...stripe,
     CUTOUT_REDIS_URL: 'redis://:secret-of-redis@127.0.0.1',
@@ -254,7 +254,7 @@ const twoProviders = {
   CUTOUT_OIDC_CLIENT_ID: 'cutout,cutout',
 };
 
-test('rules about operators: of the only provider without its number, of several with it', (t) => {
+test('operator rules: without a number for the only provider, with one for several', (t) => {
   const plain = loadConfig({
     ...oneProvider,
     CUTOUT_OIDC_OPERATORS: 'Ann@example.com, bob@example.com',
@@ -307,7 +307,7 @@ for (const [what, more, said] of [
     /one claim for each provider/,
   ],
 ] as const)
-  test(`rules about operators: ${what} is an error`, (t) => {
+  test(`operator rules: ${what} is an error`, (t) => {
     const error = t.throws(() => loadConfig({ ...twoProviders, ...more }), { instanceOf: UserError });
     t.regex(error?.message ?? '', said);
   });

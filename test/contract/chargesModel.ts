@@ -26,13 +26,13 @@ const lifeMs = 900_000;
 /** Quarter credits. */
 const prices = { full: 4, preview: 1 } as const;
 
-/** How a transaction that the test held up goes on. */
+/** What happens to a transaction that the test delayed. */
 type Outcome = 'done' | 'away' | 'in doubt';
 
-/** Holds up the next transaction of a node. */
+/** Delays the next transaction of a node. */
 class Gate {
   armed = false;
-  /** Since the step began. */
+  /** Since the beginning of the step. */
   caught = false;
   proceed: ((outcome: Outcome) => void) | undefined;
 
@@ -45,14 +45,14 @@ class Gate {
   }
 }
 
-/** Somebody who may still answer with a charge. */
+/** An answer in progress that may carry a charge. */
 interface Holder {
   expiresAt: number;
-  /** Its work is done. */
+  /** Its work is finished. */
   settled: boolean;
 }
 
-/** What was charged for one content: stands once an answer was sent, and while one may still be. */
+/** The charge for one content: valid after an answer with it was sent, and while one may still be. */
 class Charge {
   readonly price: number;
   readonly at: number;
@@ -79,16 +79,16 @@ interface Run {
   readonly node: Node;
   readonly content: string;
   readonly price: number;
-  /** `held`: its reservation is in the books. */
+  /** `held`: its reservation is open. */
   state: 'held' | 'expired' | 'over';
-  /** That it was made to repeat, or carries now. */
+  /** The charge that it repeats, or carries now. */
   charge: Charge | undefined;
   readonly holder: Holder;
   readonly end: (error?: Error) => void;
   pending: boolean;
 }
 
-/** A result in one process, and who there has not ended an answer with it. */
+/** A result in one process, and the callers there whose answers with it have not ended. */
 interface Share {
   readonly node: Node;
   readonly run: Run;
@@ -112,7 +112,7 @@ interface Node {
   readonly cutout: Cutout;
   readonly gate: Gate;
   readonly process: { dead: boolean };
-  /** What the oracle makes of the transaction that is held up, and what may fail. */
+  /** The oracle's expectation for the delayed transaction, and the failure it may have. */
   deferred: { readonly change: (outcome: Outcome) => Run | undefined; readonly mayFail: boolean } | undefined;
 }
 
@@ -123,12 +123,12 @@ type Event =
   | { readonly what: 'refused'; readonly caller: Caller; readonly code: string };
 
 /**
- * Whole requests of several nodes, from the image to the end of the answer, against an oracle that predicts the balance
- * and what is open after every step from what callers see: whoever gets an answer pays once for its content, an error
+ * Complete requests of several nodes, from the image to the end of the answer, against an oracle that predicts the balance
+ * and the open answers after every step from what callers see: a caller who gets an answer pays once for its content, an error
  * costs nothing. Registers one test with `test`.
  */
 export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number): void {
-  test(`requests of ${nodeCount} nodes cost what an oracle says over ${steps} random steps`, async (t): Promise<void> => {
+  test(`requests of ${nodeCount} nodes cost what an oracle predicts over ${steps} random steps`, async (t): Promise<void> => {
     t.timeout(600_000);
     withDisk(t);
     const seed = Date.now() % 1e9;
@@ -158,7 +158,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       readonly price: number;
     }
     const contents = new Map<string, Content>();
-    /** Red and blue say which image it is, green what its size costs. */
+    /** Red and blue identify the image, green determines the cost of its size. */
     async function contentOf(number: number, size: keyof typeof prices): Promise<Content> {
       const pixel = [number & 255, prices[size], number >> 8] as const;
       const name = pixel.join('/');
@@ -169,10 +169,10 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       return content;
     }
 
-    // What the oracle knows.
+    // State of the oracle.
     let granted = 0;
     const charges: Charge[] = [];
-    /** By the bytes that its callers get, which are the same for them alone. */
+    /** Keyed by the bytes of the result, which are unique to its callers. */
     const shares = new Map<Buffer, Share>();
     const remembered = new Map<string, Charge>();
     const standing = (content: string) => {
@@ -204,7 +204,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         if (run.state === 'held') run.charge?.holders.delete(run.holder);
         run.state = 'over';
       },
-      /** False where it was released meanwhile, and cannot be paid any more: no result comes of it. */
+      /** False if the reservation was released meanwhile and cannot be paid any more: there is no result then. */
       settled(run: Run): boolean {
         const late = run.state !== 'held';
         const repeat = run.charge?.stands === true;
@@ -244,7 +244,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         share.callers.add(caller);
         caller.answer = { result, share };
       },
-      /** Gives what the books will hear of, if anything. */
+      /** Returns the ledger's next operation, if any. */
       ended(caller: Caller, { run, holder, callers: all, ...share }: Share, ending: Ending) {
         all.delete(caller);
         if (share.final) return undefined;
@@ -357,7 +357,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       }
     }
 
-    /** One of a few contents, which are others after a while; one in use now when it is given. */
+    /** One of a few contents, which are replaced after a while; in use when this returns it. */
     async function ask(step: number, node: Node, given?: Content): Promise<void> {
       const size = next() < 0.7 ? 'full' : 'preview';
       const content = given ?? (await contentOf(Math.floor(step / 30) + below(2), size));
@@ -377,11 +377,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       );
     }
 
-    /** The oracle hears what happened, in order. */
+    /** The oracle processes events in order. */
     function observe(actor: Node | undefined, made: Run | undefined): void {
       const all = events;
       events = [];
-      // A result that nobody was left to get is given back before anybody's next work begins.
+      // A result without callers is released before the next work begins.
       const gotten = all.some(
         (event) =>
           event.what === 'answer' && runOf(event.result) === made && !shared.copies.has(event.result.bytes),
@@ -392,7 +392,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         else if (event.what === 'cancel') {
           const { run } = event;
           count('cancelled');
-          // Its release may be what is held up.
+          // Its release may be the delayed transaction.
           defer(run.node === actor ? actor : undefined, () => oracle.released(run));
         } else if (event.what === 'answer') oracle.answered(event.caller, event.result);
         else {
@@ -404,7 +404,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       }
     }
 
-    /** Now, or when the transaction that was just held up goes on. */
+    /** Now, or when the transaction that was just delayed continues. */
     function defer(
       actor: Node | undefined,
       change: (outcome: Outcome) => unknown,
@@ -428,7 +428,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         const answered = callers.filter(({ answer }) => answer);
         const running = runs.filter(({ pending }) => pending);
         const dice = next();
-        /** Of the node that acts; one transaction of each is held up at a time. */
+        /** Of the acting node; one transaction per node is delayed at a time. */
         const slow = (on: Node) => {
           actor = on;
           on.gate.armed = on.gate.proceed === undefined && next() < 0.25;
@@ -509,7 +509,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           shared.evict();
           count('evicted');
         } else if (dice < 0.975) {
-          // Somebody else asks for what is worked on.
+          // Another caller requests work in progress.
           const run = pick(running);
           shared.loseLocks();
           const other = pick(nodes.filter((each) => each !== run?.node));
@@ -517,7 +517,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           if (other && content) await ask(step, other, content);
           count('locks lost');
         } else if (dice < 0.99) {
-          // A whole life: whatever is at work then is released under it.
+          // A whole lifetime: reservations of work in progress are released meanwhile.
           const life = next() < 0.3;
           const by = life ? lifeMs : next() < 0.5 ? below(30_000) : below(1_500_000);
           clock.forward(!life && next() < 0.2 ? -by : by);

@@ -41,14 +41,14 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.regex(onnxruntime, /^\d+\.\d+/);
   });
 
-  test('versions: instruction sets are known ones, and those Linux names', (t) => {
+  test('versions: instruction sets are known ones, and those that Linux reports', (t) => {
     const { instructionSets, operators } = load().versions();
     const known = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
     t.deepEqual(
       instructionSets,
       known.filter((name) => instructionSets.includes(name)),
     );
-    // Of those, the ones there are operators for; the system may refuse a process the tiles of AMX.
+    // Operators exist for some of these; the system may refuse a process the tiles of AMX.
     const kernels = instructionSets.filter((name) => ['amx_int8', 'avx512_vnni', 'avx_vnni'].includes(name));
     t.deepEqual(
       operators,
@@ -141,14 +141,14 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await engine.load(spec);
     t.is((await engine.matte(3, image, planFor(spec.name, image))).width, 64);
     t.true(engine.stats().keptBytes >= 0);
-    // Twice is nothing, and a closed engine has nothing left.
+    // A second unload has no effect, and a closed engine has nothing to unload.
     await engine.unload();
     await engine.unload();
     await engine.close(0);
     await t.throwsAsync(engine.unload(), { code: 'ENGINE_CLOSED' });
   });
 
-  test('matte: writes alpha, clears hidden colour, leaves the subject, finds its box', async (t) => {
+  test('matte: writes alpha, clears hidden colour, keeps the subject, finds its box', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
@@ -158,7 +158,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.deepEqual([...image.data.subarray(0, 4)], [255, 255, 255, 255]);
     t.deepEqual([...image.data.subarray(-4)], [0, 0, 0, 0]);
     t.deepEqual([result.box.left, result.box.top, result.box.height], [0, 0, 200]);
-    // The network sees 64 columns: its edge is known to about one of them.
+    // The network sees 64 columns: its edge is accurate to about one of them.
     t.true(Math.abs(result.box.width - 150) <= 5, String(result.box.width));
     t.true(Math.abs(result.foregroundPixels - 30_000) <= 200 * 5, String(result.foregroundPixels));
     for (const time of [result.queueMs, result.prepareMs, result.inferMs, result.matteMs]) t.true(time >= 0);
@@ -185,9 +185,9 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   });
 
-  test('matte: what a network trained on masks draws too solid is corrected, one trained on mattes is believed', async (t) => {
+  test('matte: alpha that is too solid is corrected for networks trained on masks, not for those trained on mattes', async (t) => {
     const engine = start(t);
-    // A gray strip, 30 % of white over black, two of the network's columns wide: the network gives it 0.9.
+    // A gray strip, 30 % of white over black, two of the network's columns wide: the network's answer is 0.9.
     const strip = () => {
       const image = halves(64, 64);
       for (let i = 0; i < 64 * 64; i++) {
@@ -210,7 +210,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       t.true(alpha > (masks[i] ?? 255) + 12, `mattes: ${mattes}, masks: ${masks}`);
   });
 
-  test('matte: a middling probability becomes a middling alpha, times the alpha that was there', async (t) => {
+  test("matte: an intermediate probability becomes an intermediate alpha, multiplied with the image's alpha", async (t) => {
     const wrong: string[] = [];
     const engine = start(t);
     const spec = networks.spec(name(), { gain: 0 });
@@ -249,15 +249,15 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(result.foregroundPixels, 30 * 15);
   });
 
-  test('matte: doubt far from the subject is no subject, in the whole image or in the region', async (t) => {
+  test('matte: ambiguous pixels far from the subject are removed, in the whole image or in the region', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());
     await engine.load(spec);
     const dirty = () => {
       const image = halves(64, 64);
-      // One pixel in the corner of the background that the network gives an alpha of about 13.
+      // One pixel in a corner of the background for which the network's alpha is about 13.
       image.data.fill(118, (5 * 64 + 60) * 4, (5 * 64 + 60) * 4 + 3);
-      // And a small sure part, which is nothing beside the half image and all there is in the region.
+      // And a small confident part, which is negligible beside the half image and the whole subject in the region.
       for (let y = 50; y < 53; y++) image.data.fill(255, (y * 64 + 57) * 4, (y * 64 + 60) * 4);
       return image;
     };
@@ -273,7 +273,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.deepEqual(inRegion.box, { left: 57, top: 50, width: 3, height: 3 });
   });
 
-  test('matte: a network of a free size runs at smaller sizes too, in any order, and at no other', async (t) => {
+  test('matte: a network with a free size runs at smaller sizes in any order, and at no unsupported size', async (t) => {
     const engine = start(t, { workers: 2 });
     const free = networks.spec(name(), { free: true });
     const half = networks.spec(name(), { width: 32, height: 48 });
@@ -306,7 +306,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.deepEqual(image, halves(64, 64));
   });
 
-  test('matte: an answer at a smaller size that is not decided is asked for again at the usual one', async (t) => {
+  test('matte: an ambiguous answer at a smaller size is repeated at the usual size', async (t) => {
     const engine = start(t);
     const doubtful = networks.spec(name(), { free: true, gain: 1 });
     await engine.load(doubtful);
@@ -344,7 +344,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(digests.size, 1);
   });
 
-  test('matte: many at once on shared threads, each gets its own result', async (t) => {
+  test('matte: concurrent jobs on shared threads each get their own result', async (t) => {
     const engine = start(t, { workers: 3, intraOpThreads: 2, pixelThreads: 2, queueLimit: 100 });
     const spec = networks.spec(name());
     await engine.load(spec);
@@ -375,7 +375,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   }
 
-  test('matte: the JavaScript thread goes on during a run', async (t) => {
+  test('matte: the JavaScript thread continues during a run', async (t) => {
     const engine = start(t);
     const spec = networks.slow(name());
     await engine.load(spec);
@@ -435,7 +435,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     const took = performance.now() - asked;
     t.log(`cancelled in ${took.toFixed(0)} ms of a ${warmUpMs.toFixed(0)} ms run`);
     t.true(took < warmUpMs / 2);
-    // The worker is free again, and the next run is whole.
+    // The worker is free again, and the next run is complete.
     await engine.matte(2, image, planFor(spec.name, image));
     t.like(engine.stats(), { queued: 0, running: 0, done: 2, failed: 0, cancelled: 1 });
   });
@@ -495,7 +495,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     await job;
   });
 
-  /** A white square of this alpha in the middle of a canvas that is half as large again. */
+  /** A white square of this alpha in the middle of a canvas 1.5 times as large. */
   const squareOn = (side: number, changes: Partial<ComposePlan> = {}): ComposePlan => ({
     width: side * 1.5,
     height: side * 1.5,
@@ -503,7 +503,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     target: { left: side / 2, top: side / 4, width: side / 2, height: side },
     ...changes,
   });
-  /** halves() with room behind it for that canvas. */
+  /** halves() with room after it for that canvas. */
   const roomy = (side: number) => {
     const image = halves(side, side);
     const data = new Uint8Array(side * 1.5 * side * 1.5 * 4).fill(7);
@@ -552,9 +552,9 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.true(left > right && Math.abs(left + right - 255) <= 1, `${left} ${right}`);
   });
 
-  test('compose: a cancelled or late one rejects, and the next works', async (t) => {
+  test('compose: a cancelled or late job rejects, and the next one succeeds', async (t) => {
     const engine = start(t, { pixelThreads: 1 });
-    // The only pixel thread is busy for long: the others wait until it is freed.
+    // The only pixel thread is busy: the others wait until it is free.
     const noise = { data: randomBytes(2000 * 2000 * 4), width: 2000, height: 2000 };
     const busy = engine.encodePng(1, noise, { channels: 'rgba', effort: 9 });
     const waiting = engine.compose(2, roomy(40), squareOn(40));
@@ -640,7 +640,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(engine.stats().done, 4);
   });
 
-  test('close: cancels what outlives the grace, and a second call can shorten it', async (t) => {
+  test('close: cancels jobs that exceed the grace period, and a second call can shorten it', async (t) => {
     const engine = start(t);
     const spec = networks.slow(name(), 60);
     const { warmUpMs } = await engine.load(spec);
@@ -656,7 +656,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.like(engine.stats(), { queued: 0, running: 0, done: 1, failed: 0, cancelled: 2 });
   });
 
-  test('two engines at once keep apart', async (t) => {
+  test('two concurrent engines are independent', async (t) => {
     const [a, b] = [start(t), start(t, { workers: 2, intraOpThreads: 2 })];
     await Promise.all([
       a.load(networks.spec('same')),

@@ -8,9 +8,9 @@ export interface Image {
 }
 
 export interface KeepOptions {
-  /** 600 when not given. */
+  /** Default 600. */
   readonly ttlSeconds?: number;
-  /** 1 MB when not given. */
+  /** Default 1 MB. */
   readonly maxBytes?: number;
 }
 
@@ -25,7 +25,7 @@ export type Call = Partial<Omit<OnceRequest<Content, Image>, 'make'>> & {
   readonly node?: 0 | 1;
 };
 
-/** As the books would give it, for results that nothing is charged for. */
+/** As from the ledger, for results without a charge. */
 export const paid = (value: Image): Paid<Image> => ({
   value,
   payment: { isChargeValid: async () => true, deliver: async () => {}, release: async () => {} },
@@ -38,7 +38,7 @@ export const contentOf = (image: string): Content => ({
   settings: '',
 });
 
-/** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and says which run it was. */
+/** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and returns the number of its run. */
 export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]) {
   let runs = 0;
   let running = 0;
@@ -62,7 +62,7 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
   return { call, runs: () => runs, maxRunning: () => most };
 }
 
-/** What kept results are, wherever they are kept. Registers its tests with `test`. */
+/** Behaviour of cached results, wherever they are stored. Registers its tests with `test`. */
 export function testIdempotencyContract(test: TestFn, name: string, make: MakeNodes): void {
   const is = (title: string) => `${name}: ${title}`;
   const start = async (t: ExecutionContext, options: KeepOptions = {}) => {
@@ -169,7 +169,7 @@ export function testIdempotencyContract(test: TestFn, name: string, make: MakeNo
 
   for (const node of [0, 1] as const) {
     test(
-      is(`a client that goes away does not spoil the one that waits on ${node ? 'the other' : 'its'} node`),
+      is(`a client that disconnects does not affect one that waits on ${node ? 'the other' : 'its'} node`),
       async (t) => {
         const { call } = await start(t);
         const leaving = new AbortController();
@@ -198,7 +198,7 @@ export function testIdempotencyContract(test: TestFn, name: string, make: MakeNo
         leaving.abort(new Error('gone'));
         await t.throwsAsync(gone, { message: 'gone' });
         finish();
-        // Nobody else got it: this one is told of the charge. Work that nobody on its node waits for ends.
+        // No other caller got it: this one's answer reports the charge. Work without callers on its node ends.
         t.false((await stays).replayed);
         t.is(ranAgain, node === 1 && name !== 'memory');
         t.true((await call()).replayed);

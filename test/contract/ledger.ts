@@ -31,7 +31,7 @@ async function reserve(stores: TestStores, account: string, request: ReserveRequ
 const balanceOf = async (stores: TestStores, account: string) =>
   (await stores.ledger.balance(account)).credits;
 
-/** 200 ledger transactions wait for one row; on a slow machine the last of them are refused, as 503, and come again. */
+/** 200 ledger transactions wait for one row; on a slow machine the last of them are refused, as 503, and retried. */
 async function whenAvailable<T>(movement: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -42,9 +42,9 @@ async function whenAvailable<T>(movement: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What the books must do wherever they lie. Registers its tests with `test`. */
+/** What the ledger must do on every database. Registers its tests with `test`. */
 export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
-  test('a reservation takes its credits at once, settling keeps them, releasing gives them back', async (t) => {
+  test('a reservation takes its credits at once, settling keeps them, releasing returns them', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const one = await reserve(stores, account, full);
@@ -76,7 +76,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('a reservation ends once, whatever is called how often', async (t) => {
+  test('a reservation ends once, however often it is settled or released', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const settled = await reserve(stores, account, full);
@@ -91,7 +91,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await stores.ledger.statement(account)).length, 5);
   });
 
-  test('without enough credits nothing is taken and the caller learns what was needed', async (t) => {
+  test('without enough credits nothing is taken and the caller learns what is needed', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 0.75);
     t.deepEqual(await stores.ledger.reserve(account, full), {
@@ -130,7 +130,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('the account shows what is left of the month, whether or not the day is used up', async (t) => {
+  test('the account shows what is left of the month, also when the day is used up', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 0);
     t.deepEqual(await stores.ledger.balance(account), { credits: quarters(0), freeCalls: 50 });
@@ -176,13 +176,13 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await reserve(stores, poor, auto)).tier, 'preview');
   });
 
-  test('auto handled as a preview uses a free call first', async (t) => {
+  test('`auto` resolved to a preview uses a free call first', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 0.75);
     t.is((await reserve(stores, account, auto)).payment, 'free');
   });
 
-  test('with prices of 0 nothing is charged and nothing runs out', async (t) => {
+  test('with prices of 0 nothing is charged and nothing is used up', async (t) => {
     const prices = { preview: quarters(0), full: quarters(0) };
     const stores = await testStores(t, { ...standardBilling, prices }, newPlace);
     const account = await accountWith(stores, 0);
@@ -196,7 +196,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await stores.ledger.balance(account)).freeCalls, 50);
   });
 
-  test('a limit of the day of 0 leaves that of the month', async (t) => {
+  test('a daily limit of 0 leaves the monthly one', async (t) => {
     const stores = await testStores(
       t,
       { ...standardBilling, freePreviews: { perMonth: 12, perDay: 0 } },
@@ -229,7 +229,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     }
   });
 
-  test('work whose reservation ran out is charged anew when it is done, or refused', async (t) => {
+  test('work whose reservation expired is charged again when it is done, or refused', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 2);
     const [late, poor] = [await reserve(stores, account, full), await reserve(stores, account, full)];
@@ -264,12 +264,12 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('work whose server counted as dead is charged anew, with a free preview where one is left', async (t) => {
+  test('work whose server was considered dead is charged again, with a free preview if one is left', async (t) => {
     const billing = { ...standardBilling, freePreviews: { perMonth: 1, perDay: 0 } };
     const stores = await testStores(t, billing, newPlace);
     const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
-    // The books of this test have no lease: their answers are those of a dead server.
+    // This ledger has no lease: its answers count as those of a dead server.
     const frozen = await reserve(stores, account, { ...preview, repeat });
     t.is(await stores.ledger.recover(), 1);
     t.is((await stores.ledger.balance(account)).freeCalls, 1);
@@ -277,7 +277,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(settlement.charged, quarters(0));
     t.deepEqual(await stores.ledger.balance(account), { credits: credits(1), freeCalls: 0 });
     t.deepEqual(await stores.ledger.verify(), []);
-    // It is known by its content, as any charge.
+    // It is remembered by its content, as every charge is.
     const again = await reserve(stores, account, { ...preview, repeat });
     t.is((await again.settle()).charge, settlement.charge);
     for (const each of [frozen, again]) await each.release();
@@ -290,7 +290,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('work whose reservation ran out carries what was charged for the same content meanwhile', async (t) => {
+  test('work whose reservation expired carries a charge made for the same content meanwhile', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
@@ -307,7 +307,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('a repeat whose charge was given back while it was at work is charged itself', async (t) => {
+  test('a repeat whose charge was refunded during the work is charged itself', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 1);
     const repeat = { content: 'c', forMs: 600_000 };
@@ -322,7 +322,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('a server that died leaves nothing open: work is released, what was not delivered given back', async (t) => {
+  test('a server that died leaves nothing open: work is released, undelivered charges are refunded', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 10);
     await reserve(stores, account, full);
@@ -344,7 +344,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await again.ledger.verify(), []);
   });
 
-  test('delivery is reported as often as one likes, and never ends a reservation that is still held', async (t) => {
+  test('delivery may be reported repeatedly and never ends a reservation that is still held', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const reservation = await reserve(stores, account, full);
@@ -358,7 +358,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await balanceOf(stores, account), credits(9));
   });
 
-  test('another process may answer with a charge, by its number, for as long as it stands', async (t) => {
+  test('another process may answer with a charge, by its number, while the charge is valid', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const { ledger } = stores;
@@ -394,7 +394,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test('a charge pays for the account and the content it was made for, whatever else has its number', async (t) => {
+  test('a charge pays only for the account and the content it was made for, even if a number is reused', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
@@ -408,7 +408,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await stores.ledger.answerWith(charged.id, refuse), undefined);
     t.deepEqual(asked, [{ accountId: account, content: 'c' }]);
     t.is(await stores.ledger.openReservations(), 1);
-    // A repeat is no charge, and work without a name is nothing that anybody could ask for again.
+    // A repeat is not a charge, and work without a content name cannot be repeated.
     const again = await reserve(stores, account, { ...full, repeat });
     await again.settle();
     t.is(await stores.ledger.answerWith(again.id, () => true), undefined);
@@ -430,7 +430,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('what repeats a charge was not charged: a refund names the charge', async (t) => {
+  test('a repeat was not charged: its refund names the charge', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
@@ -449,7 +449,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await stores.ledger.statement(account)).filter(({ kind }) => kind === 'refund').length, 1);
   });
 
-  test('an operator may give back a charge of which the answer is on its way, once', async (t) => {
+  test('an operator may refund a charge while its answer is being sent, once', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     const repeat = { content: 'c', forMs: 600_000 };
@@ -469,7 +469,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('a charge without an answer is given back, whenever its work learns of it', async (t) => {
+  test('a charge without an answer is refunded, whenever the release comes', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 10);
     for (const request of [full, preview]) {
@@ -484,7 +484,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('a reservation has one time, however the clock moves while it is written', async (t) => {
+  test('all rows of a reservation have one time, even if the clock moves while they are written', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 10);
     // Every reading is on another day.
@@ -506,7 +506,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     }
   });
 
-  test('an end that fails for good is reported and dropped, and holds up no other', async (t) => {
+  test('an end that fails permanently is reported and dropped, and delays no other', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const [one, other] = [await accountWith(stores, 10), await accountWith(stores, 10)];
     let away = false;
@@ -545,7 +545,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.like(errors, [{ message: 'This account is broken.' }]);
     await ledger.sweep();
     t.is(errors.length, 1, 'dropped');
-    // What is left of it expires, or its server is missed; that holds up no other account either.
+    // The rest expires, or is released when its server is considered dead; neither delays another account.
     await open(other);
     stores.clock.forward(standardBilling.reservationSeconds * 1000);
     t.is(await ledger.sweep(), 1);
@@ -558,7 +558,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('the clock is the one of the books, not the one of a server', async (t) => {
+  test("the clock is the database's, not a server's", async (t) => {
     const place = await newPlace(t);
     const stores = await openStores({ ...place, billing: noFreePreviews });
     t.teardown(stores.close);
@@ -582,7 +582,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await stores.ledger.sweep(), 0);
   });
 
-  test('a pending answer that ran out counts as delivered', async (t) => {
+  test('an undelivered answer that expired counts as delivered', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 10);
     await (await reserve(stores, account, full)).settle();
@@ -592,7 +592,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('an outside event counts once for an account', async (t) => {
+  test('an external event counts once for an account', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 0);
     const bought = { kind: 'purchase', amount: credits(50), reference: 'evt_1' } as const;
@@ -604,7 +604,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await stores.ledger.post(await accountWith(stores, 0), bought)).outcome, 'posted');
   });
 
-  test('an adjustment may take credits, but none that are not there', async (t) => {
+  test('an adjustment may remove credits, but not below 0', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 1);
     t.deepEqual(
@@ -627,7 +627,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('what was granted, bought, adjusted and given back is counted over all accounts', async (t) => {
+  test('grants, purchases, adjustments and refunds are summed over all accounts', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     t.deepEqual(await stores.ledger.booked(), []);
     t.is(await stores.ledger.balances(), quarters(0));
@@ -651,7 +651,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     t.is(await stores.ledger.balances(), credits(15 + 40 - 2 + 0.5 - 1));
   });
 
-  test('entries cannot be changed or deleted, not even by hand', async (t) => {
+  test('entries cannot be changed or deleted, not even by SQL', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     await accountWith(stores, 1);
     await t.throwsAsync(stores.database.run('UPDATE entry SET amount = 400'), {
@@ -661,7 +661,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     await t.throwsAsync(stores.database.run('DELETE FROM entry'), { any: true, message: /append-only/ });
   });
 
-  test('verify finds a balance, a free call and a reservation that do not fit the entries', async (t) => {
+  test('verify finds a balance, a free call and a reservation that contradict the entries', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 1);
     await reserve(stores, account, preview);
@@ -680,7 +680,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     await t.throwsAsync(stores.ledger.reserve('acc_none', preview), { code: 'STORE_UNKNOWN_ACCOUNT' });
   });
 
-  test('an operator may work on the books beside the server', async (t) => {
+  test('an operator may change the ledger while the server runs', async (t) => {
     const server = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(server, 1);
     const operator = await openStores({ ...server, billing: noFreePreviews });

@@ -33,7 +33,7 @@ interface Call {
   state: 'held' | 'charged' | 'released' | 'refunded';
 }
 
-/** Somebody at work on an answer: what is held for it, and the charge it may carry while no answer with that is out. */
+/** An answer in progress: what is reserved for it, and the charge it may carry while no answer with that was delivered. */
 interface Open {
   readonly call: Call | undefined;
   readonly node: string;
@@ -42,7 +42,7 @@ interface Open {
   charge: Call | undefined;
 }
 
-/** The rules of docs/contract.md sections 5.1 and 8 once more, as simply as they can be said. Amounts in quarter credits. */
+/** An independent, minimal implementation of docs/contract.md sections 5.1 and 8. Amounts in quarter credits. */
 class Oracle {
   balance = 0;
   readonly purchases = new Map<string, number>();
@@ -50,7 +50,7 @@ class Oracle {
   readonly charged = new Map<string, { call: Call; until: number }>();
   open = new Set<Open>();
 
-  /** Free previews of a day ('2026-11-21') or month ('2026-11') that were not given back. */
+  /** Free previews of a day ('2026-11-21') or month ('2026-11') that were not returned. */
   freeUsed(period: string): number {
     let used = 0;
     for (const { free, state, day } of this.calls)
@@ -97,7 +97,7 @@ class Oracle {
     return { free, price: free || repeatOf ? 0 : tier === 'full' ? 4 : 1 };
   }
 
-  /** Gives the call that was charged and what is told of it, or undefined where nothing can be charged any more. */
+  /** Returns the charged call and the amount to report, or undefined if nothing can be charged any more. */
   settle(call: Call, open: Open, now: number): { charge: Call; charged: number } | undefined {
     const held = open.held && this.open.has(open);
     const known = this.standing(call.content, now);
@@ -125,7 +125,7 @@ class Oracle {
     return { charge: charged, charged: charged.price };
   }
 
-  /** Nothing is held for it any more. */
+  /** Nothing is reserved for it any more. */
   carry(open: Open, now: number, charge: Call | undefined): void {
     if (!this.open.has(open)) open.expiresAt = now + lifeMs;
     open.held = false;
@@ -157,7 +157,7 @@ class Oracle {
   sweep(now: number): void {
     for (const [content, { until }] of this.charged) if (until <= now) this.charged.delete(content);
     const over = [...this.open].filter(({ expiresAt }) => expiresAt <= now);
-    // Answers on their way first: what they deliver is not given back with work that repeats them.
+    // Answers being sent come first: what they deliver is not refunded together with work that repeats them.
     for (const open of over) if (!open.held && open.charge) this.deliver(open.charge);
     for (const open of over) this.release(open);
   }
@@ -181,19 +181,19 @@ interface Handle {
   readonly reservation: Reservation | undefined;
   readonly answer: PendingAnswer;
   charge: Call | undefined;
-  /** What `settle` gave; it is done once. */
+  /** Result of `settle`, which is called once. */
   settled?: Promise<unknown>;
 }
 
-/** How a transaction may go. */
+/** Outcomes of a transaction. */
 type Weather = 'fine' | 'away' | 'in doubt';
 
 /**
- * The ledgers of several servers on the same books against the oracle, which predicts every balance, every free call and
- * what is open after every step. Registers one test with `test`.
+ * The ledgers of several servers on one database against the oracle, which predicts every balance, every free call and
+ * the open answers after every step. Registers one test with `test`.
  */
 export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number): void {
-  test(`the books agree with a simple oracle over ${steps} random steps`, async (t): Promise<void> => {
+  test(`the ledger agrees with a simple oracle over ${steps} random steps`, async (t): Promise<void> => {
     t.timeout(300_000);
     withDisk(t);
     const seed = Date.now() % 1e9;
@@ -241,15 +241,15 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
       const server = servers[number];
       if (!account || !server) throw new Error('two accounts, three servers');
       const { id, oracle, handles } = account;
-      // Mostly one of the last few, which are likely to be open; sometimes any that ever was.
+      // Mostly one of the last few, which are likely to be open; sometimes any.
       const back = below(next() < 0.8 ? Math.min(12, handles.length) : handles.length);
       const handle = handles[handles.length - 1 - back];
       const owner = handle && servers[handle.node];
       const dice = next();
       weather = next() < 0.94 ? 'fine' : next() < 0.5 ? 'away' : 'in doubt';
-      /** What the books hear of, now or by the server's next sweep. */
+      /** What the ledger learns, now or through the server's next sweep. */
       const end = async (of: typeof server, change: () => void, call: () => Promise<unknown>) => {
-        // Done twice where nobody knew whether it was done: that changes nothing.
+        // Repeated if the outcome was unknown, which changes nothing.
         if (weather !== 'away') change();
         if (weather !== 'fine') of.later.push(change);
         await call();
@@ -381,7 +381,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
       } else if (dice < 0.95) {
         const far = below(100) === 0;
         const by = far ? below(40) * 86_400_000 : below(next() < 0.5 ? 20_000 : 400_000);
-        // Mostly on; sometimes the clock is set back.
+        // Mostly forward; sometimes the clock is set back.
         clock.forward(next() < 0.15 ? -by : by);
         count('time');
       } else if (dice < 0.98) {
@@ -394,7 +394,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         weather = 'fine';
         await table.remove(server.id);
         for (const { oracle } of accounts) oracle.crash(server.id);
-        // Two that find it out at the same time.
+        // Two servers that notice at the same time.
         await Promise.all(servers.filter((one) => one !== server).map(({ ledger }) => ledger.recover()));
         for (const one of accounts) one.handles = one.handles.filter(({ node }) => node !== number);
         servers[number] = await start();
@@ -419,7 +419,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
     }
 
     t.log(Object.fromEntries([...seen].sort()));
-    // Every kind of step was there, or the test proved less than it says.
+    // Every kind of step must have occurred, or the test proves less than it claims.
     for (const what of ['reserve free', 'reserve full', 'reserve repeat', 'settle', 'release'])
       t.true((seen.get(what) ?? 0) > steps / 200, what);
     for (const what of [

@@ -7,7 +7,7 @@ import { random } from '../fixtures/random.ts';
 export interface Rates {
   readonly here: RateLimit;
   readonly there: RateLimit;
-  /** Lets so many milliseconds pass. */
+  /** Advances the time by that many milliseconds. */
   readonly forward: (ms: number) => Promise<void>;
   /** Unix milliseconds of the limit's clock. */
   readonly now: () => Promise<number>;
@@ -23,7 +23,7 @@ export const standardRate: RateOptions = { megapixels: 500, windowSeconds: 60 };
 /** Short enough to be waited for. */
 const short: RateOptions = { megapixels: 500, windowSeconds: 2 };
 
-/** What every rate limit does. Registers its tests with `test`. */
+/** Behaviour of every rate limit. Registers its tests with `test`. */
 export function testRateContract(
   test: TestFn,
   name: string,
@@ -135,37 +135,34 @@ export function testRateContract(
     t.false(here.limited);
   });
 
-  test(
-    is('what is used is the sum of what was taken and not given back, never more than the limit'),
-    async (t) => {
-      const { here, there } = await make(t, standardRate);
-      const step = fc.oneof(
-        fc.record({ take: fc.integer({ min: 1, max: 60_000_000 }) }),
-        fc.record({ giveBack: fc.nat() }),
-      );
-      let account = 0;
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.nat(), async (steps, seed) => {
-          const next = random(seed);
-          const node = () => (next() < 0.5 ? here : there);
-          const id = `random ${account++}`;
-          const open: { ticket: RateTicket; cost: number }[] = [];
-          for (const one of steps) {
-            if ('take' in one) {
-              const before = (await node().state(id)).remaining;
-              const outcome = await node().take(id, one.take);
-              const cost = Math.max(1, Math.ceil(one.take / 1e6));
-              t.is(outcome.outcome, cost <= before ? 'taken' : 'refused');
-              if (outcome.outcome === 'taken') open.push({ ticket: outcome.ticket, cost });
-            } else if (open.length > 0) {
-              await open.splice(one.giveBack % open.length, 1)[0]?.ticket.giveBack();
-            }
-            const used = open.reduce((sum, { cost }) => sum + cost, 0);
-            t.is((await node().state(id)).remaining, 500 - used);
+  test(is('usage is the sum of what was taken and not returned, never more than the limit'), async (t) => {
+    const { here, there } = await make(t, standardRate);
+    const step = fc.oneof(
+      fc.record({ take: fc.integer({ min: 1, max: 60_000_000 }) }),
+      fc.record({ giveBack: fc.nat() }),
+    );
+    let account = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.nat(), async (steps, seed) => {
+        const next = random(seed);
+        const node = () => (next() < 0.5 ? here : there);
+        const id = `random ${account++}`;
+        const open: { ticket: RateTicket; cost: number }[] = [];
+        for (const one of steps) {
+          if ('take' in one) {
+            const before = (await node().state(id)).remaining;
+            const outcome = await node().take(id, one.take);
+            const cost = Math.max(1, Math.ceil(one.take / 1e6));
+            t.is(outcome.outcome, cost <= before ? 'taken' : 'refused');
+            if (outcome.outcome === 'taken') open.push({ ticket: outcome.ticket, cost });
+          } else if (open.length > 0) {
+            await open.splice(one.giveBack % open.length, 1)[0]?.ticket.giveBack();
           }
-        }),
-        { numRuns: 40 },
-      );
-    },
-  );
+          const used = open.reduce((sum, { cost }) => sum + cost, 0);
+          t.is((await node().state(id)).remaining, 500 - used);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
 }

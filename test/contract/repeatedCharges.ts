@@ -14,7 +14,7 @@ import {
 const forMs = 600_000;
 const named = (content: string): Repeatable => ({ content, forMs });
 
-/** What was charged for is not charged for again, although nobody has the result any more. */
+/** Charged content is not charged again, even if its result is lost. */
 export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): void {
   async function start(t: ExecutionContext, billing = noFreePreviews) {
     const stores = await testStores(t, billing, newPlace);
@@ -22,7 +22,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     const reserve = (repeat: Repeatable, size: ReserveRequest['size'] = 'full'): Promise<Reservation> =>
       reserveIn(stores, account, repeat, size);
     const balance = async () => (await stores.ledger.balance(account)).credits;
-    /** What one more reservation takes of the balance. */
+    /** Credits that one more reservation takes from the balance. */
     const cost = async (repeat: Repeatable, size?: ReserveRequest['size']) => {
       const before = await balance();
       await reserve(repeat, size);
@@ -42,7 +42,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     return outcome.reservation;
   }
 
-  test('repeats: the same work costs nothing for as long as results are kept, and the statement says so', async (t) => {
+  test('repeats: the same work is free while results are cached, and the statement shows it', async (t) => {
     const { stores, account, reserve, balance, cost } = await start(t);
     const first = await reserve(named('a'));
     t.is((await first.settle()).charged, credits(1));
@@ -59,7 +59,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('repeats: other work, other accounts and work that was not charged cost what they cost', async (t) => {
+  test('repeats: other work, other accounts and uncharged work cost their price', async (t) => {
     const { stores, account, reserve, cost } = await start(t);
     await (await reserve(named('a'))).settle();
     t.is(await cost(named('b')), credits(1));
@@ -74,7 +74,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.is(await cost(named('d')), credits(1), 'given back');
   });
 
-  test('repeats: the sweep forgets what ran out', async (t) => {
+  test('repeats: the sweep forgets expired charges', async (t) => {
     const { stores, reserve } = await start(t);
     await (await reserve(named('a'))).settle();
     const kept = async () => (await stores.database.all('SELECT name FROM repeat')).length;
@@ -93,7 +93,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('repeats: auto is what it was, whatever is left by now', async (t) => {
+  test('repeats: auto keeps its size, whatever the balance is by now', async (t) => {
     const { stores, account, reserve, balance } = await start(t);
     await (await reserve(named('a'), 'auto')).settle();
     await stores.ledger.post(account, { kind: 'adjust', amount: credits(-8.75) });
@@ -127,7 +127,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
       };
       t.deepEqual(await stores.ledger.balance(account), after);
       t.deepEqual(await stores.ledger.verify(), []);
-      // Both may answer with the one charge: it stands until both are released.
+      // Both may answer with the one charge, which is valid until both are released.
       await first.release();
       t.deepEqual(await stores.ledger.balance(account), after);
       await second.release();
@@ -138,7 +138,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     }
   });
 
-  test('repeats: overlapping reservations of auto are charged once, whatever each of them came to', async (t) => {
+  test('repeats: overlapping reservations of auto are charged once, whatever size each resolved to', async (t) => {
     for (const fullFirst of [true, false]) {
       const { stores, account, reserve, balance } = await start(t);
       await stores.ledger.post(account, { kind: 'adjust', amount: credits(-8.75) });
@@ -163,7 +163,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.is(await balance(), credits(8.75));
   });
 
-  test('repeats: the charge of an answer on its way cannot be given back by another request', async (t) => {
+  test('repeats: the charge of an answer being sent cannot be refunded by another request', async (t) => {
     const { stores, reserve, balance } = await start(t);
     const first = await reserve(named('a'));
     await first.settle();
@@ -179,19 +179,19 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('repeats: a charge whose server died stands with the repeat that is delivered', async (t) => {
+  test('repeats: a charge whose server died remains valid through the repeat that is delivered', async (t) => {
     const { stores, account, reserve, balance } = await start(t);
     const first = await reserve(named('a'));
     await first.settle();
     const living = await testServer(t, stores, { billing: noFreePreviews, clock: stores.clock });
-    // Its start gave back what nobody was at work on; this is what it finds from now on.
+    // Its start released everything without a server; later ones do the same for what comes after.
     t.is(await balance(), credits(10));
     const second = await reserve(named('a'));
     await second.settle();
     const again = await reserveIn(living, account, named('a'), 'full');
     t.is(await balance(), credits(9), 'a repeat takes nothing');
     await again.settle();
-    // The books of this test have no lease: their answers are those of a dead server.
+    // This ledger has no lease: its answers count as those of a dead server.
     t.is(await living.ledger.recover(), 1);
     t.is(await balance(), credits(9));
     await again.deliver();
@@ -200,7 +200,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('repeats: a charge is given back with the last answer that could have carried it', async (t) => {
+  test('repeats: a charge is refunded with the last answer that could have carried it', async (t) => {
     for (const how of ['release', 'recover'] as const) {
       const { stores, account, reserve, cost } = await start(t, standardBilling);
       for (const size of ['full', 'preview'] as const) {
@@ -221,7 +221,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     }
   });
 
-  test('repeats: an answer that was out stays charged, whatever becomes of the others', async (t) => {
+  test('repeats: a delivered answer stays charged, whatever happens to the others', async (t) => {
     const { reserve, balance, stores } = await start(t);
     const first = await reserve(named('a'));
     await first.settle();
@@ -236,7 +236,7 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
-  test('repeats: they are remembered over a restart', async (t) => {
+  test('repeats: charges are remembered over a restart', async (t) => {
     const { stores, account, reserve } = await start(t);
     const first = await reserve(named('a'));
     await first.settle();

@@ -5,9 +5,9 @@ import { migrations } from '../../src/store/migrations/index.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { NewPlace, Place } from '../support/stores.ts';
 
-/** What every database under the books must do. Registers its tests with `test`. */
+/** What every database must do. Registers its tests with `test`. */
 export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
-  /** One opening more of a place, closed after the test. */
+  /** One more connection to a database, closed after the test. */
   const openAt = async (t: ExecutionContext, place: Place): Promise<Database> => {
     const database = await openStore({ ...place });
     t.teardown(() => database.close());
@@ -18,7 +18,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
   const names = async (database: Database) =>
     (await database.all<{ name: string }>('SELECT name FROM account ORDER BY id')).map(({ name }) => name);
 
-  test('store: values come back as they went in', async (t) => {
+  test('store: values are returned as they were written', async (t) => {
     const database = await open(t);
     const value = Buffer.from([0, 1, 255]);
     await database.run('INSERT INTO secret (name, value) VALUES (@name, @value)', { name: 'ü', value });
@@ -40,7 +40,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     await t.throwsAsync(database.get('SELECT id FROM account WHERE id = @id', {}), { any: true });
   });
 
-  test('store: rows that point nowhere and rows that are there already are refused', async (t) => {
+  test('store: rows with invalid references and duplicate rows are refused', async (t) => {
     const database = await open(t);
     await t.throwsAsync(
       database.run("INSERT INTO free_use (account_id, period, used) VALUES ('nobody', '2026-11', 1)"),
@@ -57,7 +57,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await names(database), ['B', '_', 'a', 'b', 'ä']);
   });
 
-  test('store: a transaction is all or nothing', async (t) => {
+  test('store: a transaction is atomic', async (t) => {
     const database = await open(t);
     const failing = database.transaction(async (sql) => {
       await sql.run(insert, { id: 'a', name: 'A' });
@@ -76,7 +76,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await names(database), ['A']);
   });
 
-  test('store: what others do meanwhile is not part of a transaction', async (t) => {
+  test('store: writes of others meanwhile are not part of a transaction', async (t) => {
     const database = await open(t);
     let others: Promise<unknown> | undefined;
     const failing = database.transaction(async (sql) => {
@@ -90,7 +90,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await names(database), ['B']);
   });
 
-  test('store: transactions that count on the same row do not overlap', async (t) => {
+  test('store: transactions on the same row do not overlap', async (t) => {
     const place = await newPlace(t);
     const nodes = [await openAt(t, place), await openAt(t, place)];
     await nodes[0]?.run(insert, { id: 'a', name: 'A' });
@@ -108,7 +108,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.like(await nodes[1]?.get('SELECT balance FROM account'), { balance: 50 });
   });
 
-  test('store: transactions that wait for each other both happen', async (t) => {
+  test('store: transactions that wait for each other both complete', async (t) => {
     const place = await newPlace(t);
     const nodes = [await openAt(t, place), await openAt(t, place)];
     for (const id of ['a', 'b']) await nodes[0]?.run(insert, { id, name: id });
@@ -125,7 +125,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await nodes[0]?.all('SELECT balance FROM account'), [{ balance: 6 }, { balance: 6 }]);
   });
 
-  test('store: a snapshot is of one moment', async (t) => {
+  test('store: a snapshot is consistent', async (t) => {
     const place = await newPlace(t);
     const [reader, writer] = [await openAt(t, place), await openAt(t, place)];
     await reader.snapshot(async (sql) => {
@@ -150,7 +150,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await (await openAt(t, place)).all(applied), first);
   });
 
-  test('schema: a missing step is applied to what is there, once for all who come at the same time', async (t) => {
+  test('schema: a missing step is applied once, for all processes that start at the same time', async (t) => {
     const place = await newPlace(t);
     const nodes = await Promise.all(Array.from({ length: 4 }, () => openAt(t, place)));
     await nodes[0]?.run(insert, { id: 'a', name: 'A' });
@@ -175,7 +175,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     t.is((await migrate(database)).to, migrations.length);
   });
 
-  test('schema: one of a newer program, or changed by hand, is refused', async (t) => {
+  test('schema: one of a newer program, or one changed by hand, is refused', async (t) => {
     const place = await newPlace(t);
     const database = await openAt(t, place);
     await migrate(database, [...migrations, { name: 'future', sql: 'CREATE TABLE future (id TEXT)' }]);

@@ -5,7 +5,7 @@ import { contradictions } from '../../src/billing/verify.ts';
 import type { Sql } from '../../src/store/database.ts';
 import { accountWith, type NewPlace, testStores } from '../support/stores.ts';
 
-/** Accounts, and reserve entries of good books. */
+/** Accounts, and reserve entries of a correct ledger. */
 interface Ids {
   readonly one: string;
   readonly other: string;
@@ -21,7 +21,7 @@ interface Columns {
   readonly reservation?: number;
 }
 
-/** An entry that moves the balance, as if a program had written it. */
+/** An entry that changes the balance, as if written by the program. */
 async function write(sql: Sql, account: string, kind: string, amount: number, columns: Columns = {}) {
   const { payment = null, reservation = null } = columns;
   const moved = await sql.get<{ balance: number }>(
@@ -153,9 +153,9 @@ const corruptions: Readonly<Record<string, Corruption>> = {
   },
 };
 
-/** Books whose entries contradict each other, one way at a time. Registers its tests with `test`. */
+/** Ledgers with contradictory entries, one fault at a time. Registers its tests with `test`. */
 export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
-  test('verify tells every broken link between entries in one sentence, and says nothing of good books', async (t) => {
+  test('verify reports every broken relation between entries in one sentence, and nothing for a correct ledger', async (t) => {
     const billing = { ...standardBilling, freePreviews: { perMonth: 1, perDay: 0 } };
     const stores = await testStores(t, billing, newPlace);
     const { ledger, database } = stores;
@@ -202,7 +202,7 @@ export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test('verify knows work done at a price of 0, whatever the price is now', async (t) => {
+  test('verify accepts work done at a price of 0, whatever the price is now', async (t) => {
     const prices = { preview: standardBilling.prices.preview, full: 0 as never };
     const stores = await testStores(t, { ...standardBilling, prices }, newPlace);
     const account = await accountWith(stores, 10);
@@ -212,7 +212,7 @@ export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
     t.deepEqual(await contradictions(stores.database, standardBilling.prices), []);
     const [, reserved] = await stores.ledger.statement(account);
     t.like(reserved, { kind: 'reserve', amount: 0 as never, note: 'price 0' });
-    // Books of earlier versions do not say it: they are right for as long as the price is 0.
+    // Earlier versions did not record it: their entries are correct while the price is 0.
     await stores.database.transaction((sql) => settled(sql, account, 0, { payment: 'full' }));
     t.deepEqual(await stores.ledger.verify(), []);
     t.is((await contradictions(stores.database, standardBilling.prices)).length, 1);

@@ -23,17 +23,17 @@ const steps = 10_000;
 /** Quarter credits of a full result. */
 const price = 4;
 
-/** One run of the network, and what must be true of it. */
+/** One run of the network, and what must hold for it. */
 interface Run {
   readonly image: number;
   state: 'running' | 'failed' | 'cancelled' | 'done';
-  /** Its result is there for whoever asks again. */
+  /** Its result is cached for repeats. */
   kept: boolean;
-  /** Its reservation ran out before it was done: it is charged anew then, or refused. */
+  /** Its reservation expired before it was done: it is charged again, or refused. */
   expired: boolean;
-  /** An answer with its result has ended: a crash gives nothing back. */
+  /** An answer with its result has ended: a crash refunds nothing. */
   final: boolean;
-  /** An answer that tells of the charge is out, or on its way. */
+  /** An answer that reports the charge was sent, or is being sent. */
   told: boolean;
   readonly finish: (error?: Error) => void;
 }
@@ -45,7 +45,7 @@ interface Caller {
   answer?: { readonly result: CutoutResult; readonly run: Run };
 }
 
-/** An image is known by its red. */
+/** An image is identified by its red. */
 const scripted =
   (runs: Run[], faults: string[]): ScriptedRun =>
   ([image], signal) =>
@@ -74,7 +74,7 @@ const scripted =
       else signal?.addEventListener('abort', cancel, { once: true });
     });
 
-/** The use case over real books, and what an outsider knows of it since its server started. */
+/** The use case over a real ledger, and what a client knows of it since its server started. */
 interface World {
   readonly stores: ServedStores;
   readonly idempotency: Idempotency<CachedResult>;
@@ -105,9 +105,9 @@ async function startWorld(
   return { stores, idempotency, cutout, runs, callers: [] };
 }
 
-test(`who gets a result pays once and is told so: ${steps} random steps agree with an oracle`, async (t) => {
+test(`a result is paid for once and reported as such: ${steps} random steps agree with an oracle`, async (t) => {
   t.timeout(300_000);
-  // What a step does is done some turns later, as the oracle has it.
+  // The effects of a step come some turns later, in the oracle's order.
   withDisk(t);
   const seed = Date.now() % 1e9;
   t.log(`seed ${seed}`);
@@ -123,7 +123,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   const clock = new TestClock();
   let world = await startWorld(t, dataDir, clock, faults);
   const { id: accountId } = await world.stores.accounts.create('Test');
-  /** Granted, less what runs of servers that are gone were paid. */
+  /** Granted credits, less what was paid to servers that are gone. */
   let granted = 0;
 
   const held = () => world.runs.filter(({ state, expired }) => state === 'running' && !expired).length;
@@ -167,7 +167,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     );
   }
 
-  /** The answer is out, or its connection broke before. */
+  /** The answer was sent, or its connection broke before. */
   async function end(caller: Caller, delivered: boolean): Promise<void> {
     if (!caller.answer) throw new Error('no answer');
     const { result, run } = caller.answer;
@@ -185,7 +185,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
     if (stored !== balance()) faults.push(`step ${step}: the balance is ${stored}, not ${balance()}`);
   }
 
-  /** By itself, so that the balance is known that it is charged to. */
+  /** Separately, so that the balance that it is charged to is known. */
   async function finishLate(step: number, run: Run): Promise<void> {
     await settled(step);
     const affordable = balance() >= price;
@@ -200,7 +200,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   }
 
   for (let step = 0; step < steps && faults.length === 0; step++) {
-    // Who leaves in the very turn in which the work ends may or may not be charged: those two come apart.
+    // A caller that leaves in the very turn in which the work ends may or may not be charged: the two are separated.
     const dice = next();
     const waiting = () => world.callers.filter(({ answer }) => !answer);
     const answered = () => world.callers.filter(({ answer }) => answer);
@@ -213,12 +213,12 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       await turn();
     } else if (dice < 0.6) pick(running)?.finish(new Error('broken'));
     else if (dice < 0.72) {
-      // Not between the moment in which an answer learns whether it is the first and the one in which it is out.
+      // Not between the moment when an answer learns whether it is the first and the one when it is sent.
       await turn();
       pick(waiting())?.leave.abort(fail('client_closed'));
       await turn();
     } else if (dice < 0.9) {
-      // Likewise: what another answer says depends on whether this one has broken by then.
+      // For the same reason: what another answer reports depends on whether this one has broken by then.
       await turn();
       const caller = pick(answered());
       if (caller) await end(caller, next() < 0.7);
@@ -240,7 +240,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
       }
       count('time');
     } else {
-      // What was charged and not delivered is given back, and so is what was under way.
+      // Undelivered charges are refunded, and reservations in progress released.
       granted -= price * charged().filter(({ final }) => final).length;
       await world.stores.close();
       world = await startWorld(t, dataDir, clock, faults);
@@ -261,7 +261,7 @@ test(`who gets a result pays once and is told so: ${steps} random steps agree wi
   t.deepEqual(faults, [], `seed ${seed}`);
 
   t.log(Object.fromEntries(seen));
-  // Every kind of step was there, or the test proved less than it says.
+  // Every kind of step must have occurred, or the test proves less than it claims.
   for (const what of ['answer', 'answer again', 'delivered', 'not delivered', 'forgotten', 'time', 'crash'])
     t.true((seen.get(what) ?? 0) > 20, what);
   t.true(seen.has('charged anew'));

@@ -37,7 +37,7 @@ test('a preview decodes no more than the network sees, a full result decodes eve
   t.deepEqual(full.decode, source);
 });
 
-test('a network of a free size runs smaller for a preview, one of a fixed size does not', (t) => {
+test('a network with a free size runs smaller for a preview, one with a fixed size does not', (t) => {
   const free = { ...network, sizeStep: 64 };
   const plan = (size: 'preview' | 'full', profile: ProfileName, of: NetworkSize = free) =>
     makePlan(request({ size }), size, source, of, PROFILES[profile]);
@@ -57,7 +57,7 @@ test('a network of a free size runs smaller for a preview, one of a fixed size d
   t.deepEqual(coarse, { width: 256, height: 256 });
 });
 
-test('auto is what the books made of it, and a preview where its result is no larger than one', (t) => {
+test('auto is the size that the ledger resolved it to, and a preview if its result is no larger than one', (t) => {
   const auto = request({ size: 'auto' });
   t.is(sizeToReserve(auto, source), 'auto');
   t.is(sizeToReserve(auto, { width: 500, height: 500 }), 'preview');
@@ -69,13 +69,13 @@ test('auto is what the books made of it, and a preview where its result is no la
   });
 });
 
-test('only a preview is asked for as one', (t) => {
+test('only a preview is planned as one', (t) => {
   t.is(sizeToReserve(request(), source), 'preview');
   for (const size of ['medium', 'hd', 'full', '50MP'] as const)
     t.is(sizeToReserve(request({ size }), source), 'full');
 });
 
-test('there are two plans where the size is left open, else one', (t) => {
+test('there are two plans if the size is left open, else one', (t) => {
   const machine = { network, profile: PROFILES.balanced };
   const open = makePlans(request({ size: 'auto' }), planInputs(source), machine);
   t.deepEqual([open.full.result, open.preview.result], [source, { width: 577, height: 433 }]);
@@ -104,7 +104,7 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
   t.is(zip.shadowOpacity.product, 0.5);
 });
 
-test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (t) => {
+test('hardly any foreground counts as none: 16 pixels, or 0.02 % of the possible area', (t) => {
   t.true(lacksSubject(15, 100));
   t.false(lacksSubject(16, 100));
   t.false(lacksSubject(16, 80_000));
@@ -112,7 +112,7 @@ test('hardly any foreground is none: 16 pixels, or 0.02 % of where it may be', (
   t.false(lacksSubject(2400, 12_000_000));
 });
 
-test('the kind is asked for only where it is told or a shadow depends on it', (t) => {
+test('the subject is classified only if its type is reported or a shadow depends on it', (t) => {
   const subject = (changes: Partial<CutoutRequest>) =>
     makePlan(request(changes), 'full', source, network, PROFILES.balanced).subject;
   const shadow = (shadowType: CutoutRequest['shadow']['shadowType']) => ({
@@ -131,7 +131,7 @@ test('the kind is asked for only where it is told or a shadow depends on it', (t
   t.is(subject({ typeLevel: 'none', channels: 'alpha', shadow: shadow({ any: 'auto' }) }), 'unused');
 });
 
-test('the word of a kind depends on the level', (t) => {
+test('the reported type depends on the level', (t) => {
   t.is(typeWord('person', 'none'), undefined);
   t.is(typeWord('other', '2'), 'other');
   t.is(typeWord('graphic', '1'), 'other');

@@ -25,7 +25,7 @@ const alike: readonly (readonly [Record<string, string>, Record<string, string>]
     { 'shadow_type[person]': 'none', 'shadow_type[car]': 'drop' },
   ],
   [{}, { image_url: 'http://example.com/b.jpg' }],
-  // As clients spell the defaults out.
+  // The defaults as clients spell them out.
   [{}, { roi: '0 0 100% 100%', scale: 'original', position: 'original', add_shadow: 'false', crop: '0' }],
   [{ roi: '0px 0px 100% 100%' }, { roi: '0%  0.0px 100.0% 100%' }],
   [{ roi: '0 10% 50% 100%' }, { roi: '0% 10.0% 50% 100.0%' }],
@@ -51,12 +51,12 @@ const alike: readonly (readonly [Record<string, string>, Record<string, string>]
 ];
 
 for (const [one, other] of alike) {
-  test(`${JSON.stringify(one)} and ${JSON.stringify(other)} ask for the same`, (t) => {
+  test(`${JSON.stringify(one)} and ${JSON.stringify(other)} are equal requests`, (t) => {
     t.is(settings(one), settings(other));
   });
 }
 
-test('whatever changes the result changes the settings', (t) => {
+test('every option that changes the result changes the settings', (t) => {
   const all = [
     {},
     { size: 'full' },

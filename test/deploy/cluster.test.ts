@@ -15,11 +15,11 @@ import { modelsFolder } from '../fixtures/cli.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { long } from '../fixtures/long.ts';
 
-/** Megapixels a minute and account; every image here counts 1. */
+/** Megapixels per minute and account; every image here counts 1. */
 const rateLimit = 100;
 const granted = 1000;
 
-/** No two are equal, so that no kept result answers for another. */
+/** No two are equal, so that no cached result answers for another. */
 const imageOf = (serial: number) =>
   sharp({
     create: {
@@ -49,7 +49,7 @@ interface Answer {
   readonly image: string;
 }
 
-/** What may happen on the way to an answer, and how often it did. */
+/** Interruptions before an answer, and how often each occurred. */
 class Tally {
   readonly seen = new Map<string, number>();
   count(what: string): void {
@@ -58,7 +58,7 @@ class Tally {
 }
 
 interface Asking {
-  /** Whether a connection may break: nodes are killed. */
+  /** Whether a connection may break because nodes are killed. */
   readonly breaks?: boolean;
   readonly tally?: Tally;
 }
@@ -71,7 +71,7 @@ let folder: string;
 const agent = new Agent({ connections: 256, headersTimeout: 120_000 });
 let serial = 0;
 
-/** One request; anything but a right answer, and 503 with Retry-After, is an error. */
+/** One request; anything but a correct answer, or 503 with Retry-After, is an error. */
 async function ask(
   url: string,
   { account, image, size }: Job,
@@ -107,7 +107,7 @@ async function ask(
 
 class WrongAnswer extends Error {}
 
-/** Asks until there is an answer, as a client does that honours 503. */
+/** Repeats a request until it is answered, as a client does that honours 503. */
 async function untilAnswered(url: string, job: Job, { breaks = false, tally }: Asking = {}): Promise<Answer> {
   for (const until = performance.now() + givenUp; ; await sleep(150 + Math.random() * 200)) {
     try {
@@ -138,7 +138,7 @@ const newJob = async (account: Account, size: Job['size'] = 'full'): Promise<Job
 
 const spent = async ({ id }: Account) => granted - (await stores.ledger.balance(id)).credits / 4;
 
-/** Nothing is open, and the books agree with themselves. `ms`: nodes that died are given so long to be missed. */
+/** Nothing is open, and verify finds no contradiction. `ms`: time for dead nodes to be noticed. */
 async function settled(t: ExecutionContext, ms: number): Promise<void> {
   for (const until = performance.now() + ms; ; await sleep(100)) {
     const open = await stores.ledger.openReservations();
@@ -156,7 +156,7 @@ function load(lanes: number, asking: Asking) {
     let lane = { account: await newAccount(), jobs: 0, told: 0 };
     answered.push(lane);
     while (!stopped) {
-      // Below the limit of the account's minute.
+      // Below the account's limit per minute.
       if (lane.jobs === rateLimit - 10) {
         lane = { account: await newAccount(), jobs: 0, told: 0 };
         answered.push(lane);
@@ -167,11 +167,11 @@ function load(lanes: number, asking: Asking) {
     }
   };
   const all = Promise.all(Array.from({ length: lanes }, run));
-  // Its failure is told at the end.
+  // Its failure is reported at the end.
   all.catch(() => {});
   return {
     jobs: () => answered.reduce((sum, { jobs }) => sum + jobs, 0),
-    /** Until so many more are answered. */
+    /** Until that many more are answered. */
     async progress(more: number): Promise<void> {
       const before = this.jobs();
       await Promise.race([
@@ -191,7 +191,7 @@ function load(lanes: number, asking: Asking) {
   };
 }
 
-/** Everything answered is paid for once. */
+/** Every answered request is paid for once. */
 async function paidOnce(t: ExecutionContext, answered: Awaited<ReturnType<ReturnType<typeof load>['stop']>>) {
   for (const { account, jobs } of answered) t.is(await spent(account), jobs);
 }
@@ -346,7 +346,7 @@ inCluster('failed tries are counted on all nodes together', async (t) => {
     Array.from({ length: 60 }, async (_, index) => {
       const { url } = cluster.nodes[index % 3] ?? cluster;
       const answer = await fetch(`${url}/v1.0/account`, {
-        // Told by nginx in the cluster: this is an address of documentation.
+        // Set by nginx in the cluster: this is an address for documentation.
         headers: { 'X-Api-Key': `unknown-key-${index}`, 'X-Forwarded-For': '192.0.2.44' },
       });
       await answer.body?.cancel();
@@ -382,7 +382,7 @@ inCluster(
     }
     await work.progress(10);
     const answered = await work.stop();
-    // What the dead nodes left open is given back when their leases are over.
+    // What the dead nodes left open is released when their leases have expired.
     await settled(t, 60_000);
     let [jobs, charged, back] = [0, 0, 0];
     for (const lane of answered) {
@@ -393,7 +393,7 @@ inCluster(
       charged += paid;
       back += refunds;
       t.true(paid <= lane.jobs, `${paid} charged for ${lane.jobs} answers`);
-      // A node that died between an answer and writing down that it was out gives the charge back.
+      // A node that died between sending an answer and recording that refunds the charge.
       t.true(lane.jobs - paid <= refunds, `${lane.jobs - paid} answers not charged, ${refunds} given back`);
     }
     t.log(`${jobs} answered, ${charged} charged, ${back} given back`, Object.fromEntries(tally.seen));

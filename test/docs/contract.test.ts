@@ -10,7 +10,7 @@ import { documents, read, sources } from './documents.ts';
 
 const contract = read('docs/contract.md');
 
-/** Text from the heading of this number to the next heading of a section. */
+/** Text from the heading of this number to the next section heading. */
 function section(number: string): string {
   const [, rest = ''] = contract.split(new RegExp(`^#{2,3} ${number.replace('.', '\\.')}\\.? .*$`, 'm'));
   return rest.split(/^#{2,3} \d/m)[0] ?? '';
@@ -22,7 +22,7 @@ const cellsOf = (text: string): string[][] =>
 /** Words in backquotes. */
 const words = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
 
-test('section 10 has every error that the API can answer with, under its status and title, and no other', (t) => {
+test('section 10 lists every error of the API under its status and title, and no other', (t) => {
   const documented = new Map<string, { status: number; title: string }[]>();
   const add = (code: string, status: number, title: string) =>
     documented.set(code, [...(documented.get(code) ?? []), { status, title }]);
@@ -32,7 +32,7 @@ test('section 10 has every error that the API can answer with, under its status 
   for (const [status = '', codes = '', title = ''] of cellsOf(section('10.2')))
     for (const code of words(codes)) add(code, Number.parseInt(status, 10), title.replace(/ \([A-Z]\)$/, ''));
 
-  // 499 is for the log: nobody is there to read it.
+  // 499 is for the log only: the client is gone.
   const answered = apiErrors.filter(({ status }) => status !== 499);
   for (const { code, status, title } of answered)
     t.true(
@@ -47,7 +47,7 @@ test('section 10 has every error that the API can answer with, under its status 
   );
 });
 
-test('section 4 has the options in the order in which they are checked, with every word they accept', (t) => {
+test('section 4 lists the options in the order of their checks, with every word they accept', (t) => {
   const rows = cellsOf(section('4')).filter(([, grammar = '']) => grammar !== 'grammar');
   const options = rows.flatMap(([field = '', ...rest]) =>
     words(field)
@@ -73,7 +73,7 @@ test('section 4 has the options in the order in which they are checked, with eve
   }
 });
 
-test('section 5 has every size with its limit and price, and the free calls', (t) => {
+test('section 5 lists every size with its limit and price, and the free calls', (t) => {
   const rows = cellsOf(section('5'));
   const { prices, freePreviews } = standardBilling;
   for (const [name, maxPixels] of Object.entries(SIZE_LIMITS)) {
@@ -90,13 +90,13 @@ test('section 5 has every size with its limit and price, and the free calls', (t
   t.regex(section('11'), new RegExp(`^${loadConfig({}).limits.rate} megapixel-images a minute`, 'm'));
 });
 
-test('section 2 has the headers that pages of other origins may read', (t) => {
+test('section 2 lists the headers that pages of other origins may read', (t) => {
   const [, documented = ''] =
     /`Access-Control-Expose-Headers: ([^`]+)`/.exec(section('2').replace(/\n/g, ' ')) ?? [];
   t.is(documented, corsHeaders['Access-Control-Expose-Headers'] ?? 'not sent');
 });
 
-test('every section of contract and matting that code or a document cites exists', (t) => {
+test('every cited section of contract and matting exists', (t) => {
   const headings = (file: string) =>
     new Set([...read(file).matchAll(/^#{2,3} (\d+(?:\.\d+)?)/gm)].map(([, number = '']) => number));
   const known = { contract: headings('docs/contract.md'), matting: headings('docs/matting.md') };
@@ -105,7 +105,7 @@ test('every section of contract and matting that code or a document cites exists
   for (const { name, text } of [...sources(), ...documents()]) {
     if (name.startsWith('test/docs/')) continue;
     const flat = text.replace(/\s*\n\s*(?:\/\/\/?|\*|#)?\s*/g, ' ');
-    // The capitals are the names under which code cited these pages before they were here.
+    // Names in capitals are those under which code cited these pages earlier.
     for (const [, page = '', first = '', more = ''] of flat.matchAll(
       /\b(CONTRACT|MATTING|contract\.md\)?|matting\.md\)?),?(?: sections?)? (\d+(?:\.\d+)?)((?:(?:,| and) \d+(?:\.\d+)?)*)/g,
     )) {

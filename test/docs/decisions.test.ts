@@ -38,7 +38,7 @@ function statusOf(text: string): Status | undefined {
   return superseded === undefined ? undefined : { kind: 'superseded', by: superseded.split(', ') };
 }
 
-/** The one line that a decision which is no longer whole has below its title. */
+/** The status line below the title of a decision that was changed or superseded. */
 function markerOf({ text }: Numbered): Status {
   const [, word, rest = ''] = /^# .*\n\n(Superseded|Changed) by (.*)\.\n/.exec(text) ?? [];
   const by = [...rest.matchAll(/\[(\d{4})\]\(/g)].map(([, number = '']) => number);
@@ -51,7 +51,7 @@ const superseded = ({ number }: Numbered): boolean =>
     (row) => row.number === number && statusOf(row.cells[1] ?? '')?.kind === 'superseded',
   );
 
-test('every decision has a number of its own, a title and a row of the index', (t) => {
+test('every decision has a unique number, a title and a row of the index', (t) => {
   const index = 'docs/decisions/README.md';
   const rows = rowsOf(index);
   t.true(decisions.length > 50);
@@ -89,7 +89,7 @@ test('every decision has a number of its own, a title and a row of the index', (
   t.deepEqual(order, [...order].sort(), `the rows of ${index} are in the order of their numbers`);
 });
 
-test('a decision says in itself what the index says of its status', (t) => {
+test('a decision and the index state the same status', (t) => {
   for (const row of rowsOf('docs/decisions/README.md')) {
     const decision = decisions.find(({ file }) => file === row.file);
     const status = statusOf(row.cells[1] ?? '');
@@ -111,7 +111,7 @@ test('a decision says in itself what the index says of its status', (t) => {
   }
 });
 
-test('every note of research has a row that names the decision which holds today', (t) => {
+test('every research note has a row that names the current decision', (t) => {
   const rows = rowsOf('docs/research/README.md');
   t.true(research.length > 20);
   for (const { number, file, title } of research) {
@@ -132,7 +132,7 @@ test('every note of research has a row that names the decision which holds today
 
 /** `decision 0179`, `decisions 0159, 0166 and 0185`, `docs/decisions/0108`, `decisions/0145-…`, `docs/research/0096`. */
 function citedNumbers(text: string): string[] {
-  // A comment's line breaks do not end a list.
+  // Line breaks of a comment do not end a list.
   const flat = text.replace(/\s*\n\s*(?:\/\/\/?|\*|#)?\s*/g, ' ');
   const lists = flat.matchAll(
     /\b[Dd]ecisions? \[?(\d{1,4})\b((?:(?:,| and| or| to| –|, and)+ \[?\d{4}\b(?!\.\d))*)/g,
@@ -161,7 +161,7 @@ test('every decision that code or a document cites exists', (t) => {
 });
 
 test('every bare number that a decision or a note cites exists', (t) => {
-  // Behind a space or a bracket: 0170 is a decision, 0.0170 and 0177.0.0.1 are not.
+  // After a space or a bracket: 0170 is a decision, 0.0170 and 0177.0.0.1 are not.
   const missing = [...decisions, ...research].flatMap(({ name, text }) =>
     [...text.matchAll(/(?<=[\s(])(0[0-2]\d{2})(?=[\s,;:)]|\.(?!\d))/g)]
       .filter(([, number = '']) => !numbers.has(number))
@@ -172,22 +172,22 @@ test('every bare number that a decision or a note cites exists', (t) => {
 
 const folders = 'src|native|binding|deploy|test|docs|scripts|web|models|bench|tools';
 
-/** A name without its ending stands for a header and its source. */
+/** A name without extension means a header and its source. */
 const isThere = (name: string): boolean =>
   exists(name) || exists(`${name}.h`) || exists(`${name}.ts`) || exists(`${name}.cc`);
 
-test('every path that a document or a decision in force cites exists', (t) => {
+test('every path cited by a document or an accepted decision exists', (t) => {
   let cited = 0;
   const missing: string[] = [];
   for (const { name, text } of documents()) {
-    // Notes of research keep the paths of their day; so do decisions that nothing of which holds.
+    // Research notes and superseded decisions keep the paths of their time.
     if (name.startsWith('docs/research/')) continue;
     const decision = decisions.find((one) => one.name === name);
     if (decision && superseded(decision)) continue;
     const named = text.matchAll(new RegExp(`(?<=[\`(\\s])((?:${folders})/[\\w./{},-]*[\\w}/])`, 'g'));
     for (const [, given = ''] of named)
       for (const one of expanded(given)) {
-        // Numbers are looked up apart, in both folders; cards name files of the packages that networks come from.
+        // Numbers are checked separately, in both folders; cards name files of the packages that networks come from.
         if (/^docs\/(?:decisions|research)\/\d{4}$/.test(one)) continue;
         if (name.endsWith('/CARD.md') && one.startsWith('models/')) continue;
         cited++;
@@ -234,7 +234,7 @@ test('every setting that a document names exists', (t) => {
       .flatMap(({ text }) => [...text.matchAll(names)].map(([name]) => name)),
   );
   const missing = documents()
-    // History names settings that are gone.
+    // Decisions and research may name settings that were removed.
     .filter(({ name }) => !/^docs\/(decisions|research)\//.test(name))
     .flatMap(({ name, text }) =>
       [...text.matchAll(names)].filter(([one]) => !known.has(one)).map(([one]) => `${name} names ${one}`),

@@ -12,13 +12,13 @@ export interface TextFile {
 
 export const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
 
-/** Files and folders alike; a path that ends in a slash must be a folder. */
+/** Files and folders; a path that ends in a slash must be a folder. */
 export function exists(name: string): boolean {
   const file = path.join(root, name);
   return existsSync(file) && (!name.endsWith('/') || statSync(file).isDirectory());
 }
 
-/** Names of a folder's own entries; empty where it does not exist. */
+/** Names of a folder's own entries; empty if it does not exist. */
 export const entries = (folder: string): readonly string[] =>
   existsSync(path.join(root, folder)) ? readdirSync(path.join(root, folder)).sort() : [];
 
@@ -39,7 +39,7 @@ const markdown = /\.md$/;
 /** Native code of the engine. */
 export const kernels = (): TextFile[] => filesBelow('native', /\.(cc|h)$/);
 
-/** What people wrote by hand, code and documents apart. */
+/** Everything written by hand, code and documents separately. */
 export const sources = (): TextFile[] =>
   ['src', 'native', 'binding', 'web', 'test', 'bench', 'models', 'scripts', 'tools', 'deploy']
     .filter(exists)
@@ -54,12 +54,12 @@ export const documents = (): TextFile[] => [
     .flatMap((folder) => filesBelow(folder, markdown)),
 ];
 
-/** A decision or a note of research, by the number in its file's name. */
+/** A decision or research note, by the number in its file name. */
 export interface Numbered extends TextFile {
   readonly number: string;
   /** Without the folder. */
   readonly file: string;
-  /** Text of the first line behind `# NNNN `; undefined where that line is anything else. */
+  /** Text of the first line after `# NNNN `; undefined if that line is anything else. */
   readonly title: string | undefined;
 }
 
@@ -73,7 +73,7 @@ export const numbered = (folder: string): Numbered[] =>
       return { name: `${folder}/${file}`, file, number, title, text };
     });
 
-/** `src/{a,b}.ts` as both. */
+/** `src/{a,b}.ts` as two paths. */
 export function expanded(text: string): string[] {
   const [whole, inner = ''] = /\{([^}]*)\}/.exec(text) ?? [];
   return whole === undefined ? [text] : inner.split(',').flatMap((one) => expanded(text.replace(whole, one)));

@@ -4,7 +4,7 @@ import { arrowsOf, layerFaults, layersOf } from './layers.ts';
 
 const architecture = read('docs/architecture.md');
 
-test('every import is one that docs/architecture.md allows, and no files import each other in a circle', (t) => {
+test('every import is allowed by docs/architecture.md, and there is no import cycle', (t) => {
   t.deepEqual(layerFaults(architecture, sources()), []);
 });
 
@@ -33,7 +33,7 @@ const rows = [
   '| `src/lower/` | base | – |',
 ];
 
-/** A tree in which all is as the rows say; `more` adds files or replaces them. */
+/** A tree that follows its table; `more` adds or replaces files. */
 function tree(more: Readonly<Record<string, string>> = {}) {
   const files = {
     'test/main.test.ts': "import '../src/main.ts';\n",
@@ -49,11 +49,11 @@ function tree(more: Readonly<Record<string, string>> = {}) {
 const faults = (more: Readonly<Record<string, string>>, lines = rows) =>
   layerFaults(table(lines), tree(more));
 
-test('a tree that is as its table says has no faults', (t) => {
+test('a tree that follows its table has no faults', (t) => {
   t.deepEqual(faults({}), []);
 });
 
-/** Written in two parts: this file is read as well. */
+/** Split in two, because this file is read as well. */
 const dynamic = (specifier: string) => `${'import'}('${specifier}')`;
 
 for (const [kind, text] of Object.entries({
@@ -80,7 +80,7 @@ test('a row may allow a single file of a folder', (t) => {
   ]);
 });
 
-test('everything below is not what is above', (t) => {
+test('`everything below` excludes the rows above', (t) => {
   t.deepEqual(faults({ 'src/main.ts': "import './upper/use.ts';\nimport '../test/main.test.ts';\n" }), [
     'src/main.ts:2 imports test/main.test.ts: src/main.ts may import src/upper/',
     'files in a circle: test/main.test.ts → src/main.ts → test/main.test.ts',
@@ -94,7 +94,7 @@ test('everything below is not what is above', (t) => {
   ]);
 });
 
-test('a circle of files of one folder is found once, types included', (t) => {
+test('an import cycle within a folder is found once, types included', (t) => {
   const files = {
     'src/lower/more.ts': "import type { A } from './a.ts';\n",
     'src/lower/a.ts': "import type { B } from './b.ts';\n",
@@ -133,7 +133,7 @@ test('a folder without a row and a row without a folder are found', (t) => {
   ]);
 });
 
-test('the table allows nothing upwards, and nothing that no file needs', (t) => {
+test('the table allows no import upwards and none that is not needed', (t) => {
   t.deepEqual(faults({}, [...rows.slice(0, 3), '| `src/lower/` | base | `src/upper/` |']), [
     'the table lets src/lower/ import src/upper/, which is in no row below it',
     'the table lets src/lower/ import src/upper/, which it does not',
@@ -144,7 +144,7 @@ test('the table allows nothing upwards, and nothing that no file needs', (t) => 
   ]);
 });
 
-test('an import of a file that does not exist is a fault, one of a package is none', (t) => {
+test('an import of a missing file is a fault, one of a package is not', (t) => {
   t.deepEqual(faults({ 'src/lower/other.ts': "import 'koa';\nimport './gone.ts';\n" }), [
     'src/lower/other.ts:2 imports ./gone.ts, which does not exist',
   ]);

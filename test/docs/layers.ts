@@ -1,46 +1,46 @@
 import path from 'node:path';
 import type { TextFile } from './documents.ts';
 
-/** One file that names another: an import, an export from it, a type of it or an `#include "..."`. */
+/** A reference from one file to another: an import, a re-export, a type import or an `#include "..."`. */
 export interface Arrow {
   readonly from: string;
   /** Counted from 1. */
   readonly line: number;
-  /** As it is written. */
+  /** As written. */
   readonly specifier: string;
-  /** From the repository's root; undefined where no such file exists. */
+  /** From the repository's root; undefined if no such file exists. */
   readonly to: string | undefined;
 }
 
 /** One row of the table: a folder (its name ends in a slash) or a file, and what its files may import. */
 export interface Layer {
   readonly name: string;
-  /** Folders or files; undefined: everything in a row below this one. */
+  /** Folders or files; undefined: everything in the rows below. */
   readonly allowed: readonly string[] | undefined;
 }
 
 const isCpp = (file: string): boolean => /\.(cc|h)$/.test(file);
 const isScript = (file: string): boolean => /\.(ts|tsx|js)$/.test(file);
 
-// Statements begin their line, as the formatter leaves them; `import()`, of a value or a type, may stand anywhere.
+// Statements begin their line, as the formatter ensures; `import()`, of a value or a type, may be anywhere.
 const statement = /^(?:import|export)\b[^'"();]*?['"]([^'"\n]+)['"]/gm;
 const expression = /\bimport\(\s*(?:new URL\(\s*)?['"]([^'"\n]+)['"]/g;
 const include = /^[ \t]*#[ \t]*include[ \t]+"([^"\n]+)"/gm;
 
-/** Where CMakeLists.txt lets quoted includes begin, beside the file's own folder. */
+/** Include directories of CMakeLists.txt, besides the file's own folder. */
 const includeRoots = ['', 'native', 'test'];
 
-/** Files that a specifier may mean, the first that exists is meant. None for packages and parts of Node.js. */
+/** Files that a specifier may mean; the first existing one counts. None for packages and Node.js modules. */
 function candidates(from: string, specifier: string): readonly string[] {
   const beside = path.posix.join(path.posix.dirname(from), specifier);
   if (isCpp(from)) return [beside, ...includeRoots.map((root) => path.posix.join(root, specifier))];
   if (!specifier.startsWith('.')) return [];
-  // Compiled files stand for their sources.
+  // Compiled files count as their sources.
   const source = beside.replace(/^build\/ts\//, '');
   return [source, ...['.ts', '.tsx'].map((ending) => source.replace(/\.js$/, ending))];
 }
 
-/** Everything that these files import from each other, in the order of files and lines. */
+/** All references between these files, in the order of files and lines. */
 export function arrowsOf(files: readonly TextFile[]): Arrow[] {
   const known = new Set(files.map(({ name }) => name));
   return files.flatMap(({ name: from, text }) => {
@@ -60,7 +60,7 @@ export function arrowsOf(files: readonly TextFile[]): Arrow[] {
   });
 }
 
-/** Rows `| folder | holds | may import |` behind the heading "Folders", top layer first. */
+/** Rows `| folder | holds | may import |` after the heading "Folders", top layer first. */
 export function layersOf(document: string): Layer[] {
   const [, rest = ''] = document.split(/^## Folders$/m);
   const [section = ''] = rest.split(/^## /m);
@@ -74,11 +74,11 @@ export function layersOf(document: string): Layer[] {
 const holds = (name: string, file: string): boolean =>
   name.endsWith('/') ? file.startsWith(name) : file === name;
 
-/** The row that speaks of a file: of several, the one that says most. */
+/** The row of a file: the most specific one. */
 const layerOf = (layers: readonly Layer[], file: string): Layer | undefined =>
   layers.filter(({ name }) => holds(name, file)).sort((one, other) => other.name.length - one.name.length)[0];
 
-/** What the table itself has wrong: rows of nothing, rows written twice, arrows upwards. */
+/** Faults of the table itself: rows without files, duplicate rows, imports upwards. */
 function tableFaults(layers: readonly Layer[], files: readonly TextFile[]): string[] {
   return layers.flatMap(({ name, allowed = [] }, at) => [
     ...(files.some((file) => holds(name, file.name))
@@ -91,7 +91,7 @@ function tableFaults(layers: readonly Layer[], files: readonly TextFile[]): stri
   ]);
 }
 
-/** Files without a row, arrows that their row does not allow, and permissions that nothing needs. */
+/** Files without a row, imports that their row does not allow, and permissions that are not needed. */
 function arrowFaults(
   layers: readonly Layer[],
   files: readonly TextFile[],
@@ -120,7 +120,7 @@ function arrowFaults(
   return [...homeless, ...forbidden, ...needless];
 }
 
-/** The shortest way from a file back to itself, for every circle of files once. */
+/** The shortest path from a file back to itself, each import cycle once. */
 function circles(arrows: readonly Arrow[]): string[] {
   const next = new Map<string, string[]>();
   for (const { from, to } of arrows) if (to !== undefined) next.set(from, [...(next.get(from) ?? []), to]);
@@ -146,7 +146,7 @@ function circles(arrows: readonly Arrow[]): string[] {
   });
 }
 
-/** Everything in which the code and the table of docs/architecture.md contradict each other, a sentence each. */
+/** Every contradiction between the code and the table of docs/architecture.md, a sentence each. */
 export function layerFaults(document: string, files: readonly TextFile[]): string[] {
   const code = files.filter(({ name }) => isCpp(name) || isScript(name));
   const layers = layersOf(document);

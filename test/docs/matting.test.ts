@@ -1,7 +1,7 @@
 import test from 'ava';
 import { kernels, read } from './documents.ts';
 
-/** Values of `constexpr float kName = 0.02F;` by name; files may use one name for different things. */
+/** Values of `constexpr float kName = 0.02F;` by name; files may use one name for different constants. */
 function constants(): ReadonlyMap<string, readonly number[]> {
   const values = new Map<string, number[]>();
   for (const { text } of kernels())
@@ -25,7 +25,7 @@ function numbersIn(row: string): number[] {
   return [...powers, ...[...row.matchAll(/\d+(?:\.\d+)?/g)].map(([number]) => Number(number))];
 }
 
-test('docs/matting.md says the value of every constant that it names', (t) => {
+test('docs/matting.md states the value of every constant that it names', (t) => {
   const values = constants();
   const faults: string[] = [];
   let named = 0;

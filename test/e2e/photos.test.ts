@@ -29,7 +29,7 @@ function manifest(): Row[] {
 const median = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-/** A group of references, and the lowest median correlation that is still right. */
+/** A group of references, and the lowest acceptable median correlation. */
 interface Group {
   readonly name: string;
   readonly takes: (row: Row) => boolean;
@@ -37,9 +37,9 @@ interface Group {
 }
 
 /**
- * Bounds below what was measured (in brackets), and why. The same weights must agree almost to the pixel; other
- * networks and matting methods decide differently about single objects, so their median counts; the masks of COCO
- * are coarse polygons around a choice of objects that was not the network's.
+ * Bounds below the measured values (in brackets), and why. The same weights must agree almost to the pixel; other
+ * networks and matting methods differ about single objects, so their median counts; the masks of COCO
+ * are coarse polygons around a selection of objects that was not the network's.
  */
 const groups: readonly Group[] = [
   { name: "IS-Net's authors (1.000)", takes: (row) => row.set === 'isnet_demo', atLeast: 0.99 },

@@ -6,14 +6,14 @@ import { root, type Serving, startServing, temporaryFolder } from '../fixtures/c
 
 const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
-/** Why the default network cannot be used; undefined when it can. `npm test` pulls it. */
+/** Why the default network cannot be used; undefined if it can. `npm test` pulls it. */
 export const networkMissing = existsSync(path.join(models, 'isnet', 'source.onnx'))
   ? undefined
   : `the network isnet is not in ${models}`;
 
 const key = 'test-key-of-the-local-account';
 
-/** `cutout serve` with the default network, limits off. */
+/** `cutout serve` with the default network, without limits. */
 export const startReal = (t: ExecutionContext): Promise<Serving> =>
   startServing(t, {
     CUTOUT_DATA_DIR: temporaryFolder(t),
@@ -40,7 +40,7 @@ export interface Plane {
   readonly height: number;
 }
 
-/** The alpha of a cut-out, or the gray values of a matte without alpha, at that size if one is given. */
+/** The alpha of a cut-out, or the gray values of a matte without alpha, at the given size. */
 export async function alphaOf(
   file: Uint8Array | string,
   size?: { width: number; height: number },

@@ -24,7 +24,7 @@ const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 const photos = path.join(root, '..', 'shared', 'data');
 
-/** Of every eighth photo of heldout.csv, 13 in all: as measured, less one. */
+/** For every eighth photo of heldout.csv, 13 in all: the measured number, less one. */
 const TOLD_RIGHT = 10;
 
 const everywhere: MatteMap = { data: Float32Array.of(1), width: 1, height: 1 };
@@ -53,7 +53,7 @@ test.before(async (t) => {
 });
 test.after.always((t) => t.context.engine.close(0));
 
-test('the head was trained on the images that the detector is prepared for', (t) => {
+test('the head was trained on images that the detector was prepared for', (t) => {
   const json = (...file: string[]): unknown =>
     JSON.parse(readFileSync(path.join(root, 'models', ...file), 'utf8'));
   const { detectorSide } = z.object({ detectorSide: z.number() }).parse(json('types', 'head.json'));
@@ -69,7 +69,7 @@ test('the head as committed is valid and below 300 kB', async (t) => {
   t.true(readFileSync(path.join(root, 'models', 'types', 'head.json')).length < 300_000);
 });
 
-test('without the detector types are off and the operator is told what to do', async (t) => {
+test('without the detector types are off and the operator is informed of the remedy', async (t) => {
   const { signal } = new AbortController();
   const observer = { notice: () => {}, progress: () => {} };
   const engine = { loadSubjectTypes: () => Promise.reject(new Error('nothing to load')) };
@@ -82,9 +82,9 @@ test('without the detector types are off and the operator is told what to do', a
   });
 });
 
-/** Undefined, with a plain word in the log, where the photos or a network that looks at them are not at hand. */
+/** Undefined, with a message in the log, if the photos or a network are missing. */
 async function networkAndPhotos(t: ExecutionContext<Context>) {
-  // `npm test` prepares it as this processor runs it best.
+  // `npm test` prepares it in the form that this processor runs best.
   const [operators] = loadAddon().versions().operators;
   for (const form of ['int8-operators', 'int8', 'fp32'] as const) {
     const place = { modelsDir, device: 'cpu', form } as const;
@@ -116,14 +116,14 @@ test('a drawing is a graphic, on transparency and on white', async (t) => {
 });
 
 test.serial(
-  'photos of sources that nothing was trained on are told as well as the head told them when it was made',
+  'photos of sources outside the training set are classified as well as when the head was trained',
   async (t) => {
     t.timeout(180_000);
     const found = await networkAndPhotos(t);
     if (!found) return;
     const { network, step } = found;
     const { engine } = t.context;
-    // A quarter of the usual pixels where the network can, as in training: the matte only weighs what is told by.
+    // A quarter of the usual pixels if the network supports it, as in training: the matte only weights the features.
     const { width, height } = step > 0 && 512 % step === 0 ? { width: 512, height: 512 } : network;
     await engine.load({ ...network, width, height });
     const [, ...labelled] = readFileSync(path.join(root, 'tools/subject-types/heldout.csv'), 'utf8')
@@ -147,7 +147,7 @@ test.serial(
   },
 );
 
-test('photos are what they show, under the matte of the network', async (t) => {
+test("photos are classified correctly under the network's matte", async (t) => {
   t.timeout(180_000);
   const known = [
     ['rembg/examples/car-2.jpg', 'car'],

@@ -13,7 +13,7 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 const oneSentence = (t: { false(value: boolean): void }, error: Error | undefined) =>
   t.false((error?.message ?? '\n').includes('\n'));
 
-test('a missing addon is one sentence that says how to build it', (t) => {
+test('a missing addon is reported in one sentence that says how to build it', (t) => {
   const error = t.throws(() => loadAddon(path.join(folder, 'none.node')), {
     instanceOf: EngineError,
     code: 'ENGINE_RUNTIME',
@@ -22,7 +22,7 @@ test('a missing addon is one sentence that says how to build it', (t) => {
   oneSentence(t, error);
 });
 
-test('a damaged addon is one sentence that says how to build it again', (t) => {
+test('a damaged addon is reported in one sentence that says how to rebuild it', (t) => {
   const whole = readFileSync(defaultAddonPath);
   const cuts = [40, 3000, whole.length / 2, whole.length * 0.9].map((size, i) => {
     const file = path.join(folder, `cut${i}.node`);
@@ -41,7 +41,7 @@ test('a damaged addon is one sentence that says how to build it again', (t) => {
   }
 });
 
-test('an addon of another contract is refused', (t) => {
+test('an addon with another ABI is refused', (t) => {
   const other = path.join(folder, 'other.cjs');
   for (const source of ['module.exports = { abi: 0 };', 'module.exports = null;']) {
     writeFileSync(other, source);
@@ -54,9 +54,9 @@ test('an addon of another contract is refused', (t) => {
   }
 });
 
-// One process opens one library for good: the wrong ones come first, in this order.
+// A process opens one library for its lifetime: the wrong ones come first, in this order.
 test.serial(
-  'a library that is missing, damaged or another one is one sentence, and a good one still opens',
+  'a missing, damaged or unrelated library is reported in one sentence, and a correct one still opens',
   (t) => {
     const native = loadAddon();
     const good = defaultRuntimePath();

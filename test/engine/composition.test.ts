@@ -14,7 +14,7 @@ const COLOUR = [200, 30, 90, 255];
 const isIn = (box: Box, x: number, y: number) =>
   x >= box.left && x < box.left + box.width && y >= box.top && y < box.top + box.height;
 
-/** One colour in the subject's box, nothing around it; room for the largest canvas. */
+/** One colour in the subject's box and nothing around it; room for the largest canvas. */
 function imageOf(width: number, height: number, subject: Box, wanted: Geometry): Pixels {
   const canvas = largestCanvas({ width, height }, wanted);
   const data = new Uint8Array(Math.max(width * height, canvas.width * canvas.height) * 4).fill(0xa5);
@@ -47,7 +47,7 @@ test('the engine draws every plan of src/geometry: the subject fills its box, wh
       });
       t.is(wrong, -1);
     }),
-    // One in eight or so enlarges: enough runs that the count below is no matter of luck.
+    // About one in eight enlarges: enough runs that the count below is certain.
     { numRuns: 400 },
   );
   t.true(enlarged >= 10, `${enlarged} plans enlarged`);
@@ -69,7 +69,7 @@ test('a crop whose margins leave the image: the subject is enlarged into a canva
   const target = { left: 30, top: 10, width: 80, height: 80 };
   t.deepEqual(plan, { width: 140, height: 100, source: subject, target, subject: target });
 
-  // A soft ramp to the right instead of one colour, over green that is hidden.
+  // A soft ramp to the right instead of one colour, over hidden green.
   const pixels = imageOf(60, 50, subject, wanted);
   for (let y = 0; y < 50; y++) {
     for (let x = 0; x < 60; x++) {
@@ -87,7 +87,7 @@ test('a crop whose margins leave the image: the subject is enlarged into a canva
     t.deepEqual([line.slice(0, 120), line.slice(440)], [Array(120).fill(0), Array(120).fill(0)]);
     const shown = Array.from({ length: 80 }, (_, x) => line.slice((30 + x) * 4, (30 + x) * 4 + 4));
     t.true(shown.every(([r, g, b]) => r === 255 && g === 255 && b === 255));
-    // Four pixels a step of 12, centre on centre; the borders are repeated.
+    // Four pixels per step of 12, with aligned centres; the borders are repeated.
     shown.slice(8, 72).forEach(([, , , alpha = 0], i) => {
       const expected = 10 + 12 * ((i + 8.5) / 4 - 0.5);
       t.true(Math.abs(alpha - expected) <= 1, `alpha ${alpha} for ${expected}`);

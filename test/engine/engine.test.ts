@@ -74,7 +74,7 @@ test('an aborted signal cancels waiting and running jobs, and keeps a job from s
   await engine.close(0);
 });
 
-test('a signal that aborts after the end changes nothing, and nothing listens to it any more', async (t) => {
+test('a signal that aborts after the end has no effect, and no listener is left on it', async (t) => {
   const engine = start();
   await engine.load(networks.spec('after'));
   const controller = new AbortController();
@@ -99,7 +99,7 @@ test('a signal that aborts after the end changes nothing, and nothing listens to
   await engine.close(0);
 });
 
-test('isEngineCode knows the codes and nothing else', (t) => {
+test('isEngineCode accepts the codes and nothing else', (t) => {
   t.true(isEngineCode('ENGINE_DEADLINE'));
   t.false(isEngineCode('ENGINE_NOTHING'));
   t.false(isEngineCode(undefined));

@@ -4,11 +4,11 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor } from '../fixtures/engineSetup.ts';
 
-/** The addon as it ships, whose allocations and threads fail on command (test/faults). */
+/** The addon as it ships, with allocations and threads that fail on command (test/faults). */
 interface FaultyModule extends NativeModule {
-  /** The allocation or thread number `which` from now on fails, or it and all after it; of any thread. */
+  /** The allocation or thread number `which` from now on fails, alone or with all later ones; on any thread. */
   fault(what: 'allocation' | 'thread', which: number, how: 'one' | 'rest'): void;
-  /** Nothing fails any more; how many allocations there were since. */
+  /** Ends the failures; returns the number of allocations since. */
   noFault(): number;
 }
 
@@ -36,7 +36,7 @@ async function start(t: ExecutionContext): Promise<Engine> {
 
 const image = () => halves(60, 40);
 
-/** What a job of each kind gives, as text. */
+/** Result of a job of each kind, as text. */
 const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
   async matte(engine) {
     const pixels = image();
@@ -76,7 +76,7 @@ const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
 
 for (const [name, job] of Object.entries(jobs)) {
   test.serial(
-    `${name}: whichever allocation is refused, it gives its result or ENGINE_OUT_OF_MEMORY`,
+    `${name}: whichever allocation fails, it returns its result or ENGINE_OUT_OF_MEMORY`,
     async (t) => {
       const engine = await start(t);
       const wanted = await job(engine);
@@ -104,7 +104,7 @@ for (const [name, job] of Object.entries(jobs)) {
   );
 }
 
-test.serial('an engine whose threads do not all start is not made, and the next one is', async (t) => {
+test.serial('an engine whose threads do not all start is not created, and the next one is', async (t) => {
   for (let which = 0; which < threads.workers + threads.pixelThreads; which++) {
     for (const how of ['one', 'rest'] as const) {
       native.fault('thread', which, how);
@@ -118,7 +118,7 @@ test.serial('an engine whose threads do not all start is not made, and the next 
   t.truthy(await jobs['matte']?.(engine));
 });
 
-test.serial('an engine is closed without a thread to wait on: what runs is stopped', async (t) => {
+test.serial('an engine is closed without a thread to wait on: running jobs are stopped', async (t) => {
   const engine = createEngine(native, engineOptions());
   await engine.load(networks.slow('slow'));
   const pixels = image();
@@ -130,7 +130,7 @@ test.serial('an engine is closed without a thread to wait on: what runs is stopp
   await closed;
 });
 
-test.serial('an engine without memory to start is not made', (t) => {
+test.serial('an engine without memory to start is not created', (t) => {
   let refused = 0;
   for (let which = 0; ; which++) {
     native.fault('allocation', which, 'one');
@@ -139,7 +139,7 @@ test.serial('an engine without memory to start is not made', (t) => {
       engine = createEngine(native, engineOptions(threads));
     } catch (error) {
       refused++;
-      // Node-API's wrapper allocates the object itself, and throws what it was thrown.
+      // Node-API's wrapper allocates the object itself, and passes on the exception.
       const own = error instanceof EngineError && error.code === 'ENGINE_OUT_OF_MEMORY';
       if (!own && !(error instanceof Error && error.message === 'std::bad_alloc')) throw error;
     }

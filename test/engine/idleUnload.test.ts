@@ -9,18 +9,18 @@ const pixels = { data: new Uint8Array(4), width: 1, height: 1 };
 const plan: MattePlan = { network: 'n', width: 1, height: 1, hiddenColour: 'clear' };
 const afterMs = 1000;
 
-// Time passes only when a test lets it; the tests are serial, because they share it.
+// Time is advanced by the tests, which are serial because they share it.
 const { timers } = mock;
 test.before(() => timers.enable({ apis: ['setTimeout'] }));
 test.after.always(() => timers.reset());
 
-/** Lets time pass, and everything end that needs no more of it. */
+/** Advances the time and lets everything complete that needs no more of it. */
 async function pass(ms: number): Promise<void> {
   timers.tick(ms);
   for (let turns = 0; turns < 5; turns++) await turn();
 }
 
-/** An engine that only has its network or has not, and an owner that loads it, at once or when `held` is over. */
+/** An engine whose network is loaded or not, and a loader that loads it at once or when `held` resolves. */
 function setUp() {
   const state = {
     loaded: true,
@@ -53,7 +53,7 @@ function setUp() {
   return { state, idleUnloadEngine: new IdleUnloadEngine(engine, { afterMs, load, onChange }) };
 }
 
-test.serial('rests after a time without work; all who come then share one load', async (t) => {
+test.serial('unloads after a time without work; concurrent callers share one load', async (t) => {
   const { state, idleUnloadEngine } = setUp();
   await idleUnloadEngine.matte(pixels, plan);
   await pass(afterMs - 1);
@@ -72,7 +72,7 @@ test.serial('rests after a time without work; all who come then share one load',
   t.true(state.loaded, 'not after stop');
 });
 
-test.serial('work keeps it awake', async (t) => {
+test.serial('work keeps the network loaded', async (t) => {
   const { state, idleUnloadEngine } = setUp();
   for (let i = 0; i < 6; i++) {
     await idleUnloadEngine.matte(pixels, plan);
@@ -83,7 +83,7 @@ test.serial('work keeps it awake', async (t) => {
   idleUnloadEngine.stop();
 });
 
-test.serial('who cannot wait for the load leaves it to the others', async (t) => {
+test.serial('a caller that aborts leaves the load to the others', async (t) => {
   const { state, idleUnloadEngine } = setUp();
   await pass(afterMs);
   let release = () => {};
@@ -104,7 +104,7 @@ test.serial('who cannot wait for the load leaves it to the others', async (t) =>
   idleUnloadEngine.stop();
 });
 
-test.serial('a load that fails is told to those who waited, and the next call tries again', async (t) => {
+test.serial('a failed load rejects for those who waited, and the next call tries again', async (t) => {
   const { state, idleUnloadEngine } = setUp();
   await pass(afterMs);
   state.failing = true;

@@ -59,7 +59,7 @@ function engineFor(t: ExecutionContext, changes: Partial<EngineOptions> = {}) {
 
 const alphaOf = (data: Uint8Array) => data.filter((_, i) => i % 4 === 3);
 
-test('every kernel of this processor gives the same matte, and the standard operators one like it', async (t) => {
+test('every kernel of this processor gives the same matte, and the standard operators a similar one', async (t) => {
   if (!present(t)) return;
   const { standard, own } = networkOf({ side: 64, convolutions: 2 });
   const mattes: Uint8Array[] = [];
@@ -94,7 +94,7 @@ test('an optimised copy opens with its operators and gives the same matte', asyn
   t.deepEqual(mattes[1], mattes[0]);
 });
 
-test('a file with operators needs them named, and those this processor has', async (t) => {
+test('a file with operators requires an instruction set, which this processor must have', async (t) => {
   if (!present(t)) return;
   const { own } = networkOf({ side: 32, convolutions: 1 });
   const engine = engineFor(t);
@@ -108,7 +108,7 @@ test('a file with operators needs them named, and those this processor has', asy
   });
 });
 
-test('a file whose steps were changed is an error of the model', async (t) => {
+test('a file whose steps were modified is an error of the model', async (t) => {
   if (!present(t)) return;
   const { own } = networkOf({ side: 32, convolutions: 1 });
   const engine = engineFor(t);
@@ -135,7 +135,7 @@ test('a file whose steps were changed is an error of the model', async (t) => {
   }
 });
 
-test('two runs at once and two engines give what one alone gives', async (t) => {
+test('concurrent runs and engines give the results of single ones', async (t) => {
   if (!present(t)) return;
   const spec = { ...networkOf({ side: 64, convolutions: 2 }).own, operators: best };
   const engines = [engineFor(t, { workers: 2 }), engineFor(t, { workers: 1, intraOpThreads: 2 })];
@@ -151,7 +151,7 @@ test('two runs at once and two engines give what one alone gives', async (t) => 
   for (const each of others) t.deepEqual(each, first);
 });
 
-test.serial('a run that is cancelled ends long before it would have', async (t) => {
+test.serial('a cancelled run ends early', async (t) => {
   if (!present(t)) return;
   t.timeout(120_000);
   const spec = { ...networkOf({ side: 768, convolutions: 24 }).own, operators: best };

@@ -24,11 +24,11 @@ async function play(scene: string, spec: object, nodeArguments: string[] = []) {
   return { code, signal, out: out.trim(), errors };
 }
 
-test('an idle engine that was never closed does not keep the process', async (t) => {
+test('an idle engine that was never closed does not keep the process alive', async (t) => {
   t.deepEqual(await play('idle', networks.spec('idle')), { code: 0, signal: null, out: 'open', errors: '' });
 });
 
-test('a pending job keeps the process until it is done', async (t) => {
+test('a pending job keeps the process alive until it is done', async (t) => {
   const { code, out, errors } = await play('pending', networks.slow('pending', 8));
   t.is(errors, '');
   t.is(out, 'asked\nfinished');
@@ -41,7 +41,7 @@ test('process.exit ends running jobs without a crash', async (t) => {
   t.deepEqual([code, signal], [7, null]);
 });
 
-test('an uncaught exception while a job runs ends as usual', async (t) => {
+test('an uncaught exception during a job ends the process as usual', async (t) => {
   const { code, signal, errors } = await play('throw', networks.slow('throw', 40));
   t.regex(errors, /on purpose/);
   t.deepEqual([code, signal], [1, null]);
@@ -53,7 +53,7 @@ test('engines that are no longer reachable join their threads', async (t) => {
   t.is(out, 'left few');
 });
 
-test('memory of a run goes back to the system when the engine stays idle', async (t) => {
+test('memory of a run is returned to the system when the engine stays idle', async (t) => {
   // Two maps of 32 x 512 x 512 float32 at a time: 64 MB.
   const { code, out, errors } = await play(
     'memory',

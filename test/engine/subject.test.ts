@@ -10,9 +10,9 @@ test.after.always(() => networks.remove());
 /** Of the image, and of a region of it. */
 const STATISTICS = 6;
 const REGION = 20;
-/** One kind of thing (the brighter, the likelier) and three feature maps (the image itself). */
+/** One class map (the brighter, the likelier) and three feature maps (the image itself). */
 const FEATURES = 1 + 3 + STATISTICS + 2 * REGION;
-/** Where they lie: the kind and three maps, both under the matte, then the statistics. */
+/** Layout: the class and three maps, both under the matte, then the statistics. */
 const UNDER = 0;
 const RED = 1;
 const WHOLE = 4;
@@ -28,7 +28,7 @@ const detector = networks.spec(
 );
 const white = networks.spec('white');
 
-/** Says `car` the surer, the more of the first kind lies under the matte, and `other` without any. */
+/** Returns `car` with more confidence the more of the first class is under the matte, and `other` without any. */
 function head(changes: Partial<SubjectHead> = {}): SubjectHead {
   const first = new Int8Array(SUBJECT_TYPES.length * FEATURES);
   first[SUBJECT_TYPES.indexOf('car') * FEATURES + UNDER] = 100;
@@ -63,7 +63,7 @@ const matteOf = (half: 'left' | 'right') => ({
   height: 64,
 });
 
-test('features are those of what lies under the matte, beside it, and of all', async (t) => {
+test('features are those under the matte, beside it, and of the whole image', async (t) => {
   const engine = start(t);
   const info = await engine.loadSubjectTypes({ detector });
   t.is(info.features, FEATURES);
@@ -84,7 +84,7 @@ test('features are those of what lies under the matte, beside it, and of all', a
   t.deepEqual(Buffer.from(image.data), before);
 });
 
-test('the head tells the type, its probabilities sum to 1, and `other` stands for what is not sure enough', async (t) => {
+test('the head returns the type, its probabilities sum to 1, and a result below the threshold is `other`', async (t) => {
   const engine = start(t);
   const image = halves(64, 64);
   const tell = async (changes: Partial<SubjectHead>, half: 'left' | 'right') => {
@@ -105,7 +105,7 @@ test('the head tells the type, its probabilities sum to 1, and `other` stands fo
   t.true((warm.probabilities[SUBJECT_TYPES.indexOf('car')] ?? 1) < 0.5);
 });
 
-test('a hidden layer is a layer: what it takes for negative does not count', async (t) => {
+test('a hidden layer applies its activation: negative inputs do not count', async (t) => {
   const engine = start(t);
   const first = new Int8Array(2 * FEATURES);
   first[UNDER] = 100;
@@ -130,7 +130,7 @@ test('a hidden layer is a layer: what it takes for negative does not count', asy
 });
 
 for (const pixelThreads of [1, 3]) {
-  test(`a matte that asks for the type gives it beside the same pixels, on ${pixelThreads} pixel threads`, async (t) => {
+  test(`a matte with classification returns the type and the same pixels, on ${pixelThreads} pixel threads`, async (t) => {
     const engine = start(t, { workers: 2, pixelThreads });
     await engine.load(white);
     await engine.loadSubjectTypes({ detector, head: head() });
@@ -151,7 +151,7 @@ for (const pixelThreads of [1, 3]) {
   });
 }
 
-test('the region of interest bounds what the type is told by', async (t) => {
+test('the region of interest bounds what is classified', async (t) => {
   const engine = start(t);
   const everything = networks.spec('everything', { gain: 0, bias: 20 });
   await engine.load(everything);
@@ -171,7 +171,7 @@ for (const [what, broken] of Object.entries({
   'NaN in its second output': { secondBias: Number.NaN },
   'infinity in its second output': { secondBias: Number.NEGATIVE_INFINITY },
 })) {
-  test(`a detector with ${what} is ENGINE_MODEL, not some type`, async (t) => {
+  test(`a detector with ${what} is ENGINE_MODEL, not an arbitrary type`, async (t) => {
     const engine = start(t);
     await engine.load(white);
     const sick = networks.spec(
@@ -189,7 +189,7 @@ for (const [what, broken] of Object.entries({
   });
 }
 
-test('a matte of values that are not finite numbers is ENGINE_BAD_INPUT, not some type', async (t) => {
+test('a matte with values that are not finite is ENGINE_BAD_INPUT, not an arbitrary type', async (t) => {
   const engine = start(t);
   await engine.loadSubjectTypes({ detector, head: head() });
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -199,7 +199,7 @@ test('a matte of values that are not finite numbers is ENGINE_BAD_INPUT, not som
   }
 });
 
-test("a network input smaller than the detector's is not used: the image is", async (t) => {
+test("a network input smaller than the detector's is not used: the image is used instead", async (t) => {
   const engine = start(t);
   await engine.load(networks.spec('small', { width: 32, height: 32 }));
   await engine.loadSubjectTypes({ detector, head: head() });
@@ -208,7 +208,7 @@ test("a network input smaller than the detector's is not used: the image is", as
   t.is(subject?.type, 'car');
 });
 
-test('a matte that a description looks at is lent: nothing else may write to it meanwhile', async (t) => {
+test('a matte being described is lent: no other job may write to it meanwhile', async (t) => {
   const engine = start(t);
   await engine.load(white);
   await engine.loadSubjectTypes({ detector });
@@ -219,13 +219,13 @@ test('a matte that a description looks at is lent: nothing else may write to it 
     instanceOf: RangeError,
     message: /belong to the job/,
   });
-  // Another may read it.
+  // Another job may read it.
   const other = engine.describe(halves(64, 64), { matte });
   t.deepEqual((await job).features, (await other).features);
   await engine.matte(within, planFor('white', within));
 });
 
-test('what is not loaded or does not fit is ENGINE_MODEL, what is no head at all a TypeError', async (t) => {
+test('a missing or unsuitable network is ENGINE_MODEL, an invalid head is a TypeError', async (t) => {
   const engine = start(t);
   await engine.load(white);
   const image = halves(64, 64);

@@ -14,7 +14,7 @@ test('every machine gets at least one thread of each kind, and no more runs than
   }
 });
 
-test('given numbers are taken as they are', (t) => {
+test('configured numbers are used unchanged', (t) => {
   t.deepEqual(chooseThreads({ workers: 3, intraOpThreads: 5 }, 2), {
     workers: 3,
     intraOpThreads: 5,
@@ -25,7 +25,7 @@ test('given numbers are taken as they are', (t) => {
   t.deepEqual(chooseThreads({ workers: 4 }, 16), { workers: 4, intraOpThreads: 4, pixelThreads: 16 });
 });
 
-test('a GPU needs one thread a run', (t) => {
+test('a GPU needs one thread per run', (t) => {
   t.is(chooseThreads({ provider: 'cuda' }, 16).intraOpThreads, 1);
 });
 

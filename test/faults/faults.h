@@ -2,20 +2,20 @@
 
 #include <cstdint>
 
-/// Allocations and threads that fail on command. Linked with --wrap (CMakeLists.txt): what the
-/// objects of this program or addon ask for by themselves fails, not what a library asks for.
+/// Allocations and threads that fail on command. Linked with --wrap (CMakeLists.txt): requests of
+/// the objects of this program or addon fail, those of libraries do not.
 namespace cutout::test {
 
 enum class Failing {
-  kOne,   // the one
-  kRest,  // it and all after it
+  kOne,   // that one only
+  kRest,  // that one and all later ones
 };
 
-/// The allocation number `which` from now on fails, 0 being the next; of any thread.
+/// The allocation number `which` from now on fails, 0 being the next; on any thread.
 void fail_allocation(std::int64_t which, Failing failing);
-/// Likewise the start of a thread.
+/// As fail_allocation(), for starting threads.
 void fail_thread(std::int64_t which, Failing failing);
-/// Nothing fails any more; how many allocations there were since fail_allocation().
+/// Ends the failures; returns the number of allocations since fail_allocation().
 std::int64_t fail_nothing();
 
 }  // namespace cutout::test

@@ -18,14 +18,14 @@ const never = new AbortController().signal;
 /** Ports of the hosts of this file. */
 const ports: number[] = [];
 
-/** A host that the rules take for one on a usual port. */
+/** A host that the rules treat as one on a usual port. */
 async function serve(t: ExecutionContext, listener: RequestListener) {
   const server = await listenHere(t, listener);
   ports.push(server.port);
   return { port: server.port, server };
 }
 
-/** The real rules, but loopback counts as public and `*.test` names live there. */
+/** The real rules, except that loopback counts as public and `*.test` names resolve to it. */
 const loopback = (more: Partial<DownloadOptions> = {}): DownloadOptions => ({
   ...downloadRules,
   ports,
@@ -34,13 +34,13 @@ const loopback = (more: Partial<DownloadOptions> = {}): DownloadOptions => ({
   ...more,
 });
 
-/** Opens and fetches; where nothing is said of it there is room for everything. */
+/** Opens and fetches; by default memory is unlimited. */
 const createDownload = (options: DownloadOptions) => {
   const { open } = createDownloader(options);
   return async (url: string, signal: AbortSignal, room: Room = () => true) => open(url)(signal, room);
 };
 
-/** What is said of every address that could not be fetched, or must not be. */
+/** The public text for every address that was not, or must not be, fetched. */
 const unreachable = /^The host could not be reached or is not allowed: only public hosts on port/;
 
 /** The real rules for these ports. */
@@ -59,7 +59,7 @@ const failsWith = async (
   if (fault) t.is(error.fault, fault);
 };
 
-test('gives the bytes, and sends nothing of the caller', async (t) => {
+test('returns the bytes, and sends nothing of the caller', async (t) => {
   const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i & 255));
   let seen: unknown;
   const { port } = await serve(t, (req, res) => {
@@ -90,7 +90,7 @@ for (const url of [
   'http://',
   'http://exa mple.com/',
 ]) {
-  test(`is not a URL to fetch: ${url}`, (t) =>
+  test(`is not a URL that can be fetched: ${url}`, (t) =>
     failsWith(t, createDownload(loopback())(url, never), 'url', /\.$/));
 }
 
@@ -125,7 +125,7 @@ for (const host of [
   });
 }
 
-test('a name with one address inside is refused, whatever the others are', async (t) => {
+test('a name with one internal address is refused, whatever its others are', async (t) => {
   let connections = 0;
   const { port, server } = await serve(t, (_req, res) => res.end('inside'));
   server.on('connection', () => {
@@ -138,7 +138,7 @@ test('a name with one address inside is refused, whatever the others are', async
   t.is(connections, 0);
 });
 
-test('a name that does not resolve reads like one that is refused', (t) => {
+test('a name that does not resolve has the same public text as a refused one', (t) => {
   const resolve = () => Promise.reject(Object.assign(new Error('queryA ENOTFOUND x'), { code: 'ENOTFOUND' }));
   return failsWith(
     t,
@@ -149,7 +149,7 @@ test('a name that does not resolve reads like one that is refused', (t) => {
   );
 });
 
-test('the address that was checked is the one connected to: one look-up a hop', async (t) => {
+test('the checked address is the one connected to: one look-up per hop', async (t) => {
   const { port } = await serve(t, (_req, res) => res.end('ok'));
   const answers = [['127.0.0.1'], ['10.0.0.1']];
   let asked = 0;
@@ -158,7 +158,7 @@ test('the address that was checked is the one connected to: one look-up a hop', 
   t.is(asked, 1);
 });
 
-test('follows 5 redirects, relative ones too, and not a sixth', async (t) => {
+test('follows 5 redirects, relative ones too, but not a sixth', async (t) => {
   const { port } = await serve(t, (req, res) => {
     const left = Number(req.url?.slice(1));
     if (left > 0) res.writeHead(302, { Location: `/${left - 1}` }).end('moved');
@@ -169,7 +169,7 @@ test('follows 5 redirects, relative ones too, and not a sixth', async (t) => {
   await failsWith(t, download(`http://hops.test:${port}/6`, never), 'failed', /More than 5 redirects/);
 });
 
-test('every hop is checked again', async (t) => {
+test('every redirect is checked again', async (t) => {
   let inside = 0;
   const hidden = await serve(t, (_req, res) => {
     inside += 1;
@@ -197,7 +197,7 @@ test('every hop is checked again', async (t) => {
   t.is(inside, 0);
 });
 
-test('any status but 200 fails and is named', async (t) => {
+test('any status but 200 fails and is reported', async (t) => {
   const { port } = await serve(t, (req, res) => res.writeHead(Number(req.url?.slice(1))).end('no'));
   const download = createDownload(loopback());
   for (const status of [201, 204, 206, 304, 401, 404, 500])
@@ -209,7 +209,7 @@ test('any status but 200 fails and is named', async (t) => {
     );
 });
 
-test('too many bytes: refused by the announced length, and while they stream', async (t) => {
+test('too many bytes: refused by the announced length, and while they arrive', async (t) => {
   const { port } = await serve(t, (req, res) => {
     if (req.url === '/announced') return void res.writeHead(200, { 'Content-Length': 1001 }).flushHeaders();
     const timer = setInterval(() => res.write(Buffer.alloc(100)), 1);
@@ -225,7 +225,7 @@ test('exactly the limit is accepted', async (t) => {
   t.is((await createDownload(loopback({ maxBytes: 1000 }))(`http://a.test:${port}/`, never)).length, 1000);
 });
 
-test('a host that never answers, one that stalls and one that drips are given up in time', async (t) => {
+test('hosts that never answer, stall or drip are abandoned in time', async (t) => {
   const { port } = await serve(t, (req, res) => {
     if (req.url === '/silent') return;
     res.writeHead(200, { 'Content-Length': 100_000 });
@@ -242,7 +242,7 @@ test('a host that never answers, one that stalls and one that drips are given up
   }
 });
 
-test('a broken answer fails in a plain sentence', async (t) => {
+test('a broken answer fails with a plain sentence', async (t) => {
   const server = createTcpServer((socket) => socket.end('SSH-2.0-nothing\r\n'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
@@ -253,7 +253,7 @@ test('a broken answer fails in a plain sentence', async (t) => {
   await failsWith(t, download(`https://a.test:${port}/`, never), 'failed', unreachable, 'tls');
 });
 
-/** A port on which nothing listens. */
+/** A port without a listener. */
 async function closedPort(): Promise<number> {
   const server = createTcpServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -262,7 +262,7 @@ async function closedPort(): Promise<number> {
   return port;
 }
 
-test('whatever becomes of a connection reads the same, to the letter', async (t) => {
+test('every connection error has exactly the same public text', async (t) => {
   const silent = await serve(t, () => {});
   const broken = createTcpServer((socket) => socket.end('SSH-2.0-nothing\r\n'));
   const reset = createTcpServer((socket) => socket.resetAndDestroy());
@@ -306,7 +306,7 @@ test('whatever becomes of a connection reads the same, to the letter', async (t)
   t.is(reasons.size, 1, [...reasons].join(' | '));
 });
 
-test('only usual ports are asked, by redirects neither; a listed host on its own port', async (t) => {
+test('only allowed ports are contacted, also after redirects; a listed host on its own port', async (t) => {
   let asked = 0;
   const hidden = await listenHere(t, (_req, res) => {
     asked += 1;
@@ -339,7 +339,7 @@ test('a port that a listed host names may be the usual one of the scheme', async
   t.is(portOf(new URL('https://a.test/')), 443);
 });
 
-test('fetching is off, or from listed hosts only: said at once, and nobody is asked', async (t) => {
+test('with downloads off, or outside the listed hosts, an address is refused at once and nothing is contacted', async (t) => {
   let asked = 0;
   const { port } = await serve(t, (_req, res) => {
     asked += 1;
@@ -381,7 +381,7 @@ test('in listed mode a redirect to another host is not followed', async (t) => {
   t.is(asked, 0);
 });
 
-test('bytes are asked for before they are kept; without room the host is hung up on', async (t) => {
+test('memory is requested before bytes are kept; without it the connection is closed', async (t) => {
   const { port } = await serve(t, (req, res) => {
     if (req.url === '/announced') res.setHeader('Content-Length', 8e6);
     else res.setHeader('Transfer-Encoding', 'chunked');
@@ -406,7 +406,7 @@ test('bytes are asked for before they are kept; without room the host is hung up
   await eventually(() => hungUp.length === 2);
 });
 
-test('room is asked for as bytes arrive: once where a length is announced, twice where none is', async (t) => {
+test('memory is requested as bytes arrive: once for an announced length, twice without one', async (t) => {
   const bytes = Buffer.alloc(3e6, 7);
   const { port } = await serve(t, (req, res) => {
     if (req.url === '/announced') res.setHeader('Content-Length', bytes.length);
@@ -447,7 +447,7 @@ test('aborting rejects with the reason and closes the connection', async (t) => 
   await gone;
 });
 
-test('hosts that the operator named are fetched from wherever they are', async (t) => {
+test('listed hosts are fetched from whatever their addresses are', async (t) => {
   const { port } = await serve(t, (_req, res) => res.end('inside'));
   const url = `http://127.0.0.1:${port}/`;
   for (const host of ['127.0.0.1', `127.0.0.1:${port}`])

@@ -5,8 +5,8 @@ import { random } from '../fixtures/random.ts';
 import { eventually, startService } from '../fixtures/service.ts';
 
 /**
- * Requests that are broken below what an HTTP library can send: request lines, headers, lengths, chunks, several
- * requests on one connection, ends in the middle. What the bodies say is the matter of test/http/fuzz.test.ts.
+ * Requests that are malformed below the level of an HTTP library: request lines, headers, lengths, chunks, several
+ * requests on one connection, ends in the middle. Malformed bodies are tested by test/http/fuzz.test.ts.
  */
 const seed = 20_261_122;
 const count = 6000;
@@ -18,7 +18,7 @@ interface Dice {
   bytes(length: number): Buffer;
 }
 
-/** Each request has its own, so that its number alone makes it again. */
+/** Each request has its own, so that its number reproduces it. */
 function diceOf(index: number): Dice {
   const next = random(seed + index);
   const below = (limit: number) => Math.floor(next() * limit);
@@ -163,7 +163,7 @@ const headers: readonly [Line, ...Line[]] = [
   ['Bare', 'a\rb'],
 ];
 
-/** Changes of the draft; each may make it anything from still right to hopeless. */
+/** Changes of the draft; the result may be anything from still valid to hopeless. */
 const damages: readonly [(draft: Draft, dice: Dice) => void, ...((draft: Draft, dice: Dice) => void)[]] = [
   (draft, dice) => {
     draft.method = dice.of(methods);
@@ -222,7 +222,7 @@ const bytesOf = ({ method, target, version, lines, body, ending }: Draft): Buffe
     body,
   ]);
 
-/** Changes of the bytes, wherever they hit. */
+/** Changes of the bytes, at any position. */
 function damaged(bytes: Buffer, dice: Dice): Buffer {
   const at = dice.below(dice.chance(0.7) ? Math.min(250, bytes.length) : bytes.length);
   const to = Math.min(bytes.length, at + dice.below(40));
@@ -248,7 +248,7 @@ function requestOf(index: number, key: string, image: Buffer): Buffer {
   return Buffer.concat(requests);
 }
 
-/** Sends bytes in two pieces, ends its side once nothing comes any more, and gives all that came back, to the end. */
+/** Sends bytes in two pieces, ends its side once nothing more arrives, and returns everything received until the end. */
 function exchange(port: number, bytes: Buffer, split: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const received: Buffer[] = [];
@@ -266,7 +266,7 @@ function exchange(port: number, bytes: Buffer, split: number): Promise<Buffer> {
       received.push(chunk);
       quiet?.refresh();
     });
-    // A reset is an end, too: what came before it counts.
+    // A reset is an end as well: what arrived before it counts.
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(quiet);
@@ -282,7 +282,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** The answers one after another. Throws when anything is left that is not a whole answer. */
+/** The answers in order. Throws if anything is left that is not a complete answer. */
 function answersIn(bytes: Buffer): Answer[] {
   const answers: Answer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -301,7 +301,7 @@ function answersIn(bytes: Buffer): Answer[] {
   return answers;
 }
 
-/** What is wrong with an answer. */
+/** Faults of an answer. */
 function faultOf({ status, head, body }: Answer): string | undefined {
   if (status >= 500) return 'a fault of the server';
   if (status < 200) return [100, 102].includes(status) ? undefined : 'no such answer';
@@ -320,15 +320,15 @@ function faultOf({ status, head, body }: Answer): string | undefined {
 }
 
 /**
- * What may go without an answer: empty lines, which are skipped in front of a request; the word that asks for HTTP/2;
- * and versions before HTTP/1.1, where ending one's side early means to leave.
+ * Input that may go without an answer: empty lines, which are skipped before a request; the HTTP/2 preface;
+ * and versions before HTTP/1.1, where ending one's side early means leaving.
  */
 const mayBeSilent = (bytes: Buffer): boolean => {
   const text = bytes.toString('latin1');
   return /^[\r\n]*($|PRI )/.test(text) || / HTTP\/(0\.9|1\.0)/.test(text);
 };
 
-test(`${count} requests that are broken below HTTP: each is answered, whole and in the envelope`, async (t) => {
+test(`${count} requests that are malformed below HTTP are each answered, completely and in the envelope`, async (t) => {
   t.timeout(300_000);
   const service = await startService(t, { credits: 1_000_000, rate: 0, improvePerDay: 0 });
   const image = await scene({ width: 16, height: 12, format: 'png' });
@@ -373,7 +373,7 @@ test(`${count} requests that are broken below HTTP: each is answered, whole and 
       .join(', '),
   );
   t.true((counts.get('200') ?? 0) > count / 20, 'some are whole');
-  // The service still works, and nothing is left open.
+  // The service still works, and nothing stays open.
   t.is((await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': service.key } })).status, 200);
   await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.deepEqual(await service.stores.ledger.verify(), []);

@@ -11,7 +11,7 @@ import { random } from '../fixtures/random.ts';
 import { type Service, startService } from '../fixtures/service.ts';
 
 /**
- * Damaged image files and random options through whole requests: decoding, composition and encoding are the real
+ * Damaged image files and random options through complete requests: decoding, composition and encoding are the real
  * ones, only the matte is the fake engine's. `npm run fuzz` runs it longer, with the seed it prints.
  */
 const seconds = Number(process.env['CUTOUT_FUZZ_SECONDS'] ?? Number.NaN);
@@ -40,7 +40,7 @@ class Dice {
   }
 }
 
-/** Files of every kind that is read, as their encoders leave them. */
+/** Files of every accepted format, as encoders write them. */
 async function corpus(): Promise<readonly [Buffer, ...Buffer[]]> {
   const [width, height] = [96, 71];
   const noise = random(5);
@@ -84,7 +84,7 @@ async function corpus(): Promise<readonly [Buffer, ...Buffer[]]> {
   ];
 }
 
-/** Texts, profiles and other things that an image carries beside its pixels, whole and broken. */
+/** Texts, profiles and other metadata of an image, valid and damaged. */
 function carried(dice: Dice): Buffer {
   const content = () => {
     const bytes = Buffer.alloc(dice.of([0, 1, 100, 10_000, 300_000]), dice.below(256));
@@ -107,7 +107,7 @@ function carried(dice: Dice): Buffer {
   return pngChunk(type, Buffer.concat([name, flags, body]));
 }
 
-/** Checksums of a PNG's chunks as they should be, so that damage gets past them. */
+/** Corrects the checksums of a PNG's chunks, so that damage gets past them. */
 function mendChunks(file: Buffer): void {
   for (let at = 8; at + 12 <= file.length; ) {
     const end = at + 8 + file.readUInt32BE(at);
@@ -123,7 +123,7 @@ function damage(dice: Dice, whole: Buffer, other: Buffer): Buffer {
     for (let times = dice.of([0, 0, 1, 3, 20]); times > 0; times--)
       file = insertPngChunk(file, carried(dice));
   for (let times = dice.below(4); times > 0 && file.length > 16; times--) {
-    // Headers are short and decide most: every other place is one of theirs.
+    // Headers are short and decide most: every other position is in one.
     const at = dice.oneIn(2) ? dice.below(Math.min(file.length, 200)) : dice.below(file.length);
     const length = 1 + dice.below(Math.min(60, file.length - at));
     switch (dice.below(7)) {
@@ -180,7 +180,7 @@ function fieldsOf(dice: Dice): Record<string, string> {
 
 const known = new Set(apiErrors.map(({ status, code }) => `${status} ${code}`));
 
-/** What is wrong with an answer, and what it was. */
+/** Faults of an answer, and its outcome. */
 async function faultOf(answer: Response): Promise<{ fault?: string; name: string }> {
   const body = Buffer.from(await answer.arrayBuffer());
   if (answer.status !== 200) {

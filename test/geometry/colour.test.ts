@@ -36,7 +36,7 @@ for (const text of [
   test(`bg_color "${text}" is invalid`, (t) => t.is(colourGrammar.parse(text), undefined));
 }
 
-test('eight digits give back their bytes, and four mean each digit twice', (t) => {
+test('eight digits give their bytes, and four repeat each digit', (t) => {
   const byte = fc.integer({ min: 0, max: 255 });
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
   fc.assert(

@@ -29,7 +29,7 @@ test('crop cuts to the subject', (t) => {
   });
 });
 
-test('a margin may leave the image: what is not in it is not shown', (t) => {
+test('a margin may extend beyond the image, where nothing is shown', (t) => {
   const cropMargin = { top: px(10), right: px(20), bottom: px(300), left: px(400) };
   t.deepEqual(composition(image, subject, { ...untouched, crop: true, cropMargin }), {
     width: 620,
@@ -64,7 +64,7 @@ test('the shadow is that of the scaled subject, and fades where the canvas cuts 
   t.deepEqual(low.shadow, { opacity: 0.7, sigma: 8, offsetX: 0, offsetY: 8, fade: 12 });
 });
 
-test('a crop grows to hold the shadow', (t) => {
+test('a crop grows to contain the shadow', (t) => {
   const {
     width,
     height,
@@ -81,7 +81,7 @@ test('a crop grows to hold the shadow', (t) => {
   t.is(shadow?.fade, 0);
 });
 
-test('a subject that is empty or not in the image is a mistake of the caller', (t) => {
+test('a subject that is empty or outside the image is an error of the caller', (t) => {
   for (const wrong of [
     { ...subject, width: 0 },
     { ...subject, height: 0 },
@@ -113,7 +113,7 @@ test('scale=original position=original without crop and shadow changes nothing',
   );
 });
 
-test('a shadow, a scale, a move or another canvas is no identity', (t) => {
+test('a shadow, a scale, a move or another canvas is not the identity', (t) => {
   t.false(isIdentity(image, composition(image, wholeOf(image), { ...untouched, scale: 0.5 })));
   t.false(isIdentity(image, composition(image, subject, { ...untouched, shadowOpacity: 0.5 })));
   t.false(isIdentity(image, composition(image, subject, { ...untouched, position: { x: 0, y: 0 } })));
@@ -133,7 +133,7 @@ test('crop without margin, shadow and scale: the subject is the result (X-Foregr
   );
 });
 
-test('without crop the canvas is the image, whatever else is wanted', (t) => {
+test('without crop the canvas is the image, whatever the other options', (t) => {
   fc.assert(
     fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
       const { width, height } = composition(image, subject, { ...wanted, crop: false });
@@ -142,7 +142,7 @@ test('without crop the canvas is the image, whatever else is wanted', (t) => {
   );
 });
 
-/** How far every side of `inner` lies inside `outer`. */
+/** Distance of every side of `inner` from that of `outer`. */
 const distances = (inner: Box, outer: Box) => [
   inner.left - outer.left,
   inner.top - outer.top,
@@ -150,7 +150,7 @@ const distances = (inner: Box, outer: Box) => [
   outer.top + outer.height - inner.top - inner.height,
 ];
 
-test('every box lies inside its image or canvas, and the engine can be given the plan', (t) => {
+test('every box lies inside its image or canvas, and the engine accepts the plan', (t) => {
   fc.assert(
     fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
       const plan = composition(image, subject, wanted);
@@ -166,14 +166,14 @@ test('every box lies inside its image or canvas, and the engine can be given the
       const enlarged = target.width >= source.width && target.height >= source.height;
       const reduced = target.width <= source.width && target.height <= source.height;
       t.true(enlarged || reduced);
-      // The subject lies in the target as it lay in the source, or is all of both.
+      // The subject's position in the target is that in the source, or it fills both.
       t.deepEqual(distances(plan.subject, target), distances(subject, source));
     }),
     { numRuns: 2000 },
   );
 });
 
-test('nothing of the image that fits on an unscaled, unmoved canvas is left out', (t) => {
+test('an unscaled, unmoved canvas shows everything of the image that fits', (t) => {
   fc.assert(
     fc.property(imageAndSubject, margin, opacity, ({ image, subject }, cropMargin, shadowOpacity) => {
       const plan = composition(image, subject, { ...untouched, crop: true, cropMargin, shadowOpacity });
@@ -205,7 +205,7 @@ test('the shadow of a crop lies on the canvas, except where the image cut the su
   );
 });
 
-test('the shadow is that of the subject as it lies on the canvas; opacity 0 draws none', (t) => {
+test('the shadow is that of the subject on the canvas; opacity 0 draws none', (t) => {
   fc.assert(
     fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
       const plan = composition(image, subject, wanted);
@@ -216,7 +216,7 @@ test('the shadow is that of the subject as it lies on the canvas; opacity 0 draw
   );
 });
 
-test('no subject makes a canvas larger than the largest, and the whole image as subject makes no smaller one', (t) => {
+test('no subject makes a canvas larger than the largest, and the whole image as subject makes none smaller', (t) => {
   fc.assert(
     fc.property(imageAndSubject, geometry, ({ image, subject }, wanted) => {
       const plan = composition(image, subject, wanted);

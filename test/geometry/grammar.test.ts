@@ -17,7 +17,7 @@ const grammars: Readonly<Record<string, Grammar<unknown>>> = {
   bg_color: colourGrammar,
 };
 
-/** What every grammar must refuse: not one of these characters is in the words of a value. */
+/** What every grammar must refuse: none of these characters occurs in a value. */
 const foreign = [
   '-1px',
   '1e2px',
@@ -33,7 +33,7 @@ const foreign = [
 ];
 
 for (const [name, { parse, expected, examples }] of Object.entries(grammars)) {
-  test(`${name}: the examples are of the grammar, in any case`, (t) => {
+  test(`${name}: the examples match the grammar, in any case`, (t) => {
     t.true(expected.length > 0 && examples.length > 0);
     for (const example of examples) {
       t.not(parse(example), undefined, example);
@@ -41,7 +41,7 @@ for (const [name, { parse, expected, examples }] of Object.entries(grammars)) {
     }
   });
 
-  test(`${name}: other texts are refused, never thrown at`, (t) => {
+  test(`${name}: other texts are refused without an exception`, (t) => {
     for (const text of foreign) t.is(parse(text), undefined, text);
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {

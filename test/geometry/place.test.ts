@@ -45,7 +45,7 @@ for (const [text, value] of [
   });
 }
 
-test('a subject is enlarged or reduced to its share of the canvas, and centred unless told otherwise', (t) => {
+test('a subject is enlarged or reduced to its share of the canvas, and centred by default', (t) => {
   const canvas = { width: 1000, height: 800 };
   const small = { left: 10, top: 20, width: 100, height: 50 };
   t.deepEqual(placedBox(canvas, small, 0.5, undefined), { left: 250, top: 275, width: 500, height: 250 });
@@ -71,7 +71,7 @@ test('a position moves a subject without scaling it', (t) => {
   });
 });
 
-test('scale=original position=original is where it was; so is leaving both out', (t) => {
+test('scale=original position=original keeps the place; so does leaving both out', (t) => {
   fc.assert(
     fc.property(
       imageAndSubject,
@@ -130,7 +130,7 @@ test('0 % touches the left and top border, 100 % the right and bottom one', (t) 
   );
 });
 
-test('the middle leaves the same room on both sides, to a pixel', (t) => {
+test('the middle leaves the same space on both sides, to a pixel', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(imageAndSubject, scale, ({ image, subject }, scale) => {

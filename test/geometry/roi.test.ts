@@ -26,7 +26,7 @@ for (const text of [
   '0,0,5px,5px',
   '0 0 5. 5px',
 ]) {
-  test(`"${text}" is no roi`, (t) => t.is(roiGrammar.parse(text), undefined));
+  test(`"${text}" is not a roi`, (t) => t.is(roiGrammar.parse(text), undefined));
 }
 
 const zero: Length = { value: 0, unit: 'px' };
@@ -48,7 +48,7 @@ for (const [text, fault] of [
   ['0 0 0 0', 'roi_region_empty'],
   ['100% 100% 100% 100%', 'roi_region_empty'],
 ] as const) {
-  test(`"${text.slice(0, 30)}" of 1000x800: ${fault ?? 'nothing wrong'}`, (t) =>
+  test(`"${text.slice(0, 30)}" of 1000x800: ${fault ?? 'valid'}`, (t) =>
     t.is(roiFault(read(text), input), fault));
 }
 
@@ -63,7 +63,7 @@ test('the region is rounded outward to pixels of the reduced result', (t) => {
   t.deepEqual(roiBox(read('10% 0 90% 100%'), input, input), { left: 100, top: 0, width: 800, height: 800 });
 });
 
-test('corners that arithmetic can hardly tell apart still give a pixel of the result', (t) => {
+test('corners that are nearly equal in floating point still give a pixel of the result', (t) => {
   for (const [x1, x2, from, to] of [
     ['2.6666666666666665px', '2.666666666666667px', 4, 3],
     ['0', `0.${'0'.repeat(323)}5px`, 4, 1],
@@ -86,7 +86,7 @@ const corner = fc.record({
   unit: fc.constantFrom('px' as const, '%' as const),
 });
 
-/** The two ends of a roi along a side of so many pixels. */
+/** The two ends of a roi along a side of that many pixels. */
 const ends = (side: number) =>
   fc
     .tuple(corner, corner)
@@ -96,7 +96,7 @@ const ends = (side: number) =>
         .map(({ share, unit }): Length => ({ value: share * (unit === 'px' ? side : 100), unit })),
     );
 
-/** An input, what it is reduced to, and a roi without fault. */
+/** An input, the size it is reduced to, and a valid roi. */
 const cases = fc
   .tuple(dimensions, fc.double({ min: 0.01, max: 1, noNaN: true }))
   .chain(([input, shrink]) =>
@@ -115,7 +115,7 @@ const cases = fc
 
 const far = ({ left, top, width, height }: Box) => ({ right: left + width, bottom: top + height });
 
-test('a box is never empty, inside the result, and holds the region to less than a pixel', (t) => {
+test('a box is not empty, lies inside the result, and contains the region to less than a pixel', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(cases, ({ input, result, roi }) => {
@@ -137,7 +137,7 @@ test('a box is never empty, inside the result, and holds the region to less than
   );
 });
 
-test('a larger region never gives less', (t) => {
+test('a larger region never gives a smaller box', (t) => {
   const grow = fc.double({ min: 0, max: 1, noNaN: true });
   t.notThrows(() =>
     fc.assert(
@@ -159,7 +159,7 @@ test('a larger region never gives less', (t) => {
   );
 });
 
-test('everything is the whole result', (t) => {
+test('the whole image is the whole result', (t) => {
   fc.assert(
     fc.property(cases, ({ input, result }: { input: Dimensions; result: Dimensions }) => {
       t.deepEqual(roiBox(WHOLE_IMAGE, input, result), wholeOf(result));

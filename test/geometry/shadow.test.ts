@@ -54,7 +54,7 @@ test('shadow_type is one of five words', (t) => {
   ]);
 });
 
-test('one field, or one field per subject; the last of a subject counts', (t) => {
+test('one field, or one field per subject; the last one for a subject counts', (t) => {
   const read = (fields: Readonly<Record<string, string>>) =>
     parseBySubject('shadow_type', Object.entries(fields), shadowTypeGrammar);
   t.deepEqual(read({ size: 'auto', shadow_types: 'x', 'shadow_opacity[car]': '80' }), { value: {} });
@@ -67,7 +67,7 @@ test('one field, or one field per subject; the last of a subject counts', (t) =>
   });
 });
 
-test('what is wrong with one of the fields is told', (t) => {
+test('an invalid field is reported', (t) => {
   const read = (name: string, text: string) =>
     parseBySubject('shadow_type', [[name, text]], shadowTypeGrammar);
   t.deepEqual(read('shadow_type', 'long'), { invalid: 'long' });
@@ -106,7 +106,7 @@ test('no options, no shadow; add_shadow draws it for every subject', (t) => {
   }
 });
 
-test('shadow_type wins over add_shadow', (t) => {
+test('shadow_type takes precedence over add_shadow', (t) => {
   t.is(opacityOf('product', { any: 'none' }, { addShadow: true }), 0);
   t.is(opacityOf('product', { car: 'drop' }, { addShadow: true }), 0);
 });
@@ -125,7 +125,7 @@ test('auto draws for product, animal, graphic and other', (t) => {
   );
 });
 
-test('subjects without a field of their own get no shadow, unless there is a plain one', (t) => {
+test('subjects without a field of their own get no shadow, unless there is a plain field', (t) => {
   t.is(opacityOf('animal', { person: 'drop' }), 0);
   t.is(opacityOf('person', { person: 'drop' }), 0.5);
   t.is(opacityOf('animal', { person: 'drop', any: 'drop' }), 0.5);
@@ -141,7 +141,7 @@ test('opacity: of the subject, else the plain one, else 90 % for cars and 50 % f
   t.is(opacityOf('animal', drop, { shadowOpacity: { any: 0 } }), 0);
 });
 
-test('the drop shadow is measured by the longer side of the subject', (t) => {
+test("the drop shadow's lengths are fractions of the longer side of the subject", (t) => {
   const subject = { left: 5, top: 7, width: 400, height: 1000 };
   const shadow = { opacity: 0.5, sigma: 20, offsetX: 0, offsetY: 20, fade: 0 };
   t.deepEqual(dropShadow(subject, 2000, 0.5), shadow);
@@ -149,7 +149,7 @@ test('the drop shadow is measured by the longer side of the subject', (t) => {
   t.deepEqual(shadowExtent(subject, shadow), { left: -55, top: -33, width: 520, height: 1120 });
 });
 
-test('a shadow stays within the limits of the engine, whatever the subject', (t) => {
+test("a shadow stays within the engine's limits, whatever the subject", (t) => {
   for (const height of [1, 3, 16, 50_000_000]) {
     const { sigma, offsetY, fade } = dropShadow({ left: 0, top: 0, width: 1, height }, height, 1);
     t.true(sigma >= Math.fround(0.1) && sigma <= 4096 && Math.fround(sigma) === sigma, `${height}`);
@@ -157,7 +157,7 @@ test('a shadow stays within the limits of the engine, whatever the subject', (t)
   }
 });
 
-test('the extent is the one of the engine, holds the subject and follows from its reach', (t) => {
+test("the extent is the engine's, contains the subject and follows from sigma and offset", (t) => {
   fc.assert(
     fc.property(imageAndSubject, ({ image, subject }) => {
       const shadow = dropShadow(subject, image.height, 0.5);

@@ -16,7 +16,7 @@ test('the balance: exactly six values, fractions as they are, no rate headers', 
 
   for (const size of ['preview', 'preview', 'auto'])
     t.is((await service.post(form({ image_file: await scene(), size }))).status, 200);
-  // One free preview, and two at a quarter: 300x200 is no larger than a preview.
+  // One free preview, and two for a quarter: 300x200 is no larger than a preview.
   const { data } = (await (await ask()).json()) as { data: unknown };
   t.deepEqual(data, {
     attributes: {
@@ -26,7 +26,7 @@ test('the balance: exactly six values, fractions as they are, no rate headers', 
   });
 });
 
-test('the balance needs a key, has an alias for nobody and answers a preflight without one', async (t) => {
+test('the balance needs a key, has no alias and answers a preflight without a key', async (t) => {
   const service = await startService(t);
   const url = `${service.url}/v1.0/account`;
   t.is((await errorOf(t, await fetch(url))).title, 'Missing API Key');

@@ -35,7 +35,7 @@ async function start(t: Cleanup) {
   return { stores, server, call, get, post };
 }
 
-test('only the operator token opens it', async (t) => {
+test('only the operator token is accepted', async (t) => {
   const { call } = await start(t);
   t.is((await call('GET', '/accounts')).status, 200);
   for (const wrong of [
@@ -52,7 +52,7 @@ test('only the operator token opens it', async (t) => {
   }
 });
 
-test('an account from its making to its last key', async (t) => {
+test('an account from its creation to its last key', async (t) => {
   const { stores, get, post } = await start(t);
   const made = await post('/accounts', { name: 'Ada' });
   const { id } = made.data as { id: string };
@@ -68,7 +68,7 @@ test('an account from its making to its last key', async (t) => {
   t.deepEqual((await get('/accounts')).data, [(await get(`/accounts/${id}`)).data]);
 });
 
-test('credits are granted once a reference, adjusted not below 0, and shown in the statement', async (t) => {
+test('credits are granted once per reference, adjusted not below 0, and shown in the statement', async (t) => {
   const { stores, get, post } = await start(t);
   const id = await accountWith(stores, 0);
   const credits = (fields: object) => post(`/accounts/${id}/credits`, fields);
@@ -87,7 +87,7 @@ test('credits are granted once a reference, adjusted not below 0, and shown in t
   t.deepEqual(rest.data, entries.slice(1));
 });
 
-test('a charged call is counted, and given back once', async (t) => {
+test('a charged call is counted, and refunded once', async (t) => {
   const { stores, get, post } = await start(t);
   const id = await accountWith(stores, 3);
   const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
@@ -126,7 +126,7 @@ for (const [path, fields] of [
   });
 }
 
-test('an account or query that does not exist is 404 or 400', async (t) => {
+test('an unknown account is 404, an invalid query 400', async (t) => {
   const { get, post, stores } = await start(t);
   const id = await accountWith(stores, 0);
   t.is((await get('/accounts/acc_none')).status, 404);
@@ -138,7 +138,7 @@ test('an account or query that does not exist is 404 or 400', async (t) => {
   }
 });
 
-test('what is done with the token is in the audit log, with the address it came from', async (t) => {
+test("changes with the token are in the audit log, with the client's address", async (t) => {
   const { stores, post } = await start(t);
   const { id } = (await post('/accounts', { name: 'Ada' })).data as { id: string };
   await post(`/accounts/${id}/credits`, { kind: 'grant', credits: '2', note: 'welcome' });

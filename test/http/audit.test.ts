@@ -59,7 +59,7 @@ async function open(t: ExecutionContext, place: NewPlace) {
   const image = ((await handedIn.json()) as { id: string }).id;
   const keys: string[] = [];
   for (const label of ['a', 'b', 'c']) keys.push((await stores.accounts.createKey(accountId, label)).id);
-  // What is used is written now, so that nothing changes by itself.
+  // Uses of keys are written now, so that nothing changes by itself later.
   await stores.accounts.flush();
 
   const link = await signIns.createLink(accountId);
@@ -71,7 +71,7 @@ async function open(t: ExecutionContext, place: NewPlace) {
     });
   const grant = (reference: string) => ({ credits: '2.5', note: 'sorry', reference });
   const owner = accountId;
-  /** What is asked for, the action of its event, and its actor. */
+  /** A request, the action of its audit event, and its actor. */
   const requests: [() => Promise<Response>, string, string | null][] = [
     [() => admin('/accounts', { name: 'Ada' }), 'account.create', null],
     [() => admin(`/accounts/${accountId}/keys`, { label: 'shop' }), 'key.create', null],
@@ -96,7 +96,7 @@ async function open(t: ExecutionContext, place: NewPlace) {
 }
 
 function testAudit(database: string, place: NewPlace): void {
-  test(`${database}: nothing is done over HTTP that the audit log does not say`, async (t) => {
+  test(`${database}: every change over HTTP is in the audit log`, async (t) => {
     const { service, requests } = await open(t, place);
     const { stores } = service;
     const mend = await breakAudit(stores);
@@ -107,7 +107,7 @@ function testAudit(database: string, place: NewPlace): void {
       const what = `${action} by ${actor}`;
       t.is(answer.status, 503, what);
       t.regex(text, /service_unavailable/, what);
-      // Neither where the database is nor what it said.
+      // Neither the database's address nor its message.
       t.notRegex(text, /127\.0\.0\.1|books|lock timeout|no event/, what);
       t.deepEqual(await contents(stores.database), before, what);
     }

@@ -13,7 +13,7 @@ const wrong = {
   detail: 'The given API key does not exist or was revoked.',
 };
 
-test('no key and an empty key are 403 Missing API Key; in query and form it is not read', async (t) => {
+test('no key and an empty key are 403 Missing API Key; query and form are not read for it', async (t) => {
   const service = await startService(t);
   const body = () =>
     form({ image_url: 'http://a.public.test/', api_key: service.key, 'X-Api-Key': service.key });
@@ -33,7 +33,7 @@ test('no key and an empty key are 403 Missing API Key; in query and form it is n
   }
 });
 
-test('unknown and revoked keys are 403, before anything of the body is read', async (t) => {
+test('unknown and revoked keys are 403, before the body is read', async (t) => {
   const service = await startService(t);
   const answer = await service.post('no form at all', {
     'X-Api-Key': 'nonsense',
@@ -46,7 +46,7 @@ test('unknown and revoked keys are 403, before anything of the body is read', as
   t.deepEqual(await errorOf(t, await service.post(form({ image_file: await scene() }))), wrong);
 });
 
-test('Authorization: Bearer is a key too; X-Api-Key counts when both are sent', async (t) => {
+test('Authorization: Bearer is a key too; X-Api-Key takes precedence', async (t) => {
   const service = await startService(t);
   const status = async (headers: Record<string, string>) => {
     const answer = await fetch(`${service.url}/v1.0/cutout`, {
@@ -62,7 +62,7 @@ test('Authorization: Bearer is a key too; X-Api-Key counts when both are sent', 
   t.is(await status({ 'x-api-key': 'wrong', Authorization: `Bearer ${service.key}` }), 403);
 });
 
-test('a path that does not exist is 404 before the key is asked for', async (t) => {
+test('an unknown path is 404 before the key is checked', async (t) => {
   const service = await startService(t);
   t.is((await fetch(`${service.url}/v1.0/nothing`, { method: 'POST' })).status, 404);
   const answer = await fetch(`${service.url}/v1.0/cutout`);
@@ -70,7 +70,7 @@ test('a path that does not exist is 404 before the key is asked for', async (t) 
   t.is(answer.headers.get('allow'), 'OPTIONS, POST');
 });
 
-test('preflight: 204 without a key, with what the browser asked for', async (t) => {
+test('preflight: 204 without a key, with the requested headers', async (t) => {
   const service = await startService(t);
   for (const path of ['/v1.0/cutout', '/v1.0/removebg']) {
     const answer = await fetch(service.url + path, {

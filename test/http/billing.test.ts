@@ -41,7 +41,7 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
   return { ...server, stores, account, key, balance, errors, memory };
 }
 
-test('an account sees the packs and gets an address to pay at', async (t) => {
+test('an account sees the packs and gets the URL of the payment page', async (t) => {
   const { url, key } = await start(t);
   const headers = { 'x-api-key': key };
   const packs = await fetch(`${url}/billing/packs`, { headers });
@@ -76,14 +76,14 @@ test('a signed event posts the credits, needs no key, and leaves no secret in th
   for (const secret of [webhookSecret, 'sk_test_1', key, signature]) t.false(log().includes(secret));
 });
 
-test('an event beyond all sense is refused while it comes', async (t) => {
+test('an excessively large event is refused while it is sent', async (t) => {
   const { url } = await start(t);
   const answer = await fetch(`${url}/billing/stripe`, { method: 'POST', body: Buffer.alloc(5e6) });
   t.is(answer.status, 400);
   t.regex(await answer.text(), /larger than 256 kB/);
 });
 
-test('paid money for an account that is not there is a 500, so that Stripe says it again', async (t) => {
+test('a payment for an unknown account is a 500, so that Stripe repeats it', async (t) => {
   const { url } = await start(t);
   const { body, signature } = signedEvent({ metadata: { account: 'acc_none', quarter_credits: '200' } });
   const headers = { 'stripe-signature': signature };
@@ -92,7 +92,7 @@ test('paid money for an account that is not there is a 500, so that Stripe says 
   t.false((await answer.text()).includes('acc_none'));
 });
 
-test('paid money for a deleted account is taken at once, and an error in the log', async (t) => {
+test('a payment for a deleted account is booked at once, and is an error in the log', async (t) => {
   const { url, account, stores, errors, balance } = await start(t);
   await stores.accounts.erase(account);
   const { body, signature } = signedEvent({ metadata: { account, quarter_credits: '200' } });
@@ -105,7 +105,7 @@ test('paid money for a deleted account is taken at once, and an error in the log
   t.like(JSON.parse(errors[0] ?? ''), { level: 50, account, session: 'cs_1', credits: '50' });
 });
 
-test('who announces events and sends none holds next to nothing, and Stripe is heard', async (t) => {
+test("announced events that are never sent hold little memory, and Stripe's are still accepted", async (t) => {
   const { url, account, balance, memory } = await start(t);
   const sockets: Socket[] = [];
   t.teardown(() => {
@@ -130,7 +130,7 @@ test('who announces events and sends none holds next to nothing, and Stripe is h
   await eventually(() => memory.stats.held === 0);
 });
 
-test('who sends wrong signatures has to wait', async (t) => {
+test('wrong signatures are slowed down', async (t) => {
   const { url } = await start(t, { failures: 3 });
   const send = () => fetch(`${url}/billing/stripe`, { method: 'POST', body: '{}' });
   for (let i = 0; i < 3; i++) t.is((await send()).status, 400);

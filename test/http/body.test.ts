@@ -27,7 +27,7 @@ function multipart(key: string, parts: readonly (string | Buffer)[]): Buffer {
 
 const code = (body: string) => (JSON.parse(body) as ErrorBody).errors[0]?.code;
 
-test('parts are told by their name: without type, without file name, with text types, with encodings', async (t) => {
+test("a part's kind follows from its name: without type, without file name, with text types, with encodings", async (t) => {
   const service = await startService(t);
   const image = await scene();
   const disposition = 'Content-Disposition: form-data; name="image_file"';
@@ -94,7 +94,7 @@ test('too many parts are malformed', async (t) => {
   t.is((await errorOf(t, await service.post(files))).code, 'malformed_request');
 });
 
-test('other content types, and none at all with a body, are 415', async (t) => {
+test('other content types, and a body without one, are 415', async (t) => {
   const service = await startService(t);
   for (const type of [
     'text/plain',
@@ -114,7 +114,7 @@ test('other content types, and none at all with a body, are 415', async (t) => {
   t.is(answer.status, 415);
 });
 
-test('a file of exactly 22 MB is read, one byte more is too large', async (t) => {
+test('a file of exactly 22 MB is accepted, one byte more is too large', async (t) => {
   const service = await startService(t);
   const image = await scene();
   const padded = Buffer.concat([image, Buffer.alloc(limit - image.length)]);
@@ -128,11 +128,11 @@ test('a file of exactly 22 MB is read, one byte more is too large', async (t) =>
   });
 });
 
-test('a client that leaves while its body is parsed leaves no memory counted', async (t) => {
+test('a client that disconnects while its body is parsed leaves no memory counted', async (t) => {
   const service = await startService(t);
   const body = Buffer.from(JSON.stringify({ image_file_b64: 'A'.repeat(24e6) }));
   const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
-  // At different moments of the work that follows the last byte.
+  // At different stages of the work that follows the last byte.
   for (const turns of [0, 4, 8, 12, 16, 24]) {
     const socket = await dial(service.address.port);
     socket.on('error', () => {});
@@ -143,7 +143,7 @@ test('a client that leaves while its body is parsed leaves no memory counted', a
     for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
     socket.destroy();
     await eventually(() => service.memory.stats.held === 0);
-    // What still goes on with the body must not count it again.
+    // Work that continues on the body must not count it again.
     await new Promise((resolve) => setTimeout(resolve, 300));
     t.is(service.memory.stats.held, 0, `${turns} turns after the last byte`);
   }
@@ -228,7 +228,7 @@ unless(curl ? undefined : 'curl is not installed')(
   },
 );
 
-test('Expect: 100-continue: the body is asked for once the key was right, and not before', async (t) => {
+test('Expect: 100-continue: the body is requested once the key is accepted, not before', async (t) => {
   const service = await startService(t);
   const image = await scene();
   const data = multipart(service.key, [
@@ -256,7 +256,7 @@ test('Expect: 100-continue: the body is asked for once the key was right, and no
   t.is(refused.status, 403);
 });
 
-test('a client that leaves during its upload is a 499 in the log, and nothing else happens', async (t) => {
+test('a client that disconnects during its upload is a 499 in the log, without other effects', async (t) => {
   const service = await startService(t);
   const came = once(service.server, 'request');
   const socket = await dial(service.address.port);
@@ -271,7 +271,7 @@ test('a client that leaves during its upload is a 499 in the log, and nothing el
   t.is(service.engine.started, 0);
 });
 
-test('an upload that takes too long is 504', async (t) => {
+test('an upload that exceeds the time limit is 504', async (t) => {
   const service = await startService(t, { timeout: 1 });
   const answer = await rawRequest(service.address.port, (socket) => {
     socket.write(post(service.key, 'Content-Type: application/json\r\nContent-Length: 1000\r\n'));
@@ -281,7 +281,7 @@ test('an upload that takes too long is 504', async (t) => {
   t.is(code(answer.body), 'timeout');
 });
 
-test('what is no HTTP is answered in the envelope too', async (t) => {
+test('input that is not HTTP is answered in the envelope too', async (t) => {
   const service = await startService(t);
   for (const text of ['HELLO\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`]) {
     const answer = await rawRequest(service.address.port, (socket) => void socket.write(text));

@@ -22,7 +22,7 @@ async function malformed(
   t.regex(error.detail, detail);
 }
 
-test('a body with a Content-Encoding is 415, whatever its type; identity is none', async (t) => {
+test('a body with a Content-Encoding is 415, whatever its type; `identity` counts as none', async (t) => {
   const service = await startService(t);
   for (const type of [json, urlencoded, multipart])
     for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'gzip, identity', 'x']) {
@@ -36,7 +36,7 @@ test('a body with a Content-Encoding is 415, whatever its type; identity is none
   t.is((await service.post(text, { ...json, 'Content-Encoding': 'identity' })).status, 200);
 });
 
-test('the console takes JSON of 8 KB, and the brake comes before the body', async (t) => {
+test('the console accepts 8 KB of JSON, and limits attempts before the body', async (t) => {
   const service = await startService(t, { attempts: 2 });
   const post = (body: string, headers: Record<string, string>) =>
     fetch(`${service.url}/console/api/link`, { method: 'POST', headers, body });
@@ -45,7 +45,7 @@ test('the console takes JSON of 8 KB, and the brake comes before the body', asyn
   t.is(large.status, 400);
   t.is((await errorOfConsole(large)).code, 'file_too_large');
   for (let i = 0; i < 2; i++) t.is((await post('{"token":"guess"}', json)).status, 401);
-  // Of this body nothing is ever sent.
+  // Nothing of this body is ever sent.
   const braked = await rawRequest(service.address.port, (socket) => {
     socket.write(
       'POST /console/api/link HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n',
@@ -75,7 +75,7 @@ test('JSON is bounded in depth and values before it is parsed', async (t) => {
   t.is((await service.post(JSON.stringify(legal), json)).status, 200);
 });
 
-test('a form has a thousand pairs at most; plus signs, brackets and escapes mean what they do', async (t) => {
+test('a form has at most a thousand pairs; plus signs, brackets and escapes are decoded', async (t) => {
   const service = await startService(t);
   await malformed(t, service, 'a=b&'.repeat(1001), urlencoded, /more than 1000 fields/);
   const image = encodeURIComponent((await scene()).toString('base64'));
@@ -111,7 +111,7 @@ test('the headers of a part are bounded in bytes and number, its name in length'
   await malformed(t, service, `--${boundary}--`, type, /boundary of the form has more than 70/);
 });
 
-test('a form has a thousand and a few parts at most, also of those that carry nothing', async (t) => {
+test('a form has at most a thousand and a few parts, including those that carry nothing', async (t) => {
   const service = await startService(t);
   const nothing = [
     '--b\r\n',
@@ -123,7 +123,7 @@ test('a form has a thousand and a few parts at most, also of those that carry no
     await malformed(t, service, `${part.repeat(1017)}--b--\r\n`, multipart, /more than 1016 parts/);
 });
 
-test('parts in base64 are decoded; of a repeated file the last counts, also when it is empty', async (t) => {
+test('parts in base64 are decoded; of a repeated file the last counts, even if it is empty', async (t) => {
   const service = await startService(t);
   const image = (await scene()).toString('base64');
   const coded = part(`${disposition}"image_file"\r\nContent-Transfer-Encoding: base64`, image);
@@ -135,7 +135,7 @@ test('parts in base64 are decoded; of a repeated file the last counts, also when
   t.is((await errorOf(t, await service.post(twice))).code, 'missing_source');
 });
 
-test('a form is the same in pieces of any size, with words before and behind it', async (t) => {
+test('a form is the same in pieces of any size, with text before and after it', async (t) => {
   const service = await startService(t);
   const image = await scene({ width: 40, height: 30, format: 'png' });
   const body = Buffer.concat([
@@ -162,9 +162,9 @@ test('a form is the same in pieces of any size, with words before and behind it'
   }
 });
 
-test('texts of a form are counted as what they take, and given back', async (t) => {
+test('texts of a form are counted with the memory they take, and released', async (t) => {
   const service = await startService(t, { memory: { room: 200e6, largestWork: 100e6 } });
-  // 25 MB of text: five times its bytes do not fit into the 100 MB that bodies may take.
+  // 25 MB of text: five times its bytes exceeds the 100 MB that bodies may take.
   const data = new FormData();
   data.append('image_file_b64', 'A'.repeat(25e6));
   const answer = await service.post(data);
@@ -174,7 +174,7 @@ test('texts of a form are counted as what they take, and given back', async (t) 
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
 });
 
-test('a body that nobody asked for ends its connection, after the answer', async (t) => {
+test('a body on a route that takes none ends its connection, after the answer', async (t) => {
   const service = await startService(t);
   const piece = `10000\r\n${'A'.repeat(0x10000)}\r\n`;
   let closed = false;
@@ -192,7 +192,7 @@ test('a body that nobody asked for ends its connection, after the answer', async
   t.true(closed);
 });
 
-test('parameters of a header are read as clients write them', (t) => {
+test('parameters of a header are parsed as clients write them', (t) => {
   const read = (header: string) => Object.fromEntries(headerValue(header).parameters);
   t.is(headerValue(' Form-Data ; a=b').value, 'Form-Data');
   t.deepEqual(read('form-data; name="a"; filename="b.jpg"'), { name: 'a', filename: 'b.jpg' });

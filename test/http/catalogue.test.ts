@@ -5,7 +5,7 @@ import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
-/** Those of the console alone: console.test.ts provokes them. */
+/** Errors of the console only, which console.test.ts provokes. */
 type ConsoleErrorId = 'not_signed_in' | 'operators_only' | 'forged_request';
 type Provoke = (service: Service) => Promise<Response>;
 
@@ -14,7 +14,7 @@ const withField = (name: string, value: string) => async (service: Service) =>
 const withImage = (make: () => Promise<Buffer>) => async (service: Service) =>
   service.post(form({ image_file: await make() }));
 
-/** Bytes of a PNG header that promises a size, with nothing behind it. */
+/** A PNG header that states a size, without data. */
 async function lying(width: number, height: number): Promise<Buffer> {
   const png = await scene({ format: 'png' });
   png.writeUInt32BE(width, 16);
@@ -22,7 +22,7 @@ async function lying(width: number, height: number): Promise<Buffer> {
   return png;
 }
 
-/** One way to get each error over HTTP; the one that is missing here reaches nobody. */
+/** A way to cause each error over HTTP; the missing one reaches no client. */
 const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, Provoke> = {
   missing_source: (service) => service.post(form({})),
   multiple_sources: (service) =>
@@ -98,7 +98,7 @@ for (const [id, provoke] of Object.entries(provocations)) {
     const reported = service.lines().filter(({ level }) => level === 50).length;
     t.is(reported, row.reported ? 1 : 0);
 
-    // The next request works.
+    // The next request succeeds.
     service.engine.failure = undefined;
     service.engine.hold = undefined;
     if (id === 'service_unavailable') return;
@@ -106,7 +106,7 @@ for (const [id, provoke] of Object.entries(provocations)) {
   });
 }
 
-test('client_closed is in the log alone', async (t) => {
+test('client_closed is in the log only', async (t) => {
   const service = await startService(t);
   const came = once(service.server, 'request');
   const socket = await dial(service.address.port);
@@ -119,7 +119,7 @@ test('client_closed is in the log alone', async (t) => {
   t.like(service.lines()[0], { status: catalogue.client_closed.status, error: catalogue.client_closed.code });
 });
 
-test('an invalid option says what is allowed and what was received, cut and made harmless', async (t) => {
+test('an invalid option states what is allowed and what was received, truncated and escaped', async (t) => {
   const service = await startService(t);
   const long = `\u0007<b>${'x'.repeat(300)}`;
   const { detail } = await errorOf(t, await service.post(form({ image_file: await scene(), format: long })));

@@ -8,7 +8,7 @@ import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
 import { eventually, type Service, startService } from '../fixtures/service.ts';
 
-/** Noise, so that the answer is larger than what the system's buffers take. */
+/** Noise, so that the answer exceeds the system's buffers. */
 const large = () =>
   sharp({
     create: {
@@ -29,14 +29,14 @@ function post(key: string, image: Buffer, header = ''): string {
 
 const account = (key: string) => `GET /v1.0/account HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`;
 
-/** The answers of the service so far, as node:http has them. */
+/** The service's response objects so far. */
 function answersOf({ server }: Service): ServerResponse[] {
   const answers: ServerResponse[] = [];
   server.on('request', (_req: IncomingMessage, res: ServerResponse) => void answers.push(res));
   return answers;
 }
 
-/** Everything that comes on a connection until it ends. */
+/** Everything received on a connection until it ends. */
 function received(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => void chunks.push(chunk));
@@ -44,7 +44,7 @@ function received(socket: Socket): Promise<Buffer> {
   return new Promise((resolve) => socket.once('close', () => resolve(Buffer.concat(chunks))));
 }
 
-/** Bodies of the answers in `bytes`, by their Content-Length; the last one may be cut off. */
+/** Bodies of the answers in `bytes`, by their Content-Length; the last one may be incomplete. */
 function bodies(bytes: Buffer): { length: number; got: number }[] {
   const all = [];
   for (let at = 0; at < bytes.length; ) {
@@ -56,7 +56,7 @@ function bodies(bytes: Buffer): { length: number; got: number }[] {
   return all;
 }
 
-/** A client that does not take its answer yet, which is being sent. */
+/** A client that does not yet read the answer being sent to it. */
 async function beingSent(service: Service, request: string): Promise<Socket> {
   const answers = answersOf(service);
   const socket = await dial(service.address.port);
@@ -74,7 +74,7 @@ for (const [what, header] of [
   ['a kept connection', ''],
   ['a connection that it ends', 'Connection: close\r\n'],
 ] as const)
-  test.serial(`closing lets a client take the answer that is being sent to it on ${what}`, async (t) => {
+  test.serial(`closing lets a client take the answer being sent to it on ${what}`, async (t) => {
     const service = await startService(t, { credits: 1, freePreviews: 0 });
     const socket = await beingSent(service, post(service.key, await large(), header));
     const closed = service.close(600_000);
@@ -87,7 +87,7 @@ for (const [what, header] of [
     t.is((await service.balance()).credits, 0);
   });
 
-test.serial('closing answers all that was sent ahead on a connection before it ends it', async (t) => {
+test.serial('closing answers all pipelined requests of a connection before ending it', async (t) => {
   const service = await startService(t);
   const socket = await beingSent(service, post(service.key, await large()) + account(service.key).repeat(2));
   const closed = service.close(600_000);
@@ -98,13 +98,13 @@ test.serial('closing answers all that was sent ahead on a connection before it e
 });
 
 test.serial(
-  'what is not taken in time is cut off, told so, and its charge is in the books by then',
+  'an answer that is not taken in time is cut off and reported, its charge settled by then',
   async (t) => {
     const service = await startService(t, { credits: 2, freePreviews: 0 });
     const socket = await beingSent(service, post(service.key, await large()));
     t.is(await service.stores.ledger.openReservations(), 1);
     t.false(await service.close(50));
-    // At once: after this the books are closed.
+    // At once, because the ledger is closed afterwards.
     t.is(await service.stores.ledger.openReservations(), 0);
     t.is((await service.balance()).credits, 1);
     const [body] = bodies(await received(socket));
@@ -112,7 +112,7 @@ test.serial(
   },
 );
 
-test.serial('closing waits for what the end of a request writes', async (t) => {
+test.serial('closing waits for writes at the end of a request', async (t) => {
   let go = () => {};
   const gate = new Promise<void>((resolve) => {
     go = resolve;
@@ -146,7 +146,7 @@ test.serial('closing waits for what the end of a request writes', async (t) => {
   const closed = service.close(600_000).finally(() => {
     isClosed = true;
   });
-  // All connections are gone by then.
+  // All connections are closed by then.
   await new Promise((resolve) => service.server.once('close', resolve));
   await new Promise(setImmediate);
   t.false(isClosed);
@@ -155,23 +155,20 @@ test.serial('closing waits for what the end of a request writes', async (t) => {
   t.deepEqual(endings, ['delivered']);
 });
 
-test.serial(
-  'closing ends connections that are kept or were never used, without waiting for its time',
-  async (t) => {
-    const service = await startService(t);
-    const used = await dial(service.address.port);
-    const usedAll = received(used);
-    used.write(account(service.key));
-    await eventually(() => used.bytesRead > 0);
-    const unused = await dial(service.address.port);
-    const unusedAll = received(unused);
-    t.true(await service.close(600_000));
-    t.is(bodies(await usedAll).length, 1);
-    t.is((await unusedAll).length, 0);
-  },
-);
+test.serial('closing ends idle and unused connections without waiting for the grace period', async (t) => {
+  const service = await startService(t);
+  const used = await dial(service.address.port);
+  const usedAll = received(used);
+  used.write(account(service.key));
+  await eventually(() => used.bytesRead > 0);
+  const unused = await dial(service.address.port);
+  const unusedAll = received(unused);
+  t.true(await service.close(600_000));
+  t.is(bodies(await usedAll).length, 1);
+  t.is((await unusedAll).length, 0);
+});
 
-test.serial('closing answers a request whose head had begun to come', async (t) => {
+test.serial('closing answers a request whose head has partly arrived', async (t) => {
   const service = await startService(t);
   const connected = new Promise<Socket>((resolve) => service.server.once('connection', resolve));
   const socket = await dial(service.address.port);

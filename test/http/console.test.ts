@@ -49,7 +49,7 @@ async function codeOf(answer: Response): Promise<string | undefined> {
   return errors[0]?.code;
 }
 
-/** Entries of a list, read a page at a time. */
+/** Entries of a list, read page by page. */
 async function everyPage<Entry>(
   read: <T>(path: string) => Promise<T>,
   path: string,
@@ -79,7 +79,7 @@ test('a link opens the console once', async (t) => {
   t.false(service.text().includes(link));
 });
 
-test('a link that is too old opens nothing, and guessing has to wait', async (t) => {
+test('an expired link opens nothing, and guessing is slowed down', async (t) => {
   let now = Date.now();
   const service = await startService(t, { now: () => now, attempts: 3 });
   const late = await service.signIns.createLink(service.accountId);
@@ -100,14 +100,14 @@ test('a link that is too old opens nothing, and guessing has to wait', async (t)
   t.is((await use(await service.signIns.createLink(service.accountId))).status, 200);
 });
 
-test('prices are told to everybody, as they are configured', async (t) => {
+test('prices are public, as configured', async (t) => {
   const service = await startService(t);
   const answer = await fetch(`${service.url}/console/api/options`);
   t.deepEqual(await answer.json(), { creditStep: 0.25, prices: { preview: 0.25, full: 1 } });
   t.is(answer.headers.get('access-control-allow-origin'), null);
 });
 
-test('nothing is told without a session, and no other origin may read', async (t) => {
+test('without a session nothing is returned, and other origins may not read answers', async (t) => {
   const service = await startService(t);
   for (const path of [
     'overview',
@@ -126,7 +126,7 @@ test('nothing is told without a session, and no other origin may read', async (t
   }
 });
 
-test('a change needs the token of the session and comes from the own pages', async (t) => {
+test("a change needs the session's CSRF token and the service's own origin", async (t) => {
   const { post, service } = await open(t);
   const forged = async (headers: Record<string, string>) => {
     const answer = await post('keys', { name: 'x' }, headers);
@@ -142,7 +142,7 @@ test('a change needs the token of the session and comes from the own pages', asy
   t.is((await post('keys', { name: 'x' }, { Origin: service.url })).status, 200);
 });
 
-test('a key is made, shown once, used, and revoked at once', async (t) => {
+test('a key is created, shown once, usable, and revoked at once', async (t) => {
   const { post, get, read, service } = await open(t);
   const { id, key, name } = (await (await post('keys', { name: 'My <b>key' })).json()) as NewKey;
   t.is(name, 'My <b>key');
@@ -170,7 +170,7 @@ test('keys of other accounts cannot be seen or revoked', async (t) => {
   t.truthy(await service.stores.accounts.authenticate(key));
 });
 
-test('overview and statement are the books', async (t) => {
+test('overview and statement show the ledger', async (t) => {
   const { read, get, service } = await open(t, { credits: 10, freePreviews: 1, rate: 500 });
   const preview = { image_file: await scene({ width: 300, height: 200 }), size: 'preview' };
   const full = { image_file: await scene({ width: 900, height: 700 }), size: 'full' };
@@ -228,7 +228,7 @@ test('images handed in are listed and deleted, only those of the account', async
   t.is((await service.improve.list()).length, 1);
 });
 
-test('the data of an account can be taken along, whole', async (t) => {
+test('the export contains all data of an account', async (t) => {
   const { get, service } = await open(t);
   const image = await scene();
   await fetch(`${service.url}/v1.0/improve`, {
@@ -250,7 +250,7 @@ test('the data of an account can be taken along, whole', async (t) => {
   t.is(facts.images.length, 1);
 });
 
-test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
+test('deleting an account revokes keys, erases personal data and keeps the ledger', async (t) => {
   const { post, service, read } = await open(t, { credits: 3 });
   const elsewhere = new Browser();
   const link = await elsewhere.fetch(`${service.url}/console/api/link`, {
@@ -282,7 +282,7 @@ test('deleting an account revokes, forgets and keeps the ledger', async (t) => {
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('operators see accounts, grant once however often it is sent, and revoke', async (t) => {
+test('operators see accounts, grant once even if it is sent repeatedly, and revoke', async (t) => {
   const { post, read, service } = await open(t);
   const other = (await service.stores.accounts.create('Other')).id;
   const { id, key } = await service.stores.accounts.createKey(other);
@@ -313,7 +313,7 @@ test('operators see accounts, grant once however often it is sent, and revoke', 
   t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
 });
 
-test('lists are read a page at a time: every entry once, newest first', async (t) => {
+test('lists are read page by page: every entry once, newest first', async (t) => {
   const { read, service } = await open(t);
   const { accounts, audit } = service.stores;
   const created: string[] = [service.accountId];
@@ -339,7 +339,7 @@ test('lists are read a page at a time: every entry once, newest first', async (t
 });
 
 for (const list of ['statement', 'images', 'operator/accounts', 'operator/audit']) {
-  test(`${list} refuses pages that there cannot be`, async (t) => {
+  test(`${list} refuses invalid pages`, async (t) => {
     const { get } = await open(t);
     for (const query of [
       'limit=0',
@@ -363,7 +363,7 @@ for (const list of ['statement', 'images', 'operator/accounts', 'operator/audit'
   });
 }
 
-test('the statement as a file has every entry, however many there are', async (t) => {
+test('the statement as a file has every entry, whatever their number', async (t) => {
   const { get, service } = await open(t, { credits: 1 });
   const { ledger } = service.stores;
   for (let i = 0; i < 1001; i++)
@@ -378,7 +378,7 @@ test('the statement as a file has every entry, however many there are', async (t
   );
 });
 
-test('unknown keys of one address have to wait; a key that was good passes', async (t) => {
+test('unknown keys of one address are slowed down; a valid key passes', async (t) => {
   let now = Date.now();
   const service = await startService(t, { attempts: 5, now: () => now });
   const account = (key: string) => fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
@@ -394,7 +394,7 @@ test('unknown keys of one address have to wait; a key that was good passes', asy
   t.is((await account(fresh)).status, 200);
 });
 
-test('guesses at once: no more links and keys are told wrong than may be, and a link that was braked stays good', async (t) => {
+test('concurrent guesses: only the allowed number is answered, and a link that had to wait stays valid', async (t) => {
   let now = Date.now();
   const service = await startService(t, { attempts: 3, now: () => now });
   const statuses = async (asked: Promise<Response>[]) => {
@@ -419,7 +419,7 @@ test('guesses at once: no more links and keys are told wrong than may be, and a 
   t.deepEqual(await statuses(many.map(account)), { 403: 3, 429: 57 });
 });
 
-test('a clock that is set back makes no link and no session last longer', async (t) => {
+test('a clock that is set back prolongs neither links nor sessions', async (t) => {
   let now = Date.now();
   const service = await startService(t, { now: () => now });
   const browser = new Browser();
@@ -439,7 +439,7 @@ test('a clock that is set back makes no link and no session last longer', async 
   const links = [];
   for (let i = 0; i < 3; i++) links.push(await service.signIns.createLink(service.accountId));
   const [first = '', second = '', third = ''] = links;
-  // As clocks of nodes differ.
+  // By as much as clocks of nodes may differ.
   now -= 30_000;
   t.is(await use(first), 200);
   now -= 30_000;
@@ -452,7 +452,7 @@ test('a clock that is set back makes no link and no session last longer', async 
   t.is(await use(third), 401, 'so did all links of that time');
 });
 
-test('packs are bought through the payment page; without any there is nothing to buy', async (t) => {
+test('packs are bought through the payment page; without any nothing is for sale', async (t) => {
   const { options } = await stripeLike(t);
   const { post, read, get, service } = await open(t, { purchases: options });
   t.deepEqual(await read('packs'), [

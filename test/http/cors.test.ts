@@ -3,7 +3,7 @@ import { scene } from '../fixtures/images.ts';
 import { rawRequest } from '../fixtures/rawHttp.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
-/** Word for word docs/contract.md section 2. */
+/** Verbatim from docs/contract.md section 2. */
 const exposed =
   'X-Type, X-Width, X-Height, X-Max-Width, X-Max-Height, X-Credits-Charged, X-Foreground-Top, X-Foreground-Left, X-Foreground-Width, X-Foreground-Height, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Idempotent-Replayed';
 const usual = 'X-Api-Key, Authorization, Content-Type, Accept, Idempotency-Key';
@@ -41,7 +41,7 @@ const answers: readonly [number, (service: Service) => Promise<Response>][] = [
 ];
 
 for (const [number, [status, ask]] of answers.entries()) {
-  test(`a page of any origin can read all of an answer: ${number + 1}, ${status}`, async (t) => {
+  test(`a page of any origin can read a whole answer: ${number + 1}, ${status}`, async (t) => {
     const service = await startService(t, { credits: 0, rate: 2 });
     const answer = await ask(service);
     t.is(answer.status, status);
@@ -54,7 +54,7 @@ for (const [number, [status, ask]] of answers.entries()) {
   });
 }
 
-test('what is no HTTP request is answered with the same headers', async (t) => {
+test('input that is not HTTP is answered with the same headers', async (t) => {
   const service = await startService(t);
   const answer = await rawRequest(service.address.port, (socket) => void socket.write('NONSENSE\r\n\r\n'));
   t.is(answer.status, 400);
@@ -63,7 +63,7 @@ test('what is no HTTP request is answered with the same headers', async (t) => {
 });
 
 for (const path of ['cutout', 'removebg', 'account', 'improve']) {
-  test(`preflight of ${path}: 204 without a key, with the headers that were asked for`, async (t) => {
+  test(`preflight of ${path}: 204 without a key, with the requested headers`, async (t) => {
     const service = await startService(t);
     const ask = (headers: Record<string, string>) =>
       fetch(`${service.url}/v1.0/${path}`, { method: 'OPTIONS', headers: { Origin: 'null', ...headers } });
@@ -84,7 +84,7 @@ for (const path of ['cutout', 'removebg', 'account', 'improve']) {
   });
 }
 
-test('a preflight of a path that does not exist is 404', async (t) => {
+test('a preflight of an unknown path is 404', async (t) => {
   const service = await startService(t);
   t.is((await fetch(`${service.url}/v1.0/nothing`, { method: 'OPTIONS' })).status, 404);
 });

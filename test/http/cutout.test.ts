@@ -5,7 +5,7 @@ import { errorOf, eventually, form, startService } from '../fixtures/service.ts'
 
 const box = { left: 60, top: 40, width: 150, height: 90 };
 
-test('a multipart upload gives the image with every header of success', async (t) => {
+test('a multipart upload returns the image with every header of success', async (t) => {
   const service = await startService(t);
   const photo = await scene({ width: 300, height: 200, subject: box, format: 'png' });
   const answer = await service.post(form({ image_file: photo, size: 'full' }));
@@ -35,7 +35,7 @@ test('a multipart upload gives the image with every header of success', async (t
   t.deepEqual([...data.subarray(middle, middle + 4)], [200, 40, 60, 255]);
 });
 
-test('removebg is the same operation', async (t) => {
+test('removebg is an alias', async (t) => {
   const service = await startService(t);
   const answer = await fetch(`${service.url}/v1.0/removebg`, {
     method: 'POST',
@@ -115,7 +115,7 @@ for (const [size, width, height] of sizes) {
     t.is(answer.headers.get('x-height'), String(height));
     t.is(answer.headers.get('x-max-width'), '2400');
     t.is(answer.headers.get('x-credits-charged'), width === 612 ? '0' : '1');
-    // A preview decodes no more than the network sees and the answer needs.
+    // A preview decodes no more than the network and the answer need.
     t.deepEqual(service.engine.decoded, [{ width, height }]);
   });
 }
@@ -166,7 +166,7 @@ test('format=zip is color.jpg then alpha.png, stored', async (t) => {
   t.like(service.engine.plans[0], { hiddenColour: 'keep' });
 });
 
-test('input types beside JPEG, PNG and WebP are refused by content, whatever they are called', async (t) => {
+test('other types than JPEG, PNG and WebP are refused by content, whatever their names', async (t) => {
   const service = await startService(t);
   for (const format of ['jpeg', 'png', 'webp'] as const)
     t.is((await service.post(form({ image_file: await scene({ format }) }))).status, 200, format);
@@ -196,7 +196,7 @@ const types = [
 ] as const;
 
 for (const [type, level, told] of types) {
-  test(`type=${type || '(absent)'} type_level=${level || '(absent)'} is told as ${told}`, async (t) => {
+  test(`type=${type || '(absent)'} type_level=${level || '(absent)'} is reported as ${told}`, async (t) => {
     const service = await startService(t);
     const answer = await service.post(form({ image_file: await scene(), type, type_level: level }));
     t.is(answer.status, 200);
@@ -210,7 +210,7 @@ for (const [kind, level, told] of [
   ['graphic', '2', 'graphics'],
   ['transportation', 'latest', 'transportation'],
 ] as const) {
-  test(`a subject found to be ${kind} is told as ${told} at level ${level}, a named type is not looked for`, async (t) => {
+  test(`a subject classified as ${kind} is reported as ${told} at level ${level}, a named type is not classified`, async (t) => {
     const service = await startService(t, { subjectTypes: true });
     service.engine.subject = kind;
     const ask = async (changes: Readonly<Record<string, string>>) =>
@@ -227,7 +227,7 @@ for (const [kind, level, told] of [
   });
 }
 
-test('what a result costs: free previews first, then a quarter, one for the rest', async (t) => {
+test('prices: free previews first, then a quarter for a preview, one for larger results', async (t) => {
   const service = await startService(t, { credits: 1.5, freePreviews: 1 });
   const charged = async (size: string) => {
     const answer = await service.post(form({ image_file: await scene({ width: 900, height: 600 }), size }));
@@ -236,14 +236,14 @@ test('what a result costs: free previews first, then a quarter, one for the rest
   t.is(await charged('preview'), '0');
   t.is(await charged('preview'), '0.25');
   t.is(await charged('auto'), '1');
-  // A quarter is left: auto is now a preview, a full result cannot be paid for.
+  // A quarter is left: auto becomes a preview, a full result cannot be paid for.
   t.is(await charged('full'), 'insufficient_credits');
   t.is(await charged('auto'), '0.25');
   t.is(await charged('auto'), 'insufficient_credits');
   t.deepEqual(await service.balance(), { credits: 0, freeCalls: 0 });
 });
 
-test('errors are never charged and leave no reservation', async (t) => {
+test('errors are not charged and leave no reservation', async (t) => {
   const service = await startService(t, { credits: 1 });
   const before = await service.balance();
   await service.post(form({ image_file: await scene({ subject: 'none' }), size: 'full' }));
@@ -255,7 +255,7 @@ test('errors are never charged and leave no reservation', async (t) => {
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('the charge of a delivered answer stays when the server is restarted', async (t) => {
+test('the charge of a delivered answer survives a restart of the server', async (t) => {
   const service = await startService(t, { credits: 2 });
   const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
   await answer.arrayBuffer();

@@ -15,7 +15,7 @@ import {
 const json = { 'Content-Type': 'application/json' };
 const mebibyte = 2 ** 20;
 
-/** Gives up on no host while a test waits, unless told to. */
+/** By default no download times out during a test. */
 const start = (t: ExecutionContext, options: ServiceOptions = {}) =>
   startService(t, { timeout: 120, ...options, download: { totalTimeoutMs: 60_000, ...options.download } });
 
@@ -23,13 +23,13 @@ interface Host {
   readonly url: string;
   /** Requests that reached it. */
   readonly asked: () => number;
-  /** Answers that are under way and whose connection is open. */
+  /** Answers in progress whose connection is open. */
   readonly open: Set<ServerResponse>;
   /** Ends those with these bytes. */
   readonly finish: (bytes: Buffer) => void;
 }
 
-/** Sends `first` at once and the rest when it is told to. */
+/** Sends `first` at once and the rest on command. */
 async function stallingHost(t: ExecutionContext, first: Buffer = Buffer.alloc(0)): Promise<Host> {
   const open = new Set<ServerResponse>();
   let asked = 0;
@@ -46,7 +46,7 @@ async function stallingHost(t: ExecutionContext, first: Buffer = Buffer.alloc(0)
   return { url, asked: () => asked, open, finish };
 }
 
-/** Sends the same whenever it is asked. */
+/** Answers every request with the same. */
 async function host(t: ExecutionContext, answer: Buffer | number): Promise<Host> {
   let asked = 0;
   const url = await imageHost(t, (_req, res) => {
@@ -57,7 +57,7 @@ async function host(t: ExecutionContext, answer: Buffer | number): Promise<Host>
   return { url, asked: () => asked, open: new Set(), finish: () => {} };
 }
 
-/** Nothing of a request is left: no place, no memory. */
+/** Nothing of a request is left: no slot, no memory. */
 async function nothingLeft(t: ExecutionContext, service: Service): Promise<void> {
   await eventually(() => service.memory.stats.held === 0 && service.downloads.running === 0);
   t.is(service.memory.stats.working, 0);
@@ -78,7 +78,7 @@ function holdEngine(service: Service): () => void {
   return release;
 }
 
-test('the limit of calls at a time counts a call from before its download', async (t) => {
+test('the concurrency limit counts a call from before its download', async (t) => {
   const service = await start(t, { concurrency: 1 });
   const slow = await stallingHost(t);
   const first = service.post(form({ image_url: slow.url }));
@@ -96,7 +96,7 @@ test('the limit of calls at a time counts a call from before its download', asyn
   await nothingLeft(t, service);
 });
 
-test('so many downloads of an account and of all at a time; one more is refused at once', async (t) => {
+test('concurrent downloads are limited per account and overall; one more is refused at once', async (t) => {
   const service = await start(t, { downloads: { perAccount: 2, total: 3 } });
   const other = await otherAccount(service);
   const slow = await stallingHost(t);
@@ -115,14 +115,14 @@ test('so many downloads of an account and of all at a time; one more is refused 
   t.is(fourth.headers.get('retry-after'), '2');
   t.regex((await errorOf(t, fourth)).detail, /being downloaded/);
   t.is(slow.asked(), 3);
-  // Uploads have nothing to do with it.
+  // Uploads are not affected.
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
   slow.finish(await scene());
   for (const answer of [...mine, theirs]) t.is((await answer).status, 200);
   await nothingLeft(t, service);
 });
 
-test('nothing is fetched for who can pay for nothing', async (t) => {
+test('without the means to pay nothing is fetched', async (t) => {
   const service = await start(t, { credits: 0.75, freePreviews: 0 });
   const image = await host(t, await scene());
   const refused = await service.post(form({ image_url: image.url, size: 'full' }));
@@ -151,7 +151,7 @@ test('a free preview pays for a download too', async (t) => {
   t.is(image.asked(), 1);
 });
 
-test('who paid for an address with the last credit gets the kept result of it again', async (t) => {
+test('an address paid for with the last credit returns its cached result again', async (t) => {
   const service = await start(t, { credits: 0.25, freePreviews: 0, ttlSeconds: 600 });
   const image = await host(t, await scene());
   const first = await service.post(form({ image_url: image.url }));
@@ -163,7 +163,7 @@ test('who paid for an address with the last credit gets the kept result of it ag
   t.is(image.asked(), 2);
 });
 
-test('a rate window that was used up while the body came keeps the service from fetching', async (t) => {
+test('a rate window used up while the body arrives prevents the download', async (t) => {
   const service = await start(t, { rate: 1 });
   const image = await host(t, await scene());
   const body = JSON.stringify({ image_url: image.url });
@@ -189,7 +189,7 @@ test('a rate window that was used up while the body came keeps the service from 
   t.is(image.asked(), 0);
 });
 
-test('what arrives is counted; a download that finds no room ends in 503, and others are served', async (t) => {
+test('arriving bytes are counted; a download without memory ends in 503, and others are served', async (t) => {
   const service = await start(t, {
     memory: { room: 200e6, largestWork: 100e6 },
   });
@@ -203,7 +203,7 @@ test('what arrives is counted; a download that finds no room ends in 503, and ot
       body: JSON.stringify({ image_url: large.url }),
       signal: leave.signal,
     });
-  // Of 100 MB one account holds three quarters: without an announced length each takes 42 while it comes.
+  // One account holds three quarters of 100 MB: without an announced length each download takes 42 while it arrives.
   const first = ask();
   first.catch(() => {});
   await eventually(() => service.memory.stats.held >= 42e6);
@@ -224,7 +224,7 @@ test('what arrives is counted; a download that finds no room ends in 503, and ot
   await nothingLeft(t, service);
 });
 
-test('without room for a connection nobody is asked', async (t) => {
+test('without memory for a connection no host is contacted', async (t) => {
   const service = await start(t, { memory: { room: 200e6, largestWork: 100e6 } });
   const image = await host(t, await scene());
   const taken = service.memory.hold('somebody else', 99.9e6);
@@ -236,7 +236,7 @@ test('without room for a connection nobody is asked', async (t) => {
   await nothingLeft(t, service);
 });
 
-test('an image that was downloaded counts until its request is done with it', async (t) => {
+test('a downloaded image is counted until its request is done with it', async (t) => {
   const service = await start(t, { memory: { room: 400e6, largestWork: 200e6 }, metrics: true });
   const value = async (name: string) =>
     Number(new RegExp(`^cutout_${name} (\\S+)$`, 'm').exec(await service.metrics.text())?.[1]);
@@ -262,7 +262,7 @@ test('an image that was downloaded counts until its request is done with it', as
   t.is(await value('memory_held_bytes'), 0);
 });
 
-test('whatever a download ends in, nothing stays counted', async (t) => {
+test('however a download ends, nothing stays counted', async (t) => {
   const service = await start(t, {
     memory: { room: 400e6, largestWork: 200e6 },
     ttlSeconds: 600,
@@ -284,7 +284,7 @@ test('whatever a download ends in, nothing stays counted', async (t) => {
   await nothingLeft(t, service);
 });
 
-test('of a host that stalls nothing stays counted when its time is up', async (t) => {
+test('a stalled download is not counted any more after its time limit', async (t) => {
   const service = await start(t, {
     memory: { room: 400e6, largestWork: 200e6 },
     download: { totalTimeoutMs: 300 },
@@ -295,7 +295,7 @@ test('of a host that stalls nothing stays counted when its time is up', async (t
   await nothingLeft(t, service);
 });
 
-test('who asked for a download may leave while somebody shares it: it stays counted, once', async (t) => {
+test('a download continues, counted once, when its first caller leaves a second one waiting', async (t) => {
   const service = await start(t, {
     memory: { room: 400e6, largestWork: 200e6 },
     concurrency: 1,
@@ -319,7 +319,7 @@ test('who asked for a download may leave while somebody shares it: it stays coun
   leave.abort();
   await t.throwsAsync(first, { any: true });
   await eventually(() => service.lines().some(({ status }) => status === 499));
-  // It goes on for the second, and its account's only place is taken.
+  // It continues for the second caller, and takes the only slot of its account.
   t.is(slow.open.size, 1);
   t.is(service.downloads.running, 1);
   t.is((await service.post(form({ image_file: await scene() }))).status, 429);
@@ -333,14 +333,14 @@ test('who asked for a download may leave while somebody shares it: it stays coun
   t.is((await service.post(form({ image_file: await scene({ width: 99 }) }))).status, 200);
 });
 
-test('an account whose downloads come to nothing waits for the rest of the minute', async (t) => {
+test('an account whose downloads fail waits for the rest of the minute', async (t) => {
   let now = 1e12;
   const service = await start(t, { fetchFailures: 4, now: () => now });
   const [missing, page] = [await host(t, 404), await host(t, Buffer.from('<html></html>'))];
   const [image, slow] = [await host(t, await scene()), await stallingHost(t)];
   const failed = [missing.url, page.url, 'http://inside.example/'];
   for (const image_url of failed) t.is((await service.post(form({ image_url }))).status, 400);
-  // Good ones, and what is refused before anybody is asked, do not count.
+  // Successful downloads, and addresses refused without contacting a host, do not count.
   t.is((await service.post(form({ image_url: image.url }))).status, 200);
   t.is((await service.post(form({ image_url: 'ftp://a.public.test/' }))).status, 400);
   t.is((await service.post(form({ image_url: image.url }))).status, 200);
@@ -369,7 +369,7 @@ test('an account whose downloads come to nothing waits for the rest of the minut
   t.is((await service.post(form({ image_url: image.url }))).status, 200);
 });
 
-test('our own refusals are no failures of the account', async (t) => {
+test('refusals by the service are not failures of the account', async (t) => {
   const service = await start(t, {
     fetchFailures: 1,
     downloads: { perAccount: 1, total: 0 },
@@ -387,7 +387,7 @@ test('our own refusals are no failures of the account', async (t) => {
   t.is((await service.post(form({ image_url: image.url }))).status, 200);
 });
 
-test('a service that fetches nothing says so, and what to do; nothing is charged', async (t) => {
+test('a service that fetches nothing reports that with the remedy; nothing is charged', async (t) => {
   const service = await start(t, { credits: 1, freePreviews: 0, download: { mode: 'off' } });
   const image = await host(t, await scene());
   const detail = 'This service does not download images. Upload the image instead.';
@@ -401,7 +401,7 @@ test('a service that fetches nothing says so, and what to do; nothing is charged
   t.is((await service.balance()).credits, 1);
 });
 
-test('from listed hosts only: the list is the rule for backgrounds too', async (t) => {
+test('listed hosts only: the list applies to backgrounds too', async (t) => {
   const image = await host(t, await scene());
   const { host: listed, port } = new URL(image.url.replace('images.public.test', '127.0.0.1'));
   const service = await start(t, { download: { mode: 'listed', allowHosts: [listed] } });
@@ -417,7 +417,7 @@ test('from listed hosts only: the list is the rule for backgrounds too', async (
   t.is(image.asked(), 1);
 });
 
-test('/improve: the same limits; nothing is fetched once the images of the day are used up', async (t) => {
+test('/improve: the same limits; nothing is fetched once the daily quota is used up', async (t) => {
   const service = await start(t, {
     improvePerDay: 1,
     fetchFailures: 2,
@@ -448,7 +448,7 @@ test('/improve: the same limits; nothing is fetched once the images of the day a
   t.is(missing.asked(), 0);
 });
 
-test('/improve: downloads in vain are braked together with those of cutout', async (t) => {
+test('/improve: failed downloads count together with those of cutout', async (t) => {
   const service = await start(t, { fetchFailures: 2 });
   const missing = await host(t, 404);
   const handIn = () =>
@@ -464,7 +464,7 @@ test('/improve: downloads in vain are braked together with those of cutout', asy
   t.is(missing.asked(), 2);
 });
 
-test('the log has the word for why a download failed, which the caller is not told, and no address', async (t) => {
+test('the log has the reason of a failed download, which the client does not get, and no address', async (t) => {
   const service = await start(t);
   const answer = await service.post(form({ image_url: 'http://10.1.2.3/inside.png' }));
   t.regex((await errorOf(t, answer)).detail, /^The host could not be reached/);

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { startService } from '../fixtures/service.ts';
 
-test('X-Forwarded-For without a configured proxy is warned of once, and not believed', async (t) => {
+test('X-Forwarded-For without a configured proxy causes one warning, and is not trusted', async (t) => {
   const service = await startService(t, { attempts: 3 });
   const guess = (from?: string) =>
     fetch(`${service.url}/v1.0/account`, {
@@ -17,7 +17,7 @@ test('X-Forwarded-For without a configured proxy is warned of once, and not beli
   t.false(service.text().includes('192.0.2.'));
 });
 
-test('with a proxy its word on the address counts, and nothing is warned of', async (t) => {
+test("a configured proxy's address is trusted, without a warning", async (t) => {
   const service = await startService(t, { attempts: 1, proxies: 1 });
   const guess = (from: string) =>
     fetch(`${service.url}/v1.0/account`, {
@@ -31,7 +31,7 @@ test('with a proxy its word on the address counts, and nothing is warned of', as
 });
 
 for (const proxies of [0, 1]) {
-  test(`X-Forwarded-Host makes no page an own one (${proxies} proxies)`, async (t) => {
+  test(`X-Forwarded-Host does not make a page same-origin (${proxies} proxies)`, async (t) => {
     const service = await startService(t, { proxies });
     const token = await service.signIns.createLink(service.accountId);
     const open = (origin: string, host: string) =>
@@ -46,7 +46,7 @@ for (const proxies of [0, 1]) {
     t.is((await open(service.url, 'evil.test')).status, 200);
   });
 
-  test(`X-Forwarded-Host is on no page (${proxies} proxies)`, async (t) => {
+  test(`X-Forwarded-Host appears on no page (${proxies} proxies)`, async (t) => {
     const headers = { 'X-Forwarded-Host': 'evil.test', 'X-Forwarded-Proto': 'evil' };
     const plain = await startService(t, { proxies });
     const page = await (await fetch(`${plain.url}/docs`, { headers })).text();

@@ -9,14 +9,14 @@ import { Published } from '../fixtures/openapi.ts';
 import { random } from '../fixtures/random.ts';
 import { startService } from '../fixtures/service.ts';
 
-/** `npm run fuzz` gives another seed, and more time than so many requests take. */
+/** `npm run fuzz` sets another seed and a longer time. */
 const seed = Number(process.env['CUTOUT_FUZZ_SEED'] ?? 20_261_121);
 const seconds = Number(process.env['CUTOUT_FUZZ_SECONDS'] ?? 0);
 const count = 20_000;
 
 type Value = string | number | boolean | null | Value[] | { [name: string]: Value };
 
-/** Everything random of one run, from one seed. */
+/** The random numbers of one run, from one seed. */
 class Dice {
   readonly #next = random(seed);
 
@@ -146,7 +146,7 @@ interface Files {
   readonly whole: readonly Buffer[];
 }
 
-/** An image, most often a broken one. */
+/** An image, usually damaged. */
 function image(dice: Dice, { whole }: Files): Buffer {
   const file = Buffer.from(dice.of(whole));
   switch (dice.below(6)) {
@@ -172,7 +172,7 @@ interface Body {
   readonly bytes: Buffer;
 }
 
-/** A header of a part beside those that it needs. */
+/** A header of a part besides the required ones. */
 function partHeader(dice: Dice): string {
   switch (dice.below(6)) {
     case 0:

@@ -40,7 +40,7 @@ function hold(service: Service): () => void {
 test('a client that ends its side after its request gets its answer, however long that takes', async (t) => {
   const service = await startService(t);
   const release = hold(service);
-  // Until it was looked twice for whether the client is there.
+  // Until the service has checked twice whether the client is there.
   const looks = (socket: Socket) =>
     new Promise<void>((resolve) => {
       let seen = '';
@@ -63,7 +63,7 @@ test('a client that ends its side after its request gets its answer, however lon
   t.is(service.engine.cancelled, 0);
 });
 
-test('all requests that came whole before a client ended its side are answered, in order', async (t) => {
+test('all complete requests before a client ended its side are answered, in order', async (t) => {
   const service = await startService(t);
   const both = `${await request(service)}${account(service)}`;
   const { all, last } = await exchange(service, both);
@@ -74,7 +74,7 @@ test('all requests that came whole before a client ended its side are answered, 
   t.true(last.includes('free_calls'));
 });
 
-test('one that is gone is not taken for one that waits', async (t) => {
+test('a client that is gone is distinguished from one that waits', async (t) => {
   const service = await startService(t, { credits: 1 });
   hold(service);
   const socket = await dial(service.address.port);
@@ -86,7 +86,7 @@ test('one that is gone is not taken for one that waits', async (t) => {
   t.is(await service.stores.ledger.openReservations(), 0);
 });
 
-test('HTTP/1.0 knows no interim answers: who ends its side there counts as gone', async (t) => {
+test('HTTP/1.0 has no interim answers: a client that ends its side counts as gone', async (t) => {
   const service = await startService(t);
   hold(service);
   const socket = await dial(service.address.port);
@@ -124,7 +124,7 @@ for (const [what, spoil] of [
   });
 }
 
-test('a chunk that is none is 400, while the connection stays open', async (t) => {
+test('an invalid chunk is 400 while the connection stays open', async (t) => {
   const service = await startService(t);
   const text = (await request(service)).replace(
     /Content-Length: \d+\r\n\r\n[\s\S]*/,
@@ -136,7 +136,7 @@ test('a chunk that is none is 400, while the connection stays open', async (t) =
   t.is(refused(t, { last: answer.body })?.code, 'malformed_request');
 });
 
-test('what is no request waits until the requests before it are answered', async (t) => {
+test('invalid input waits until the requests before it are answered', async (t) => {
   const service = await startService(t);
   const release = hold(service);
   const answer = rawRequest(service.address.port, async (socket) => {

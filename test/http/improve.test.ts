@@ -9,7 +9,7 @@ const handIn = (service: Service, body: FormData | string, headers: Record<strin
     body,
   });
 
-test('an image is kept with label and tag; the answer is its id and nothing else', async (t) => {
+test('an image is stored with label and tag; the answer is its id only', async (t) => {
   const service = await startService(t, { credits: 0, freePreviews: 0 });
   const photo = await scene({ width: 90, height: 60 });
   const data = form({ tag: 'hair', image_filename: '../../etc/cat.jpg' });
@@ -35,7 +35,7 @@ test('an image is kept with label and tag; the answer is its id and nothing else
   t.deepEqual(await service.improve.bytes(image), photo);
 });
 
-test('without a label it is the name of the upload or the end of its address', async (t) => {
+test('the label defaults to the name of the upload or the end of its address', async (t) => {
   const service = await startService(t);
   const photo = await scene();
   const upload = new FormData();
@@ -57,7 +57,7 @@ const failures: readonly [string, () => Promise<Record<string, string | Buffer>>
 ];
 
 for (const [code, fields] of failures) {
-  test(`${code}: as for cutout, and nothing is kept`, async (t) => {
+  test(`${code}: as for cutout, and nothing is stored`, async (t) => {
     const service = await startService(t);
     const answer = await handIn(service, form(await fields()));
     t.is(answer.status, 400);
@@ -66,7 +66,7 @@ for (const [code, fields] of failures) {
   });
 }
 
-test('so many images a day, then 429 with the time to wait', async (t) => {
+test('the daily quota, then 429 with the time to wait', async (t) => {
   const service = await startService(t, { improvePerDay: 2 });
   const call = async () => handIn(service, form({ image_file: await scene() }));
   t.is((await call()).status, 200);
@@ -77,7 +77,7 @@ test('so many images a day, then 429 with the time to wait', async (t) => {
   t.true(wait >= 1 && wait <= 86_400);
   t.is((await errorOf(t, refused)).code, 'rate_limit_exceeded');
   t.is((await service.balance()).credits, 100);
-  // It has no part in the other limit.
+  // It is independent of the other limits.
   t.is((await service.post(form({ image_file: await scene() }))).headers.get('x-ratelimit-remaining'), '499');
 });
 

@@ -6,7 +6,7 @@ import { TestClock } from '../support/stores.ts';
 const rateOf = (answer: Response) =>
   ['limit', 'remaining', 'reset'].map((name) => answer.headers.get(`x-ratelimit-${name}`));
 
-test('each call counts its input megapixels, rounded up; the window is that of the first', async (t) => {
+test('each call counts its input megapixels, rounded up; the first opens the window', async (t) => {
   const clock = new TestClock('2026-11-21T12:00:00Z');
   const reset = String(clock.at / 1000 + 60);
   const service = await startService(t, { rate: 5, now: clock.now });
@@ -29,7 +29,7 @@ test('each call counts its input megapixels, rounded up; the window is that of t
   t.deepEqual(rateOf(await service.post(large)), ['5', '3', String(clock.at / 1000 + 60)]);
 });
 
-test('a used-up window is 429 before the body is looked at, and only for cutout', async (t) => {
+test('a used-up window is 429 before the body is read, for cutout only', async (t) => {
   const clock = new TestClock();
   const service = await startService(t, { rate: 1, now: clock.now });
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
@@ -37,13 +37,13 @@ test('a used-up window is 429 before the body is looked at, and only for cutout'
   t.is(refused.status, 429);
   t.deepEqual(rateOf(refused).slice(0, 2), ['1', '0']);
   t.is(refused.headers.get('retry-after'), '60');
-  // A wrong key comes before that.
+  // A wrong key is reported first.
   t.is((await service.post('x', { 'X-Api-Key': 'wrong' })).status, 403);
   const account = await fetch(`${service.url}/v1.0/account`, { headers: { 'X-Api-Key': service.key } });
   t.is(account.status, 200);
 });
 
-test('429 after failed keys has the rate headers too; a client that waits for the reset is heard', async (t) => {
+test('429 after failed keys has the rate headers too; after the reset the client is accepted', async (t) => {
   const clock = new TestClock('2026-11-21T12:00:00Z');
   const service = await startService(t, { attempts: 3, rate: 500, now: clock.now });
   const guess = () => service.post('x', { 'X-Api-Key': 'a-key-that-nobody-has' });
@@ -62,7 +62,7 @@ test('429 after failed keys has the rate headers too; a client that waits for th
   t.is((await guess()).status, 403);
 });
 
-test('calls that fail count nothing and carry no rate headers', async (t) => {
+test('failed calls count nothing and carry no rate headers', async (t) => {
   const clock = new TestClock();
   const service = await startService(t, { rate: 10, now: clock.now, credits: 0 });
   const failures: Record<string, Awaited<ReturnType<typeof scene>> | string> = {
@@ -81,7 +81,7 @@ test('calls that fail count nothing and carry no rate headers', async (t) => {
   t.deepEqual(rateOf(first), ['10', '9', String(clock.at / 1000 + 60)]);
 });
 
-test('without a rate limit the headers are there all the same', async (t) => {
+test('without a rate limit the headers are present all the same', async (t) => {
   const service = await startService(t, { rate: 0 });
   for (let call = 0; call < 2; call++) {
     const [limit, remaining, reset] = rateOf(await service.post(form({ image_file: await scene() })));
@@ -89,7 +89,7 @@ test('without a rate limit the headers are there all the same', async (t) => {
   }
 });
 
-test('an account may have so many calls under way; one more is 429 and takes nothing', async (t) => {
+test('concurrent calls of an account are limited; one more is 429 and takes nothing', async (t) => {
   const service = await startService(t, { concurrency: 2, credits: 10 });
   let release = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -110,7 +110,7 @@ test('an account may have so many calls under way; one more is 429 and takes not
   t.is((await call()).status, 200);
 });
 
-test('the stages of the work are told in Server-Timing', async (t) => {
+test('Server-Timing lists the stages of the work', async (t) => {
   const service = await startService(t);
   const answer = await service.post(form({ image_file: await scene() }));
   const stages = (answer.headers.get('server-timing') ?? '').split(', ');

@@ -4,10 +4,10 @@ import { maxShortText, pieceBytes } from '../../src/http/body/longTexts.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../../src/http/body/urlencoded.ts';
 import { random as numbers } from '../fixtures/random.ts';
 
-/** What a body is made of in which a cut at the wrong place would show. */
+/** Parts of a body in which a wrong cut would show. */
 const units = ['a', '/', ' ', 'é', '€', '😀', '\\', '"', '\n', '\u0001', '+', '%', '&', '=', '[', ']', '%4'];
 
-/** At least so many characters; some units come in runs that are longer than a piece is cut early. */
+/** At least that many characters; some units come in runs longer than the distance by which a piece is cut early. */
 function drawn(length: number, random: () => number): string {
   const parts: string[] = [];
   for (let size = 0; size < length; ) {
@@ -38,7 +38,7 @@ async function parsedForm(body: string): Promise<Record<string, unknown>> {
 /** Without the megabytes that AVA would print. */
 const equal = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
 
-test('long texts of JSON are what a parser makes of the whole', async (t) => {
+test('long texts of JSON equal the result of parsing the whole', async (t) => {
   const random = numbers(1);
   const texts = {
     image_file_b64: drawn(2.5 * pieceBytes, random),
@@ -63,13 +63,13 @@ for (const [title, piece] of [
   ['escapes', '\\u0041'],
   ['characters of four bytes', '😀'],
 ] as const)
-  test(`a long text of nothing but ${title} is decoded in pieces`, async (t) => {
+  test(`a long text of ${title} only is decoded in pieces`, async (t) => {
     const text = piece.repeat((3 * pieceBytes) / Buffer.byteLength(piece));
     const { value } = await parsedJson(Buffer.from(`{"a":"${text}"}`));
     t.true(value['a'] === JSON.parse(`"${text}"`));
   });
 
-test('a long text that is no UTF-8 is decoded as a short one is', async (t) => {
+test('a long text that is invalid UTF-8 is decoded as a short one is', async (t) => {
   for (const byte of [0x80, 0xff, 0xf0]) {
     const text = Buffer.alloc(2.5 * pieceBytes, byte);
     const { value } = await parsedJson(Buffer.concat([Buffer.from('{"a":"'), text, Buffer.from('"}')]));
@@ -77,7 +77,7 @@ test('a long text that is no UTF-8 is decoded as a short one is', async (t) => {
   }
 });
 
-test('nobody can send a text that is taken for another one', async (t) => {
+test('no input can imitate a placeholder', async (t) => {
   const long = 'x'.repeat(2 * maxShortText);
   const { bytes } = await (await scanJson(Buffer.from(`{"a":"${long}"}`))).shorten();
   const { a: standIn } = JSON.parse(bytes.toString()) as { a: string };
@@ -85,14 +85,14 @@ test('nobody can send a text that is taken for another one', async (t) => {
   t.is(value['b'], standIn);
 });
 
-test('long texts that are no JSON are refused', async (t) => {
+test('long texts with invalid JSON are refused', async (t) => {
   const long = 'x'.repeat(2 * maxShortText);
   for (const text of [`${long}\n${long}`, `${long}\\x${long}`, `${long}\\u12`])
     await t.throwsAsync(parsedJson(Buffer.from(`{"a":"${text}"}`)), { instanceOf: SyntaxError });
   await t.throwsAsync(scanJson(Buffer.from(`{"a":"${long}`)), { instanceOf: SyntaxError });
 });
 
-test('long values of a form are what a parser makes of the whole', async (t) => {
+test('long values of a form equal the result of parsing the whole', async (t) => {
   const random = numbers(2);
   const fields = {
     image_file_b64: drawn(2.5 * pieceBytes, random),

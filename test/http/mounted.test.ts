@@ -3,13 +3,13 @@ import { scene } from '../fixtures/images.ts';
 import { form, startService } from '../fixtures/service.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 
-test('operator API and shop are not there unless configured', async (t) => {
+test('operator API and shop do not exist unless configured', async (t) => {
   const service = await startService(t);
   for (const path of ['/admin/v1/accounts', '/billing/packs', '/billing/stripe'])
     t.is((await fetch(service.url + path, { method: 'POST' })).status, 404, path);
 });
 
-test('an operator makes an account, a key and credits, and the key works', async (t) => {
+test('an operator creates an account, a key and credits, and the key works', async (t) => {
   const service = await startService(t, { adminToken: 'operator-token-of-this-test' });
   const admin = async (path: string, fields: Record<string, string>) => {
     const answer = await fetch(`${service.url}/admin/v1${path}`, {
@@ -27,7 +27,7 @@ test('an operator makes an account, a key and credits, and the key works', async
   t.is((await service.post(form({ image_file: await scene(), size: 'full' }), headers)).status, 200);
   const account = await fetch(`${service.url}/v1.0/account`, { headers });
   t.regex(await account.text(), /"total":1\}/);
-  // A customer's key opens nothing there.
+  // A customer's key is not accepted there.
   const wrong = await fetch(`${service.url}/admin/v1/accounts`, {
     headers: { Authorization: `Bearer ${key}` },
   });

@@ -47,7 +47,7 @@ test('every option is described in all three content types, every code in the er
   t.false(text.includes('operators_only'));
 });
 
-test('defaults of the document are the defaults of the service', async (t) => {
+test("the document's defaults are the service's", async (t) => {
   const service = await startService(t);
   const document = await documentOf(service);
   const { properties = {} } =
@@ -65,7 +65,7 @@ test('defaults of the document are the defaults of the service', async (t) => {
   t.deepEqual(await spelled.arrayBuffer(), await plain.arrayBuffer());
 });
 
-test('examples and words of the document are accepted by the service', async (t) => {
+test("the service accepts the document's examples and words", async (t) => {
   const service = await startService(t);
   const document = await documentOf(service);
   const { properties = {} } =
@@ -74,7 +74,7 @@ test('examples and words of the document are accepted by the service', async (t)
   for (const [name, { enum: words = [], examples = [] }] of Object.entries(properties)) {
     for (const value of [...words, ...examples]) {
       const answer = await service.post(form({ image_file: image, [name]: String(value) }));
-      // There is no subject in it: everything before that was right.
+      // It has no subject: everything before that check passed.
       t.regex(await answer.text(), /unknown_foreground/, `${name}=${value}`);
     }
   }
@@ -153,7 +153,7 @@ for (const [id, [command, ...before], missing] of [
   ['sample-javascript', [process.execPath, '--input-type=module', '-e'], undefined],
   ['sample-python', ['python3', '-c'], ['python3', '-c', 'import requests']],
 ] as const) {
-  test(`the page's ${id} works as it stands`, async (t) => {
+  test(`the page's ${id} works unchanged`, async (t) => {
     if (missing) {
       const [program, ...args] = missing;
       const here = await execute(program, args).then(

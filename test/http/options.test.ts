@@ -10,7 +10,7 @@ import { imageHost } from '../fixtures/imageHost.ts';
 import { scene } from '../fixtures/images.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
-/** The matte is exact (what is not white is subject); all that is composed is the real engine's. */
+/** The matte is exact (all but white is subject); everything composed is the real engine's. */
 const test = anyTest as TestFn<{ engine: Engine }>;
 test.before((t) => {
   t.context.engine = createEngine(loadAddon(), engineOptions());
@@ -26,7 +26,7 @@ interface Got {
   readonly width: number;
   readonly height: number;
   readonly type: string | null;
-  /** Top, left, width, height of the subject as told. */
+  /** Top, left, width, height of the subject, as reported. */
   readonly foreground: readonly number[];
   readonly charged: string | null;
   readonly at: (x: number, y: number) => number[];
@@ -60,7 +60,7 @@ const cut = async (service: Service, fields: Fields, image?: Buffer) =>
 const clear = [0, 0, 0, 0];
 const solid = [...colour, 255];
 
-test('crop: the subject and nothing else, at the same price', async (t) => {
+test('crop: the subject only, at the same price', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const got = await cut(service, { crop: 'true', size: 'full' });
   t.deepEqual([got.width, got.height], [120, 80]);
@@ -70,7 +70,7 @@ test('crop: the subject and nothing else, at the same price', async (t) => {
   t.deepEqual(got.at(119, 79), solid);
 });
 
-test('crop=false and crop=0 cut nothing, and the margin then does nothing', async (t) => {
+test('crop=false and crop=0 cut nothing, and the margin has no effect then', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   for (const crop of ['false', '0', 'FALSE', '']) {
     const got = await cut(service, { crop, crop_margin: '40px' });
@@ -100,7 +100,7 @@ for (const [margin, size, at] of margins) {
   });
 }
 
-test('roi: only what lies inside is foreground; the canvas stays', async (t) => {
+test('roi: foreground lies inside only; the canvas stays', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const [plan] = [await cut(service, { roi: '0 0 50% 100%' })];
   t.deepEqual([plan.width, plan.height], [300, 200]);
@@ -182,7 +182,7 @@ async function stripes(width: number, height: number): Promise<Buffer> {
     .toBuffer();
 }
 
-test('bg_image_file: of the size of the canvas as it is, else it covers it, centred', async (t) => {
+test('bg_image_file: unchanged at the size of the canvas, else scaled to cover it, centred', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const exact = await cut(service, { bg_image_file: await stripes(300, 200) });
   t.deepEqual(exact.at(99, 5), [255, 0, 0, 255]);
@@ -225,7 +225,7 @@ for (const [name, profile] of [
   ['Display P3', displayP3],
   ['Adobe RGB', async () => rgbProfile(PRIMARIES.adobe, { gamma: 2.19921875 })],
 ] as const) {
-  test(`an image in ${name} keeps its colours and profile, and backgrounds keep theirs as they are seen`, async (t) => {
+  test(`an image in ${name} keeps its colours and profile, and backgrounds keep their appearance`, async (t) => {
     const service = await startService(t, { engine: t.context.engine });
     const icc = await profile();
     const webp = await sharp(await photo())
@@ -250,7 +250,7 @@ for (const [name, profile] of [
     const coloured = await cut(service, { bg_color: '2080c0' }, image);
     t.deepEqual(coloured.at(100, 100), solid);
     near(await seen(coloured.bytes, 5, 5), [0x20, 0x80, 0xc0]);
-    // A background in the same space is not converted at all.
+    // A background in the same space is not converted.
     const same = await cut(service, { bg_image_file: image }, image);
     t.deepEqual(same.at(100, 100), solid);
     t.deepEqual(same.at(5, 5), [255, 255, 255, 255]);
@@ -265,7 +265,7 @@ for (const [name, profile] of [
   });
 }
 
-test.serial('what is wrong with the image or its roi is told before bg_image_url is fetched', async (t) => {
+test.serial('errors of the image and its roi are reported before bg_image_url is fetched', async (t) => {
   const service = await startService(t, { engine: t.context.engine, ttlSeconds: 600 });
   let asked = 0;
   const base = await imageHost(t, (_req, res) => {
@@ -311,14 +311,14 @@ test('a result that its format cannot hold is refused and free; before the work 
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 1);
   t.is(await service.stores.ledger.openReservations(), 0);
-  // Without the margin it fits, and the two refused calls took nothing of the rate limit either.
+  // Without the margin it fits, and the two refused calls took nothing from the rate limit.
   const cropped = await post({ format: 'webp', crop: 'true' });
   t.is(cropped.headers.get('x-width'), '16250');
   t.is(cropped.headers.get('x-credits-charged'), '1');
   t.is(cropped.headers.get('x-ratelimit-remaining'), '499');
 });
 
-test('a background that is no image, or too large, is refused as an image is', async (t) => {
+test('an invalid or too large background is refused as an image is', async (t) => {
   const service = await startService(t, { engine: t.context.engine, credits: 1 });
   const code = async (bg_image_file: Buffer) =>
     (await errorOf(t, await service.post(form({ image_file: await photo(), bg_image_file, size: 'full' }))))
@@ -339,7 +339,7 @@ const drawn = (got: Got): boolean => {
   return alpha > 0;
 };
 
-test('shadows: who gets one, and how dark', async (t) => {
+test('shadows: which subjects get one, and its strength', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const cases: [Fields, boolean][] = [
     [{}, false],
@@ -383,7 +383,7 @@ test('shadow_type as a nested object in JSON, and as a bracket key in a form', a
   t.true(drawn(await read(await service.post(encoded))));
 });
 
-test('a crop holds the shadow', async (t) => {
+test('a crop contains the shadow', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const got = await cut(service, { crop: 'true', add_shadow: 'true' });
   t.true(got.width > 120 && got.height > 80);
@@ -495,7 +495,7 @@ for (const [fields, code] of invalid) {
   });
 }
 
-test('the first wrong thing is the one that is told', async (t) => {
+test('the first invalid option is the one reported', async (t) => {
   const service = await startService(t, { engine: t.context.engine });
   const all: Fields = {
     bg_image_url: 'nowhere',
@@ -546,7 +546,7 @@ test('the first wrong thing is the one that is told', async (t) => {
   ]);
 });
 
-test('a shadow goes by the kind that was found, opacity included', async (t) => {
+test('a shadow depends on the classified type, opacity included', async (t) => {
   const shadowOf = async (kind: 'car' | 'person' | 'product') => {
     const service = await startService(t, { subjectTypes: true, engine: t.context.engine });
     service.engine.subject = kind;

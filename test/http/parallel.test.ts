@@ -17,7 +17,7 @@ const cases = [
 ];
 
 for (const { size, freePreviews, results, charged } of cases) {
-  test(`200 calls at once with 10 credits and ${freePreviews} free: ${results} of ${size}, the rest 402`, async (t) => {
+  test(`200 concurrent calls with 10 credits and ${freePreviews} free: ${results} of ${size}, the rest 402`, async (t) => {
     const service = await startService(t, {
       credits: 10,
       freePreviews,
@@ -45,7 +45,7 @@ for (const { size, freePreviews, results, charged } of cases) {
   });
 }
 
-test('a repeat costs at most six times what the least request costs, HTTP and the client of this process included', async (t) => {
+test("a repeat costs at most six times the cheapest request, HTTP and this process' client included", async (t) => {
   const service = await startService(t, { credits: 1, freePreviews: 0, rate: 0, ttlSeconds: 600 });
   const image = (await scene({ width: 120, height: 80 })).toString('base64');
   const repeat = async () => {
@@ -63,7 +63,7 @@ test('a repeat costs at most six times what the least request costs, HTTP and th
     return [answer.statusCode, answer.headers['idempotent-replayed']];
   };
   t.deepEqual(await repeat(), [200, undefined]);
-  /** Milliseconds of processor time one of them takes, a hundred at once. */
+  /** Milliseconds of processor time for one of them, a hundred at once. */
   const cost = async (one: typeof repeat, replayed?: string) => {
     const used = process.cpuUsage();
     for (let wave = 0; wave < 3; wave++)
@@ -72,7 +72,7 @@ test('a repeat costs at most six times what the least request costs, HTTP and th
     const { user, system } = process.cpuUsage(used);
     return (user + system) / 1000 / 300;
   };
-  // In turn, the best of each: what else the machine does, and how fast it is, meets both.
+  // Alternating, the best of each: other load and the speed of the machine affect both.
   let [repeats, bare] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (let round = 0; round < 3; round++) {
     bare = Math.min(bare, await cost(least));

@@ -8,7 +8,7 @@ import { eventually, startService } from '../fixtures/service.ts';
 const post = (key: string, text: string) =>
   `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
 
-test('requests that were sent ahead on a connection that ends leave no reservation open', async (t) => {
+test('pipelined requests on a connection that ends leave no reservation open', async (t) => {
   const service = await startService(t);
   let go = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -20,7 +20,7 @@ test('requests that were sent ahead on a connection that ends leave no reservati
   await eventually(() => service.engine.running === 3);
   t.is(await service.stores.ledger.openReservations(), 3);
   socket.destroy();
-  // Nobody waits for any of them.
+  // Nothing waits for any of them.
   await eventually(() => service.engine.cancelled === 3);
   go();
   await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
@@ -29,7 +29,7 @@ test('requests that were sent ahead on a connection that ends leave no reservati
 });
 
 for (const ttlSeconds of [0, 600])
-  test(`an answer whose turn never came is not charged, results kept for ${ttlSeconds} s`, async (t) => {
+  test(`an answer that never started is not charged, results cached for ${ttlSeconds} s`, async (t) => {
     const service = await startService(t, { freePreviews: 0, credits: 10, ttlSeconds });
     const answers: ServerResponse[] = [];
     service.server.on('request', (_: IncomingMessage, res: ServerResponse) => void answers.push(res));
@@ -48,7 +48,7 @@ for (const ttlSeconds of [0, 600])
     await eventually(() => service.engine.running === 1);
     service.engine.hold = undefined;
     socket.write(post(service.key, await text(310)));
-    // The second one stands behind the first, which is at work.
+    // The second one waits behind the first, which is being processed.
     await eventually(() => answers[1]?.headersSent === true);
     t.is((await service.balance()).credits, 8);
     socket.destroy();
@@ -60,7 +60,7 @@ for (const ttlSeconds of [0, 600])
     t.deepEqual(await service.stores.ledger.verify(), []);
   });
 
-test('answers to requests that were sent ahead come in their order', async (t) => {
+test('answers to pipelined requests keep their order', async (t) => {
   const service = await startService(t);
   const text = JSON.stringify({ image_file_b64: (await scene()).toString('base64') });
   const { body, status } = await rawRequest(service.address.port, (socket) => {
@@ -71,7 +71,7 @@ test('answers to requests that were sent ahead come in their order', async (t) =
   t.regex(body, /"free_calls":\d+,"sizes":"all"\}\}\}\}$/);
 });
 
-test('without Host a request is refused in the words of the service; other expectations are ignored', async (t) => {
+test("a request without Host is refused in the service's envelope; other expectations are ignored", async (t) => {
   const service = await startService(t);
   const bare = await rawRequest(service.address.port, (socket) => {
     socket.write('GET /v1.0/account HTTP/1.1\r\nConnection: close\r\n\r\n');
@@ -90,7 +90,7 @@ test('without Host a request is refused in the words of the service; other expec
   t.is(old.status, 200);
 });
 
-test('so many requests may be sent ahead: all are answered in their order, some at a time', async (t) => {
+test('pipelined requests up to the limit are all answered in order, some at a time', async (t) => {
   const service = await startService(t);
   const { body, ended } = await rawRequest(service.address.port, (socket) => {
     const paths = Array.from({ length: 64 }, (_, n) => `/nowhere-${n}`);
@@ -107,7 +107,7 @@ test('so many requests may be sent ahead: all are answered in their order, some 
   );
 });
 
-test('few are worked on at a time; those that wait when the connection ends are dropped', async (t) => {
+test('few are processed at a time; those that wait when the connection ends are dropped', async (t) => {
   const service = await startService(t, { running: 20 });
   let go = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -129,7 +129,7 @@ test('few are worked on at a time; those that wait when the connection ends are 
   );
 });
 
-test('a connection that sends too many ahead is closed, and what was sent is not worked off', async (t) => {
+test('a connection with too many pipelined requests is closed, and they are not processed', async (t) => {
   const service = await startService(t);
   const socket = await dial(service.address.port);
   socket.on('error', () => {});
@@ -139,7 +139,7 @@ test('a connection that sends too many ahead is closed, and what was sent is not
   });
   socket.write('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10_000));
   await once(socket, 'close');
-  // Whether the refusal arrives is up to the system: much that was sent was never read.
+  // Whether the refusal arrives is up to the system, because much of what was sent was never read.
   if (text !== '') t.regex(text, /^HTTP\/1.1 400 [\s\S]*More than 64 unanswered requests/);
   t.is((await fetch(`${service.url}/health/live`)).status, 200);
   t.true(service.lines().filter(({ path }) => path === '/nowhere').length <= 4);

@@ -10,7 +10,7 @@ function hold(service: Service): () => void {
   return release;
 }
 
-/** An upload that is never sent to its end: whoever answers did not wait for it. */
+/** An upload that is never completed: an answer shows that the server did not wait for it. */
 const unfinished = (
   { url, key }: Pick<Service, 'url' | 'key'>,
   bytes: Uint8Array = new Uint8Array(1000),
@@ -22,7 +22,7 @@ const unfinished = (
     duplex: 'half',
   } as RequestInit);
 
-test('past saturation a request is refused before its body is read', async (t) => {
+test('under saturation a request is refused before its body is read', async (t) => {
   const service = await startService(t, { running: 1, workMs: 1000, waitMs: 500 });
   const release = hold(service);
   const image = form({ image_file: await scene() });
@@ -41,7 +41,7 @@ test('past saturation a request is refused before its body is read', async (t) =
   for (const one of accepted) t.is((await one).status, 200);
 });
 
-test('bodies, work and answers are counted, and nothing stays counted', async (t) => {
+test('bodies, work and answers are counted and released', async (t) => {
   const service = await startService(t, { memory: { room: 400e6, largestWork: 200e6 } });
   const release = hold(service);
   const image = await scene({ width: 1000, height: 800 });
@@ -60,12 +60,12 @@ test('bodies, work and answers are counted, and nothing stays counted', async (t
   await eventually(() => service.memory.stats.held === 0);
 });
 
-test('an upload that memory has no room for is refused while it comes; a small one still goes', async (t) => {
+test('an upload without memory is refused while it arrives; a small one is still accepted', async (t) => {
   const service = await startService(t, { memory: { room: 200e6, largestWork: 100e6 } });
   const release = hold(service);
   const large = Buffer.concat([await scene(), Buffer.alloc(19e6)]);
   const first: Promise<Response>[] = [];
-  // Of 100 MB for bodies they keep 57; one of 15 whose end nobody knows would take 30 while it is read.
+  // Of 100 MB for bodies they hold 57; one of 15 without a length would take 30 while it is read.
   for (const running of [1, 2, 3]) {
     first.push(service.post(form({ image_file: large })));
     await eventually(() => service.engine.running === running, 30_000);
@@ -82,7 +82,7 @@ test('an upload that memory has no room for is refused while it comes; a small o
   for (const one of [...first, small]) t.is((await one).status, 200);
 });
 
-test('work that there is never memory for is 503 and free', async (t) => {
+test('work larger than all memory is 503 and free', async (t) => {
   const service = await startService(t, { credits: 1, memory: { room: 150e6, largestWork: 600e6 } });
   const image = await scene({ width: 4000, height: 3000 });
   const refused = await service.post(form({ image_file: image, size: 'full' }));
@@ -92,7 +92,7 @@ test('work that there is never memory for is 503 and free', async (t) => {
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
 });
 
-test('health answers at once while everything is taken', async (t) => {
+test('health answers at once while all slots are taken', async (t) => {
   const service = await startService(t, { running: 1, workMs: 1000, waitMs: 100 });
   const release = hold(service);
   const image = form({ image_file: await scene() });
@@ -106,7 +106,7 @@ test('health answers at once while everything is taken', async (t) => {
   t.is((await first).status, 200);
 });
 
-test('large images leave a place to previews', async (t) => {
+test('large images leave a slot to previews', async (t) => {
   const service = await startService(t, { running: 2 });
   const release = hold(service);
   const large = form({ image_file: await scene({ width: 4000, height: 3000 }), size: 'full' });

@@ -9,7 +9,7 @@ import { errorOf, eventually, form, type Service, startService } from '../fixtur
 
 const keep = { ttlSeconds: 600, credits: 10 };
 
-/** Another image each time, all with the same subject. */
+/** A different image each time, all with the same subject. */
 const imageOf = (serial: number) => scene({ width: 300 + serial, height: 200, format: 'png' });
 
 const post = async (service: Service, serial: number, key?: string, fields: Record<string, string> = {}) =>
@@ -29,7 +29,7 @@ function hold(service: Service): () => void {
   };
 }
 
-/** So many calls wait for work that is held up: they have come, and had time to hash their image. */
+/** That many calls wait for delayed work: they have arrived and hashed their image. */
 async function arrived(service: Service, calls: number): Promise<void> {
   await eventually(() => service.calls() === calls);
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -49,7 +49,7 @@ const sameHeaders = ({ headers }: Response) =>
 test('the same image with the same settings: same bytes and headers, no charge, no rate', async (t) => {
   const service = await startService(t, keep);
   const first = await post(service, 1, undefined, { format: 'PNG', type: 'graphics' });
-  // The same in other words.
+  // The same, spelled differently.
   const second = await post(service, 1, 'any', {
     format: 'png',
     type: 'graphic',
@@ -74,7 +74,7 @@ test('the same image with the same settings: same bytes and headers, no charge, 
   t.is((await post(service, 2, undefined, { format: 'png' })).headers.get('x-credits-charged'), '1');
 });
 
-test('JSON or bytes is what the repeat asks for', async (t) => {
+test('the repeat chooses between JSON and bytes', async (t) => {
   const service = await startService(t, keep);
   const first = await post(service, 1);
   const body = form({ image_file: await imageOf(1), size: 'full' });
@@ -84,7 +84,7 @@ test('JSON or bytes is what the repeat asks for', async (t) => {
   t.deepEqual(Buffer.from(data.result_b64, 'base64'), Buffer.from(await first.arrayBuffer()));
 });
 
-test('the same key with another image gives the kept result, before base64 is looked at', async (t) => {
+test('the same key with another image returns the cached result, before base64 is decoded', async (t) => {
   const service = await startService(t, keep);
   const first = Buffer.from(await (await post(service, 1, 'order-1')).arrayBuffer());
   const again = await post(service, 2, 'order-1');
@@ -99,7 +99,7 @@ test('the same key with another image gives the kept result, before base64 is lo
   t.is((await post(service, 2, 'order-2')).headers.get('x-credits-charged'), '1');
 });
 
-test('keys and images belong to the account', async (t) => {
+test('keys and images are per account', async (t) => {
   const service = await startService(t, keep);
   await post(service, 1, 'order-1');
   const other = await service.stores.accounts.create('Other');
@@ -111,7 +111,7 @@ test('keys and images belong to the account', async (t) => {
   t.is((await errorOf(t, answer)).code, 'insufficient_credits');
 });
 
-test('calls that overlap are one piece of work and one charge', async (t) => {
+test('concurrent equal calls share one job and one charge', async (t) => {
   const service = await startService(t, keep);
   const release = hold(service);
   const calls = [post(service, 1), post(service, 1), post(service, 1, 'a'), post(service, 2, 'b')];
@@ -127,7 +127,7 @@ test('calls that overlap are one piece of work and one charge', async (t) => {
   t.is((await service.balance()).credits, 8);
 });
 
-test('when the first one fails the second is worked on', async (t) => {
+test('if the first call fails, the second is processed', async (t) => {
   const service = await startService(t, keep);
   const release = hold(service);
   const first = post(service, 1, 'k');
@@ -144,7 +144,7 @@ test('when the first one fails the second is worked on', async (t) => {
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('when the first one leaves, its work goes on for the one who waits, and who pays and is told so', async (t) => {
+test('if the first call disconnects, its work continues for the second, which pays and reports it', async (t) => {
   const service = await startService(t, keep);
   const release = hold(service);
   const controller = new AbortController();
@@ -171,13 +171,13 @@ test('when the first one leaves, its work goes on for the one who waits, and who
   t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
 });
 
-/** An image whose result is larger than what two sockets hold for a client that does not read. */
+/** An image whose result is larger than what two sockets buffer for a client that does not read. */
 const noise = () =>
   sharp(randomBytes(2000 * 1700 * 3), { raw: { width: 2000, height: 1700, channels: 3 } })
     .png({ compressionLevel: 0 })
     .toBuffer();
 
-/** A client that has begun to get its answer, and reads no more of it. */
+/** A client that has received the beginning of its answer and reads no more of it. */
 async function slowReader(service: Service, image: Buffer, key: string) {
   const head = [
     'POST /v1.0/cutout HTTP/1.1',
@@ -201,8 +201,8 @@ async function slowReader(service: Service, image: Buffer, key: string) {
   return { socket, first };
 }
 
-// Alone: making noise takes the time that others wait for.
-test.serial('an answer that never got out is told of by the next one', async (t) => {
+// Serial: generating noise takes time that other tests wait for.
+test.serial('the next answer reports the charge of one that was never sent', async (t) => {
   const service = await startService(t, keep);
   const large = await noise();
   const { socket } = await slowReader(service, large, 'k');
@@ -218,54 +218,51 @@ test.serial('an answer that never got out is told of by the next one', async (t)
   t.is((await service.balance()).credits, 9, 'charged once');
 });
 
-test.serial(
-  'the charge of an answer that is being read cannot be given back by other requests',
-  async (t) => {
-    const service = await startService(t, keep);
-    const { ledger } = service.stores;
-    const large = await noise();
-    const { socket, first } = await slowReader(service, large, 'order');
-    t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /);
-    t.is((await service.balance()).credits, 9);
+test.serial('the charge of an answer being read cannot be refunded by other requests', async (t) => {
+  const service = await startService(t, keep);
+  const { ledger } = service.stores;
+  const large = await noise();
+  const { socket, first } = await slowReader(service, large, 'order');
+  t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /);
+  t.is((await service.balance()).credits, 9);
 
-    // Another image under its key, of which nothing comes.
-    service.loseResults();
-    service.engine.failure = new Error('no subject');
-    t.is((await post(service, 1, 'order')).status, 500);
-    service.engine.failure = undefined;
-    t.is((await service.balance()).credits, 9);
-    // The same image, for a client that leaves.
-    service.loseResults();
-    const release = hold(service);
-    const leaving = new AbortController();
-    const again = fetch(`${service.url}/v1.0/cutout`, {
-      method: 'POST',
-      headers: { 'X-Api-Key': service.key },
-      body: form({ image_file: large, size: 'full', format: 'png' }),
-      signal: leaving.signal,
-    });
-    await eventually(() => service.engine.running === 1);
-    t.is(await ledger.openReservations(), 2);
-    leaving.abort();
-    await t.throwsAsync(again, { any: true });
-    await eventually(async () => (await ledger.openReservations()) === 1);
-    release();
-    t.is((await service.balance()).credits, 9);
+  // Another image under its key, of which nothing is sent.
+  service.loseResults();
+  service.engine.failure = new Error('no subject');
+  t.is((await post(service, 1, 'order')).status, 500);
+  service.engine.failure = undefined;
+  t.is((await service.balance()).credits, 9);
+  // The same image, for a client that disconnects.
+  service.loseResults();
+  const release = hold(service);
+  const leaving = new AbortController();
+  const again = fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: large, size: 'full', format: 'png' }),
+    signal: leaving.signal,
+  });
+  await eventually(() => service.engine.running === 1);
+  t.is(await ledger.openReservations(), 2);
+  leaving.abort();
+  await t.throwsAsync(again, { any: true });
+  await eventually(async () => (await ledger.openReservations()) === 1);
+  release();
+  t.is((await service.balance()).credits, 9);
 
-    // Its own reader gets all of it.
-    socket.resume();
-    await once(socket, 'end');
-    await eventually(async () => (await ledger.openReservations()) === 0);
-    t.is((await service.balance()).credits, 9);
-    t.deepEqual(
-      (await ledger.statement(service.accountId)).filter(({ kind }) => kind === 'refund'),
-      [],
-    );
-    t.deepEqual(await ledger.verify(), []);
-  },
-);
+  // Its own reader gets all of it.
+  socket.resume();
+  await once(socket, 'end');
+  await eventually(async () => (await ledger.openReservations()) === 0);
+  t.is((await service.balance()).credits, 9);
+  t.deepEqual(
+    (await ledger.statement(service.accountId)).filter(({ kind }) => kind === 'refund'),
+    [],
+  );
+  t.deepEqual(await ledger.verify(), []);
+});
 
-test.serial('an error costs nothing although the books took their time to charge', async (t) => {
+test.serial('an error costs nothing although the ledger was slow to charge', async (t) => {
   const service = await startService(t, { ...keep, timeout: 5 });
   const { database, ledger } = service.stores;
   const release = hold(service);
@@ -290,7 +287,7 @@ test.serial('an error costs nothing although the books took their time to charge
   t.deepEqual([again.status, again.headers.get('x-credits-charged')], [200, '1']);
 });
 
-/** The time of all that is at work is up: as when the machine was suspended, or its clock set. */
+/** All work in progress expires, as after a suspension of the machine or a changed clock. */
 async function expire({ stores }: Service): Promise<void> {
   await stores.database.run('UPDATE answer SET expires_at = 0');
   await stores.ledger.sweep();
@@ -315,7 +312,7 @@ test('work that outlived its reservation is charged all the same, and its repeat
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('work that outlived its reservation and cannot be paid any more is not handed out', async (t) => {
+test('work that outlived its reservation and cannot be paid any more is not delivered', async (t) => {
   const service = await startService(t, { ...keep, freePreviews: 0, credits: 1 });
   const release = hold(service);
   const call = post(service, 1);
@@ -333,7 +330,7 @@ test('work that outlived its reservation and cannot be paid any more is not hand
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('what an operator gave back pays for no repeat any more', async (t) => {
+test('a refunded charge does not pay for repeats', async (t) => {
   const service = await startService(t, { ...keep, freePreviews: 0 });
   const { ledger } = service.stores;
   const charged = async (key?: string) => {
@@ -353,7 +350,7 @@ test('what an operator gave back pays for no repeat any more', async (t) => {
   t.deepEqual(await ledger.verify(), []);
 });
 
-test('errors are not kept', async (t) => {
+test('errors are not cached', async (t) => {
   const service = await startService(t, keep);
   service.engine.failure = new Error('broken once');
   t.is((await post(service, 1, 'k')).status, 500);
@@ -361,7 +358,7 @@ test('errors are not kept', async (t) => {
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
 });
 
-test('a result is forgotten after its time', async (t) => {
+test('a result expires', async (t) => {
   const service = await startService(t, { ...keep, ttlSeconds: 3 });
   await post(service, 1, 'k');
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '0');
@@ -369,7 +366,7 @@ test('a result is forgotten after its time', async (t) => {
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
 });
 
-test('a repeat is not charged although its kept result is lost: worked on again, free', async (t) => {
+test('a repeat whose cached result is lost is processed again, free', async (t) => {
   const service = await startService(t, { ...keep, freePreviews: 0 });
   const charged = async (serial: number, key?: string, fields: Record<string, string> = {}) => {
     const answer = await post(service, serial, key, fields);

@@ -63,7 +63,7 @@ test('no key, token, signature, address with a password or byte of an image reac
   const statuses = new Set(service.lines().map(({ status }) => status));
   for (const status of [200, 400, 403, 500]) t.true(statuses.has(status), String(status));
   for (const secret of [...secrets, signature]) t.false(log.includes(secret), secret);
-  // A value that was refused is told, cut; nothing of an image is.
+  // A refused value is reported, truncated; nothing of an image is.
   for (let at = 40; at + 24 < base64.length; at += 24) t.false(log.includes(base64.slice(at, at + 24)));
   t.false(log.includes('IHDR'));
 });

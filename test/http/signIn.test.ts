@@ -39,7 +39,7 @@ async function start(t: ExecutionContext, { oidc, provider, service: more }: Set
     browser,
     server,
     issuer,
-    /** Through the provider's forms, up to the address that leads back. */
+    /** Through the provider's forms, up to the redirect back. */
     comeBack: (login: string, who = browser) =>
       throughProvider(who, `${service.url}/sign-in/1`, login, issuer),
     session: async (who = browser): Promise<SessionInfo> =>
@@ -57,7 +57,7 @@ const post = (browser: Browser, { url }: Service, path: string, csrf: string, bo
   });
 
 for (const inToken of [true, false]) {
-  test(`signs in, makes the account once, and finds it again (person told by ${inToken ? 'token' : 'userinfo'})`, async (t) => {
+  test(`signs in, creates the account once, and finds it again (claims from ${inToken ? 'token' : 'userinfo'})`, async (t) => {
     const { service, browser, comeBack, session } = await start(t, {
       oidc: { inToken },
       service: { signUpCredits: 5 },
@@ -88,7 +88,7 @@ for (const inToken of [true, false]) {
   });
 }
 
-test('who deletes the account and signs in again gets no second gift and no new free previews', async (t) => {
+test('a person who deletes the account and signs in again gets no second grant and no new free previews', async (t) => {
   const { service, browser, comeBack, session } = await start(t, {
     service: { signUpCredits: 5, freePreviews: 2 },
   });
@@ -127,7 +127,7 @@ test('who deletes the account and signs in again gets no second gift and no new 
   t.deepEqual(await service.stores.ledger.verify(), []);
 });
 
-test('cookies are out of reach of scripts and other sites; behind TLS they are Secure and of this host', async (t) => {
+test('cookies are inaccessible to scripts and other sites; behind TLS they are Secure and bound to the host', async (t) => {
   const { browser, comeBack } = await start(t);
   const [line = ''] = (await browser.fetch(await comeBack('ann'))).headers
     .getSetCookie()
@@ -142,7 +142,7 @@ test('cookies are out of reach of scripts and other sites; behind TLS they are S
   t.regex(opened.headers.getSetCookie().join(), /^__Host-cutout-session=.*; path=\/;.*; secure; httponly/i);
 });
 
-test('the session changes at every sign-in: what a visitor had before is worth nothing after', async (t) => {
+test('every sign-in changes the session: the previous one is invalid afterwards', async (t) => {
   const { service, browser, comeBack, session } = await start(t);
   browser.setCookie(service.url, 'cutout-session', 'chosen-by-somebody-else');
   await browser.fetch(await comeBack('ann'));
@@ -155,7 +155,7 @@ test('the session changes at every sign-in: what a visitor had before is worth n
   t.false((await session(old)).signedIn);
 });
 
-test('operators are known by claim or by verified address', async (t) => {
+test('operators are identified by claim or by verified address', async (t) => {
   const { comeBack, session } = await start(t, {
     oidc: {
       claims: (login) => ({
@@ -177,7 +177,7 @@ test('operators are known by claim or by verified address', async (t) => {
   t.false(await operator('boss2'), 'an address nobody verified');
 });
 
-test('a rule counts for its own provider: what another one says of somebody makes nobody an operator', async (t) => {
+test('a rule applies to its own provider: claims of another one make nobody an operator', async (t) => {
   const port = await freePort();
   const publicUrl = `http://127.0.0.1:${port}`;
   const returnUrl = `${publicUrl}/console`;
@@ -216,7 +216,7 @@ test('a rule counts for its own provider: what another one says of somebody make
   t.false(await operator('second', 1));
 });
 
-test('who is no operator any more by the rules is none with the next request, signed in as before', async (t) => {
+test('a removed operator loses access with the next request, while signed in', async (t) => {
   const rules = { operators: ['boss@people.test'], operatorClaim: { name: 'groups', value: 'admins' } };
   const options: Partial<ProviderOptions> = rules;
   const { service, server, comeBack, session } = await start(t, {
@@ -253,7 +253,7 @@ test('who is no operator any more by the rules is none with the next request, si
   t.deepEqual([await standing(boss), await standing(ann)], [true, true]);
 });
 
-test('who is no operator sees and changes nothing of others', async (t) => {
+test('a non-operator sees and changes nothing of other accounts', async (t) => {
   const { service, browser, comeBack, session } = await start(t);
   await browser.fetch(await comeBack('ann'));
   const csrf = csrfOf(await session());
@@ -270,7 +270,7 @@ test('who is no operator sees and changes nothing of others', async (t) => {
   }
 });
 
-test('a wrong state, an answer of another browser and a replayed one are refused', async (t) => {
+test("a wrong state, another browser's callback and a replayed one are refused", async (t) => {
   const { browser, comeBack, session } = await start(t);
   const refused = async (who: Browser, url: URL) => {
     const answer = await who.fetch(url);
@@ -290,7 +290,7 @@ test('a wrong state, an answer of another browser and a replayed one are refused
   await refused(thief, replayed);
 });
 
-test('an answer that is replayed with its own cookie is refused by the provider', async (t) => {
+test('a callback replayed with its own cookie is refused by the provider', async (t) => {
   const { service, browser, comeBack, session } = await start(t);
   const back = await comeBack('ann');
   const pending = browser.cookie(service.url, 'cutout-sign-in') ?? '';
@@ -301,7 +301,7 @@ test('an answer that is replayed with its own cookie is refused by the provider'
   t.false((await session(again)).signedIn);
 });
 
-test('ID tokens: expired, of another nonce, audience, issuer or key are refused; small differences of clocks are not', async (t) => {
+test('ID tokens: expired, of another nonce, audience, issuer or key are refused; small clock differences are not', async (t) => {
   const { server, session, comeBack } = await start(t);
   const ends = async (...change: Parameters<typeof server.tamper>) => {
     server.tamper(...change);
@@ -321,7 +321,7 @@ test('ID tokens: expired, of another nonce, audience, issuer or key are refused;
   t.is(await ends((claims) => ({ ...claims, iat: now - 600, exp: now - 30 })), '/console');
 });
 
-test('keys that the provider changed are fetched anew', async (t) => {
+test('changed keys of the provider are fetched again', async (t) => {
   const { server, browser, comeBack, session } = await start(t);
   await browser.fetch(await comeBack('ann'));
   t.true((await session()).signedIn);
@@ -331,7 +331,7 @@ test('keys that the provider changed are fetched anew', async (t) => {
   t.true((await session(later)).signedIn);
 });
 
-test('a provider that is down leads back to a page that says so, and the API keeps working', async (t) => {
+test('a provider that is down leads to a page that says so, and the API keeps working', async (t) => {
   const { service, server, browser, session } = await start(t);
   server.stop();
   const answer = await browser.fetch(`${service.url}/sign-in/1`);
@@ -342,7 +342,7 @@ test('a provider that is down leads back to a page that says so, and the API kee
   t.true(service.text().includes('provider down'));
 });
 
-test('signing out ends the session here and says where it ends there', async (t) => {
+test("signing out ends the session here and returns the provider's sign-out page", async (t) => {
   const { service, browser, comeBack, session, issuer } = await start(t);
   await browser.fetch(await comeBack('ann'));
   const before = browser.cookie(service.url, 'cutout-session') ?? '';
@@ -356,7 +356,7 @@ test('signing out ends the session here and says where it ends there', async (t)
   t.false((await session(thief)).signedIn);
 });
 
-test('sessions end when nothing happens, and in any case after their time', async (t) => {
+test('sessions end when idle, and in any case after their maximum age', async (t) => {
   let now = Date.now();
   const { comeBack, session } = await start(t, {
     service: { session: { idleMs: 600_000, absoluteMs: 1_500_000 }, now: () => now },
@@ -376,7 +376,7 @@ test('sessions end when nothing happens, and in any case after their time', asyn
   t.false((await session(busy)).signedIn);
 });
 
-test('failed sign-ins of one address have to wait; the API does not', async (t) => {
+test('failed sign-ins of one address are slowed down; the API is not', async (t) => {
   let now = Date.now();
   const { service, comeBack } = await start(t, { service: { attempts: 3, now: () => now } });
   const callback = `${service.url}/sign-in/1/callback?code=x&state=y`;
@@ -388,7 +388,7 @@ test('failed sign-ins of one address have to wait; the API does not', async (t) 
   t.is((await browser.fetch(await comeBack('ann', browser))).headers.get('location'), '/console');
 });
 
-test('hostile names are kept and given back as text, never as anything else', async (t) => {
+test('hostile names are stored and returned as text only', async (t) => {
   const name = '<script>alert(1)</script>"\'=cmd|';
   const { service, browser, comeBack, session } = await start(t, {
     oidc: { claims: () => ({ name, groups: ['cutout-admins'] }) },
@@ -406,7 +406,7 @@ test('hostile names are kept and given back as text, never as anything else', as
   );
 });
 
-test('neither session, code, token nor secret is in the log', async (t) => {
+test('no session, code, token or secret is in the log', async (t) => {
   const { service, server, browser, comeBack } = await start(t);
   const back = await comeBack('ann');
   await browser.fetch(back);

@@ -11,7 +11,7 @@ import { eventually, form, startService } from '../fixtures/service.ts';
 const grain = { type: 'gaussian', mean: 100, sigma: 40 } as const;
 const codeOf = (body: string): unknown => JSON.parse(body).errors[0].code;
 
-test.serial('a head that comes byte by byte is cut off in time', async (t) => {
+test.serial('a head that arrives byte by byte is cut off in time', async (t) => {
   const service = await startService(t, { headMs: 300 });
   const started = performance.now();
   const answer = await rawRequest(service.address.port, async (socket) => {
@@ -42,7 +42,7 @@ for (const [what, head] of [
     t.is((await fetch(`${service.url}/health/live`)).status, 200);
   });
 
-test.serial('an upload that comes to a standstill is told so, and gives back what it held', async (t) => {
+test.serial('a stalled upload gets an error, and its memory is released', async (t) => {
   const service = await startService(t, { stallMs: 300 });
   const started = performance.now();
   const answer = await rawRequest(service.address.port, (socket) => {
@@ -57,7 +57,7 @@ test.serial('an upload that comes to a standstill is told so, and gives back wha
   t.is(service.calls(), 0);
 });
 
-test.serial('an upload that trickles for ever ends with the time a request has', async (t) => {
+test.serial("an upload that trickles endlessly ends with the request's time limit", async (t) => {
   const service = await startService(t, { stallMs: 300, timeout: 1 });
   const started = performance.now();
   const answer = await rawRequest(service.address.port, async (socket) => {
@@ -75,10 +75,10 @@ test.serial('an upload that trickles for ever ends with the time a request has',
   await eventually(() => service.memory.stats.held === 0);
 });
 
-test.serial('a client that does not take its answer is left, and the memory of it with it', async (t) => {
+test.serial('a client that does not take its answer is disconnected, and the memory released', async (t) => {
   t.timeout(90_000);
   const service = await startService(t, { stallMs: 400 });
-  // Noise, so that each answer is larger than what the system's buffers take.
+  // Noise, so that each answer exceeds the system's buffers.
   const noise = { width: 1600, height: 1600, channels: 3 as const, background: '#000', noise: grain };
   const image = await sharp({ create: noise }).jpeg({ quality: 95 }).toBuffer();
   const socket = await dial(service.address.port);
@@ -100,7 +100,7 @@ test.serial('a client that does not take its answer is left, and the memory of i
   socket.destroy();
 });
 
-test.serial('who waits for work that takes long is not taken for dead', async (t) => {
+test.serial('a client that waits for long work does not count as dead', async (t) => {
   const service = await startService(t, { stallMs: 200 });
   let release = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -113,7 +113,7 @@ test.serial('who waits for work that takes long is not taken for dead', async (t
   t.is((await answer).status, 200);
 });
 
-test.serial('nor who waits for it while the answer to a later request is done already', async (t) => {
+test.serial('nor does one that waits while the answer to a later request is done already', async (t) => {
   const service = await startService(t, { stallMs: 200 });
   let release = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -134,7 +134,7 @@ test.serial('nor who waits for it while the answer to a later request is done al
   t.is(service.engine.cancelled, 0);
 });
 
-test.serial('a kept connection that nobody uses is closed', async (t) => {
+test.serial('an idle kept-alive connection is closed', async (t) => {
   const service = await startService(t, { stallMs: 300 });
   service.server.keepAliveTimeout = 200;
   const started = performance.now();

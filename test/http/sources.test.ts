@@ -14,7 +14,7 @@ async function host(t: ExecutionContext, answer: Buffer | number): Promise<strin
   return `${url}/photo.jpg?a=1&b=2`;
 }
 
-test('base64: in all three content types, in every legal form', async (t) => {
+test('base64: in all three content types, in every valid form', async (t) => {
   const service = await startService(t);
   const image = await scene({ width: 120, height: 80 });
   const standard = image.toString('base64');
@@ -48,7 +48,7 @@ for (const [text, detail] of [
   ['data:image/png;base64,', 'The base64 text is empty.'],
   ['==', 'The base64 text is empty.'],
 ] as const) {
-  test(`base64: ${text} cannot be read`, async (t) => {
+  test(`base64: ${text} cannot be decoded`, async (t) => {
     const service = await startService(t);
     const answer = await service.post(JSON.stringify({ image_file_b64: text }), json);
     t.is(answer.status, 400);
@@ -81,7 +81,7 @@ test('an address is downloaded, in all three content types', async (t) => {
   }
 });
 
-test('failures of a download tell the given address and the reason', async (t) => {
+test('failed downloads report the given address and the reason', async (t) => {
   const service = await startService(t);
   const missing = await host(t, 404);
   t.deepEqual(await errorOf(t, await service.post(form({ image_url: missing }))), {
@@ -114,7 +114,7 @@ test('a downloaded page is not an image', async (t) => {
   t.is((await errorOf(t, await service.post(form({ image_url: url })))).code, 'invalid_file_type');
 });
 
-test('none and more than one source', async (t) => {
+test('no source and more than one are refused', async (t) => {
   const service = await startService(t);
   for (const body of [form({ size: 'auto' }), new URLSearchParams({ size: 'auto' }), undefined]) {
     const answer = await service.post(body);
@@ -179,7 +179,7 @@ test('unknown fields are ignored, JSON scalars are read as text, the last of rep
   t.is(answer.headers.get('x-credits-charged'), '1');
 });
 
-test('files exist in multipart only', async (t) => {
+test('file fields exist in multipart only', async (t) => {
   const service = await startService(t);
   const text = (await scene()).toString('base64');
   t.is(
@@ -190,7 +190,7 @@ test('files exist in multipart only', async (t) => {
   t.is((await errorOf(t, await service.post(encoded, urlencoded))).code, 'missing_source');
 });
 
-test('names that mean something to JavaScript change nothing', async (t) => {
+test('names with a meaning in JavaScript have no effect', async (t) => {
   const service = await startService(t);
   const image = await scene();
   const names = ['__proto__', 'constructor', 'prototype', 'toString', '__proto__[size]', 'hasOwnProperty'];

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { timeSlice } from '../../src/http/timeSlice.ts';
 
-test.serial('what is little is done at once', async (t) => {
+test.serial('little work is done at once', async (t) => {
   const done: number[] = [];
   for (let i = 0; i < 10; i++) timeSlice(() => done.push(i));
   t.is(done.length, 10);
@@ -10,7 +10,7 @@ test.serial('what is little is done at once', async (t) => {
   await turn();
 });
 
-test.serial('what is much is done in its order, little of it in one turn of the event loop', async (t) => {
+test.serial('much work is done in order, a little of it per turn of the event loop', async (t) => {
   const done: number[] = [];
   const each = new Set<number>();
   for (let i = 0; i < 1000; i++) timeSlice(() => done.push(i));

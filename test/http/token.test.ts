@@ -10,7 +10,7 @@ for (const [name, path, token] of [
   ['operator', '/admin/v1/accounts', tokens.adminToken],
   ['metrics', '/metrics', tokens.metricsToken],
 ] as const)
-  test(`${name} token: after some wrong ones an address has to wait, whatever it sends, and nobody else`, async (t) => {
+  test(`${name} token: after several wrong ones an address has to wait, whatever it sends, and no other address`, async (t) => {
     let now = Date.now();
     const service = await startService(t, {
       ...tokens,
@@ -23,7 +23,7 @@ for (const [name, path, token] of [
       fetch(service.url + where, {
         headers: { 'X-Forwarded-For': from, ...(authorization && { authorization }) },
       });
-    // Nothing was tried with these.
+    // No wrong token came from these.
     for (let i = 0; i < 10; i++) t.is((await ask(undefined)).status, 403);
     for (let i = 0; i < 10; i++) t.is((await ask(`Bearer ${token}`)).status, 200);
     for (let i = 0; i < 3; i++) t.is((await ask(`Bearer ${token}${i}`)).status, 403);

@@ -13,7 +13,7 @@ unless(postgresMissing)('while PostgreSQL is away: 503 with Retry-After, and not
   const post = (size: string) => service.post(form({ image_file: image, size }));
   t.is((await post('full')).status, 200);
 
-  // In the middle of the work: it was reserved, and cannot be settled.
+  // During the work: it was reserved, and cannot be settled.
   let go = () => {};
   const gate = new Promise<void>((resolve) => {
     go = resolve;

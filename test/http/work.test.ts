@@ -16,7 +16,7 @@ function hold(service: Service): () => void {
 /** The lines of requests; a broken connection may have one of its own. */
 const requestLines = (service: Service) => service.lines().filter(({ method }) => method !== undefined);
 
-test('a client that leaves cancels its work, is not charged and is a 499 in the log', async (t) => {
+test('a client that disconnects cancels its work, is not charged and is a 499 in the log', async (t) => {
   const service = await startService(t, { credits: 1 });
   hold(service);
   const controller = new AbortController();
@@ -37,7 +37,7 @@ test('a client that leaves cancels its work, is not charged and is a 499 in the 
   t.is(await service.stores.ledger.openReservations(), 0);
 });
 
-test('a client that leaves while it waits for its turn is never worked for', async (t) => {
+test('a client that disconnects while waiting is never processed', async (t) => {
   const service = await startService(t, { running: 1 });
   const release = hold(service);
   const image = await scene();
@@ -59,7 +59,7 @@ test('a client that leaves while it waits for its turn is never worked for', asy
   t.is(service.engine.started, 1);
 });
 
-test('work that takes longer than it may is 504 and not charged', async (t) => {
+test('work that exceeds its time limit is 504 and not charged', async (t) => {
   const service = await startService(t, { timeout: 5, credits: 1 });
   hold(service);
   const answer = await service.post(form({ image_file: await scene(), size: 'full' }));
@@ -73,7 +73,7 @@ test('work that takes longer than it may is 504 and not charged', async (t) => {
   t.is((await service.balance()).credits, 1);
 });
 
-test('when too many wait, the next is refused at once with Retry-After', async (t) => {
+test('beyond the longest wait the next request is refused at once with Retry-After', async (t) => {
   const service = await startService(t, {
     running: 2,
     workMs: 1000,
@@ -123,7 +123,7 @@ for (const [code, status, publicCode, reported] of engineErrors) {
   });
 }
 
-test('a bug is 500: the client learns the number of its request, the log the rest', async (t) => {
+test('a bug is 500: the client gets the id of its request, the log the cause', async (t) => {
   const service = await startService(t);
   service.engine.failure = new TypeError('undefined is not an image');
   const answer = await service.post(form({ image_file: await scene() }));
@@ -146,7 +146,7 @@ test('starting up: 503 after the key was checked; a wrong key is still 403', asy
   t.is((await service.post(form({}), { 'X-Api-Key': 'wrong' })).status, 403);
 });
 
-test('shutting down: new work on a kept connection is 503 and closes it', async (t) => {
+test('shutting down: new work on a kept-alive connection is 503 and closes it', async (t) => {
   const service = await startService(t);
   service.health.stopping();
   const answer = await service.post(form({ image_file: await scene() }));
@@ -156,7 +156,7 @@ test('shutting down: new work on a kept connection is 503 and closes it', async 
   t.is((await errorOf(t, answer)).code, 'service_unavailable');
 });
 
-test('closing waits for what runs', async (t) => {
+test('closing waits for running work', async (t) => {
   const service = await startService(t);
   const release = hold(service);
   const running = service.post(form({ image_file: await scene() }));
@@ -169,7 +169,7 @@ test('closing waits for what runs', async (t) => {
   t.true(await closed);
 });
 
-test('closing cuts off what takes too long, and waits until its books are closed', async (t) => {
+test('closing cuts off work that takes too long, and waits until it is settled', async (t) => {
   const service = await startService(t, { credits: 1 });
   hold(service);
   const running = service.post(form({ image_file: await scene(), size: 'full' }));

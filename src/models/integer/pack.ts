@@ -13,7 +13,7 @@ export interface Taps {
  * the order in which native/integer/program.cc (chunks_of) reads a window; one list for a chunk, at most CHUNK long.
  */
 function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number): Int32Array[] {
-  // Whether channels of neighbouring taps are adjacent, unless taps are dilated or fill whole chunks anyway.
+  // Channels of neighbouring taps are adjacent, unless the taps are dilated or fill whole chunks anyway.
   const rows = dilation === 1 && width > 1 && channels % CHUNK !== 0;
   const length = rows ? width * channels : channels;
   const chunks: Int32Array[] = [];

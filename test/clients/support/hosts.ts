@@ -1,6 +1,6 @@
-// Loaded before a client (node --import): what a line in /etc/hosts does, for one name and for this process
-// alone. Connections to port 443 of that name go to CUTOUT_TEST_FRONT on this machine; certificates are
-// checked for the name as ever.
+// Loaded before a client (node --import): has the effect of a line in /etc/hosts for one name and this process
+// only. Connections to port 443 of that name go to CUTOUT_TEST_FRONT on this machine; certificates are
+// checked for the name as usual.
 import type { ClientRequestArgs } from 'node:http';
 import https from 'node:https';
 

@@ -1,4 +1,4 @@
-// A program that uses npm's remove.bg as its documentation shows. Takes the calls as JSON on standard input,
+// A program that uses npm's remove.bg as its documentation shows. Reads the calls as JSON from standard input and
 // prints one outcome for each.
 import { text } from 'node:stream/consumers';
 import client from 'remove.bg';

@@ -7,12 +7,12 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
 
-/** The name that clients have compiled in. */
+/** The name compiled into the clients. */
 export const publishedHost = 'api.remove.bg';
 
 export interface TlsFront {
   readonly port: number;
-  /** The certificate, which signs itself: what a client has to trust. */
+  /** The self-signed certificate, which a client has to trust. */
   readonly certificate: string;
 }
 
@@ -27,8 +27,8 @@ async function certificate(folder: string): Promise<{ key: string; cert: string 
 }
 
 /**
- * TLS in front of the service, as docs/migrating.md sets it up: ends the encryption and passes requests on as
- * they are. Needs the program openssl.
+ * A TLS proxy in front of the service, as docs/migrating.md describes: ends the encryption and passes requests on
+ * unchanged. Needs the program openssl.
  */
 export async function tlsFront(t: ExecutionContext, folder: string, url: string): Promise<TlsFront> {
   mkdirSync(folder, { recursive: true });
@@ -39,7 +39,7 @@ export async function tlsFront(t: ExecutionContext, folder: string, url: string)
     let answered = false;
     const onward = request({ hostname, port, method, path: target, headers }, (answer) => {
       answered = true;
-      // How long a connection lives is each side's own affair.
+      // Each side decides how long its connection lives.
       const { connection: _, 'keep-alive': __, ...headers } = answer.headers;
       res.writeHead(answer.statusCode ?? 502, headers);
       answer.pipe(res);

@@ -1,12 +1,12 @@
 export interface ZipEntry {
   readonly name: string;
-  /** 0 is stored. */
+  /** 0: stored. */
   readonly method: number;
   readonly flags: number;
   readonly data: Buffer;
 }
 
-/** The entries as a reader finds them that goes from the start, as some clients do. Stored entries only. */
+/** The entries as read by a program that starts from the front, as some clients do. Stored entries only. */
 export function zipEntries(zip: Buffer): ZipEntry[] {
   const entries: ZipEntry[] = [];
   for (let at = 0; zip.readUInt32LE(at) === 0x04034b50; ) {
