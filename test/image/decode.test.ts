@@ -19,7 +19,7 @@ test.before(() => {
 const { foreground, width, height } = drawScene('glass', 91, 64);
 const image: Rgba = { width, height, data: foreground };
 
-// libvips keeps one error text for all threads: tests that look at a sentence run alone (test.serial).
+// libvips has one error text for all threads: tests of a sentence run alone (test.serial).
 const read = async (bytes: Uint8Array, target?: Dimensions) => {
   const header = await probe(bytes, CONTRACT_LIMITS);
   return decode(bytes, header, target ?? header);
@@ -34,8 +34,8 @@ const refusal = async (bytes: Uint8Array) => {
 };
 
 /**
- * Largest and mean difference allowed. Lossless files of RGB and gray are exact; gray profiles and print colours go
- * through a colour engine; JPEG at quality 100 has rounding noise, CMYK at a quarter of it per ink.
+ * Allowed largest and mean difference. Lossless files of RGB and gray are exact; gray profiles and print colours are
+ * converted by a colour engine; JPEG at quality 100 has rounding noise, CMYK at a quarter of it per ink.
  */
 function tolerance(container: Container, mode: Mode): { readonly max: number; readonly mean: number } {
   if (mode === 'cmyk') return { max: 12, mean: 4.5 };
@@ -46,7 +46,7 @@ function tolerance(container: Container, mode: Mode): { readonly max: number; re
 
 for (const container of ['jpeg', 'png', 'webp'] as const) {
   for (const mode of MODES[container]) {
-    test(`${container} ${mode} in all eight orientations becomes the upright RGBA`, async (t) => {
+    test(`${container} ${mode} in all eight orientations decodes to the upright RGBA`, async (t) => {
       const allowed = tolerance(container, mode);
       for (let orientation = 1; orientation <= 8; orientation += 1) {
         const { bytes, expected } = await imageFile(image, container, mode, orientation);
@@ -131,7 +131,7 @@ for (const share of [0.5, 0.9, 0.99]) {
   });
 }
 
-test('headers that promise more than the data holds are refused', async (t) => {
+test('headers that announce more than the data contains are refused', async (t) => {
   for (const container of ['jpeg', 'png', 'webp'] as const) {
     const { bytes } = await imageFile(image, container, 'rgb');
     t.regex(String(await refusal(withHeaderSize(bytes, 2000, 1500))), /^failed_to_read_image: /, container);
@@ -150,7 +150,7 @@ test.serial(
   },
 );
 
-test('a truncated JPEG is refused even where its header has harmless faults', async (t) => {
+test('a truncated JPEG is refused even if its header has harmless faults', async (t) => {
   const { bytes } = await imageFile(image, 'jpeg', 'rgb');
   t.regex(
     String(await refusal(withStrayBytes(bytes.subarray(0, bytes.length / 2)))),
@@ -158,7 +158,7 @@ test('a truncated JPEG is refused even where its header has harmless faults', as
   );
 });
 
-test('harmless faults of headers do not stop an image, nor does bad company', async (t) => {
+test('harmless faults of headers do not affect an image, nor do concurrent failures', async (t) => {
   const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
   const version2 = insertJpegSegment(bytes, 0xe0, Buffer.from('JFIF\0\x02\x01\0\0\x01\0\x01\0\0', 'latin1'));
   const sos = Buffer.from(bytes);
@@ -175,7 +175,7 @@ test('harmless faults of headers do not stop an image, nor does bad company', as
   }
 });
 
-test('broken EXIF and broken profiles do not stop an image', async (t) => {
+test('damaged EXIF and profiles do not affect an image', async (t) => {
   const { bytes, expected } = await imageFile(image, 'jpeg', 'rgb');
   const exif = insertJpegSegment(bytes, 0xe1, Buffer.from('Exif\0\0II*\0\xff\xff\xff\xff', 'latin1'));
   t.true(difference((await read(exif)).data, expected.data).mean < 0.5);
@@ -183,7 +183,7 @@ test('broken EXIF and broken profiles do not stop an image', async (t) => {
   t.true(difference((await read(profile)).data, expected.data).mean < 0.5);
 });
 
-test('enlarging is a mistake of the caller', async (t) => {
+test('enlarging is an error of the caller', async (t) => {
   const { bytes } = await imageFile(image, 'png', 'rgb');
   const header = await probe(bytes, CONTRACT_LIMITS);
   await t.throwsAsync(decode(bytes, header, { width: width + 1, height }), { instanceOf: RangeError });
@@ -200,7 +200,7 @@ test('an abort before or during the work rejects with its reason', async (t) => 
   await t.throwsAsync(work, { message: 'too late' });
 });
 
-test('one refused file does not disturb the next', async (t) => {
+test('a refused file does not affect the next one', async (t) => {
   const { bytes, expected } = await imageFile(image, 'png', 'rgb');
   const bad = bytes.subarray(0, bytes.length / 2);
   const mixed = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => read(i % 2 ? bad : bytes)));

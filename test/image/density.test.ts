@@ -35,7 +35,7 @@ test('JFIF in dots per inch and per centimetre', async (t) => {
   t.deepEqual(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(2, 118, 118)), 'jpeg'), { x: 11800, y: 11800 });
 });
 
-test('a JFIF aspect ratio is no resolution, and none is none', async (t) => {
+test('a JFIF aspect ratio is no resolution, nor is a missing one', async (t) => {
   const jpeg = await image().jpeg().toBuffer();
   t.is(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(0, 1, 1)), 'jpeg'), undefined);
   t.is(readDensity(insertJpegSegment(jpeg, 0xe0, jfif(1, 0, 0)), 'jpeg'), undefined);
@@ -50,7 +50,7 @@ test('PNG pHYs in metres, with different x and y; an aspect ratio is none', asyn
   t.is(readDensity(insertPngChunk(png, pHYs(0, 0, 1)), 'png'), undefined);
 });
 
-test('EXIF in inches and centimetres, either byte order, where the container says nothing', async (t) => {
+test('EXIF in inches and centimetres, in either byte order, if the container states nothing', async (t) => {
   const jpeg = await image().jpeg().toBuffer();
   for (const little of [true, false]) {
     t.deepEqual(readDensity(jpeg, 'jpeg', exifBlock({ orientation: 6, resolution }, little)), {
@@ -65,12 +65,12 @@ test('EXIF in inches and centimetres, either byte order, where the container say
   t.is(readDensity(jpeg, 'jpeg', exifBlock({ resolution: { ...resolution, unit: 1 } })), undefined);
 });
 
-test('JFIF wins over EXIF', async (t) => {
+test('JFIF takes precedence over EXIF', async (t) => {
   const file = insertJpegSegment(await image().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
   t.deepEqual(readDensity(file, 'jpeg', exifBlock({ resolution })), { x: 2835, y: 2835 });
 });
 
-test('no prefix of a file and no damage to EXIF makes it throw', async (t) => {
+test('no prefix of a file and no damage to EXIF causes an exception', async (t) => {
   const file = insertJpegSegment(await image().jpeg().toBuffer(), 0xe0, jfif(1, 72, 72));
   const png = insertPngChunk(await image().png().toBuffer(), pHYs(2835, 2835, 1));
   const exif = exifBlock({ orientation: 3, resolution });

@@ -14,7 +14,7 @@ import { drawScene } from '../fixtures/scene.ts';
 
 const scene = drawScene('glass', 320, 240, 7);
 const { width, height } = scene;
-/** As the engine leaves it: RGB 0 where alpha is 0. */
+/** As the engine returns it: RGB 0 where alpha is 0. */
 const cutout = mapPixels({ width, height, data: scene.foreground }, (r, g, b, a) =>
   a === 0 ? [0, 0, 0, 0] : [r, g, b, a],
 );
@@ -28,7 +28,7 @@ const run = async (raster: Raster, options: Partial<EncodeOptions> & { readonly 
 };
 const pixels = (file: Uint8Array) => sharp(file, { ignoreIcc: true }).raw().toBuffer();
 
-test('png hands the raster, profile and resolution to the native encoder', async (t) => {
+test('png passes raster, profile and resolution to the native encoder', async (t) => {
   const icc = await p3Profile();
   const { asked, contentType, bytes } = await run(cutout, { format: 'png', icc, density });
   t.deepEqual(asked, [{ channels: 'rgba', effort: 3, icc, pixelsPerMetre: [11811, 11811] }]);
@@ -54,7 +54,7 @@ test('jpg quality 90: the quantisation table of the standard, scaled by 0.2', as
   t.deepEqual([...(table?.subarray(1, 9) ?? [])], [3, 2, 2, 3, 2, 2, 3, 3]);
 });
 
-test('jpg puts what is not opaque on white', async (t) => {
+test('jpg composites pixels that are not opaque over white', async (t) => {
   const { bytes } = await run(cutout, { format: 'jpg' });
   const onWhite = mapPixels(cutout, (r, g, b, a) => {
     const blend = (value: number) => Math.round((value * a + 255 * (255 - a)) / 255);
@@ -65,7 +65,7 @@ test('jpg puts what is not opaque on white', async (t) => {
   t.deepEqual([...seen.subarray(0, 3)], [255, 255, 255]);
 });
 
-test('webp keeps alpha exactly, and RGB 0 away from the edges where alpha is 0', async (t) => {
+test('webp keeps alpha exactly, and RGB 0 away from edges where alpha is 0', async (t) => {
   const { bytes, contentType } = await run(cutout, { format: 'webp' });
   t.is(contentType, 'image/webp');
   const seen = await pixels(bytes);
@@ -89,7 +89,7 @@ test('webp of an opaque image has no alpha', async (t) => {
 });
 
 for (const format of ['jpg', 'webp'] as const) {
-  test(`${format} carries the profile of the source`, async (t) => {
+  test(`${format} has the profile of the source`, async (t) => {
     const icc = await p3Profile();
     const { bytes } = await run(cutout, { format, icc, density });
     const metadata = await sharp(bytes).metadata();
@@ -108,7 +108,7 @@ for (const format of ['jpg', 'webp'] as const) {
   });
 }
 
-test('channels=alpha as png asks the native encoder for gray, with the resolution and without the profile', async (t) => {
+test('channels=alpha as png requests gray from the native encoder, with the resolution and without the profile', async (t) => {
   const { asked, bytes } = await run(cutout, {
     format: 'png',
     channels: 'alpha',
@@ -120,9 +120,9 @@ test('channels=alpha as png asks the native encoder for gray, with the resolutio
 });
 
 for (const channels of ['rgba', 'alpha'] as const) {
-  test(`zip with channels=${channels} holds color.jpg with its background and alpha.png`, async (t) => {
+  test(`zip with channels=${channels} contains color.jpg with its background and alpha.png`, async (t) => {
     const icc = await p3Profile();
-    // As the engine leaves it for a ZIP: the photo's RGB everywhere, the matte as alpha.
+    // As the engine returns it for a ZIP: the photo's RGB everywhere, the matte as alpha.
     const data = Uint8Array.from(photo.data);
     scene.alpha.forEach((a, i) => {
       data[i * 4 + 3] = a;
@@ -148,7 +148,7 @@ for (const channels of ['rgba', 'alpha'] as const) {
   });
 }
 
-test('encoding leaves the raster as it is', async (t) => {
+test('encoding does not change the raster', async (t) => {
   const before = Uint8Array.from(cutout.data);
   for (const format of ['png', 'jpg', 'webp', 'zip'] as const) {
     await run(cutout, { format, density, icc: await p3Profile() });
@@ -179,7 +179,7 @@ test('a result that the format cannot hold is refused with the reason', (t) => {
   t.notThrows(() => assertFits('png', { width: 700_000, height: 5 }));
 });
 
-test('the largest sides that are let through can be encoded', async (t) => {
+test('the largest accepted sides can be encoded', async (t) => {
   const thin = (side: number): Raster => ({
     width: side,
     height: 2,
@@ -189,7 +189,7 @@ test('the largest sides that are let through can be encoded', async (t) => {
   t.is((await sharp((await run(thin(16_383), { format: 'webp' })).bytes).metadata()).width, 16_383);
 });
 
-test('after an abort no file comes out', async (t) => {
+test('after an abort no file is returned', async (t) => {
   const signal = AbortSignal.abort(new Error('client gone'));
   for (const format of ['jpg', 'webp', 'zip'] as const) {
     await t.throwsAsync(run(cutout, { format, signal }), { message: 'client gone' });
@@ -198,7 +198,7 @@ test('after an abort no file comes out', async (t) => {
 
 const recorded = new URL('../../../../../shared/data/recorded/zip-person-in-field.zip', import.meta.url);
 
-/** Everything of a ZIP's structure that does not depend on the entries' contents and the date. */
+/** Everything in a ZIP's structure that does not depend on the entries' contents and the date. */
 function layout(zip: Buffer): unknown[] {
   const fields: unknown[] = [];
   for (let at = 0; at < zip.length; ) {
@@ -239,7 +239,7 @@ function layout(zip: Buffer): unknown[] {
   return fields;
 }
 
-test('a zip has the layout of the recorded answers, byte for byte but for contents, sums and date', async (t) => {
+test('a zip has the layout of the recorded answers, byte for byte except contents, checksums and date', async (t) => {
   const { bytes } = await run(cutout, { format: 'zip' });
   const entry = { version: 20, flags: 0, method: 0, extra: 0 };
   const local = { ...entry, sizesEqual: true };

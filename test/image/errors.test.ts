@@ -24,7 +24,7 @@ const header: Probe = {
 const noise = () =>
   sharp(randomFillSync(Buffer.alloc(64 * 48 * 3)), { raw: { width: 64, height: 48, channels: 3 } });
 
-/** Bytes that make libvips say what the row of the table is there for. */
+/** Bytes that cause the text of each row in libvips. */
 const PROVOKED: readonly (readonly [string, (jpeg: Buffer, png: Buffer) => Buffer, Probe])[] = [
   ['Input Buffer is empty', () => Buffer.alloc(0), header],
   ['unsupported image format', () => Buffer.from('no image'), header],
@@ -34,7 +34,7 @@ const PROVOKED: readonly (readonly [string, (jpeg: Buffer, png: Buffer) => Buffe
   ['read error', (_, png) => png.subarray(0, png.length / 2), { ...header, format: 'png' }],
 ];
 
-test('the table has a provoked case for every row', (t) => {
+test('every row of the table has a case that provokes it', (t) => {
   t.is(PROVOKED.length, LIBVIPS_ERRORS.length);
 });
 
@@ -49,7 +49,7 @@ for (const [i, [text, damage, probe]] of PROVOKED.entries()) {
   });
 }
 
-test('an unknown text, and what is no Error at all, is an image that cannot be read', (t) => {
+test('an unknown text, or a value that is no Error, is an image that cannot be read', (t) => {
   for (const thrown of [new Error('libvips says something new'), 'a string', undefined]) {
     const error = imageErrorFrom(thrown);
     t.is(error.code, 'failed_to_read_image');
@@ -58,12 +58,12 @@ test('an unknown text, and what is no Error at all, is an image that cannot be r
   }
 });
 
-test('the public sentence never holds the text of the library', (t) => {
+test("the public sentence never contains the library's text", (t) => {
   const error = imageErrorFrom(new Error('VipsJpeg: premature end of JPEG image in /secret/path'));
   t.false(error.detail.includes('secret'));
 });
 
-test('an ImageError stays as it is', (t) => {
+test('an ImageError is returned unchanged', (t) => {
   const error = new ImageError('timeout', 'x');
   t.is(imageErrorFrom(error), error);
 });

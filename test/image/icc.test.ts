@@ -8,7 +8,7 @@ const levels = [0, 8, 16, 32, 64, 96, 128, 160, 192, 224, 255];
 const grid = levels.flatMap((r) => levels.flatMap((g) => levels.map((b) => [r, g, b, 255])));
 const size = { width: levels.length ** 2, height: levels.length };
 
-/** What littlecms, in libvips, makes of pixels with this profile: colours of sRGB. */
+/** Result of littlecms, in libvips, for pixels with this profile: sRGB colours. */
 async function readBack(data: Uint8Array, icc: Buffer): Promise<Buffer> {
   const webp = await sharp(data, { raw: { ...size, channels: 4 } })
     .webp({ lossless: true, exact: true })
@@ -32,7 +32,7 @@ const tones: Readonly<Record<string, Tone>> = {
 };
 
 for (const [name, tone] of Object.entries(tones)) {
-  test(`Adobe's primaries with ${name}: littlecms reads the colours of sRGB out of the converted ones`, async (t) => {
+  test(`Adobe's primaries with ${name}: littlecms recovers the sRGB colours from the converted ones`, async (t) => {
     const icc = rgbProfile(PRIMARIES.adobe, tone);
     const converted = Uint8Array.from(grid.flat());
     await fromSrgb(icc)?.raster({ data: converted, ...size });
@@ -49,7 +49,7 @@ for (const [name, tone] of Object.entries(tones)) {
     t.log(
       `worst ${worst}, mean ${(sum / grid.flat().length).toFixed(3)}, without ${(before / grid.flat().length).toFixed(1)}`,
     );
-    // 8 bits on both sides; curves much steeper than that of sRGB in the dark have few values there.
+    // 8 bits on both sides; curves much steeper than sRGB's in the dark have few values there.
     t.true(sum / grid.flat().length < 1);
     t.true(sum < before / 4);
   });
@@ -90,7 +90,7 @@ test('Display P3: known colours', async (t) => {
   }
 });
 
-test('alpha stays, and so does white in spaces whose primaries are rounded', async (t) => {
+test('alpha is unchanged, and so is white in spaces whose primaries are rounded', async (t) => {
   const conversion = fromSrgb(rgbProfile(PRIMARIES.adobe, { gamma: 2.2 }));
   const data = Uint8Array.of(255, 255, 255, 3, 255, 0, 0, 0, 1, 2, 3, 255);
   await conversion?.raster({ data, width: 3, height: 1 });
@@ -98,7 +98,7 @@ test('alpha stays, and so does white in spaces whose primaries are rounded', asy
   t.deepEqual([data[7], data[11]], [0, 255]);
 });
 
-test('nothing is done for sRGB in any wording', (t) => {
+test('sRGB in any wording needs no conversion', (t) => {
   t.is(fromSrgb(rgbProfile(PRIMARIES.srgb, { shape: 3, parameters: srgbParameters })), undefined);
   const table = Array.from({ length: 1024 }, (_, i) => {
     const v = i / 1023;
@@ -107,7 +107,7 @@ test('nothing is done for sRGB in any wording', (t) => {
   t.is(fromSrgb(rgbProfile(PRIMARIES.srgb, { table })), undefined);
 });
 
-test('nor for profiles that are damaged, in any byte or length', (t) => {
+test('profiles damaged in any byte or length need none either', (t) => {
   const icc = rgbProfile(PRIMARIES.adobe, { table: [0, 0.2, 1] });
   for (let length = 0; length < icc.length; length++) t.notThrows(() => fromSrgb(icc.subarray(0, length)));
   for (let at = 128; at < icc.length; at++) {
@@ -122,13 +122,13 @@ test('nor for profiles that are damaged, in any byte or length', (t) => {
   t.is(fromSrgb(lookup), undefined, 'tables are left alone');
 });
 
-test('a curve of millions of entries is not read', (t) => {
+test('a curve with millions of entries is not read', (t) => {
   const entries = (count: number) => Array.from({ length: count }, (_, i) => (i / (count - 1)) ** 2.2);
   t.truthy(fromSrgb(rgbProfile(PRIMARIES.adobe, { table: entries(4096) })));
   t.is(fromSrgb(rgbProfile(PRIMARIES.adobe, { table: entries(4097) })), undefined);
 });
 
-test('a caller that leaves ends the conversion', async (t) => {
+test('an abort ends the conversion', async (t) => {
   const conversion = fromSrgb(rgbProfile(PRIMARIES.adobe, { gamma: 2.2 }));
   const [width, height] = [1000, 1000];
   const leave = new AbortController();

@@ -13,7 +13,7 @@ const pixels = (file: Buffer) => sharp(file, { ignoreIcc: true }).raw().toBuffer
 const density = { x: 11811, y: 11811 };
 
 for (const extra of [0, 1, 65_039, 65_040, 200_000]) {
-  test(`a JPEG carries a profile of ${extra} bytes more than P3, resolution and the same pixels`, async (t) => {
+  test(`a JPEG gets a profile ${extra} bytes longer than P3's, the resolution and the same pixels`, async (t) => {
     const icc = padProfile(await p3Profile(), extra);
     const jpeg = await image().jpeg({ quality: 90 }).toBuffer();
     const tagged = tagJpeg(jpeg, { icc, density });
@@ -33,7 +33,7 @@ for (const extra of [0, 1, 65_039, 65_040, 200_000]) {
   });
 }
 
-test('a JFIF segment that is there is replaced by the resolution, and kept in front of a profile', async (t) => {
+test('an existing JFIF segment is replaced by the resolution, and kept in front of a profile', async (t) => {
   const jpeg = await image().jpeg().toBuffer();
   const low = tagJpeg(jpeg, { density: { x: 2835, y: 2835 } });
   const high = tagJpeg(low, { density });
@@ -49,7 +49,7 @@ test('a JFIF segment that is there is replaced by the resolution, and kept in fr
   t.is((await sharp(profiled).metadata()).density, 72);
 });
 
-test('different resolutions across and down, and those that do not fit', async (t) => {
+test('horizontal and vertical resolutions that differ, and those out of range', async (t) => {
   const jpeg = await image().jpeg().toBuffer();
   const jfif = (x: number, y: number) => {
     const body = jpegSegments(tagJpeg(jpeg, { density: { x, y } }))[0]?.body ?? Buffer.alloc(14);
@@ -66,7 +66,7 @@ for (const [name, encode] of [
   ['lossless, opaque', () => image().removeAlpha().webp({ lossless: true })],
 ] as const) {
   for (const extra of [0, 1]) {
-    test(`a WebP (${name}) carries a profile of ${extra ? 'odd' : 'even'} length and the same pixels`, async (t) => {
+    test(`a WebP (${name}) gets a profile of ${extra ? 'odd' : 'even'} length and the same pixels`, async (t) => {
       const icc = padProfile(await p3Profile(), extra);
       const webp = await encode().toBuffer();
       const tagged = tagWebp(webp, { icc }, size);
@@ -81,13 +81,13 @@ for (const [name, encode] of [
   }
 }
 
-test('nothing to write leaves the very same bytes', async (t) => {
+test('without profile and resolution the bytes are unchanged', async (t) => {
   const [jpeg, webp] = [await image().jpeg().toBuffer(), await image().webp().toBuffer()];
   t.is(tagJpeg(jpeg, {}), jpeg);
   t.is(tagWebp(webp, { density }, size), webp);
 });
 
-test('only whole profiles for RGB of at most 1 MB are usable', async (t) => {
+test('only complete profiles for RGB of at most 1 MB are usable', async (t) => {
   const icc = await p3Profile();
   t.is(usableRgbProfile(icc), icc);
   t.is(usableRgbProfile(linearGrayProfile()), undefined);

@@ -7,18 +7,18 @@ import { runJob } from '../../src/image/job.ts';
 const noise = (side: number) =>
   sharp(randomFillSync(new Uint8Array(side * side * 3)), { raw: { width: side, height: side, channels: 3 } });
 
-test('work that outlasts its timeout ends with `timeout`', async (t) => {
+test('work that exceeds its timeout ends with `timeout`', async (t) => {
   const slow = noise(3000).median(41).raw();
   const error = await t.throwsAsync(runJob(slow, { timeoutSeconds: 1 }), { instanceOf: ImageError });
   t.like(error, { code: 'timeout' });
 });
 
-test('failures within the time are thrown as they are', async (t) => {
+test('failures within the time limit are thrown unchanged', async (t) => {
   const wrong = noise(10).extract({ left: 0, top: 0, width: 50, height: 50 }).raw();
   await t.throwsAsync(runJob(wrong, { timeoutSeconds: 60 }), { message: /extract_area/ });
 });
 
-test('an abort in the middle wins over the result', async (t) => {
+test('an abort during the work takes precedence over the result', async (t) => {
   const controller = new AbortController();
   const work = runJob(noise(500).raw(), { signal: controller.signal });
   controller.abort(new Error('client gone'));

@@ -5,7 +5,7 @@ import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
 import { CONTRACT_LIMITS, type InputFormat } from '../../src/image/types.ts';
 
-// The settings are the process's, so these run one after another.
+// The settings are process-wide, so these tests are serial.
 const image = () => sharp({ create: { width: 12, height: 9, channels: 3, background: '#4080c0' } });
 const opens = async (bytes: Buffer) =>
   await sharp(bytes)
@@ -15,7 +15,7 @@ const opens = async (bytes: Buffer) =>
       () => false,
     );
 
-test.serial('only the loaders of the given formats are left', async (t) => {
+test.serial('only the loaders of the given formats remain', async (t) => {
   t.like(configureLibvips({ formats: CONTRACT_LIMITS.formats, concurrency: 1 }), { concurrency: 1 });
   for (const bytes of [
     await image().jpeg().toBuffer(),
@@ -61,7 +61,7 @@ test.serial('formats that the operator enables are decoded', async (t) => {
   t.false(await opens(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')));
 });
 
-test.serial('a format that is enabled no more is blocked again', async (t) => {
+test.serial('a format that is no longer enabled is blocked again', async (t) => {
   configureLibvips({ formats: ['png', 'gif'] });
   t.true(await opens(await image().gif().toBuffer()));
   configureLibvips({ formats: ['png'] });

@@ -50,7 +50,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
   }
 }
 
-test('a view with an offset into a larger buffer is read like a file of its own', async (t) => {
+test('a view with an offset into a larger buffer is read like a separate file', async (t) => {
   const bytes = await file('png');
   const view = new Uint8Array(Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(9)])).subarray(
     7,
@@ -59,7 +59,7 @@ test('a view with an offset into a larger buffer is read like a file of its own'
   t.is((await probe(view, CONTRACT_LIMITS)).width, width);
 });
 
-test('a profile that is not one, or not for RGB, is not kept', async (t) => {
+test('an invalid profile, or one that is not for RGB, is dropped', async (t) => {
   const png = await file('png');
   const named = Buffer.from('x\0\0', 'latin1');
   const { deflateSync } = await import('node:zlib');
@@ -81,7 +81,7 @@ for (const [name, bytes] of [
   });
 }
 
-test('AVIF, TIFF and GIF are refused, and the refusal names what the operator enabled', async (t) => {
+test('AVIF, TIFF and GIF are refused, and the refusal names the enabled formats', async (t) => {
   const image = () => sharp({ create: { width: 9, height: 9, channels: 3, background: '#123' } });
   for (const [name, bytes] of [
     ['avif', await image().avif().toBuffer()],
@@ -110,7 +110,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
     t.is(await refusal(withHeaderSize(await file(container), 10_000, 5000)), 'accepted');
   });
 
-  test(`a ${container} cut off anywhere in its header has no dimensions`, async (t) => {
+  test(`a ${container} truncated anywhere in its header has no dimensions`, async (t) => {
     const bytes = await file(container);
     for (let length = 12; length < 28; length += 1) {
       t.regex(await refusal(bytes.subarray(0, length)), /^(invalid_dimensions|failed_to_read_image): /);
@@ -132,12 +132,12 @@ for (const [name, width_, height_] of [
   });
 }
 
-test('sides beyond what a format can have are no dimensions', async (t) => {
+test('sides beyond the limits of the format are no dimensions', async (t) => {
   t.regex(await refusal(withHeaderSize(await file('png'), 0x7fffffff, 0x7fffffff)), /^invalid_dimensions: /);
   t.regex(await refusal(withHeaderSize(await file('jpeg'), 65_535, 65_535)), /^invalid_dimensions: /);
 });
 
-test('a WebP that is cut short is said to be so', async (t) => {
+test('a truncated WebP is reported as such', async (t) => {
   const bytes = await file('webp');
   t.is(
     await refusal(bytes.subarray(0, bytes.length / 2)),
@@ -145,7 +145,7 @@ test('a WebP that is cut short is said to be so', async (t) => {
   );
 });
 
-test('more bytes than allowed are refused before anything is read', async (t) => {
+test('too many bytes are refused before anything is read', async (t) => {
   const most = CONTRACT_LIMITS.maxBytes;
   t.is(await refusal(new Uint8Array(most + 1)), 'file_too_large: File exceeds limit of 22MB');
   t.is(await refusal(new Uint8Array(most)), 'invalid_file_type: Expected jpg/png/webp, received unknown');

@@ -5,7 +5,7 @@ import { drawScene, SCENES } from '../fixtures/scene.ts';
 for (const name of SCENES) {
   const scene = drawScene(name, 160, 120, 2);
 
-  test(`${name}: the composite is the foreground over a background, by exactly this alpha`, (t) => {
+  test(`${name}: the composite is the foreground over a background, with exactly this alpha`, (t) => {
     const wrong: string[] = [];
     const clear = drawScene(name, 160, 120, 2);
     t.is(difference(scene.composite, clear.composite).max, 0, 'the same arguments draw the same image');
@@ -13,7 +13,7 @@ for (const name of SCENES) {
       for (let c = pixel * 4; c < pixel * 4 + 3; c += 1) {
         const [f, seen] = [scene.foreground[c] ?? 0, scene.composite[c] ?? 0];
         if (a === 255 && f !== seen) wrong.push('an opaque pixel differs from its foreground');
-        // The background that would explain the composite must be one that exists.
+        // The background that explains the composite must be a valid colour.
         if (a < 255) {
           const background = (255 * seen - a * f) / (255 - a);
           const slack = (0.5 * 255) / (255 - a);
@@ -26,7 +26,7 @@ for (const name of SCENES) {
     t.deepEqual(wrong.slice(0, 5), []);
   });
 
-  test(`${name}: has background, object and soft pixels, and lies within the image`, (t) => {
+  test(`${name}: has background, object and soft pixels within the image`, (t) => {
     const count = (wanted: (a: number) => boolean) => scene.alpha.filter(wanted).length;
     t.true(count((a) => a === 0) > 2000);
     t.true(count((a) => a > 127) > (name === 'glass' ? 100 : 1000));

@@ -24,7 +24,7 @@ for (const [width, height, result] of [
   });
 }
 
-test('a result is never enlarged and, but for sides of 1, never above its limit', (t) => {
+test('a result is never enlarged and, except for sides of 1, never above its limit', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(source, limit, (from, most) => {
@@ -43,7 +43,7 @@ test('a result is never enlarged and, but for sides of 1, never above its limit'
   );
 });
 
-test('sides are the exact floor: not below it by rounding errors, and not above', (t) => {
+test('sides are exactly the floor, without rounding errors', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(source, limit, (from, most) => {
@@ -60,7 +60,7 @@ test('sides are the exact floor: not below it by rounding errors, and not above'
   );
 });
 
-test('decoding gives what the result and the network need, and no more than the source has', (t) => {
+test('decoding provides what result and network need, and no more than the source has', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(source, limit, (from, most) => {
@@ -88,7 +88,7 @@ test('a 12 MP preview is decoded at the network input, a 12 MP medium at its own
   t.deepEqual(at(SIZE_LIMITS.full), from);
 });
 
-test('a flat panorama is decoded in full where one side is below the network input', (t) => {
+test('a flat panorama is decoded completely if one side is below the network input', (t) => {
   const from = { width: 5000, height: 800 };
   t.deepEqual(decodeSize(from, resultSize(from, SIZE_LIMITS.preview), network), from);
 });

@@ -41,7 +41,7 @@ for (const [name, head] of HEADS) {
   });
 }
 
-test('lying lengths in ftyp do not read past the file', (t) => {
+test('wrong lengths in ftyp do not lead to reads beyond the file', (t) => {
   t.is(sniff(Buffer.from('\xff\xff\xff\xffftypmif', 'latin1')), 'mp4');
   t.is(sniff(Buffer.from('\0\0\0\0ftypavif', 'latin1')), 'avif');
 });

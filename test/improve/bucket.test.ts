@@ -13,7 +13,7 @@ const buckets: Record<string, (t: Cleanup) => Promise<Bucket>> = {
 };
 
 for (const [kind, make] of Object.entries(buckets)) {
-  test(`${kind}: what was put is got back, byte for byte, until it is deleted`, async (t) => {
+  test(`${kind}: an object is returned byte for byte until it is deleted`, async (t) => {
     const bucket = await make(t);
     const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7919) >> 3);
     await bucket.put('2026/11/21/a.jpg', bytes, 'image/jpeg');
@@ -47,7 +47,7 @@ for (const [kind, make] of Object.entries(buckets)) {
   });
 }
 
-test('folder: images are readable by their owner only, and half a one is never there', async (t) => {
+test('folder: images are readable by their owner only, and incomplete ones never appear', async (t) => {
   const folder = testFolder(t);
   const bucket = folderBucket(folder);
   await bucket.put('day/a.jpg', Buffer.from('x'), 'image/jpeg');
@@ -57,7 +57,7 @@ test('folder: images are readable by their owner only, and half a one is never t
   await t.throwsAsync(folderBucket(path.join(folder, 'file')).put('a.jpg', Buffer.from('x'), 'image/jpeg'));
 });
 
-test('s3: the type is said, a refusal is an error and holds no secret', async (t) => {
+test('s3: the type is sent; a refusal is an error without a secret', async (t) => {
   const server = await s3Like(t);
   await s3Bucket(server.options).put('a.jpg', Buffer.from('x'), 'image/jpeg');
   t.is(server.objects.get('/images/a.jpg')?.type, 'image/jpeg');

@@ -30,7 +30,7 @@ async function make(t: Cleanup, perDay = 100) {
   return { ...stores, stores, server, improve, withBucket, account, image, keep, remove, deletions };
 }
 
-test('an image is kept with what is known of it', async (t) => {
+test('an image is stored with its attributes', async (t) => {
   const { improve, keep, account, clock } = await make(t);
   const id = await keep({ filename: 'C:\\holiday/cat\n.jpg', tag: ' cats ' });
   t.regex(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -51,14 +51,14 @@ test('an image is kept with what is known of it', async (t) => {
   t.is((await improve.bytes(image ?? t.fail()))?.toString(), 'picture');
 });
 
-test('labels are cut to 255 characters, empty ones are none', async (t) => {
+test('labels are truncated to 255 characters, empty ones are none', async (t) => {
   const { improve, keep } = await make(t);
   await keep({ filename: `${'🐈'.repeat(300)}`, tag: '\u0000 ' });
   t.is(Array.from((await improve.list())[0]?.filename ?? '').length, 255);
   t.is((await improve.list())[0]?.tag, null);
 });
 
-test('100 a UTC day and account, also when they come at once', async (t) => {
+test('100 per UTC day and account, also when they are concurrent', async (t) => {
   const { improve, image, clock, accounts } = await make(t);
   clock.set('2026-11-21T23:59:30Z');
   const outcomes = await Promise.all(Array.from({ length: 130 }, () => improve.handIn(image)));
@@ -70,12 +70,12 @@ test('100 a UTC day and account, also when they come at once', async (t) => {
   t.is((await improve.handIn(image)).outcome, 'kept');
 });
 
-test('0 a day is no limit', async (t) => {
+test('a quota of 0 is no limit', async (t) => {
   const { improve, image } = await make(t, 0);
   for (let i = 0; i < 3; i++) t.is((await improve.handIn(image)).outcome, 'kept');
 });
 
-test('when the bucket fails nothing is kept and the day is not used', async (t) => {
+test('if the bucket fails, nothing is stored and the quota is not used', async (t) => {
   const { improve, image, server } = await make(t, 1);
   server.broken = true;
   await t.throwsAsync(improve.handIn(image));
@@ -85,10 +85,10 @@ test('when the bucket fails nothing is kept and the day is not used', async (t) 
   t.is(server.objects.size, 1);
 });
 
-test('what a server that died left half handed in is swept, later and with its bytes', async (t) => {
+test('images left unfinished by a server that died are swept later, with their bytes', async (t) => {
   const { improve, withBucket, image, server, clock } = await make(t);
   const working = s3Bucket(server.options);
-  // The bytes arrive, the word that they did never comes.
+  // The bytes arrive, their confirmation never does.
   const dying: Bucket = {
     ...working,
     put: async (...args) => {
@@ -105,7 +105,7 @@ test('what a server that died left half handed in is swept, later and with its b
   t.is(server.objects.size, 0);
 });
 
-test('of an account that is deleted nothing is kept, whatever is under way', async (t) => {
+test('nothing of a deleted account is kept, whatever is in progress', async (t) => {
   const { improve, withBucket, keep, account, image, server, accounts } = await make(t);
   const working = s3Bucket(server.options);
   const meanwhile: Bucket = {
@@ -120,7 +120,7 @@ test('of an account that is deleted nothing is kept, whatever is under way', asy
   t.is(server.objects.size, 1, 'the one from before');
   t.deepEqual(await improve.handIn(image), { outcome: 'no account' });
   t.is(server.objects.size, 1);
-  // A server that died between the two steps of the deletion left it behind.
+  // Left behind by a server that died between the two steps of the deletion.
   t.is(await improve.sweep(), 1);
   t.is(server.objects.size, 0);
   t.deepEqual(await improve.list(), []);
@@ -139,7 +139,7 @@ test('an image is deleted with its bytes, once', async (t) => {
   );
 });
 
-test('a bucket that fails to delete: nobody sees the image any more, and the same command goes on', async (t) => {
+test('if the bucket fails to delete, the image is hidden and the same command can be repeated', async (t) => {
   const { improve, keep, server, remove, deletions } = await make(t);
   const id = await keep();
   server.broken = true;
@@ -153,7 +153,7 @@ test('a bucket that fails to delete: nobody sees the image any more, and the sam
   t.is((await deletions()).length, 1);
 });
 
-test('what the bucket did not delete is deleted by the sweep', async (t) => {
+test('the sweep deletes what the bucket did not', async (t) => {
   const { improve, keep, server, remove, clock } = await make(t);
   const id = await keep();
   server.broken = true;

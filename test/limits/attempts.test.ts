@@ -17,7 +17,7 @@ interface Setting {
 }
 
 function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules) => Promise<Setting>): void {
-  test(`${name}: so many failures go through, then the source waits for the end of its window`, async (t) => {
+  test(`${name}: after the allowed failures the source waits for the end of its window`, async (t) => {
     const { here, there, forward } = await make(t, { failures: 3, windowSeconds: 2 });
     for (let i = 0; i < 3; i++) {
       t.is(await there.wait('a'), 0);
@@ -34,7 +34,7 @@ function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules)
     t.is(await here.wait('a'), 0, 'a new window');
   });
 
-  test(`${name}: of tries at once no more are answered than may fail, whether the last of them is right or not`, async (t) => {
+  test(`${name}: of concurrent attempts no more are answered than may fail, whether the last is right or wrong`, async (t) => {
     const { here, there } = await make(t, { failures: 5, windowSeconds: 60 });
     const guards = [here, there].map((attempts) => tokenGuard('secret', 'operator', attempts));
     const ask = async (node: number, token: string): Promise<number> => {
@@ -55,7 +55,7 @@ function contract(name: string, make: (t: ExecutionContext, rules: AttemptRules)
     t.is(await ask(0, 'secret'), 429);
   });
 
-  test(`${name}: right ones at once are not braked`, async (t) => {
+  test(`${name}: concurrent right attempts are not slowed down`, async (t) => {
     const { here, there } = await make(t, { failures: 2, windowSeconds: 60 });
     await here.failed('d');
     const waits = Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? here : there).wait('d'));
@@ -88,7 +88,7 @@ if (redisIsHere) {
     };
   });
 
-  test('redis: while it is gone each node counts for itself; addresses are not written down', async (t) => {
+  test('redis: without it each node counts for itself; addresses are not stored', async (t) => {
     const server = await RedisServer.start();
     t.teardown(() => server.remove());
     const redis = await server.open(t);
@@ -102,7 +102,7 @@ if (redisIsHere) {
     t.is(await attempts.wait('192.0.2.8'), 0);
   });
 
-  test('redis: its clock is set back an hour: nobody waits longer than a window', async (t) => {
+  test('redis: its clock is set back an hour: no source waits longer than a window', async (t) => {
     const server = await ownDatabase();
     const attempts = new RedisAttempts(await server.open(t), { failures: 1, windowSeconds: 60 });
     const other = new RedisAttempts(await server.open(t), { failures: 1, windowSeconds: 60 });
@@ -125,7 +125,7 @@ test('memory: the oldest source is forgotten first', async (t) => {
   t.is(await attempts.wait('10000'), 60);
 });
 
-test('an IPv4 address is a source, of IPv6 the network of a customer', (t) => {
+test('a source is an IPv4 address, or the /64 network of an IPv6 address', (t) => {
   t.is(attemptSourceOf('192.0.2.7'), '192.0.2.7');
   t.is(attemptSourceOf('::ffff:192.0.2.7'), '192.0.2.7');
   t.is(attemptSourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');

@@ -11,7 +11,7 @@ import { noRedis, ownDatabase, redisIsHere, removeSharedRedis } from '../fixture
 type Make = (t: ExecutionContext, limit: number) => Promise<readonly [ConcurrencyLimit, ConcurrencyLimit]>;
 
 function contract(name: string, make: Make): void {
-  test(`${name}: an account has so many calls at a time on all nodes, another its own`, async (t) => {
+  test(`${name}: the limit of an account counts all nodes; other accounts are independent`, async (t) => {
     const [here, there] = await make(t, 2);
     const [first, second] = [await here.enter('a'), await there.enter('a')];
     t.truthy(second);
@@ -24,7 +24,7 @@ function contract(name: string, make: Make): void {
     t.is(await here.enter('a'), undefined);
   });
 
-  test(`${name}: of 100 at once no more than the limit enter`, async (t) => {
+  test(`${name}: of 100 concurrent calls no more than the limit enter`, async (t) => {
     const [here, there] = await make(t, 7);
     const asked = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? here : there).enter('c')));
     t.is(asked.filter((leave) => leave !== undefined).length, 7);
@@ -50,7 +50,7 @@ if (redisIsHere) {
     ];
   });
 
-  test('redis: calls of a node that died stop counting, those of one that lives do not', async (t) => {
+  test('redis: calls of a dead node stop counting, those of a live one do not', async (t) => {
     const server = await ownDatabase();
     const [dies, lives, third] = [await server.open(t), await server.open(t), await server.open(t)];
     t.truthy(await new RedisConcurrencyLimit(dies, 2, 2000).enter('a'));
@@ -63,7 +63,7 @@ if (redisIsHere) {
     t.is(await limit.enter('a'), undefined, 'the other one is still at work');
   });
 
-  test('redis: calls count again after Redis forgot them', async (t) => {
+  test('redis: calls count again after Redis lost them', async (t) => {
     const server = await ownDatabase();
     const limit = new RedisConcurrencyLimit(await server.open(t), 1, 2000);
     t.truthy(await limit.enter('a'));

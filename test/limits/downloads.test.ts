@@ -5,7 +5,7 @@ const leave = (slot: DownloadSlot) => {
   if (slot.outcome === 'admitted') slot.leave();
 };
 
-test('an account has so many at a time, and all together so many', (t) => {
+test('downloads are limited per account and overall', (t) => {
   const limit = new DownloadLimit({ perAccount: 2, total: 3 });
   const [first, second] = [limit.enter('a'), limit.enter('a')];
   t.is(second.outcome, 'admitted');

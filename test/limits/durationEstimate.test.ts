@@ -4,7 +4,7 @@ import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 const preview = { source: 2, network: 0.4, result: 0.25 };
 const large = { source: 50, network: 1, result: 50 };
 
-test('estimates become what work takes, small images and their fixed costs counting little', (t) => {
+test('estimates approach measured durations; small images and their fixed costs count little', (t) => {
   const estimate = new DurationEstimate(preview, { network: 100 });
   t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0 })), 200);
   for (let i = 0; i < 50; i++) {
@@ -15,7 +15,7 @@ test('estimates become what work takes, small images and their fixed costs count
   t.true(Math.abs(ms - 2900) < 60, `${ms}`);
 });
 
-test('work is heavy that takes more than four times a preview', (t) => {
+test('work is heavy if it takes more than four times as long as a preview', (t) => {
   const estimate = new DurationEstimate(preview, { source: 0, network: 1000, result: 0 });
   t.false(estimate.isHeavy(1600));
   t.true(estimate.isHeavy(1601));

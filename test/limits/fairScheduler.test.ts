@@ -41,7 +41,7 @@ function leave(outcome: FairSchedulerOutcome): void {
   outcome.leave(true);
 }
 
-/** Asks for slots of this work, one after another, and notes in which order they come. */
+/** Requests slots for these jobs, one after another, and records the order in which they get one. */
 async function orderOf(scheduler: FairScheduler, works: readonly (Work & { readonly name: string })[]) {
   const order: string[] = [];
   const first = await scheduler.enter(work({ account: 'first', ms: 1 }), forever());
@@ -55,11 +55,11 @@ async function orderOf(scheduler: FairScheduler, works: readonly (Work & { reado
   return order.join(' ');
 }
 
-test('so many work, as much waits as can be worked off in the time allowed, the next is refused', async (t) => {
+test('jobs run up to the limit, wait up to the longest wait, and are refused beyond it', async (t) => {
   const { scheduler } = open({ running: 2, waitMs: 3000 });
   const first = await scheduler.enter(work(), forever());
   await scheduler.enter(work(), forever());
-  // Half of the two under way is ahead of the first that waits: 1, 2 and 3 seconds.
+  // Half of the two running is ahead of the first that waits: 1, 2 and 3 seconds.
   const waiting = [1, 2, 3].map(() => scheduler.enter(work(), forever()));
   t.like(scheduler.stats, { running: 2, waiting: 3, waitingMs: 3000 });
   t.deepEqual(await scheduler.enter(work(), forever()), { outcome: 'busy', why: 'queue', retryAfter: 4 });
@@ -70,7 +70,7 @@ test('so many work, as much waits as can be worked off in the time allowed, the 
   t.like(scheduler.stats, { running: 2, waiting: 2 });
 });
 
-test('who waits enters in the order it came', async (t) => {
+test('jobs of equal length are admitted in order of arrival', async (t) => {
   const { scheduler } = open();
   const names = ['1', '2', '3', '4', '5'];
   t.is(
@@ -83,7 +83,7 @@ test('who waits enters in the order it came', async (t) => {
   t.like(scheduler.stats, { running: 0, waiting: 0, waitingMs: 0 });
 });
 
-test('short work goes before long work that came a little earlier, and not before what waits for long', async (t) => {
+test('short jobs go before long ones that came a little earlier, but not before those that have waited long', async (t) => {
   const { scheduler, clock } = open();
   const first = await scheduler.enter(work(), forever());
   const order: string[] = [];
@@ -102,18 +102,18 @@ test('short work goes before long work that came a little earlier, and not befor
   t.deepEqual(order, ['short', 'long', 'late']);
 });
 
-test('accounts take turns by the work they are given, however much one of them asks for', async (t) => {
+test('accounts take turns by the work they are given, whatever they ask for', async (t) => {
   const { scheduler } = open();
   const many = Array.from({ length: 6 }, (_, i) => ({ name: `a${i}`, ...work({ account: 'a' }) }));
   const few = [0, 1].map((i) => ({ name: `b${i}`, ...work({ account: 'b' }) }));
   t.is(await orderOf(scheduler, [...many, ...few]), 'a0 b0 a1 b1 a2 a3 a4 a5');
-  // One of three times the length counts three times.
+  // A job of three times the length counts three times.
   const long = [0, 1].map((i) => ({ name: `c${i}`, ...work({ account: 'c', ms: 3000 }) }));
   const short = [0, 1, 2, 3, 4].map((i) => ({ name: `d${i}`, ...work({ account: 'd' }) }));
   t.is(await orderOf(scheduler, [...long, ...short]), 'c0 d0 d1 d2 c1 d3 d4');
 });
 
-test('an account that asks for little is let in while another has filled its part of the queue', async (t) => {
+test('an account with few jobs is admitted while another has filled its share of the queue', async (t) => {
   const { scheduler } = open({ waitMs: 5000 });
   await scheduler.enter(work({ account: 'greedy' }), forever());
   const waiting: Promise<FairSchedulerOutcome>[] = [];
@@ -127,7 +127,7 @@ test('an account that asks for little is let in while another has filled its par
   void modest;
 });
 
-test('heavy work leaves one place to the rest', async (t) => {
+test('heavy jobs leave one slot to others', async (t) => {
   const { scheduler } = open({ running: 3 });
   const heavy = () => scheduler.enter(work({ heavy: true, ms: 5000 }), forever());
   await Promise.all([heavy(), heavy()]);
@@ -138,24 +138,24 @@ test('heavy work leaves one place to the rest', async (t) => {
   leave(light);
   t.like(scheduler.stats, { running: 2, waiting: 1 });
   void third;
-  // A single place takes turns.
+  // A single slot is shared in turns.
   const { scheduler: one } = open();
   t.is((await one.enter(work({ heavy: true }), forever())).outcome, 'admitted');
 });
 
-test('what cannot be done before its deadline is refused at once', async (t) => {
+test('a job that cannot meet its deadline is refused at once', async (t) => {
   const { scheduler, clock } = open();
   const first = await scheduler.enter(work(), forever());
   t.like(await scheduler.enter(work({ deadline: 1200 }), forever()), { outcome: 'busy', why: 'deadline' });
   t.truthy(scheduler.refusal('a', 400));
   const inTime = scheduler.enter(work({ deadline: 2000 }), forever());
-  // Nothing else is under way then, and an idle machine tries.
+  // Nothing else is running then, and an idle machine tries.
   clock.at = 1500;
   leave(first);
   t.is((await inTime).outcome, 'admitted');
 });
 
-test('work whose time ran out while it waited is dropped, not begun', async (t) => {
+test('a job whose deadline passed while it waited is dropped, not started', async (t) => {
   const { scheduler, clock } = open({ running: 2 });
   const first = await scheduler.enter(work(), forever());
   await scheduler.enter(work(), forever());
@@ -166,12 +166,12 @@ test('work whose time ran out while it waited is dropped, not begun', async (t) 
   t.like(scheduler.stats, { running: 1, waiting: 0 });
 });
 
-test('an idle machine tries what seems to take too long: only so does it learn better', async (t) => {
+test('an idle machine runs a job that seems to take too long, so that the estimate can be corrected', async (t) => {
   const { scheduler } = open();
   t.is((await scheduler.enter(work({ ms: 60_000, deadline: 1000 }), forever())).outcome, 'admitted');
 });
 
-test('who goes away while waiting frees the place in the queue', async (t) => {
+test('an aborted job leaves the queue', async (t) => {
   const { scheduler } = open({ waitMs: 600 });
   const first = await scheduler.enter(work(), forever());
   const leaving = new AbortController();
@@ -186,7 +186,7 @@ test('who goes away while waiting frees the place in the queue', async (t) => {
   await t.throwsAsync(scheduler.enter(work(), leaving.signal), { message: 'gone' });
 });
 
-test('work waits for its memory, goes on when some is freed, and is refused when there never is as much', async (t) => {
+test('a job waits for its memory, continues when some is freed, and is refused if it can never fit', async (t) => {
   const { scheduler, memory } = open({ running: 3 });
   memory.bound({ room: 1000e6, largestWork: 600e6 });
   t.is(memory.maxWork, 600e6);
@@ -208,7 +208,7 @@ test('work waits for its memory, goes on when some is freed, and is refused when
   t.like(memory.stats, { held: 0, working: 0, refused: 1 });
 });
 
-test('Retry-After is when what waits now is worked off, by the speed that was measured; from 1 to 60', async (t) => {
+test('Retry-After is the time until the queue is empty at the measured speed, 1 to 60 s', async (t) => {
   const { scheduler } = open({ waitMs: 0 });
   let place = await scheduler.enter(work({ ms: 100 }), forever());
   const retryAfter = async () => {
@@ -221,7 +221,7 @@ test('Retry-After is when what waits now is worked off, by the speed that was me
   t.is(await retryAfter(), 60);
   leave(place);
 
-  // Work of a second takes four.
+  // Jobs of a second take four.
   const slow = open();
   const turns = Array.from({ length: 200 }, () => slow.scheduler.enter(work(), forever()));
   for (const turn of turns) {
@@ -233,8 +233,8 @@ test('Retry-After is when what waits now is worked off, by the speed that was me
 });
 
 /**
- * A machine that does one millisecond of work in a millisecond, for everything under way together, with arrivals of a
- * Poisson process; time is simulated. What an image takes is not what was estimated.
+ * A machine that completes one millisecond of work per millisecond, for all running jobs together, with Poisson
+ * arrivals; time is simulated. Actual durations differ from the estimates.
  */
 async function simulate({
   load,
@@ -289,7 +289,7 @@ async function simulate({
   return { goodput: useful / (seconds * 1000), quantile, counts: latencies.map(({ length }) => length) };
 }
 
-test('three times the load: as much is done as the machine can, and who is let in waits alike', async (t) => {
+test('at three times the load the machine is fully used, and admitted jobs wait alike', async (t) => {
   const kinds = [{ account: 'a', ms: 900, share: 1 }];
   const { goodput, quantile } = await simulate({ load: 3, waitMs: 30_000, kinds });
   t.true(goodput > 0.97, `${goodput}`);
@@ -297,7 +297,7 @@ test('three times the load: as much is done as the machine can, and who is let i
   t.true(quantile(0, 0.99) < 40_000, `${quantile(0, 0.99)}`);
 });
 
-test('three times the load of one account: others are served as if it were not there', async (t) => {
+test('at three times the load by one account, others are served as if it did not exist', async (t) => {
   const kinds = [
     { account: 'flood', ms: 900, share: 0.95 },
     { account: 'modest', ms: 900, share: 0.05 },
@@ -307,7 +307,7 @@ test('three times the load of one account: others are served as if it were not t
   t.true(quantile(1, 0.95) < 6000, `${quantile(1, 0.95)}`);
 });
 
-test('previews among large images of the same account: quick, and the large ones come through', async (t) => {
+test('previews among large images of one account are quick, and the large ones complete', async (t) => {
   const kinds = [
     { account: 'a', ms: 350, share: 0.8 },
     { account: 'a', ms: 5000, share: 0.2 },

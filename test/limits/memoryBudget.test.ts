@@ -11,7 +11,7 @@ function open(): MemoryBudget {
   return memory;
 }
 
-/** As many uploads as an account gets. */
+/** As many uploads as the account is allowed. */
 function fill(memory: MemoryBudget, account: string): Hold[] {
   const found: Hold[] = [];
   for (;;) {
@@ -21,7 +21,7 @@ function fill(memory: MemoryBudget, account: string): Hold[] {
   }
 }
 
-test('an account alone fills three quarters with uploads that never end; others are let in all the same', (t) => {
+test('one account fills three quarters with uploads that never end; others are still admitted', (t) => {
   const memory = open();
   t.is(fill(memory, 'slow').length, 37);
   t.is(fill(memory, 'b').length, 9, 'three quarters of what the first left');
@@ -29,7 +29,7 @@ test('an account alone fills three quarters with uploads that never end; others 
   t.is(fill(memory, 'slow').length, 0);
 });
 
-test('who has more than its part gives way as its uploads end', (t) => {
+test('an account above its share shrinks as its uploads end', (t) => {
   const memory = open();
   const first = fill(memory, 'a');
   let others = fill(memory, 'b').length;
@@ -41,7 +41,7 @@ test('who has more than its part gives way as its uploads end', (t) => {
   t.is(fill(memory, 'a').length, 2, 'it had 17 left');
 });
 
-test('who holds nothing gets whatever is free, and nobody more than that', (t) => {
+test('an account that holds nothing gets whatever is free, and no account more than that', (t) => {
   const memory = open();
   const large = memory.hold('a', 990e6);
   t.is(memory.hold('b', 11e6), undefined);
@@ -52,7 +52,7 @@ test('who holds nothing gets whatever is free, and nobody more than that', (t) =
   t.is(memory.stats.held, 10e6);
 });
 
-test('what an upload becomes counts for its account; released, nothing of it is left', (t) => {
+test('the result of an upload counts for its account; after its release nothing is counted', (t) => {
   const memory = open();
   const [first, ...rest] = fill(memory, 'a');
   first?.resize(0);
@@ -65,7 +65,7 @@ test('what an upload becomes counts for its account; released, nothing of it is 
   t.is(fill(memory, 'a').length, 36);
 });
 
-test('what grows asks as an upload does, for its account and for all; refused, nothing changes', (t) => {
+test('growth is checked as an upload is, for its account and overall; a refusal changes nothing', (t) => {
   const memory = open();
   const growing = memory.hold('a', 0);
   let granted = 0;
@@ -83,13 +83,13 @@ test('what grows asks as an upload does, for its account and for all; refused, n
   t.is(memory.stats.held, 0);
 });
 
-test('until it is bound there is room for all', (t) => {
+test('before `bound` there is no limit', (t) => {
   const memory = new MemoryBudget();
   t.not(memory.hold('a', 1e12), undefined);
   t.not(memory.hold('a', 1e12), undefined);
 });
 
-test('with room for it the largest body grows to its end, and work goes on beside', (t) => {
+test('the largest body grows to its end if it fits, and work continues meanwhile', (t) => {
   const memory = new MemoryBudget();
   memory.bound({ room: roomFor(largestBody), largestWork: 1e9, largestBody });
   const hold = memory.hold('a', 1000);
@@ -98,7 +98,7 @@ test('with room for it the largest body grows to its end, and work goes on besid
   t.truthy(memory.work(50e6));
 });
 
-test('what was given back stays given back, whatever comes after it', (t) => {
+test('after a release nothing is reserved again', (t) => {
   const memory = open();
   const hold = memory.hold('a', upload);
   hold?.release();

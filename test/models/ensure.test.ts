@@ -6,7 +6,7 @@ import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { offline, READY, readPrepared, type Workplace, workplace } from '../fixtures/networks.ts';
 
-/** A workplace where the tiny network is pulled and prepared. */
+/** A models folder where the tiny network is pulled and prepared. */
 async function pulled(t: ExecutionContext): Promise<{ place: Workplace; file: (name: string) => string }> {
   const place = await workplace(t);
   await pullNetwork(await place.entry({ kind: 'file', path: 'published.onnx' }), place.options());
@@ -22,7 +22,7 @@ const ensure = (
 ) =>
   ensureNetwork('tiny', { modelsDir, catalogueDir, pull, device, observer: recorder, dependencies: offline });
 
-test('a sound network is described to the engine without being touched', async (t) => {
+test('a valid network is described to the engine without being changed', async (t) => {
   const { place, file } = await pulled(t);
   t.deepEqual(await ensure(place, false), {
     name: 'tiny',
@@ -37,7 +37,7 @@ test('a sound network is described to the engine without being touched', async (
   t.deepEqual(place.recorder.steps, []);
 });
 
-test('a detector is no network to cut out with, nor the other way round', async (t) => {
+test('a detector cannot be used for mattes, nor a matte network as detector', async (t) => {
   const { place } = await pulled(t);
   const { modelsDir, recorder } = place;
   const options = { modelsDir, pull: false, device: 'cpu', observer: recorder } as const;
@@ -51,7 +51,7 @@ test('a detector is no network to cut out with, nor the other way round', async 
   });
 });
 
-test('a network that was not pulled is an error, or is pulled where that is allowed', async (t) => {
+test('a network that was not pulled is an error, or is pulled if allowed', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   await t.throwsAsync(ensure(place, false), {
@@ -63,7 +63,7 @@ test('a network that was not pulled is an error, or is pulled where that is allo
   t.deepEqual(await place.files(), READY);
 });
 
-test('a damaged prepared file is an error, or is repaired where that is allowed', async (t) => {
+test('a damaged prepared file is an error, or is repaired if allowed', async (t) => {
   const { place, file } = await pulled(t);
   const sound = await readPrepared(place.modelsDir);
   const damaged = Buffer.from(sound);
@@ -88,21 +88,21 @@ test('a network prepared by another version is prepared again', async (t) => {
   t.deepEqual(place.recorder.phases(), ['prepare']);
 });
 
-test('a preparation that was interrupted before its record is done again', async (t) => {
+test('a preparation that was interrupted before its record is repeated', async (t) => {
   const { place, file } = await pulled(t);
   await rm(file('prepared.json'));
   await ensure(place, false);
   t.deepEqual(await place.files(), READY);
 });
 
-test('a record that cannot be read is made again', async (t) => {
+test('an unreadable record is written again', async (t) => {
   const { place, file } = await pulled(t);
   await writeFile(file('prepared.json'), '{"preparer":');
   await ensure(place, false);
   t.deepEqual(await place.files(), READY);
 });
 
-test('a damaged source cannot be prepared from, and is fetched again where that is allowed', async (t) => {
+test('a damaged source cannot be prepared, and is fetched again if allowed', async (t) => {
   const { place, file } = await pulled(t);
   await rm(file('prepared.json'));
   await appendFile(file('source.onnx'), 'x');
@@ -115,7 +115,7 @@ test('a damaged source cannot be prepared from, and is fetched again where that 
   t.true(place.recorder.notices.includes(`${file('source.onnx')} is damaged and is downloaded again.`));
 });
 
-test('a GPU gets a file of its own with 16-bit floats', async (t) => {
+test('a GPU gets a separate file with 16-bit floats', async (t) => {
   const { place, file } = await pulled(t);
   const spec = await ensure(place, false, 'cuda');
   t.is(spec.path, file('prepared.fp16.onnx'));

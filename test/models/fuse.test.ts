@@ -31,7 +31,7 @@ const floats = (...shape: readonly number[]): Weights => {
 const scalar = (value: number): Weights => ({ shape: [], values: [value] });
 const axes: Weights = { shape: [2], values: [1, 2], dtype: 'int32' };
 
-/** 1/6 as a 16-bit float holds it. */
+/** 1/6 as a 16-bit float. */
 const SIXTH = 0.1666259765625;
 const constants = {
   three: scalar(3),
@@ -86,7 +86,7 @@ const kernel = (name: string, size: number, inside: number, outside: number) => 
   [`${name} bias`]: floats(outside),
 });
 
-/** Block of MobileNetV3: hard swish, squeeze and excitation by a hard sigmoid, what came in added at the end. */
+/** Block of MobileNetV3: hard swish, squeeze and excitation by a hard sigmoid, and a residual connection. */
 const block: Network = {
   nodes: [
     convolution('first', 'image', 'a'),
@@ -114,7 +114,7 @@ const block: Network = {
   outputs: ['last'],
 };
 
-/** Two separable convolutions of few channels, joined and cut off at 0. */
+/** Two separable convolutions with few channels, concatenated, with a ReLU. */
 const head: Network = {
   nodes: [
     convolution('left/1', 'image', 'a', 'Relu'),
@@ -219,7 +219,7 @@ const rewritten: Readonly<Record<string, [Network, (names: readonly string[]) =>
 };
 
 for (const [title, [network, look, expected]] of Object.entries(rewritten)) {
-  test(`${title}, and the answer stays`, async (t) => {
+  test(`${title}, with the same result`, async (t) => {
     const before = graphOf(network);
     const after = fused(before);
     t.deepEqual(look(operators(after)), expected);
@@ -229,7 +229,7 @@ for (const [title, [network, look, expected]] of Object.entries(rewritten)) {
   });
 }
 
-test('a depthwise convolution of 18 channels gets 14 silent ones, one of 16 none', (t) => {
+test('a depthwise convolution of 18 channels gets 14 zero channels, one of 16 none', (t) => {
   const channels = ({ node, initializer }: GraphProto, name: string) => {
     const weights = node.find((each) => each.name === name)?.input[1];
     return initializer.find((each) => each.name === weights)?.dims.map(Number);
@@ -241,7 +241,7 @@ test('a depthwise convolution of 18 channels gets 14 silent ones, one of 16 none
   t.deepEqual(channels(fused(graphOf(block)), 'deep'), [16, 1, 3, 3]);
 });
 
-test('silent channels are not given to what is an output', (t) => {
+test('an output gets no zero channels', (t) => {
   const { node } = fused(graphOf({ ...head, outputs: ['last', 'left/2'] }));
   const deep = node.find(({ name }) => name === 'left/2');
   t.is(deep?.attribute.find(({ name }) => name === 'group')?.i, 18n);
@@ -256,7 +256,7 @@ const manifestSchema = z.object({
   input: z.object({ width: z.number(), height: z.number() }),
 });
 
-test('the detector tells the same probabilities as before', async (t) => {
+test('the detector returns the same probabilities as before', async (t) => {
   if (!existsSync(source)) {
     sayLeftOut(t, `the network centernet is not in ${modelsDir}`);
     return;

@@ -5,19 +5,19 @@ const widened = (bits: readonly number[]) => [
   ...new Float32Array(halfWidener()(new Uint8Array(Uint16Array.from(bits).buffer)).buffer),
 ];
 
-test('known numbers keep their value', (t) => {
+test('known numbers are converted exactly', (t) => {
   t.deepEqual(widened([0x0000, 0x3c00, 0xc000, 0x7bff, 0x0001, 0x0400, 0x3555]), [
     ...[0, 1, -2, 65504, 2 ** -24, 2 ** -14, 0.333251953125],
   ]);
   t.true(Object.is(widened([0x8000])[0], -0));
 });
 
-test('infinities and NaN stay what they are', (t) => {
+test('infinities and NaN are kept', (t) => {
   t.deepEqual(widened([0x7c00, 0xfc00]), [Infinity, -Infinity]);
   t.true(Number.isNaN(widened([0x7e01])[0]));
 });
 
-test('every finite number is one step of its exponent above the one before, mirrored below zero', (t) => {
+test('every finite number is one step above the one before, mirrored below zero', (t) => {
   const wrong: string[] = [];
   const positive = widened(Array.from({ length: 0x7c00 }, (_, bits) => bits));
   const negative = widened(Array.from({ length: 0x7c00 }, (_, bits) => bits | 0x8000));

@@ -15,14 +15,14 @@ async function folder(t: ExecutionContext): Promise<string> {
 const owner = (pid: number, host = hostname(), started = '') =>
   JSON.stringify({ token: 'other', host, pid, started });
 
-/** The number of a process that has ended. */
+/** The id of a process that has ended. */
 async function deadPid(): Promise<number> {
   const child = spawn(process.execPath, ['-e', '']);
   await once(child, 'close');
   return child.pid ?? 0;
 }
 
-/** Takes the lock and tells whether it had to wait; gives up waiting after 600 ms. */
+/** Takes the lock and returns whether it had to wait; gives up after 600 ms. */
 async function take(file: string): Promise<'taken' | 'waited'> {
   let result: 'taken' | 'waited' = 'taken';
   const signal = AbortSignal.timeout(600);
@@ -35,7 +35,7 @@ async function take(file: string): Promise<'taken' | 'waited'> {
   return result;
 }
 
-test('work under one lock is done one after the other, and the lock goes away', async (t) => {
+test('work under one lock is serialised, and the lock is removed', async (t) => {
   const dir = await folder(t);
   const file = path.join(dir, '.lock');
   let inside = 0;
@@ -53,14 +53,14 @@ test('work under one lock is done one after the other, and the lock goes away', 
   t.deepEqual(await readdir(dir), []);
 });
 
-test('work that fails gives the lock back', async (t) => {
+test('failing work releases the lock', async (t) => {
   const file = path.join(await folder(t), '.lock');
   const failing = withLock(file, () => Promise.reject(new Error('no')), { onWait: () => {} });
   await t.throwsAsync(failing, { message: 'no' });
   t.is(await take(file), 'taken');
 });
 
-test('the lock of a living process is waited for, and stays its own', async (t) => {
+test('the lock of a live process is waited for, and is not taken over', async (t) => {
   const file = path.join(await folder(t), '.lock');
   const parent = await readFile(`/proc/${process.ppid}/stat`, 'utf8');
   const started = parent.slice(parent.lastIndexOf(')') + 2).split(' ')[19] ?? '';
@@ -83,7 +83,7 @@ test('a lock whose process number belongs to a newer process is taken over', asy
   t.is(await take(file), 'taken');
 });
 
-test('a lock of another host is waited for while it is alive and taken over when it fell silent', async (t) => {
+test('a lock of another host is waited for while it is renewed, and taken over when it is not', async (t) => {
   const file = path.join(await folder(t), '.lock');
   await writeFile(file, owner(1, 'elsewhere'));
   t.is(await take(file), 'waited');

@@ -65,11 +65,11 @@ function present(t: ExecutionContext): boolean {
   return false;
 }
 
-/** The default network prepared so, made now where nobody has: a machine prepares only what it uses. */
+/** The default network prepared in this form, if necessary now: a machine prepares only the form it uses. */
 const prepared = (form: Form) =>
   ensureNetwork('isnet', { modelsDir, pull: false, device: 'cpu', form, observer: new Recorder() });
 
-test('the default network as pulled and as prepared has the right sums', async (t) => {
+test('the default network as pulled and as prepared has the expected checksums', async (t) => {
   if (!present(t)) return;
   t.timeout(180_000);
   const entry = await findNetwork(installedCatalogue(), 'isnet');
@@ -97,7 +97,7 @@ test.serial(
     t.true(worst <= 2);
     // Blocking may differ with the batch; a rounded alpha must not.
     t.true(apart <= 0.01);
-    // The comparison means something: the first image has both subject and background.
+    // The comparison is meaningful: the first image has both subject and background.
     const first = single.subarray(0, PLANE);
     t.true(first.some((value) => value > 0.9));
     t.true(first.some((value) => value < 0.1));

@@ -20,7 +20,7 @@ function folder(t: ExecutionContext): string {
   return made;
 }
 
-/** A prepared file with a copy whose weights are `weights`, or without such a file. */
+/** A prepared file with a copy whose weights are `weights`, or without a weights file. */
 async function withCopy(t: ExecutionContext, weights: Buffer | undefined = Buffer.alloc(3 << 20, 7)) {
   const prepared = path.join(folder(t), 'prepared.onnx');
   writeFileSync(prepared, 'prepared');
@@ -32,7 +32,7 @@ async function withCopy(t: ExecutionContext, weights: Buffer | undefined = Buffe
   return prepared;
 }
 
-test('a copy is found by who made it, from the very file it was made from', async (t) => {
+test('a copy is found by its maker, for exactly the file it was made from', async (t) => {
   const prepared = await withCopy(t);
   const found = await findOptimised(prepared, maker);
   t.is(readFileSync(found?.file ?? '', 'utf8'), 'graph');
@@ -45,7 +45,7 @@ test('a copy is found by who made it, from the very file it was made from', asyn
   t.is(await findOptimised(prepared, maker), undefined);
 });
 
-test('one changed bit anywhere is found, a file of another length is not even opened', async (t) => {
+test('a single changed bit is detected, and a file of another length is not opened', async (t) => {
   const prepared = await withCopy(t);
   const { file } = (await findOptimised(prepared, maker)) ?? { file: '' };
   for (const [name, at] of [
@@ -78,7 +78,7 @@ test('a network without large weights has no file for them', async (t) => {
   t.true(await (await findOptimised(prepared, maker))?.intact());
 });
 
-test('an unfinished draft is no copy and leaves nothing; a folder that is not there gives no draft', async (t) => {
+test('an unfinished draft is no copy and leaves nothing; a missing folder gives no draft', async (t) => {
   const prepared = path.join(folder(t), 'prepared.onnx');
   writeFileSync(prepared, 'prepared');
   const draft = await draftOptimised(prepared, maker);
@@ -86,13 +86,13 @@ test('an unfinished draft is no copy and leaves nothing; a folder that is not th
   t.is(await findOptimised(prepared, maker), undefined);
   await draft?.discard();
   t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
-  // Nothing was saved: keeping it is no error and leaves nothing either.
+  // Nothing was saved: keeping the draft is no error and leaves nothing either.
   await (await draftOptimised(prepared, maker))?.keep();
   t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
   t.is(await draftOptimised(path.join(folder(t), 'none', 'prepared.onnx'), maker), undefined);
 });
 
-test('a processor is known by its name and abilities', async (t) => {
+test('a processor is identified by its name and features', async (t) => {
   const file = path.join(folder(t), 'cpuinfo');
   const key = async (text: string) => {
     writeFileSync(file, text);

@@ -14,7 +14,7 @@ import { tinyManifest } from '../fixtures/networks.ts';
 const plain = tinyManifest({ kind: 'file', path: 'published.onnx' });
 const both = manifestSchema.parse({ ...plain, int8: 'int8.json' });
 
-/** A question of a processor for which there are no operators of Cutout, unless told. */
+/** A choice for a processor that by default has no operators of Cutout. */
 const ask = (question: Partial<PrecisionQuestion>): PrecisionQuestion => ({
   device: 'cpu',
   requested: 'auto',
@@ -30,7 +30,7 @@ const alderLake = ['avx_vnni', 'avx2'];
 const graviton2 = ['asimddp', 'asimd'];
 const raspberryPi4 = ['asimd'];
 
-test('auto takes 8 bits only where the processor has their dot product and the network a table', (t) => {
+test('auto is 8 bits only if the processor has dot products and the network has a table', (t) => {
   const auto = (instructionSets: readonly string[], manifest = both) =>
     choosePrecision(manifest, ask({ instructionSets }));
   t.deepEqual(auto(cascadeLake), { precision: 'int8', because: 'avx512_vnni' });
@@ -42,7 +42,7 @@ test('auto takes 8 bits only where the processor has their dot product and the n
   t.deepEqual(auto(cascadeLake, plain), { precision: 'fp32', because: 'no 8-bit form of this network' });
 });
 
-test('a setting is taken as it is, with a warning where it is unwise', (t) => {
+test('an explicit setting is used, with a warning if it is unwise', (t) => {
   const chosen = (requested: 'fp32' | 'int8', instructionSets: readonly string[]) =>
     choosePrecision(both, ask({ requested, instructionSets }));
   t.is(chosen('fp32', cascadeLake).precision, 'fp32');
@@ -51,7 +51,7 @@ test('a setting is taken as it is, with a warning where it is unwise', (t) => {
   t.regex(chosen('int8', skylake).warning ?? '', /no 8-bit dot product.*CUTOUT_PRECISION=fp32/);
 });
 
-test('a setting that cannot be met is one sentence with the remedy', (t) => {
+test('a setting that cannot be satisfied is one sentence with the remedy', (t) => {
   t.throws(() => choosePrecision(plain, ask({ requested: 'int8', instructionSets: cascadeLake })), {
     instanceOf: ModelError,
     code: 'model_unsupported',
@@ -65,7 +65,7 @@ test('a setting that cannot be met is one sentence with the remedy', (t) => {
   }
 });
 
-test('a GPU gets floats as wide as they were published', (t) => {
+test('a GPU gets floats as wide as published', (t) => {
   const choice = choosePrecision(
     both,
     ask({ device: 'cuda', instructionSets: cascadeLake, operators: cascadeLake }),
@@ -103,7 +103,7 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   t.is(operatorsText(off), "ONNX Runtime's operators");
   const arm = choosePrecision(both, ask({ instructionSets: graviton2 }));
   t.is(arm.operators, undefined);
-  // Not measured to be faster: only when named.
+  // Not measured to be faster: only if named.
   const client = { instructionSets: alderLake, operators: ['avx_vnni'] };
   t.is(choosePrecision(both, ask(client)).operators, undefined);
   t.is(choosePrecision(both, ask({ ...client, requestedOperators: 'avx_vnni' })).operators, 'avx_vnni');

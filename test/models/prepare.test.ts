@@ -24,7 +24,7 @@ import {
 } from '../fixtures/onnx.ts';
 import { largestDifference, runNetwork } from './run.ts';
 
-// A plain Uint8Array: fields of the decoded message are views of the same kind.
+// A plain Uint8Array, like fields of the decoded message.
 const bytesOf = (pieces: Iterable<Uint8Array>) => new Uint8Array(Buffer.concat([...pieces]));
 
 function graphOf(file: Uint8Array): GraphProto {
@@ -48,7 +48,7 @@ const shapeOf = (graph: GraphProto, name: string) => {
 
 const operators = (graph: GraphProto) => graph.node.map((each) => each.opType);
 
-test('only the matte and the named features stay outputs, in this order, and what only the others needed goes', (t) => {
+test('only the matte and the named features remain outputs, in this order, and nodes that only others need are dropped', (t) => {
   const rewritten = rewrite(tinyNetwork('fp16'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.deepEqual(rewritten.outputs, ['alpha', 'deep']);
@@ -61,7 +61,7 @@ test('only the matte and the named features stay outputs, in this order, and wha
   t.is(graph.valueInfo.length, 0);
 });
 
-test('a tensor that was no output can be kept as features', (t) => {
+test('a tensor that was not an output can become the features', (t) => {
   const graph = graphOf(bytesOf(rewrite(tinyNetwork('fp32'), 'p1', 'fp32').pieces));
   t.deepEqual(
     graph.output.map((each) => [each.name, elementType(each)]),
@@ -113,7 +113,7 @@ test('16-bit floats in int32_data and in Constant nodes are widened too', (t) =>
   t.is(w2?.dataType, FLOAT);
 });
 
-test('casts from integers stay, to 32-bit floats', (t) => {
+test('casts from integers remain, to 32-bit floats', (t) => {
   const file = fileOf((graph) => {
     graph.node.push(
       node('Shape', ['image'], ['dims']),
@@ -141,9 +141,9 @@ test('one value wanted under two output names is copied', (t) => {
   t.is(new Set(made).size, made.length);
 });
 
-test('for a GPU 16-bit weights stay, and input and outputs are of 32-bit floats', (t) => {
+test('for a GPU 16-bit weights remain, and input and outputs are 32-bit floats', (t) => {
   const borders = fileOf((graph) => {
-    // As some files are published: 16-bit floats at the borders as well.
+    // Published like some files: 16-bit floats at input and output as well.
     graph.node = graph.node.filter((each) => each.opType !== 'Cast');
     for (const each of graph.node) {
       each.input = each.input.map(
@@ -166,7 +166,7 @@ test('for a GPU 16-bit weights stay, and input and outputs are of 32-bit floats'
   }
 });
 
-test('the batch dimension is freed, and Reshape and Resize no longer bake in 1', (t) => {
+test('the batch dimension is freed, and Reshape and Resize no longer fix it at 1', (t) => {
   const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.true(rewritten.freeBatch);
@@ -180,7 +180,7 @@ test('the batch dimension is freed, and Reshape and Resize no longer bake in 1',
   t.is(graph.node.find((each) => each.output[0] === resize?.input[3])?.opType, 'Concat');
 });
 
-test('the batch stays what it is where that is asked for', (t) => {
+test('the batch is kept on request', (t) => {
   const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32', undefined, 'kept');
   t.false(rewritten.freeBatch);
   const image = shapeOf(graphOf(bytesOf(rewritten.pieces)), 'image');
@@ -236,7 +236,7 @@ for (const [title, change] of Object.entries(entangling)) {
   });
 }
 
-test('fields and messages our subset does not know survive', (t) => {
+test('fields and messages unknown to our subset are kept', (t) => {
   const model = fromBinary(ModelProtoSchema, tinyNetwork('fp32'));
   const metadata = { no: 14, wireType: 2, data: Uint8Array.of(3, 10, 1, 0x6b) };
   const note = { no: 10, wireType: 2, data: Uint8Array.of(2, 0x68, 0x69) };
@@ -268,7 +268,7 @@ test('weights in other files are refused', (t) => {
   });
 });
 
-test('bytes that are no network are refused', (t) => {
+test('bytes that are not a network are refused', (t) => {
   t.throws(() => rewrite(Buffer.from('<!doctype html>'), undefined, 'fp32'));
   t.throws(() => rewrite(new Uint8Array(), undefined, 'fp32'), { message: /no graph/ });
   const empty = toBinary(ModelProtoSchema, create(ModelProtoSchema, { graph: create(GraphProtoSchema) }));

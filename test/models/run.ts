@@ -17,7 +17,7 @@ const reportSchema = z.object({
 /**
  * Runs a network in another process, `batch` images at a time.
  * @param inputs float32 values of [n,3,H,W]
- * @param size of the images, for a network whose file leaves it free
+ * @param size of the images, for a network with a free size
  * @returns the values of output 0 for all of them
  */
 export async function runNetwork(

@@ -1,5 +1,5 @@
 /**
- * Runs a network in a process of its own, because the server's process must never load onnxruntime-node.
+ * Runs a network in a separate process, because the server's process must never load onnxruntime-node.
  * usage: node runOnnx.js NETWORK INPUTS OUTPUT BATCH [all | first [HEIGHT WIDTH]]
  * INPUTS holds float32 values of [n,3,H,W], OUTPUT gets those of output 0 of every run, BATCH images a
  * run. With `all`, every output is fetched. HEIGHT and WIDTH of the images are 1024 where neither they nor the file

@@ -22,7 +22,7 @@ const conv = (input: string, weight: string, output: string, strides = [1, 1], d
     ],
   );
 
-/** A small U of convolutions as published for images of height x width: its two Resize nodes bake that in. */
+/** A small U of convolutions as published for images of height x width, which its two Resize nodes fix. */
 function published(
   height: number,
   width: number,
@@ -87,7 +87,7 @@ const dimsOf = (graph: GraphProto, name: string) => {
 const image = (height: number, width: number) =>
   Float32Array.from({ length: 3 * height * width }, (_, i) => Math.sin(i * 0.7) + Math.cos(i * 0.013));
 
-test('the sizes of a convolutional network are freed, its baked-in ones become factors', (t) => {
+test('the sizes of a convolutional network are freed, its constants become factors', (t) => {
   const rewritten = rewrite(published(16, 24), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.is(rewritten.sizeStep, 4);
@@ -103,7 +103,7 @@ test('the sizes of a convolutional network are freed, its baked-in ones become f
   }
 });
 
-test('a freed network gives at every size what one published for that size gives', async (t) => {
+test('a freed network gives at every size the result of one published for that size', async (t) => {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-size-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const free = path.join(folder, 'free.onnx');
@@ -142,7 +142,7 @@ const fixing: Record<string, (graph: GraphProto) => void> = {
     }
   },
   'a convolution whose sides only happen to fit': (graph) => {
-    // Without padding: 24 becomes 11, which no factor makes 24 again.
+    // Without padding: 24 becomes 11, which no integer factor makes 24 again.
     for (const each of graph.node) if (each.output[0] === 'c1') each.attribute = each.attribute.slice(0, 2);
   },
   'its size used for something else': (graph) => {
@@ -155,7 +155,7 @@ const fixing: Record<string, (graph: GraphProto) => void> = {
 };
 
 for (const [title, change] of Object.entries(fixing)) {
-  test(`the size stays with ${title}`, (t) => {
+  test(`the size stays fixed with ${title}`, (t) => {
     const graph = graphOf(published(16, 24, change));
     const before = toBinary(GraphProtoSchema, graph);
     t.is(freeSize(graph), undefined);

@@ -179,7 +179,7 @@ const cases: Readonly<Record<string, Case>> = {
 };
 
 for (const [title, { nodes, weights: constants = {}, expected }] of Object.entries(cases)) {
-  test(`${title} gives what its definition gives`, async (t) => {
+  test(`${title} gives the result of its definition`, async (t) => {
     const { json, bin } = tfModel(HEIGHT, WIDTH, nodes, constants);
     const folder = await mkdtemp(path.join(tmpdir(), 'cutout-tfjs-'));
     t.teardown(() => rm(folder, { recursive: true }));
@@ -197,7 +197,7 @@ for (const [title, { nodes, weights: constants = {}, expected }] of Object.entri
   });
 }
 
-test('only what the outputs need is converted, in the order asked for', (t) => {
+test('only what the outputs need is converted, in the given order', (t) => {
   const { json, bin } = tfModel(HEIGHT, WIDTH, [
     { name: 'left', op: 'Relu', input: ['image'] },
     { name: 'right', op: 'Sigmoid', input: ['image'] },
@@ -208,7 +208,7 @@ test('only what the outputs need is converted, in the order asked for', (t) => {
   t.false(text.includes('sorted'));
 });
 
-test('an image of another size than the model was published for enlarges its maps in that measure', async (t) => {
+test('an image of another size than published scales the maps accordingly', async (t) => {
   const small = imageOf(6, 8, 3, () => next() * 4);
   const nodes: readonly GraphNode[] = [
     {
@@ -237,7 +237,7 @@ test('an image of another size than the model was published for enlarges its map
   t.true(wanted.every((value, index) => Math.abs(value - (found[index] ?? Number.NaN)) < 1e-4));
 });
 
-test('a size at which a map would have no whole number of pixels is refused', (t) => {
+test('a size that gives a map a fractional number of pixels is refused', (t) => {
   const nodes: readonly GraphNode[] = [{ name: 'result', op: 'ResizeBilinear', input: ['image', 'size'] }];
   const { json, bin } = tfModel(12, 16, nodes, { size: whole(3, 4) });
   t.throws(() => tfjsToOnnx(json, bin, ['result'], { height: 6, width: 8 }), {

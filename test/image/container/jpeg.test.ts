@@ -9,7 +9,7 @@ test.before(() => {
   configureLibvips(CONTRACT_LIMITS);
 });
 
-/** Noise, so that its scans have every byte, with FF and restart markers among them. */
+/** Noise, so that its scans contain every byte, FF and restart markers among them. */
 const noise = sharp(
   Buffer.from(Array.from({ length: 300 * 200 * 3 }, (_, i) => (Math.imul(i, 2654435761) >>> 13) & 255)),
   { raw: { width: 300, height: 200, channels: 3 } },
@@ -19,7 +19,7 @@ const behind = (jpeg: Buffer, at: number, bytes: Buffer) =>
   Buffer.concat([jpeg.subarray(0, at), bytes, jpeg.subarray(at)]);
 const refused = { code: 'failed_to_read_image' } as const;
 
-test('segments without end are refused, whatever they are', async (t) => {
+test('an excessive number of segments is refused, whatever their type', async (t) => {
   const jpeg = await noise.clone().jpeg().toBuffer();
   for (const marker of [0xe0, 0xe1, 0xe2, 0xed, 0xfe, 0xdb, 0xc4])
     await t.throwsAsync(probe(behind(jpeg, 2, few(marker, 10_001)), CONTRACT_LIMITS), refused);
@@ -27,14 +27,14 @@ test('segments without end are refused, whatever they are', async (t) => {
   t.is((await probe(fill, CONTRACT_LIMITS)).width, 300);
 });
 
-test('segments behind a scan are refused, too', async (t) => {
+test('segments after a scan count too', async (t) => {
   const jpeg = await noise.clone().jpeg({ progressive: true }).toBuffer();
   const lastScan = jpeg.lastIndexOf(Buffer.from([0xff, 0xda]));
   await t.throwsAsync(probe(behind(jpeg, lastScan, few(0xe1, 10_001)), CONTRACT_LIMITS), refused);
   await t.throwsAsync(probe(behind(jpeg, jpeg.length - 2, few(0xe1, 10_001)), CONTRACT_LIMITS), refused);
 });
 
-test('images with metadata, many restart markers and bytes behind their end are read as ever', async (t) => {
+test('images with metadata, many restart markers and bytes after their end are accepted', async (t) => {
   const jpeg = await noise.clone().jpeg({ quality: 100 }).toBuffer();
   const xmp = Buffer.alloc(65_535 + 2);
   xmp.writeUInt32BE(0xffe1ffff);
@@ -51,7 +51,7 @@ test('images with metadata, many restart markers and bytes behind their end are 
   }
 });
 
-test('whatever a file is cut to, the look at its segments ends', async (t) => {
+test('wherever a file is truncated, the scan of its segments ends', async (t) => {
   const jpeg = await noise.clone().jpeg({ progressive: true }).toBuffer();
   for (let length = 3; length < jpeg.length; length += 499) {
     const outcome = await probe(jpeg.subarray(0, length), CONTRACT_LIMITS).then(

@@ -15,14 +15,14 @@ const image = () => sharp({ create: { width: 40, height: 30, channels: 3, backgr
 const compressed = (bytes: number) =>
   pngChunk('zTXt', Buffer.concat([Buffer.from('Comment\0\0'), deflateSync(Buffer.alloc(bytes, 65))]));
 
-test('an image with a few texts stays as it is', async (t) => {
+test('an image with a few texts is unchanged', async (t) => {
   const png = insertPngChunk(await image().png().toBuffer(), compressed(100_000));
   t.is(neededChunks(png), png);
   for (let length = 0; length < png.length; length++)
     t.notThrows(() => neededChunks(png.subarray(0, length)));
 });
 
-test('more texts than an image needs are left out, all else is kept, behind the pixels too', async (t) => {
+test('excess texts are removed, everything else is kept, also after the pixels', async (t) => {
   const plain = await image().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
   const text = pngChunk('iTXt', Buffer.concat([Buffer.from('XML\0\0\0\0\0'), Buffer.alloc(9000, 65)]));
   const end = plain.length - 12;
@@ -35,7 +35,7 @@ test('more texts than an image needs are left out, all else is kept, behind the 
   t.truthy(probed.density);
 });
 
-test('a file that ends in the middle of a text stays cut off', async (t) => {
+test('a file that ends within a text stays truncated', async (t) => {
   const plain = await image().png().toBuffer();
   const full = insertPngChunk(plain, pngChunk('zTXt', Buffer.alloc(40_000, 1)));
   const cut = full.subarray(0, 20_000);
@@ -43,12 +43,12 @@ test('a file that ends in the middle of a text stays cut off', async (t) => {
   await t.throwsAsync(async () => sharp(neededChunks(cut)).raw().toBuffer());
 });
 
-test('needless chunks without end are left out, repeated ones too; the image stays', async (t) => {
+test('excess and repeated chunks are removed; the image stays', async (t) => {
   const plain = await image().withIccProfile('p3').withMetadata({ density: 300 }).png().toBuffer();
   const empty = Buffer.alloc(0);
   for (const type of ['tEXt', 'zTXt', 'sPLT', 'hIST', 'prVt', 'acTL', 'fdAT', 'gAMA', 'eXIf', 'PLTE']) {
     const chunks = Buffer.concat(Array.from({ length: 1000 }, () => pngChunk(type, empty)));
-    // The first of each kind is the image's own.
+    // The first of each kind is kept.
     const full = Buffer.concat([plain.subarray(0, -12), chunks, plain.subarray(-12)]);
     const left = pngChunks(Buffer.from(neededChunks(full))).filter((chunk) => chunk.type === type);
     t.true(left.length <= 1, type);
@@ -56,7 +56,7 @@ test('needless chunks without end are left out, repeated ones too; the image sta
   }
 });
 
-test('data in many chunks is an image still; more chunks than any image has are refused', async (t) => {
+test('an image with data in many chunks is accepted; more chunks than any image has are refused', async (t) => {
   const plain = await image().png().toBuffer();
   const more = (count: number) =>
     Buffer.concat([
@@ -70,7 +70,7 @@ test('data in many chunks is an image still; more chunks than any image has are 
   await t.throwsAsync(probe(more(100_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
 });
 
-test('what stands behind the end of an image is not looked at', async (t) => {
+test('bytes after the end of an image are ignored', async (t) => {
   const plain = await image().png().toBuffer();
   const full = Buffer.concat([plain, Buffer.alloc(12 * 200_000)]);
   t.is(neededChunks(full), full);
