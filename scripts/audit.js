@@ -1,5 +1,5 @@
-// node scripts/audit.js: asks the registry for known vulnerabilities of the packages that are shipped. Exit status 1 for high
-// and critical ones; 2 where nobody could be asked: nothing is known then, which is neither good nor bad.
+// node scripts/audit.js: queries the registry for known vulnerabilities of the shipped packages. Exit status 1 for high
+// and critical ones; 2 if the registry gave no answer, so that nothing is known.
 import { spawnSync } from 'node:child_process';
 import { judge } from './audit/judge.js';
 import { onSupportedNode } from './setup/nodejs.js';

@@ -1,4 +1,4 @@
-// npm run format: mend the format of every file. `npm test` only checks it.
+// npm run format: corrects the format of every file. `npm test` only checks it.
 import { spawnSync } from 'node:child_process';
 import { clangFormat } from './format/clang.js';
 import { onSupportedNode } from './setup/nodejs.js';

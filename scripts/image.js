@@ -1,5 +1,5 @@
-// npm run image: builds deploy/Dockerfile in fresh Debian roots, without a container engine, and proves what it made: its
-// size, its user, a read-only root, one image cut out, an orderly end. Root and debootstrap needed; ten minutes.
+// npm run image: builds deploy/Dockerfile in fresh Debian roots, without a container engine, and tests the result: its
+// size, its user, a read-only root, one cut-out, an orderly exit. Needs root and debootstrap; takes ten minutes.
 //   npm run image -- [ARG=value …]     networks are taken from CUTOUT_TEST_MODELS, else pulled
 import { buildImage } from './image/build.js';
 import { prove, sizeOf, writable } from './image/prove.js';
@@ -7,7 +7,7 @@ import { onSupportedNode } from './setup/nodejs.js';
 import { reportFailure } from './setup/report.js';
 import { SetupError } from './setup/step.js';
 
-/** Bytes the CPU image may have on disk. */
+/** Largest size of the CPU image on disk, in bytes. */
 const maxBytes = 700e6;
 
 await onSupportedNode();

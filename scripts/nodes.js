@@ -1,5 +1,5 @@
-// npm run nodes [-- 22 …]: Cutout on each line of Node.js that is in support, and on one that is not: in a clone of the
-// last commit, set-up, tests of each part, then `npm start` and one image cut out. Node.js comes from the npm registry.
+// npm run nodes [-- 22 …]: tests Cutout on each supported line of Node.js, and on one that is too old: in a clone of the
+// last commit, set-up, tests of each part, then `npm start` and one cut-out. Node.js comes from the npm registry.
 // Networks are taken from CUTOUT_TEST_MODELS, else pulled. Ten minutes on two cores.
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { runProgram, SetupError } from './setup/step.js';
 
 await onSupportedNode();
 
-/** Of every folder of tests what depends on Node.js: streams, sockets, processes, addons, files, cryptography. */
+/** The tests in every folder that depend on Node.js: streams, sockets, processes, addons, files, cryptography. */
 const tests = [
   'accounts/sessions',
   'billing/purchases',
@@ -36,7 +36,7 @@ const releases =
     ? triedReleases
     : triedReleases.filter(({ version }) => given.includes(version.split('.')[0]));
 
-/** What is done with each; `env` has its Node.js first on the path, and headers of another one, as npm inherits them. */
+/** Steps on each line; `env` has its Node.js first on the path, and headers of another one, as npm passes them on. */
 const stages = {
   'set-up': ({ folder, env, log }) => runProgram(log, 'npm', ['run', 'setup'], { cwd: folder, env }),
   tests: ({ folder, env, log }) => runProgram(log, 'npm', ['test', '--', ...tests], { cwd: folder, env }),
@@ -46,7 +46,7 @@ const stages = {
 async function tried(release, folder) {
   const home = path.join(place, release.version);
   await fetchNode(release, home, () => {});
-  // Headers of whatever Node.js the system has: no part of the set-up may take them for its own.
+  // Headers of the system's Node.js, which set-up must not use.
   const env = { ...environmentOf(path.join(home, 'bin', 'node')), npm_config_nodedir: '/usr' };
   const results = [];
   forget(folder);

@@ -1,4 +1,4 @@
-// npm start: set up what is not set up yet, then serve. Arguments go to `cutout serve`.
+// npm start: sets up what is missing, then serves. Arguments go to `cutout serve`.
 import { spawn } from 'node:child_process';
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';

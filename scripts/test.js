@@ -1,4 +1,4 @@
-// npm test: set up what is not set up yet, then run every check. `npm test -- <ava arguments>` runs AVA only.
+// npm test: sets up what is missing, then runs every check. `npm test -- <ava arguments>` runs AVA only.
 import { spawn } from 'node:child_process';
 import { clangFormat } from './format/clang.js';
 import { setup } from './setup/index.js';
@@ -8,7 +8,7 @@ import { reportFailure } from './setup/report.js';
 import { testEnvironment } from './test/environment.js';
 import { collectLeftOut, tellLeftOut } from './test/leftOut.js';
 
-/** Runs a program with its output on this terminal; resolves to whether it ended with 0. */
+/** Runs a program with its output on this terminal; resolves to whether its exit status was 0. */
 function run(command, args, env = process.env) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, stdio: 'inherit', env });
@@ -60,12 +60,12 @@ if (only.length > 0) {
   process.exitCode = (await ava()) ? 0 : 1;
   tellLeftOut();
 } else {
-  // Everything runs even after a failure: one call tells all that is wrong.
+  // Everything runs even after a failure, so that one call reports all failures.
   await stage('format and lint', () => node('@biomejs/biome/bin/biome', 'ci', '--reporter=summary', '.'));
   await stage('types of the pages', () => node('typescript/bin/tsc', '-p', 'web'));
   await stage('C++ format', async () => clangFormat({ write: false }));
   await stage('network', () =>
-    // From where this machine gets its packages, so with its own settings; but those of a server here are none of ours.
+    // Uses the machine's own package settings, but not those of a server running on it.
     run(process.execPath, ['--enable-source-maps', main, 'models', 'pull'], {
       ...withoutCutout(process.env),
       CUTOUT_MODELS_DIR: process.env.CUTOUT_TEST_MODELS ?? inRoot('data', 'models'),

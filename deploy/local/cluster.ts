@@ -10,19 +10,19 @@ import { type RedisProcess, redisMissing, startRedis } from './redis.ts';
 
 export interface ClusterOptions {
   readonly nodes: number;
-  /** Of the balancer; a free one when not given. */
+  /** Port of the balancer; default: a free one. */
   readonly port?: number;
-  /** CUTOUT_… settings of every node beside those that make them a cluster. */
+  /** CUTOUT_… settings of every node besides those that make them a cluster. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Hears what is being done. */
+  /** Receives progress messages. */
   readonly say: (line: string) => void;
 }
 
-/** Why no cluster can be started here; undefined when one can. */
+/** Why no cluster can be started here; undefined if one can. */
 export const clusterMissing =
   [postgresMissing, redisMissing, nginxMissing].filter((each) => each !== undefined).join(' ') || undefined;
 
-/** Nodes behind nginx that share PostgreSQL and Redis: all on loopback, all of it gone with `stop`. */
+/** Nodes behind nginx that share PostgreSQL and Redis: all on loopback, and all removed by `stop`. */
 export class Cluster {
   readonly url: string;
   readonly nodes: readonly Node[];
@@ -46,7 +46,7 @@ export class Cluster {
     this.#parts = close;
   }
 
-  /** Resolves when every node is ready. What was started before a failure is ended again. */
+  /** Resolves when every node is ready. After a failure everything started is stopped. */
   static async start({ nodes: count, port, settings, say }: ClusterOptions): Promise<Cluster> {
     const parts: (() => Promise<unknown>)[] = [];
     try {
@@ -68,7 +68,7 @@ export class Cluster {
             port: await freePort(),
             folder,
             settings: {
-              // All of them on one machine: a share of it for each.
+              // All share one machine: each gets a part of it.
               CUTOUT_WORKERS: '1',
               CUTOUT_THREADS: '1',
               ...settings,
@@ -94,7 +94,7 @@ export class Cluster {
     }
   }
 
-  /** Ends everything in the order in which nothing is missed: front, nodes, stores. */
+  /** Stops everything in dependency order: front, nodes, stores. */
   async stop(): Promise<void> {
     for (const end of this.#parts) await end();
   }

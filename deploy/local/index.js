@@ -1,4 +1,4 @@
-// node deploy/local [options]: finds the compiled script and hands over to it.
+// node deploy/local [options]: runs the compiled script.
 import { existsSync } from 'node:fs';
 import { inBuild } from '../../scripts/setup/paths.js';
 

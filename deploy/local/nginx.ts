@@ -9,7 +9,7 @@ import { programOf } from './programs.ts';
 
 const program = programOf('nginx');
 
-/** Why what needs nginx cannot be done; undefined when it can. */
+/** Why nginx cannot be used; undefined if it can. */
 export const nginxMissing = program ? undefined : 'nginx is not installed here (Debian: nginx-light).';
 
 const busy = JSON.stringify({
@@ -23,10 +23,10 @@ const busy = JSON.stringify({
 });
 
 /**
- * A request whose node dies goes to the next one: the nodes see to it that what is asked for twice is worked on and
- * charged once. So does one that a node refuses, because it starts, stops or has too much to do. No node is left out for
- * a failure (max_fails=0): the one request that finds the other node closing just then would have none left. Where none
- * answers the answer is the API's own 503.
+ * A request whose node dies goes to the next one: the nodes ensure that a repeated request is processed and
+ * charged once. The same holds for one that a node refuses while it starts, stops or is overloaded. No node is excluded
+ * after a failure (max_fails=0), because a request that finds the other node closing would then have none left. If no
+ * node answers, the answer is the API's own 503.
  */
 const configuration = (port: number, nodes: readonly number[]) => `
 daemon off;
@@ -83,7 +83,7 @@ const listens = (port: number) =>
     socket.once('connect', () => socket.destroy());
   });
 
-/** A balancer on loopback before nodes on these ports. */
+/** A load balancer on loopback in front of nodes on these ports. */
 export async function startNginx(port: number, nodes: readonly number[]): Promise<Nginx> {
   if (program === undefined) throw new Error(nginxMissing);
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-nginx-'));

@@ -9,13 +9,13 @@ import { processSettings } from '../../scripts/setup/process.js';
 export interface NodeOptions {
   readonly name: string;
   readonly port: number;
-  /** Of the cluster; the node's own data folder and log lie there. */
+  /** Folder of the cluster, with the node's own data folder and log. */
   readonly folder: string;
-  /** CUTOUT_… settings; those of the surroundings do not reach it. */
+  /** CUTOUT_… settings; those of the environment are not passed on. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** How long a start may take, the network's loading and warm-up included. */
+/** Time limit of a start, loading and warm-up of the network included. */
 const startMs = 120_000;
 
 /** One `cutout serve` on loopback. */
@@ -37,7 +37,7 @@ export class Node {
     return this.#child?.pid;
   }
 
-  /** Resolves when it is ready. Rejects with the end of its log when it ends before. */
+  /** Resolves when it is ready. Rejects with the end of its log if it ends before. */
   async start(): Promise<void> {
     const { name, port, folder, settings } = this.#options;
     const data = path.join(folder, name);
@@ -67,12 +67,12 @@ export class Node {
     }
   }
 
-  /** SIGKILL: nothing of it ends in order. */
+  /** SIGKILL, without an orderly end. */
   kill(): Promise<void> {
     return this.#end('SIGKILL');
   }
 
-  /** Finishes what it is at, then ends. */
+  /** Finishes its requests, then ends. */
   stop(): Promise<void> {
     return this.#end('SIGTERM');
   }

@@ -7,22 +7,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../bench/lib/freePort.ts';
 
-/** PostgreSQL on loopback, in a folder of its own. Nothing of it outlives `remove`. */
+/** PostgreSQL on loopback, in a separate folder, which `remove` deletes. */
 export interface Postgres {
-  /** Of an empty database of its own, as the server's only user. */
+  /** URL of an empty database of its own, as the server's only user. */
   createDatabase(): Promise<string>;
-  /** Ends every connection at once, as an operator's restart does, and comes back. */
+  /** Ends every connection at once, as an operator's restart does, and starts again. */
   restart(): Promise<void>;
   /** SIGKILL to the server and all its processes; it recovers at the next `start`. */
   kill(): Promise<void>;
-  /** SIGINT: ends every connection, writes everything down. */
+  /** SIGINT: ends every connection and writes everything to disk. */
   stop(): Promise<void>;
-  /** Resolves when it takes connections. */
+  /** Resolves when it accepts connections. */
   start(): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** Debian keeps each version's programs in a folder of its own. */
+/** Debian keeps each version's programs in a separate folder. */
 function programs(): string | undefined {
   const root = '/usr/lib/postgresql';
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
@@ -33,10 +33,10 @@ function programs(): string | undefined {
 
 const bin = programs();
 
-/** Why what needs PostgreSQL cannot be done; undefined when it can. */
+/** Why PostgreSQL cannot be used; undefined if it can. */
 export const postgresMissing = bin ? undefined : 'PostgreSQL is not installed here (Debian: postgresql).';
 
-/** It refuses to run as root, so it runs as nobody there. */
+/** PostgreSQL refuses to run as root, so it runs as the user nobody there. */
 const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
 export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<Postgres> {
@@ -57,7 +57,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
     listen_addresses: '127.0.0.1',
     port: String(port),
     unix_socket_directories: '',
-    // It outlives processes, not the machine: nothing here cuts the power.
+    // Must survive the death of processes, not of the machine: nothing here cuts the power.
     fsync: 'off',
     deadlock_timeout: '100ms',
     shared_buffers: '16MB',
@@ -91,7 +91,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
       } catch (error) {
         if (performance.now() > until)
           throw new Error(`PostgreSQL does not start: ${said}`, { cause: error });
-        // Processes of one that was killed may still be there.
+        // Processes of a killed server may still exist.
         if (server.exitCode !== null) server = run();
       }
     }
@@ -110,7 +110,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   return {
     start,
     stop: () => end('SIGINT'),
-    // Its children end by themselves when they find it gone.
+    // Its children end by themselves when they notice.
     kill: () => end('SIGKILL'),
     restart: async () => {
       await end('SIGINT');

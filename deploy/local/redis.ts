@@ -10,7 +10,7 @@ import { programOf } from './programs.ts';
 
 const program = programOf('redis-server');
 
-/** Why what needs Redis cannot be done; undefined when it can. */
+/** Why Redis cannot be used; undefined if it can. */
 export const redisMissing = program ? undefined : 'Redis is not installed here (Debian: redis-server).';
 
 /** One command over a connection of its own. */
@@ -25,13 +25,13 @@ export async function askRedis(url: string, ...command: string[]): Promise<unkno
   }
 }
 
-/** Redis on loopback, in a folder of its own, which keeps nothing on disk: `kill` loses everything. */
+/** Redis on loopback, in a separate folder, without persistence: `kill` loses everything. */
 export interface RedisProcess {
   readonly url: string;
   /** Resolves when it answers. */
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** Stands still with its connections open, until `resume`. */
+  /** Suspends it with its connections open, until `resume`. */
   pause(): void;
   resume(): void;
   remove(): Promise<void>;

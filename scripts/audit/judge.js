@@ -1,4 +1,4 @@
-/** Levels at which nothing is shipped. */
+/** Severities that prevent shipping. */
 const grave = new Set(['high', 'critical']);
 
 const sentence = (text) =>
@@ -8,7 +8,7 @@ const sentence = (text) =>
     .find((line) => line !== '') ?? 'no answer';
 
 /**
- * What an answer of `npm audit --json` means.
+ * Interprets the output of `npm audit --json`.
  * @returns {{status: number, said: string}} status 0: audited; 1: something grave is known; 2: not audited
  */
 export function judge(stdout, stderr) {

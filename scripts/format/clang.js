@@ -13,7 +13,7 @@ function sources() {
   );
 }
 
-/** Checks the C++ files' format, or mends it. Resolves to whether all of them have it now. */
+/** Checks or corrects the format of the C++ files. Resolves to whether all of them are formatted now. */
 export function clangFormat({ write }) {
   const tool = inRoot('node_modules', 'clang-format', 'index.js');
   const mode = write ? ['-i'] : ['--dry-run', '--Werror'];

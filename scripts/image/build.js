@@ -20,7 +20,7 @@ async function copy(text, image, stages) {
   await runProgram('image-copy', 'cp', ['-a', `${path.join(other.root, source)}/.`, to]);
 }
 
-/** What only says how to start what was made. */
+/** Instructions that only describe how to start the image. */
 const describing = {
   ENV: (image, text) => Object.assign(image.env, pairs(text)),
   USER: (image, text) => {
@@ -36,7 +36,7 @@ const describing = {
   },
 };
 
-/** What makes something. */
+/** Instructions that build something. */
 const making = {
   WORKDIR: async (image) => {
     mkdirSync(path.join(image.root, image.cwd), { recursive: true });
@@ -47,8 +47,8 @@ const making = {
 };
 
 /**
- * Does what a Dockerfile says in fresh Debian roots, without a container engine. Needs root. A stage that an earlier call
- * finished from the same steps and files is not made again.
+ * Executes a Dockerfile in fresh Debian roots, without a container engine. Needs root. A stage that an earlier call
+ * completed from the same steps and files is reused.
  * @param {string} file from the root of the repository
  * @param {Record<string, string>} given values for its ARGs
  * @returns {Promise<Image>} what its last stage made

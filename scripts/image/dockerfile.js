@@ -5,7 +5,7 @@ import { SetupError } from '../setup/step.js';
  * @typedef {{name: string, base: string, steps: Instruction[]}} Stage
  */
 
-/** Puts values into `$NAME`, `${NAME}`; what is not known becomes empty, as in a Dockerfile. */
+/** Substitutes `$NAME` and `${NAME}`; unknown names become empty, as in a Dockerfile. */
 export const expand = (text, values) =>
   text.replace(/\$(?:\{(\w+)\}|(\w+))/g, (_, braced, plain) => values[braced ?? plain] ?? '');
 
@@ -19,8 +19,8 @@ export const pairs = (text) =>
   );
 
 /**
- * The stages of a Dockerfile. Of its language only what our files use is known; anything else is an error, so that
- * nothing is passed over in silence.
+ * The stages of a Dockerfile. Supports only the instructions that our files use; anything else is an error, so that
+ * nothing is ignored.
  * @param {string} text
  * @param {Record<string, string>} given values for its ARGs
  * @returns {Stage[]}

@@ -7,12 +7,12 @@ import { inBuild } from '../setup/paths.js';
 import { SetupError } from '../setup/step.js';
 import { certificates } from './root.js';
 
-/** Bytes of a tree, as they lie on the disk. */
+/** Size of a tree on disk, in bytes. */
 export const sizeOf = (folder) =>
   Number(execFileSync('du', ['-s', '--block-size=1', folder], { encoding: 'utf8' }).split('\t')[0]);
 
 /**
- * Read-only root, /tmp in memory, /data from outside, the image's user and nothing else of root's rights: what
+ * Read-only root, /tmp in memory, /data from outside, the image's user and no capabilities: the environment of
  * `docker run --read-only --tmpfs /tmp --cap-drop ALL -v …:/data` gives.
  */
 const contained = `
@@ -59,8 +59,8 @@ const subject = Buffer.from(
 );
 
 /**
- * Starts the image's service as its user on a read-only root and cuts one image out. Networks come from `models`,
- * else from the registry, `offline` from the image itself. Throws what went wrong.
+ * Starts the image's service as its user on a read-only root and cuts out one image. Networks come from `models`,
+ * else from the registry, `offline` from the image itself. Throws if anything fails.
  */
 export async function prove(image, { models, offline }) {
   const data = mkdtempSync(path.join(inBuild('image'), 'data-'));
@@ -68,9 +68,9 @@ export async function prove(image, { models, offline }) {
   if (!uid) throw new SetupError('The image runs as root.');
   if (models && existsSync(models)) cpSync(models, path.join(data, 'models'), { recursive: true });
   const settings = { CUTOUT_API_KEY: 'key-of-the-image-proof' };
-  // Whatever is not in the image cannot be had.
+  // Nothing outside the image can be used.
   if (offline) settings.npm_config_registry = 'http://127.0.0.1:1/';
-  // The machine may reach the registry through somebody whose certificate only it knows.
+  // The machine may reach the registry through a proxy whose certificate only it knows.
   if (existsSync(certificates)) {
     cpSync(certificates, path.join(data, 'certificates.crt'));
     settings.npm_config_cafile = '/data/certificates.crt';
@@ -132,7 +132,7 @@ export async function prove(image, { models, offline }) {
   }
 }
 
-/** Nothing in the image may be written to by its user but its folder. */
+/** Its user may write to one folder of the image only. */
 export function writable({ root, user }) {
   const [uid] = user.split(':');
   const found = execFileSync(

@@ -17,7 +17,7 @@ const release = 'bookworm';
 export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The folder of the npm that started this. */
+/** The folder of the npm that started this program. */
 function npmFolder() {
   const program = process.env.npm_execpath;
   if (!program || path.basename(program) !== 'npm-cli.js')
@@ -25,7 +25,7 @@ function npmFolder() {
   return path.dirname(path.dirname(program));
 }
 
-/** What stands for an image of Node.js on Debian: a fresh Debian with the Node.js and npm that run this. Made once for each. */
+/** Replaces an image of Node.js on Debian: a fresh Debian with the Node.js and npm that run this program. Made once for each. */
 export async function baseRoot(progress) {
   const folder = inBuild('image', `base-${process.version}`);
   if (existsSync(folder)) return folder;
@@ -42,12 +42,12 @@ export async function baseRoot(progress) {
       progress,
     },
   );
-  // The machine's own way to packages.
+  // The machine's own package sources.
   for (const file of ['/etc/apt/sources.list', '/etc/apt/sources.list.d/debian.sources', '/etc/resolv.conf'])
     if (existsSync(file)) cpSync(file, path.join(draft, file), { dereference: true });
   if (existsSync(path.join(draft, 'etc/apt/sources.list.d/debian.sources')))
     rmSync(path.join(draft, 'etc/apt/sources.list'), { force: true });
-  // Node.js where the image has it.
+  // Path of Node.js in the image.
   const local = (...parts) => path.join(draft, 'usr/local', ...parts);
   cpSync(process.execPath, local('bin', 'node'), { dereference: true });
   cpSync(npmFolder(), local('lib', 'node_modules', 'npm'), { recursive: true });
@@ -57,7 +57,7 @@ export async function baseRoot(progress) {
       `#!/bin/sh\nexec node /usr/local/lib/node_modules/npm/bin/${tool}-cli.js "$@"\n`,
       { mode: 0o755 },
     );
-  // The library of C++ that Node.js needs; without what slim images leave out.
+  // The C++ library that Node.js needs; without what slim images omit.
   const slim = [
     'apt-get update',
     'apt-get install --yes --no-install-recommends libstdc++6',
@@ -69,7 +69,7 @@ export async function baseRoot(progress) {
   return folder;
 }
 
-/** Runs a line of shell as root of `folder`. */
+/** Runs a shell command as root of `folder`. */
 export async function inside(
   folder,
   line,
@@ -77,7 +77,7 @@ export async function inside(
 ) {
   const script =
     'mount -t proc proc "$1/proc"; mount --bind /dev "$1/dev"; exec chroot "$1" sh -ec "cd $2; $3"';
-  // The machine may reach the registry through somebody whose certificate only it knows.
+  // The machine may reach the registry through a proxy whose certificate only it knows.
   if (existsSync(certificates)) cpSync(certificates, path.join(folder, 'tmp', 'certificates.crt'));
   await runProgram(
     log,
@@ -105,7 +105,7 @@ export async function inside(
   rmSync(path.join(folder, 'tmp', 'certificates.crt'), { force: true });
 }
 
-/** A root of its own to work in. */
+/** A separate root to work in. */
 export async function cloneRoot(from, to) {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(path.dirname(to), { recursive: true });
@@ -125,7 +125,7 @@ export function contextEntries() {
     .sort();
 }
 
-/** The repository without what .dockerignore leaves out. */
+/** The repository without the files listed in .dockerignore. */
 export async function copyContext(to) {
   mkdirSync(to, { recursive: true });
   const excludes = ignored().map((pattern) => `--exclude=./${pattern}`);

@@ -5,7 +5,7 @@ import { runProgram } from '../setup/step.js';
 
 const git = (...args) => runProgram('nodes-clone', 'git', ['-c', 'advice.detachedHead=false', ...args]);
 
-/** The last commit in a folder of its own; a clone of an earlier call is brought to it, so that its object files serve. */
+/** A clone of the last commit; an existing clone is updated, so that its object files are reused. */
 export async function clone(folder) {
   if (!existsSync(path.join(folder, '.git'))) {
     rmSync(folder, { recursive: true, force: true });
@@ -18,8 +18,8 @@ export async function clone(folder) {
 }
 
 /**
- * Lets every step of the set-up be done again. Object files of the engine stay: their compiler knows nothing of Node.js,
- * and an addon that was linked under another Node.js has to serve.
+ * Forces every step of the set-up to run again. Object files of the engine are kept: they do not depend on Node.js,
+ * and an addon linked under another Node.js must work.
  */
 export function forget(folder) {
   for (const part of ['node_modules', 'build/stamps', 'build/ts', 'build/web', 'build/node'])

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { inBuild } from '../setup/paths.js';
 import { SetupError } from '../setup/step.js';
 
-/** For a start that pulls its networks on a machine in use. */
+/** For a start that pulls its networks on a busy machine. */
 const LIMIT_MS = 600_000;
 const KEY = 'key-of-the-start-that-is-tried';
 
@@ -14,7 +14,7 @@ const drawing = Buffer.from(
   <ellipse cx="320" cy="300" rx="130" ry="170" fill="#a3432c"/><circle cx="320" cy="130" r="75" fill="#e0b08a"/></svg>`,
 );
 
-/** One image through the server: its subject has to stay, its ground to go. */
+/** One image through the server: its subject must stay, its background must go. */
 async function cutOut(url, sharp) {
   const form = new FormData();
   form.append('image_file', new Blob([await sharp(drawing).jpeg().toBuffer()]), 'image.jpg');
@@ -34,13 +34,13 @@ async function cutOut(url, sharp) {
 }
 
 /**
- * `npm start` in a clone until it listens, one image cut out, an orderly end. Rejects with a SetupError that quotes its
+ * `npm start` in a clone until it listens, one cut-out, an orderly exit. Rejects with a SetupError that quotes its
  * output.
  */
 export async function proveStart({ folder, env, log }) {
   const data = mkdtempSync(inBuild('nodes', 'data-'));
   const given = process.env.CUTOUT_TEST_MODELS;
-  // A copy: what a start makes of them is its own.
+  // A copy, because a start writes its own files beside them.
   if (given) cpSync(given, path.join(data, 'models'), { recursive: true, dereference: true });
   const child = spawn('npm', ['start'], {
     cwd: folder,

@@ -45,7 +45,7 @@ export function readOsRelease() {
 export const fieldOf = (osRelease, name) =>
   new RegExp(`^${name}=["']?([^"'\n]*)["']?$`, 'm').exec(osRelease)?.[1] ?? '';
 
-/** The system's family, or undefined. A distribution's own name counts before those it is like. */
+/** The system's family, or undefined. A distribution's own name takes precedence over those it is like. */
 export function familyOf(osRelease) {
   const ids = `${fieldOf(osRelease, 'ID')} ${fieldOf(osRelease, 'ID_LIKE')}`.split(/\s+/);
   for (const id of ids) {

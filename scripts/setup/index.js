@@ -52,8 +52,8 @@ const buildPages = () =>
   });
 
 /**
- * Brings a clone to the point where `build/ts/src/main.js` runs. Every step is skipped while its inputs
- * are unchanged, and an interrupted one starts over. What does not need each other goes on side by side.
+ * Sets up a clone until `build/ts/src/main.js` can run. Every step is skipped while its inputs
+ * are unchanged, and an interrupted one is repeated. Independent steps run in parallel.
  * @param {{tests: boolean}} options whether the test addon is needed too
  */
 export async function setup({ tests }) {

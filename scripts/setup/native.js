@@ -10,12 +10,12 @@ import { generator } from './toolchain.js';
 const folder = inBuild('native');
 export const addon = (name) => path.join(folder, 'Release', `${name}.node`);
 
-/** The packages that Node-API's headers come from. */
+/** The packages with the headers of Node-API. */
 const nodeApi = ['node-api-headers', 'node-addon-api'].map((name) =>
   inRoot('node_modules', name, 'package.json'),
 );
 
-/** A build folder belongs to the place where it was made and to one generator; CMake refuses it for any other. */
+/** A build folder is valid for one path and one generator; CMake refuses it for others. */
 export async function removeForeignBuild(folder, home = root, wanted = generator()) {
   const cache = path.join(folder, 'CMakeCache.txt');
   if (!existsSync(cache)) return;
@@ -31,8 +31,8 @@ export async function removeForeignBuild(folder, home = root, wanted = generator
 }
 
 /**
- * The engine alone, by CMake itself, as the package cmake-js is not there yet. With the flags that cmake-js sets later, or
- * everything would be compiled twice.
+ * Builds the engine with CMake directly, because the package cmake-js is not installed yet. With the flags that cmake-js
+ * sets later, or everything would be compiled twice.
  */
 async function compileCore(headers, progress) {
   await removeForeignBuild(folder);
@@ -43,14 +43,14 @@ async function compileCore(headers, progress) {
   await runProgram('native-build', 'cmake', build, { progress });
 }
 
-/** An addon, by cmake-js. `nodedir` of npm would have it take Node's own headers in place of Node-API's. */
+/** Builds an addon with cmake-js. npm's `nodedir` would make it use Node.js' own headers instead of Node-API's. */
 async function compileAddon(target, headers, progress) {
   await removeForeignBuild(folder);
   const cmakeJs = inRoot('node_modules', 'cmake-js', 'bin', 'cmake-js');
   const how = ['--out', folder, '--generator', generator(), '--parallel', String(availableParallelism())];
   const what = ['--target', target, `--CDONNXRUNTIME_INCLUDE_DIR=${headers}`];
   const env = { npm_config_nodedir: undefined };
-  // One after the other: its `compile` leaves a folder as it was configured, and removes all when that does not build.
+  // In sequence: its `compile` keeps a configured folder, and deletes everything if that does not build.
   for (const command of ['configure', 'build'])
     await runProgram(`${target}-${command}`, process.execPath, [cmakeJs, command, ...how, ...what], {
       env,
@@ -58,7 +58,7 @@ async function compileAddon(target, headers, progress) {
     });
 }
 
-/** The engine without Node-API: needs no package, so it is compiled while they are installed. */
+/** The engine without Node-API needs no package, so it is compiled while they are installed. */
 async function buildCore() {
   const headers = await provideHeaders();
   await runStep({
@@ -72,7 +72,7 @@ async function buildCore() {
 }
 
 /**
- * Builds the addon, and with `tests` the tests' one too.
+ * Builds the addon, and with `tests` the test addon too.
  * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
  */
 export async function buildNative({ tests, packages }) {

@@ -17,7 +17,7 @@ const fetched = path.join(folder, 'bin', 'node');
 const { engines } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
 
 /**
- * Whether a version is in a range that is made of `^x.y.z` and `>=x.y.z`, joined by `||`: what "engines" in package.json
+ * Whether a version is in a range of the form `^x.y.z` and `>=x.y.z`, joined by `||`, as in "engines" of package.json.
  * is written in.
  */
 export function satisfies(version, range = engines.node) {
@@ -40,7 +40,7 @@ async function integrityOf(file) {
 }
 
 /**
- * Fetches a release through npm and lays its `bin/node` into `target`, whole or not at all.
+ * Fetches a release through npm and moves its `bin/node` to `target` atomically.
  * @param {{version: string, integrity: Record<string, string>}} release
  */
 export async function fetchNode({ version, integrity }, target, progress) {
@@ -68,7 +68,7 @@ export async function fetchNode({ version, integrity }, target, progress) {
   }
 }
 
-/** Environment in which a Node.js at `file` is the one that npm and everything else finds. */
+/** Environment in which npm and every other child process use the Node.js at `file`. */
 export const environmentOf = (file) => ({
   ...process.env,
   PATH: `${path.dirname(file)}${path.delimiter}${process.env.PATH ?? ''}`,
@@ -76,7 +76,7 @@ export const environmentOf = (file) => ({
   npm_node_execpath: file,
 });
 
-/** Runs this very program again on another Node.js, to its end; signals are passed on. */
+/** Runs this program again on another Node.js, to its end; signals are passed on. */
 function goOnWith(file) {
   const child = spawn(file, [...process.execArgv, ...process.argv.slice(1)], {
     stdio: 'inherit',
@@ -90,9 +90,9 @@ function goOnWith(file) {
 }
 
 /**
- * Resolves where this Node.js is one that Cutout runs on ("engines" in package.json). Elsewhere it never does: the pinned
- * release is fetched into `build/node`, once, and the program starts over on that; this process then only waits for its end.
- * To be awaited before anything that needs a package or a newer Node.js. Itself it runs from Node.js 18 on.
+ * Resolves if this Node.js is one that Cutout supports ("engines" in package.json). Otherwise it never resolves: the pinned
+ * release is fetched into `build/node`, once, and the program starts again on that; this process only waits for its end.
+ * To be awaited before anything that needs a package or a newer Node.js. Runs on Node.js 18 and newer itself.
  */
 export async function onSupportedNode() {
   if (satisfies(process.versions.node)) return;

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 /** Root of the repository. */
 export const root = fileURLToPath(new URL('../../', import.meta.url));
-/** Everything that is made by set-up and can be deleted at any time. */
+/** Everything made by set-up, which can be deleted at any time. */
 export const build = path.join(root, 'build');
 export const main = path.join(build, 'ts', 'src', 'main.js');
 
@@ -11,7 +11,7 @@ export const inRoot = (...parts) => path.join(root, ...parts);
 export const inBuild = (...parts) => path.join(build, ...parts);
 
 /**
- * What binaries depend on besides their files, those of packages and our own. Not the version of Node.js: all of them are
- * built on Node-API, which is the same in every one.
+ * What binaries depend on besides their files, those of packages and our own. Not the version of Node.js: all of them use
+ * Node-API, which is the same in every version.
  */
 export const machine = `${process.platform} ${process.arch}`;

@@ -2,13 +2,13 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
-/** Processors as their ELF files name them. */
+/** Processors as named in ELF headers. */
 const machines = { x64: 62, arm64: 183 };
-/** Folders of libraries by distribution: Debian and Ubuntu, Fedora and openSUSE, Arch. */
+/** Library folders by distribution: Debian and Ubuntu, Fedora and openSUSE, Arch. */
 const multiarch = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
 const systemFolders = [`/usr/lib/${multiarch[process.arch]}`, '/usr/lib64', '/usr/lib', '/usr/local/lib'];
 
-/** Whether a file is a library that this process can load; /usr/lib holds those of 32 bits on some systems. */
+/** Whether a file is a library that this process can load; /usr/lib has 32-bit ones on some systems. */
 function fits(file) {
   const head = Buffer.alloc(20);
   try {
@@ -30,9 +30,9 @@ export const findJemalloc = (folders = systemFolders) =>
   folders.map((folder) => path.join(folder, 'libjemalloc.so.2')).find(fits);
 
 /**
- * Environment a server process must have before it starts; what the owner has set wins.
- * Memory: glibc keeps freed images in one arena a thread, so jemalloc is used where it is installed and
- * the number of arenas is limited elsewhere. libuv's pool decodes and encodes, one thread a core and some
+ * Environment that a server process needs before it starts; values set by the owner take precedence.
+ * Memory: glibc keeps freed images in one arena per thread, so jemalloc is used if it is installed and
+ * the number of arenas is limited otherwise. libuv's pool decodes and encodes: one thread per core and some
  * for file system and name look-ups.
  */
 export function processSettings() {
@@ -43,7 +43,7 @@ export function processSettings() {
   };
 }
 
-/** Passes signals on to a child on this terminal: Ctrl-C reaches it by itself, a signal sent to this process alone does not. */
+/** Passes signals on to a child on this terminal: it receives Ctrl-C itself, but not a signal sent to this process only. */
 export function passSignals(child) {
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   process.on('SIGINT', () => {});

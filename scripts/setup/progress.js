@@ -1,8 +1,8 @@
-/** The steps that run at this moment, on one line of a terminal that is redrawn, or as lines of a log. */
+/** The steps running now, on one line of a terminal that is redrawn, or as lines of a log. */
 
 const running = new Map();
 const live = process.stderr.isTTY === true;
-/** Between two drawings on a terminal, and between two lines that a log gets about one step. */
+/** Interval between two drawings on a terminal, and between two lines of a log about one step. */
 const EVERY_MS = live ? 200 : 30_000;
 
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
@@ -19,7 +19,7 @@ function draw() {
     for (const [title, { started }] of running) console.error(`  … ${title}  ${seconds(started)}`);
     return;
   }
-  // Each step its share of the line, so that the first does not hide the others.
+  // Divides the line among the steps, so that the first does not hide the others.
   const width = Math.floor(((process.stderr.columns ?? 80) - 4) / Math.max(1, parts.length)) - 2;
   const line = parts.map((part) => part.trimEnd().slice(0, Math.max(10, width))).join(' │ ');
   process.stderr.write(`\r\x1b[2K  … ${line}`);
@@ -32,7 +32,7 @@ function say(line) {
 }
 
 /**
- * Shows a step until its work has ended, beside others.
+ * Shows a step until its work has ended, together with others.
  * @param {string} title
  * @param {(progress: (detail: string) => void) => Promise<void>} work
  */

@@ -15,7 +15,7 @@ const step = (sanitizers, title, log, command, args) =>
   });
 
 /**
- * One of the programs of test/stress with sanitizers, in a build folder of theirs.
+ * Builds one of the programs of test/stress with sanitizers, in a separate build folder.
  * @param {string} sanitizers address, undefined, thread, or `address,undefined`
  * @param {string} program its target
  */
@@ -39,6 +39,6 @@ export async function buildSanitized(sanitizers, program) {
   ]);
 }
 
-/** Runs it; a finding is fatal, and its words are the error's. @param {readonly string[]} args */
+/** Runs it; a finding is fatal, and its text is the error's. @param {readonly string[]} args */
 export const runSanitized = (sanitizers, program, args) =>
   step(sanitizers, `run ${program}`, program, `${folderOf(sanitizers)}/${program}`, args);

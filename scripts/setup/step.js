@@ -10,8 +10,8 @@ import { shown } from './progress.js';
 export class SetupError extends Error {}
 
 /**
- * sha256 over names and contents of files; folders are walked in name order. Reads synchronously: nothing else goes on
- * meanwhile, and some hundred small files take half the time so.
+ * sha256 over names and contents of files; folders are walked in name order. Reads synchronously: nothing else runs
+ * meanwhile, and a few hundred small files take half the time that way.
  */
 export async function hashFiles(paths, extra = '') {
   const hash = createHash('sha256').update(extra);
@@ -42,7 +42,7 @@ async function readStamp(name) {
   return readFile(stampFile(name), 'utf8').catch(() => '');
 }
 
-/** Written last and atomically, so that an interrupted step is run again. */
+/** Written last and atomically, so that an interrupted step runs again. */
 async function writeStamp(name, value) {
   await mkdir(inBuild('stamps'), { recursive: true });
   const temporary = `${stampFile(name)}.${process.pid}`;
@@ -65,8 +65,8 @@ export async function runStep(step) {
 }
 
 /**
- * Waits for works that were begun beside each other, all of them also where one fails: none is left running behind an
- * error, and what the others made stays. Rejects with the first failure.
+ * Waits for concurrent work to end, also if some of it fails: nothing keeps running after an
+ * error, and completed products stay. Rejects with the first failure.
  */
 export async function together(works) {
   for (const outcome of await Promise.allSettled(works)) {

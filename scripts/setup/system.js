@@ -3,13 +3,13 @@ import { SetupError } from './step.js';
 /** The oldest C library that better-sqlite3's prebuilt file runs on; ONNX Runtime's and Node.js's need less. */
 const MIN_GLIBC = [2, 34];
 
-/** What of this machine decides whether the packages' own binaries run on it. */
+/** Properties of this machine that decide whether the packages' binaries run on it. */
 function thisMachine() {
   const report = process.platform === 'linux' ? process.report.getReport() : {};
   return { platform: process.platform, arch: process.arch, glibc: report.header?.glibcVersionRuntime };
 }
 
-/** One sentence that says why this cannot be a machine for Cutout, or ''. */
+/** One sentence that says why this machine cannot run Cutout, or ''. */
 export function systemSentence({ platform, arch, glibc }) {
   if (platform !== 'linux') return `Cutout runs on Linux; this is ${platform}.`;
   if (arch !== 'x64' && arch !== 'arm64')
@@ -22,7 +22,7 @@ export function systemSentence({ platform, arch, glibc }) {
   return '';
 }
 
-/** Throws a SetupError on a machine that cannot run Cutout, before anything is downloaded for it. */
+/** Throws a SetupError on a machine that cannot run Cutout, before anything is downloaded. */
 export function checkSystem() {
   const sentence = systemSentence(thisMachine());
   if (sentence) throw new SetupError(sentence);

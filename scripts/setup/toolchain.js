@@ -22,7 +22,7 @@ const atLeast = (version, minimum) => {
   return true;
 };
 
-/** One sentence for what is missing, or '' when everything is there. */
+/** One sentence that names missing tools, or ''. */
 export function missingSentence(missing, osRelease) {
   if (missing.length === 0) return '';
   const family = familyOf(osRelease);
@@ -34,7 +34,7 @@ export function missingSentence(missing, osRelease) {
 const makes = () => versionOf('make', ['--version'], /(\d+)\.(\d+)/) !== null;
 const hasNinja = () => versionOf('ninja', ['--version'], /(\d+)\.(\d+)/) !== null;
 
-/** CMake's generator for what this machine has; named, because CMake and cmake-js would choose differently. */
+/** CMake's generator on this machine; given explicitly, because CMake and cmake-js would choose differently. */
 export const generator = () => (hasNinja() ? 'Ninja' : 'Unix Makefiles');
 
 /** Throws a SetupError with one sentence that names what to install on this system. */

@@ -5,9 +5,9 @@ import { inBuild } from '../setup/paths.js';
 import { processSettings } from '../setup/process.js';
 
 /**
- * What tests need of the surroundings: programs are found, temporary files lie where the machine wants them, certificates
- * of this machine are known, output has its colours, and the suite's own settings hold. Nothing else reaches a test or a
- * program that it starts: no CUTOUT_ setting, proxy, database, time zone or language of whoever runs it.
+ * Variables that tests inherit: programs and the machine's temporary folder and certificates are
+ * found, output has its colours, and the suite's own settings apply. Nothing else reaches a test or a
+ * program that it starts: no CUTOUT_ setting, proxy, database, time zone or language of its user.
  */
 const KEPT = [
   /^(PATH|TMPDIR|LD_LIBRARY_PATH|TERM|COLORTERM|FORCE_COLOR|NO_COLOR)$/,
@@ -17,7 +17,7 @@ const KEPT = [
   /^CUTOUT_(TEST|FUZZ)_\w+$/,
 ];
 
-/** Empty, and everybody's: settings of curl, npm, PostgreSQL or git in the owner's home change no test. */
+/** An empty home folder, so that settings of curl, npm, PostgreSQL or git in the owner's home change no test. */
 const home = inBuild('test-home');
 
 /**
@@ -31,7 +31,7 @@ export function testEnvironment(surroundings) {
   return {
     ...Object.fromEntries(kept),
     HOME: home,
-    // Where the owner's Python and its packages lie.
+    // The owner's Python and its packages.
     PYENV_ROOT: surroundings.PYENV_ROOT ?? path.join(os.homedir(), '.pyenv'),
     PYTHONUSERBASE: surroundings.PYTHONUSERBASE ?? path.join(os.homedir(), '.local'),
     TZ: 'UTC',

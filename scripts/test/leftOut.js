@@ -3,13 +3,13 @@ import { inBuild } from '../setup/paths.js';
 
 const list = inBuild('logs', `left-out-${process.pid}`);
 
-/** The environment in which tests note what they leave out (test/fixtures/leftOut.ts). */
+/** The environment in which tests record that they were skipped (test/fixtures/leftOut.ts). */
 export function collectLeftOut() {
   mkdirSync(inBuild('logs'), { recursive: true });
   return { CUTOUT_TEST_LEFT_OUT: list };
 }
 
-/** Tells what was left out since: every reason once, and the tests that it keeps from running. */
+/** Reports what was skipped since: every reason once, and the tests it skipped. */
 export function tellLeftOut() {
   let lines = [];
   try {

@@ -1,4 +1,4 @@
-// Loaded by AVA before each test file, so that a file run by itself has the environment that `npm test` gives it.
+// Loaded by AVA before each test file, so that a file run separately has the environment of `npm test`.
 import { testEnvironment } from './environment.js';
 
 const environment = testEnvironment(process.env);

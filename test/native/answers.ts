@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Guide } from './kernelsAddon.ts';
 import { random } from './kernelsImages.ts';
 
-/** Guides of any colours and alphas from wholly certain to nothing but noise, values out of range and NaN among them. */
+/** Guides of any colours, with alphas from entirely certain to pure noise, including NaN and values out of range. */
 export const anyAnswer = fc
   .record({
     width: fc.integer({ min: 1, max: 75 }),

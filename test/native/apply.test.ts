@@ -25,7 +25,7 @@ function apply(
   return { out, summary };
 }
 
-/** Mattes with flat regions, soft ones, values out of range and NaN. */
+/** Mattes with flat and soft regions, NaN and values out of range. */
 const anyAlpha: fc.Arbitrary<Alpha> = fc
   .record({
     width: fc.integer({ min: 1, max: 50 }),
@@ -72,8 +72,8 @@ const anyCall = (maxWidth: number, maxHeight: number) =>
   );
 
 /**
- * Alpha of an opaque pixel before it is rounded, in levels of 0..255, in double precision: Catmull-Rom between pixel
- * centres, the border repeated, each cubic kept between its two inner samples; from 0.02 down nothing, above 0.98 all.
+ * Alpha of an opaque pixel before rounding, in levels of 0..255, in double precision: Catmull-Rom between pixel
+ * centres, the border repeated, each cubic limited to the range of its two inner samples; below 0.02 is 0, above 0.98 is 1.
  */
 function alphaByDefinition(alpha: Alpha, image: Image, x: number, y: number): number {
   const [background, foreground] = [Math.fround(0.02), Math.fround(0.98)];
@@ -124,7 +124,7 @@ test('alpha of opaque pixels is the rounded value of its definition in double pr
   );
 });
 
-/** The summary, found by looking at every pixel. */
+/** The summary, determined by examining every pixel. */
 function lookAt(image: Image): MatteSummary {
   let [left, top, right, bottom] = [image.width, image.height, -1, -1];
   let foregroundPixels = 0;
@@ -164,7 +164,7 @@ test('a matte is applied bit-equal to the scalar version for any size, stride, a
   );
 });
 
-test('the summary of a matte agrees with looking at every pixel', (t) => {
+test('the summary of a matte agrees with every pixel', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCall(600, 30), ({ image, alpha, roi }) => {
@@ -208,7 +208,7 @@ test('a matte of 1 changes nothing, one of 0 clears everything', (t) => {
   });
 });
 
-test('a flat matte stays flat and multiplies the alpha that was there', (t) => {
+test("a flat matte stays flat and multiplies the image's alpha", (t) => {
   const image = paint(280, 9, (x) => [1, 2, 3, x % 256]);
   const { out } = apply(image, { p: new Float32Array(35 * 21).fill(0.4), width: 35, height: 21 });
   for (let x = 0; x < 280; x++) {
@@ -217,7 +217,7 @@ test('a flat matte stays flat and multiplies the alpha that was there', (t) => {
   }
 });
 
-test('colours under alpha 0 are cleared or kept as asked, others never change', (t) => {
+test('colours under alpha 0 are cleared or kept as requested, others never change', (t) => {
   const image = paint(64, 64, (x, y) => [x, y, 200, 255]);
   const edge: Alpha = { p: Float32Array.of(0, 0, 1, 1), width: 4, height: 1 };
   const cleared = apply(image, edge).out;
@@ -244,7 +244,7 @@ test('nothing outside the region of interest is foreground', (t) => {
   t.deepEqual(pixel(out, 270, 10), [8, 8, 8, 255]);
 });
 
-test('between samples a matte never leaves the range of its neighbours', (t) => {
+test('interpolated alpha stays within the range of its neighbouring samples', (t) => {
   const wrong: string[] = [];
   const next = random(21);
   const p = Float32Array.from({ length: 16 }, () => (next() < 0.5 ? 0.3 : 0.7));
@@ -262,7 +262,7 @@ test('between samples a matte never leaves the range of its neighbours', (t) => 
 });
 
 test('the spline is closer to a smooth matte than linear interpolation', (t) => {
-  // Soft discs and ramps, averaged down 6 times, brought back.
+  // Soft discs and ramps, averaged down 6 times, then enlarged.
   const [width, height, by] = [480, 360, 6];
   const truth = (x: number, y: number) => {
     const disc = 1 / (1 + Math.exp((Math.hypot(x - 200, y - 180) - 110) / 6));

@@ -8,7 +8,7 @@ namespace cutout::test {
 
 namespace {
 
-/// poolMaps(maps, weights, threads): two numbers a map.
+/// poolMaps(maps, weights, threads): two numbers per map.
 Napi::Value pool_maps_js(const Napi::CallbackInfo& info) {
   std::vector<float> out;
   const std::span<const float> maps = to_floats(info[0]);

@@ -3,7 +3,7 @@ import type { Image } from './kernelsAddon.ts';
 import { onEveryLevel } from './levels.ts';
 import { borderOf, regionsOf, thumbOf } from './looks.ts';
 
-/** native/classify as test/native/classify.cc opens it. */
+/** native/classify as exported by test/native/classify.cc. */
 interface ClassifyAddon {
   /** Mean and maximum of each map under the weights. */
   poolMaps(maps: Float32Array, weights: Float32Array, threads: number): Float32Array;
@@ -22,7 +22,7 @@ function randoms(seed: number): () => number {
   };
 }
 
-/** The definition: mean under the weights and largest weighted value of each map; 1 each where there is no weight. */
+/** The definition: weighted mean and largest weighted value of each map; all weights are 1 if their sum is 0. */
 function pooledByDefinition(maps: Float32Array, weights: Float32Array): number[] {
   const n = weights.length;
   const none = weights.every((weight) => weight === 0);
@@ -37,7 +37,7 @@ function pooledByDefinition(maps: Float32Array, weights: Float32Array): number[]
 const floats = (count: number, value: (at: number) => number) =>
   Float32Array.from({ length: count }, (_, at) => value(at));
 
-test('maps are pooled like their definition, whatever their length', (t) => {
+test('maps are pooled by their definition, whatever their length', (t) => {
   const random = randoms(2);
   for (const size of [1, 15, 16, 17, 256, 1000]) {
     const maps = floats(size * 3, () => random() * 8 - 4);
@@ -54,13 +54,13 @@ test('maps are pooled like their definition, whatever their length', (t) => {
   }
 });
 
-test('weights pick what counts; without any everything does', (t) => {
+test('weights select what counts; without weights everything does', (t) => {
   const maps = Float32Array.of(1, 2, 3, 10);
   t.deepEqual([...addon.poolMaps(maps, Float32Array.of(0, 1, 1, 0), 0)], [2.5, 3]);
   t.deepEqual([...addon.poolMaps(maps, new Float32Array(4), 0)], [4, 10]);
 });
 
-test('more threads pool to the same bits', (t) => {
+test('any number of threads pools to the same bits', (t) => {
   const random = randoms(6);
   const [maps, weights] = [floats(40 * 16384, random), floats(16384, random)];
   t.deepEqual(addon.poolMaps(maps, weights, 3), addon.poolMaps(maps, weights, 0));
@@ -102,7 +102,7 @@ const weightsOf = (side: number, inside: (x: number, y: number) => number) => {
   return floats(half * half, (at) => inside(at % half, Math.floor(at / half)));
 };
 
-/** The image's part where `inside` holds (blocks of 2 x 2 pixels), and the rest. */
+/** The part of the image where `inside` holds (blocks of 2 x 2 pixels), and the rest. */
 function regions(side: number, colour: Colour, inside: (x: number, y: number) => number) {
   const found = addon.regions(planesOf(side, colour), side, weightsOf(side, inside), 0);
   return {
@@ -111,7 +111,7 @@ function regions(side: number, colour: Colour, inside: (x: number, y: number) =>
   };
 }
 
-/** Kernel and definition have to see the same noise. */
+/** Kernel and definition must see the same noise. */
 function frozen(colour: Colour): Colour {
   const seen = new Map<string, readonly number[]>();
   return (x, y) => {
@@ -134,7 +134,7 @@ function images(random: () => number): Record<string, Colour> {
 
 const SIDES = [8, 33, 64, 120] as const;
 
-test('statistics are those of their definition, pixel by pixel', (t) => {
+test('statistics follow their definition, pixel by pixel', (t) => {
   for (const [title, colour] of Object.entries(images(randoms(3)))) {
     for (const side of SIDES) {
       const same = frozen(colour);
@@ -151,7 +151,7 @@ test('statistics are those of their definition, pixel by pixel', (t) => {
   }
 });
 
-test('what lies inside and outside is that of its definition, whatever the weights', (t) => {
+test('inside and outside follow their definition, whatever the weights', (t) => {
   const wrong: string[] = [];
   const random = randoms(5);
   const parts: Record<string, (x: number, y: number) => number> = {
@@ -186,7 +186,7 @@ test('what lies inside and outside is that of its definition, whatever the weigh
   t.deepEqual(wrong.slice(0, 5), []);
 });
 
-test('wide rows, all of them white, and any number of threads count the same', (t) => {
+test('wide rows, all white rows and any number of threads give the same counts', (t) => {
   const side = 530;
   const random = randoms(8);
   const weights = floats((side / 2) ** 2, random);
@@ -219,7 +219,7 @@ test('each region is described by its own pixels', (t) => {
   t.true(found.inside.edge > 0 && found.outside.edge === 0);
 });
 
-test('a region that is hardly there is not looked at: the whole image stands for it', (t) => {
+test('a negligible region is described by the whole image', (t) => {
   const colour: Colour = (x) => (x < 64 ? [250, 250, 250] : [10, 10, 10]);
   const none = regions(128, colour, () => 0);
   t.deepEqual(none.inside, none.outside);
@@ -228,7 +228,7 @@ test('a region that is hardly there is not looked at: the whole image stands for
   t.true(Math.abs(all.inside.colour1 - 0.5) < 1e-6);
 });
 
-test('a drawing and a photograph differ in what they should', (t) => {
+test('a drawing and a photograph differ in the expected features', (t) => {
   const random = randoms(4);
   const disc: Colour = (x, y) => (Math.hypot(x - 64, y - 64) < 40 ? [220, 30, 30] : [255, 255, 255]);
   const noise = frozen((x, y) => [90 + 40 * Math.sin(x / 9) + 30 * random(), 80 + y / 2 + 20 * random(), 70]);
@@ -243,7 +243,7 @@ test('a drawing and a photograph differ in what they should', (t) => {
   t.true(Math.abs(whole.background - (1 - (Math.PI * 40 ** 2) / 128 ** 2)) < 0.02);
 });
 
-test('alpha is counted at the source', (t) => {
+test('alpha is counted in the source', (t) => {
   const gray = () => [128, 128, 128];
   t.like(statistics(16, gray, 0), { transparent: 1, soft: 0 });
   t.like(statistics(16, gray, 7), { transparent: 0, soft: 1 });

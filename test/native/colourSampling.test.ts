@@ -39,9 +39,9 @@ const [width, height] = [96, 64];
 const PALE: Colour = [0.85, 0.75, 0.65];
 const GREEN: Colour = [0.1, 0.2, 0.08];
 
-/** A body up to column 40 with thin hairs to the right of it: `truth` of each network pixel. */
+/** A body up to column 40 with thin hairs to its right: `truth` of each network pixel. */
 const hairs = (x: number, y: number) => (x < 40 ? 1 : x < 60 && y % 7 === 3 ? 0.3 : 0);
-/** What networks make of that: hairs nearly solid, and wider than they are. */
+/** The answer of a typical network: hairs nearly solid, and too wide. */
 const solid = (x: number, y: number) => (x < 40 ? 1 : x < 60 && Math.abs((y % 7) - 3) <= 1 ? 0.85 : 0);
 
 type Map = (x: number, y: number) => number;
@@ -63,7 +63,7 @@ const mixed =
     return [of(0), of(1), of(2)];
   };
 
-/** Mean distance from `truth` beside the body. */
+/** Mean distance from `truth` outside the body. */
 function error(alpha: Float32Array, truth: Map): number {
   let [sum, n] = [0, 0];
   for (let y = 4; y < height - 4; y++) {
@@ -72,7 +72,7 @@ function error(alpha: Float32Array, truth: Map): number {
   return sum / n;
 }
 
-test('hairs that a network gives nearly a whole network pixel get the alpha of their colour', (t) => {
+test('hairs that the network draws nearly a network pixel wide get the alpha of their colour', (t) => {
   const { guide, p } = guideOf(solid, mixed(hairs, PALE, GREEN));
   const { alpha } = kernels.sampleColours(guide, p, 2);
   t.log(error(p, hairs), error(alpha, hairs));
@@ -80,7 +80,7 @@ test('hairs that a network gives nearly a whole network pixel get the alpha of t
   t.true(error(alpha, hairs) < 0.05);
 });
 
-test('hairs of a colour that body and background do not mix stay as the network has them', (t) => {
+test("hairs whose colour is no mixture of body and background keep the network's alpha", (t) => {
   const red: Colour = [0.7, 0.05, 0.5];
   const own = (x: number, y: number) =>
     x >= 40 && x < 60 && y % 7 === 3 ? red : mixed(hairs, PALE, GREEN)(x, y);
@@ -89,13 +89,13 @@ test('hairs of a colour that body and background do not mix stay as the network 
   t.true(error(kernels.sampleColours(guide, p, 2).alpha, only) < 0.01);
 });
 
-test('where body and background have like colours the network is believed', (t) => {
+test("if body and background have similar colours, the network's alpha is kept", (t) => {
   const like: Colour = [GREEN[0] + 0.03, GREEN[1] + 0.03, GREEN[2]];
   const { guide, p } = guideOf(solid, mixed(hairs, like, GREEN));
   t.true(error(kernels.sampleColours(guide, p, 2).alpha, solid) < 0.02);
 });
 
-test('a wide part of the body that is half believed and darker than the rest is not thinned', (t) => {
+test('a wide, half confident part of the body that is darker than the rest is not thinned', (t) => {
   const fur: Colour = [0.22, 0.16, 0.12];
   const dusk: Colour = [0.08, 0.08, 0.1];
   const body: Map = (x, y) => (y < 8 ? 0 : x < 30 ? 1 : 0.85);
@@ -105,16 +105,16 @@ test('a wide part of the body that is half believed and darker than the rest is 
     for (let x = 50; x < width; x++) {
       const value = alpha[y * width + x] ?? 0;
       if (value < 0.7) return t.fail(`${value} at ${x}, ${y}`);
-      // 20 network pixels from where the network says no it is left alone.
+      // 20 network pixels from certain background it is unchanged.
       if (y >= 28) t.true(value === p[y * width + x] && sampleConfidence[y * width + x] === 0, `${x}, ${y}`);
     }
   }
   return undefined;
 });
 
-test('faint haze over things of the body’s colour stays faint', (t) => {
+test("faint haze over objects of the body's colour stays faint", (t) => {
   const body: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 ? 0.15 : 0);
-  // Pale stalks in the haze, which are no part of the subject.
+  // Pale stalks in the haze, which do not belong to the subject.
   const stalks: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 && y % 5 < 2 ? 1 : 0);
   const { guide, p } = guideOf(body, mixed(stalks, PALE, GREEN));
   const { alpha } = kernels.sampleColours(guide, p, 2);
@@ -125,7 +125,7 @@ test('faint haze over things of the body’s colour stays faint', (t) => {
   );
 });
 
-test('network pixels well inside and well outside stay, and an answer without either stays whole', (t) => {
+test('network pixels well inside and well outside are unchanged, and so is an answer without either', (t) => {
   const next = random(7);
   const { guide, p } = guideOf(solid, () => [next(), next(), next()]);
   const { alpha } = kernels.sampleColours(guide, p, 2);
@@ -138,7 +138,7 @@ test('network pixels well inside and well outside stay, and an answer without ei
   t.deepEqual(kernels.sampleColours(guide, onlyBack, 2).alpha, onlyBack);
 });
 
-test('the foreground of corrected hairs is nearer to the body than their corrected alpha alone would have it', (t) => {
+test("the foreground colour of corrected hairs is nearer to the body's than their corrected alpha alone would give", (t) => {
   const colour = mixed(hairs, PALE, GREEN);
   const { guide, p } = guideOf(solid, colour);
   const { alpha, sampleConfidence, sampledAlpha } = kernels.sampleColours(guide, p, 2);
@@ -161,7 +161,7 @@ test('the foreground of corrected hairs is nearer to the body than their correct
   t.true(twice < 0.9 * once, `${twice} ${once}`);
 });
 
-test('a request gets thin hairs, light ones, and without refinement the network as it is', (t) => {
+test("a request gets thin hairs, light ones, and without refinement the network's alpha", (t) => {
   const colour = mixed(hairs, PALE, GREEN);
   const { guide, p } = guideOf(solid, colour);
   const byte = (value: number) => Math.round(value * 255);

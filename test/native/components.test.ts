@@ -23,7 +23,7 @@ function filter(alpha: Alpha, threads = 1, area: Box = whole(alpha)) {
   return { p, ...kernels.filterComponents(p, alpha.width, area, threads) };
 }
 
-/** How many samples of two maps differ by more than the matte rounds away at its ends. */
+/** Number of samples of two maps that differ by more than is rounded away at the ends of the range. */
 const apart = (a: Float32Array, b: Float32Array) =>
   a.reduce((n, value, i) => n + (Math.abs(value - (b[i] ?? Number.NaN)) <= 0.02 ? 0 : 1), 0);
 
@@ -76,7 +76,7 @@ const anyCall = (side: number) =>
     }),
   );
 
-test('components are those of a flood fill, for any map, area, range and number of threads', (t) => {
+test('components equal those of a flood fill, for any map, area, range and number of threads', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(
@@ -95,7 +95,7 @@ test('components are those of a flood fill, for any map, area, range and number 
   );
 });
 
-test('corners join components of eight neighbours and part those of four', (t) => {
+test('corners join components with eight neighbours and separate those with four', (t) => {
   const { p, width } = draw(4, 4, (x, y) => Number((x + y) % 2 === 0));
   const components = (neighbours: 4 | 8) =>
     kernels.findComponents(p, width, whole({ width, height: 4 }), 0.5, 1, neighbours, 1).components;
@@ -123,7 +123,7 @@ test('the component filter is bit-equal to the scalar version for any map, area 
   );
 });
 
-test('nothing outside the area changes, filtering twice is filtering once', (t) => {
+test('nothing outside the area changes, and filtering twice equals filtering once', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyCall(90), ({ alpha, area }) => {
@@ -153,7 +153,7 @@ const scene = (...covers: readonly ((x: number, y: number) => number)[]) =>
 
 const subject = disc(200, 260, 120);
 
-test('one pixel, an empty and a full map stay as they are', (t) => {
+test('a single pixel, an empty and a full map are unchanged', (t) => {
   for (const value of [0, 0.01, 0.4, 0.7, 1]) {
     const { p, removed } = filter({ p: Float32Array.of(value), width: 1, height: 1 });
     t.is(p[0], Math.fround(value));
@@ -165,7 +165,7 @@ test('one pixel, an empty and a full map stay as they are', (t) => {
   }
 });
 
-test('haze goes, wherever it lies: it never reaches a tenth', (t) => {
+test('haze, which never reaches a tenth, is removed anywhere', (t) => {
   const near = filter(scene(subject, disc(335, 260, 8, 0.08)));
   const far = filter(scene(subject, disc(470, 40, 30, 0.09)));
   const clear = scene(subject);
@@ -180,18 +180,18 @@ test('a single ambiguous pixel in a corner does not extend the box', (t) => {
   t.is(apart(filter(dirty).p, scene(subject).p), 0);
 });
 
-test('ambiguous components far from the subject are removed, however large; confident specks too', (t) => {
+test('ambiguous components far from the subject are removed, whatever their size, and so are confident specks', (t) => {
   const clear = scene(subject).p;
   t.is(apart(filter(scene(subject, disc(440, 260, 60, 0.45))).p, clear), 0);
   t.is(apart(filter(scene(subject, disc(450, 30, 1.4))).p, clear), 0);
-  // A small confident component stays near the subject and goes far from it.
+  // A small confident component is kept near the subject and removed far from it.
   const small = disc(480, 260, 7);
   t.is(apart(filter(scene(subject, small)).p, clear), 0);
   const beside = scene(subject, disc(345, 260, 7));
   t.is(apart(filter(beside).p, beside.p), 0);
 });
 
-test('several subjects stay: two people apart, a pair of shoes, a ball beside a child', (t) => {
+test('several subjects are kept: two separate people, a pair of shoes, a ball beside a child', (t) => {
   const two = scene(disc(90, 250, 70), disc(430, 250, 55, 0.8));
   t.is(apart(filter(two).p, two.p), 0);
   const ball = scene(subject, disc(470, 400, 14));
@@ -203,7 +203,7 @@ test('a wide haze with a confident spot is no subject', (t) => {
   t.is(apart(filter(keyboard).p, scene(subject).p), 0);
 });
 
-test('a wisp of hair that hangs apart from the head stays, one like it far away goes', (t) => {
+test('a detached wisp of hair is kept near the head and removed far from it', (t) => {
   const strand = (from: number) => (x: number, y: number) =>
     x >= from && x < from + 25 && y === 100 + Math.floor((x - from) / 3) ? 0.25 : 0;
   const head = disc(200, 200, 120);
@@ -214,7 +214,7 @@ test('a wisp of hair that hangs apart from the head stays, one like it far away 
   t.is(apart(filter(scene(head, strand(440))).p, scene(head).p), 0);
 });
 
-test('a shallow hole is filled, openings, wide and deep ones stay', (t) => {
+test('a shallow hole is filled; openings, wide and deep holes are kept', (t) => {
   const minus = (hole: (x: number, y: number) => number) => (x: number, y: number) =>
     subject(x, y) * (1 - hole(x, y));
   const shallow = filter(scene(minus(disc(200, 260, 9, 0.08))));
@@ -228,13 +228,13 @@ test('a shallow hole is filled, openings, wide and deep ones stay', (t) => {
   }
 });
 
-test('without anything that reaches one half nothing changes', (t) => {
+test('nothing changes if no network pixel reaches one half', (t) => {
   const alpha = scene(disc(200, 200, 50, 0.49), disc(400, 400, 3, 0.05));
   const { p, removed, filled } = filter(alpha);
   t.deepEqual([apart(p, alpha.p), removed, filled], [0, 0, 0]);
 });
 
-test('outside the area nothing counts: a small subject alone in it is the subject', (t) => {
+test('only the area counts: a small subject alone in it is the subject', (t) => {
   const alpha = scene(subject, disc(480, 260, 7), disc(500, 500, 5, 0.09));
   const area = { left: 400, top: 100, width: 112, height: 412 };
   const { p, removed } = filter(alpha, 1, area);
@@ -242,7 +242,7 @@ test('outside the area nothing counts: a small subject alone in it is the subjec
   t.is(apart(p, scene(subject, disc(480, 260, 7)).p), 0);
 });
 
-test('the network pixels of a roi hold every sample its pixels need', (t) => {
+test('the network pixels of a roi contain every sample that its pixels need', (t) => {
   t.deepEqual(kernels.networkArea({ left: 0, top: 0, width: 4000, height: 3000 }, 4000, 3000, 1024, 1024), {
     left: 0,
     top: 0,
@@ -261,7 +261,7 @@ test('the network pixels of a roi hold every sample its pixels need', (t) => {
           const width = 1 + (b % (pixels - left));
           const roi = { left, top: 0, width, height: 1 };
           const box = kernels.networkArea(roi, pixels, 1, samples, 1);
-          // As apply.cc places the samples of a pixel.
+          // Samples of a pixel, positioned as in apply.cc.
           const needed = [left, left + width - 1].flatMap((x) => {
             const base = Math.floor(Math.min(samples - 1, Math.max(0, ((x + 0.5) * samples) / pixels - 0.5)));
             return [Math.max(0, base - 1), Math.min(samples - 1, base + 2)];

@@ -6,7 +6,7 @@ import { copy, type Pixel, paint, pixel, random, whole } from './kernelsImages.t
 
 const kernels = loadKernels();
 
-/** Composes in a buffer that is just large enough. */
+/** Composes in a buffer of exactly the required size. */
 function compose(image: Image, plan: ComposePlan, threads = 1) {
   const buffer = new Uint8Array(Math.max(image.data.length, plan.width * plan.height * 4)).fill(0xa5);
   buffer.set(image.data);
@@ -98,7 +98,7 @@ function enlarged(part: Image, { width, height }: Dimensions): Image {
   return { data: kernels.enlargeScalar(part, width, height), width, height, stride: width * 4 };
 }
 
-/** What the geometry alone gives, made pixel by pixel with the scalar reduction and enlargement. */
+/** The effect of the geometry alone, pixel by pixel with the scalar reduction and enlargement. */
 function placed(image: Image, { width, height, source, target }: ComposePlan): Image {
   const part: Image = {
     data: image.data.subarray(source.top * image.stride + source.left * 4),
@@ -117,7 +117,7 @@ function placed(image: Image, { width, height, source, target }: ComposePlan): I
   });
 }
 
-test('crop, margin and position in one buffer copy every byte of the part that is shown', (t) => {
+test('crop, margin and position copy every byte of the visible part within one buffer', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyGeometry, ({ plan, image }) => {
@@ -129,13 +129,13 @@ test('crop, margin and position in one buffer copy every byte of the part that i
   );
 });
 
-test('any geometry is within 1 of its definition and clears what the target leaves free', (t) => {
+test('any geometry is within 1 of its definition and clears the rest of the canvas', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyGeometry, ({ plan, image }) => {
         const across = Math.sign(plan.target.width - plan.source.width);
         const down = Math.sign(plan.target.height - plan.source.height);
-        // Reduced one way and enlarged the other: both round, and the cubic adds to the first error.
+        // Reduced in one direction and enlarged in the other: both round, and the cubic adds to the first error.
         const bound = across * down < 0 ? 2 : 1;
         return difference(compose(image, plan).canvas, placed(image, plan)) <= bound;
       }),
@@ -278,7 +278,7 @@ test('the result is opaque exactly when every pixel is', (t) => {
   );
 });
 
-test('an image without subject composes to its background', (t) => {
+test('an image without a subject composes to its background', (t) => {
   const image = paint(10, 10, () => [0, 0, 0, 0]);
   const { canvas, box, opaque } = compose(image, {
     ...identity(image),

@@ -5,7 +5,7 @@ import { anyImage, difference, packed, paint, random } from './kernelsImages.ts'
 
 const kernels = loadKernels();
 
-/** Enlarges in a buffer that is not a byte too large. */
+/** Enlarges in a buffer of exactly the required size. */
 function enlarge(image: Image, width: number, height: number, threads = 1): Uint8Array {
   const buffer = new Uint8Array(width * height * 4).fill(0xa5);
   buffer.set(packed(image));
@@ -71,7 +71,7 @@ test('enlargement never reads what it has overwritten: tall images, hardly large
   }
 });
 
-test('enlargement makes the same of a part of an image, wherever it lies and however it is cut', (t) => {
+test('enlargement of a part of an image does not depend on its position in the buffer', (t) => {
   const place = fc.record({
     left: fc.integer({ min: 0, max: 40 }),
     top: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 400 })),
@@ -92,7 +92,7 @@ test('enlargement makes the same of a part of an image, wherever it lies and how
   );
 });
 
-test('enlargement packs rows that lie too far apart to be left there', (t) => {
+test('enlargement packs rows whose stride is too large to keep', (t) => {
   const next = random(4);
   const image = paint(5, 8, () => [next() * 256, next() * 256, next() * 256, next() * 256]);
   t.true(Buffer.from(enlargePart(image, 6, 1000, 0, 0, 900)).equals(enlarge(image, 6, 1000)));
@@ -111,7 +111,7 @@ test('enlargement has the same bytes for any number of threads', (t) => {
   );
 });
 
-test('enlargement keeps a flat colour exactly, opaque or not, from a single pixel on', (t) => {
+test('enlargement keeps a flat colour exactly, opaque or not, from a single pixel up', (t) => {
   for (const alpha of [255, 128, 1]) {
     for (const side of [1, 2, 37]) {
       const image = paint(side, side, () => [201, 3, 255, alpha]);
@@ -126,7 +126,7 @@ test('enlargement to the same size changes nothing, hidden colours included', (t
   t.deepEqual(enlarge(image, 7, 5), image.data);
 });
 
-test('enlargement is the cubic of Catmull and Rom with the border repeated', (t) => {
+test('enlargement is the Catmull-Rom cubic with the border repeated', (t) => {
   const next = random(9);
   const line = Array.from({ length: 23 }, () => Math.floor(next() * 256));
   const image = paint(23, 1, (x) => [line[x] ?? 0, 0, 0, 255]);
@@ -137,7 +137,7 @@ test('enlargement is the cubic of Catmull and Rom with the border repeated', (t)
     const u = ((i + 0.5) * 23) / width - 0.5;
     const [k, t1] = [Math.floor(u), u - Math.floor(u)];
     const [p0, p1, p2, p3] = [at(k - 1), at(k), at(k + 1), at(k + 2)];
-    // A Hermite spline whose slope is half of the difference of the neighbours.
+    // A Hermite spline whose slope is half the difference of the neighbours.
     const value =
       p1 + (t1 / 2) * (p2 - p0 + t1 * (2 * p0 - 5 * p1 + 4 * p2 - p3 + t1 * (3 * p1 - p0 - 3 * p2 + p3)));
     const expected = Math.min(255, Math.max(0, value));
@@ -145,7 +145,7 @@ test('enlargement is the cubic of Catmull and Rom with the border repeated', (t)
   }
 });
 
-test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and filled with 255, corners too', (t) => {
+test('enlargement leaves no ring: around a hard square alpha is 0, inside 255, corners included', (t) => {
   const inside = (x: number, y: number) => x >= 4 && x < 12 && y >= 4 && y < 12;
   const image = paint(16, 16, (x, y) => (inside(x, y) ? [40, 200, 90, 255] : [255, 0, 255, 0]));
   const by = 9;
@@ -159,7 +159,7 @@ test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and fil
       } else if (r !== 40 || g !== 200 || b !== 90) {
         return t.fail(`${r} ${g} ${b} under alpha ${a} at ${x}, ${y}`);
       }
-      // In pixels of the image; 8 is the middle of the square, 4 its half side.
+      // In pixels of the image; 8 is the centre of the square, 4 half its side.
       const distance = Math.max(Math.abs((x + 0.5) / by - 8), Math.abs((y + 0.5) / by - 8)) - 4;
       if (distance > 0.5 && a !== 0) return t.fail(`alpha ${a} outside at ${x}, ${y}`);
       if (distance < -0.5 && a !== 255) return t.fail(`alpha ${a} inside at ${x}, ${y}`);
@@ -169,7 +169,7 @@ test('enlargement leaves no ring: a hard square is surrounded by alpha 0 and fil
   t.true(soft > 4 * 8 * by, `${soft} pixels of the edge are soft`);
 });
 
-test('enlargement refuses to reduce and a buffer that is too small, and leaves the image alone', (t) => {
+test('enlargement refuses to reduce and a buffer that is too small, and does not change the image', (t) => {
   const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
   for (const [width, height] of [
     [9, 10],

@@ -109,7 +109,7 @@ test('deblurring, colours and local models are bit-equal to their scalar version
   );
 });
 
-test('a plane is brought to another size as its definition says', (t) => {
+test('a plane is resized by its definition', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(
@@ -143,7 +143,7 @@ const sureCells = (value: number): { guide: Guide; p: Float32Array } => ({
   p: new Float32Array(200).fill(value),
 });
 
-test('where the network is certain a refined matte changes nothing or clears everything', (t) => {
+test('if the network is certain, a refined matte changes nothing or clears everything', (t) => {
   const image = paint(301, 77, (x, y) => [x & 255, y, 9, 255]);
   const roi = whole(image);
   const one = refine({ image, ...sureCells(0.985), roi, hidden: 'clear' });
@@ -158,7 +158,7 @@ test('where the network is certain a refined matte changes nothing or clears eve
   });
 });
 
-test('alpha of an image is multiplied, and its own colours stay where it was not opaque', (t) => {
+test("the image's alpha is multiplied, and colours of pixels that were not opaque are kept", (t) => {
   const image = paint(80, 40, (x) => [200, 100, 50, x % 2 === 0 ? 255 : 128]);
   const p = Float32Array.from({ length: 200 }, (_, i) => ((i % 20) + 0.5) / 20);
   const { out } = refine({ image, ...sureCells(0), p, roi: whole(image), hidden: 'clear' });
@@ -173,7 +173,7 @@ test('alpha of an image is multiplied, and its own colours stay where it was not
   t.true(mixed > 20);
 });
 
-/** Straight colours of one side and the other of an edge, seen by a network that blurs. */
+/** Straight colours of the two sides of an edge, seen by a network that blurs. */
 interface Scene {
   readonly width: number;
   readonly height: number;
@@ -182,7 +182,7 @@ interface Scene {
   readonly back: (x: number, y: number) => readonly [number, number, number];
 }
 
-/** The scene as an image and as a network `by` times smaller answers, with its blur of `sigma` of its own network pixels. */
+/** The scene as an image and as an answer `by` times smaller, blurred by `sigma` network pixels. */
 function photograph(scene: Scene, by: number, sigma: number) {
   const { width, height } = scene;
   const mix = (x: number, y: number, c: number) => {
@@ -265,7 +265,7 @@ function judge(scene: Scene, by: number, sigma: number) {
   };
 }
 
-/** Sixteen samples a pixel of what is inside. */
+/** Sixteen samples per pixel of the inside. */
 const antialiased = (inside: (x: number, y: number) => boolean) => (x: number, y: number) => {
   let hits = 0;
   for (let k = 0; k < 16; k++) {
@@ -294,14 +294,14 @@ const mesh = (x: number, y: number) =>
 
 const SHARP = {
   disc: { alpha: antialiased(disc), mse: 0.25, colour: 0.4 },
-  // Without alpha and colours solved together: 0.28 and 0.27.
+  // Without solving alpha and colours together: 0.28 and 0.27.
   hair: { alpha: antialiased(hair), mse: 0.25, colour: 0.6 },
   mesh: { alpha: antialiased(mesh), mse: 0.12, colour: 0.65 },
 } as const;
 
 for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
   for (const by of [4, 8] as const) {
-    test(`a ${name} comes back sharper and without the background's colour, network ${by} times smaller`, (t) => {
+    test(`a ${name} is reconstructed sharper and without the background's colour, network ${by} times smaller`, (t) => {
       const found = judge({ ...size, alpha, fore: warm, back: cold }, by, 1);
       t.log(JSON.stringify(found));
       t.true(found.ratio < mse);
@@ -310,7 +310,7 @@ for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
   }
 }
 
-test('the blur of an answer is read from its steepest edges, whatever else in it is soft', (t) => {
+test('the blur of an answer is estimated from its steepest edges, whatever else in it is soft', (t) => {
   const edges = { ...size, alpha: antialiased(disc), fore: warm, back: cold };
   const veiled = {
     ...edges,
@@ -332,7 +332,7 @@ test('the blur of an answer is read from its steepest edges, whatever else in it
   t.is(kernels.blurOf(new Float32Array(2), 2, 1, 0), Math.fround(1.3));
 });
 
-test('colours are not followed where the alpha around a network pixel shows no edge', (t) => {
+test('colours have no influence if the alpha around a network pixel has no edge', (t) => {
   let checked = 0;
   t.notThrows(() =>
     fc.assert(
@@ -357,19 +357,19 @@ test('colours are not followed where the alpha around a network pixel shows no e
   t.true(checked > 100, `${checked}`);
 });
 
-test("at the network's own size a network pixel's alpha goes beyond neither the colours nor the network", (t) => {
+test("at the network's own size a network pixel's alpha is limited by the colours and the network", (t) => {
   let sharper = 0;
   t.notThrows(() =>
     fc.assert(
       fc.property(anyAnswer, ({ guide, p }) => {
-        // Without colours to go by, what the models say is a mean of the network pixels of their window.
+        // Without distinct colours the models' result is a mean of the network pixels of their window.
         const flat = { ...guide, planes: new Float32Array(guide.planes.length).fill(0.25) };
         const { alpha, uncertain } = kernels.deblurMatte(flat, p, 1, 2);
         return alpha.every((value, i) => {
           if (uncertain[i] === 0) return true;
           const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
           let [least, most] = [1, 0];
-          // Three rounds look at 7 x 7 network pixels, then at 7 x 7 of those and again.
+          // Three rounds use 7 x 7 network pixels, then 7 x 7 of those, and again.
           for (let v = Math.max(0, y - 9); v <= Math.min(guide.height - 1, y + 9); v++) {
             for (let u = Math.max(0, x - 9); u <= Math.min(guide.width - 1, x + 9); u++) {
               const network = p[v * guide.width + u] ?? 0;
@@ -387,8 +387,8 @@ test("at the network's own size a network pixel's alpha goes beyond neither the 
   t.true(sharper > 100, `${sharper}`);
 });
 
-test('waves that a network leaves in a soft edge grow only as the image is larger than its answer', (t) => {
-  // Alike in colour, so nothing but the network tells; it wavers by a tenth every seven network pixels.
+test('waves of a network in a soft edge are amplified only with the enlargement', (t) => {
+  // Equal colours, so that only the network counts; it varies by a tenth every seven network pixels.
   const [width, height] = [96, 64];
   const planes = Float32Array.from({ length: 3 * width * height }, (_, i) => 0.4 + 0.002 * (i % 3));
   const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
@@ -420,7 +420,7 @@ test('waves that a network leaves in a soft edge grow only as the image is large
   t.is(plain, enlarged);
   t.true(plain < rise(p) / 2);
 
-  // The same through the image: pixels between certain ones and nothing else.
+  // The same over the image: only pixels between certain ones.
   const by = (times: number) => {
     const image = paint(width * times, height * times, () => [102, 102, 103, 255]);
     const { out } = refine({ image, guide, p, roi: whole(image), hidden: 'keep' });
@@ -440,7 +440,7 @@ test('waves that a network leaves in a soft edge grow only as the image is large
   t.true(same < larger);
 });
 
-test("glass keeps the network's own alpha", (t) => {
+test("glass keeps the network's alpha", (t) => {
   const inside = antialiased(disc);
   const glass = (x: number, y: number) => inside(x, y) * (0.35 + 0.1 * wave(x / 3, y / 3));
   for (const by of [4, 8]) {
@@ -450,18 +450,18 @@ test("glass keeps the network's own alpha", (t) => {
   }
 });
 
-test('an edge that is wider than a network blurs stays soft', (t) => {
+test("an edge wider than the network's blur stays soft", (t) => {
   for (const by of [4, 8]) {
     const soft = (x: number, y: number) =>
       1 / (1 + Math.exp((Math.hypot(x - 190, y - 140) - 80) / (2.5 * by)));
     const found = judge({ ...size, alpha: soft, fore: warm, back: cold }, by, 1);
     t.log(JSON.stringify(found));
-    // Less than 2.6 of 255 levels, root of the mean square; bilinear's own error is 1.5 to 1.9.
+    // Less than 2.6 of 255 levels (root mean square); bilinear's own error is 1.5 to 1.9.
     t.true(found.refined < 1e-4);
   }
 });
 
-test("an image's grain is not taken for detail of an edge that is wide in truth", (t) => {
+test("an image's grain does not count as detail of a wide edge", (t) => {
   const grain = (colour: Scene['fore']) => (x: number, y: number, seed: number) => {
     const noise = (((Math.imul(x * 7919 + y * 104729 + seed, 2654435761) >>> 8) & 255) / 255 - 0.5) * 36;
     const [r, g, b] = colour(x, y);
@@ -493,7 +493,7 @@ test("an image's grain is not taken for detail of an edge that is wide in truth"
   }
 });
 
-test('foreground and background of like colour do no harm', (t) => {
+test('similar colours of foreground and background cause no error', (t) => {
   const alike = (x: number, y: number) => [120 + 60 * wave(x, y), 110 + 60 * wave(x, y), 90] as const;
   for (const by of [4, 8]) {
     const found = judge({ ...size, alpha: antialiased(disc), fore: alike, back: alike }, by, 1);

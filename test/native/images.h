@@ -8,7 +8,7 @@
 
 #include "core/image_view.h"
 
-/// What the kernel tests pass across: { data: Uint8Array, width, height, stride }.
+/// The kernel tests' image object: { data: Uint8Array, width, height, stride }.
 namespace cutout::test {
 
 inline ImageView to_image(const Napi::Value& value) {

@@ -15,7 +15,7 @@ namespace cutout::test {
 
 namespace {
 
-/// Bytes that end where the next page cannot be touched; the page before them cannot be either.
+/// Memory between two inaccessible pages; its bytes end where the second one begins.
 class GuardedBytes {
  public:
   explicit GuardedBytes(std::size_t bytes, std::size_t alignment = 64)
@@ -44,7 +44,7 @@ class GuardedBytes {
   std::uint8_t* start_ = nullptr;
 };
 
-/// The numbers of a typed array, behind which nothing can be read.
+/// The elements of a typed array in memory that ends at an inaccessible page.
 template <typename T>
 class GuardedCopy {
  public:
@@ -124,7 +124,7 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   return results;
 }
 
-/// integerKernels(): the instruction sets that runInteger takes here, best first.
+/// integerKernels(): the instruction sets that runInteger accepts here, best first.
 Napi::Value integer_kernels_js(const Napi::CallbackInfo& info) {
   Napi::Array names = Napi::Array::New(info.Env());
   for (const std::string& name : integer::kernels()) names.Set(names.Length(), name);

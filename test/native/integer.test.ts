@@ -28,7 +28,7 @@ function imageOf(width: number, height: number, seed = 1): Float32Array {
 interface Made {
   readonly standard: Uint8Array;
   readonly program: Program;
-  /** Of a step of the output. */
+  /** In steps of the output. */
   readonly scale: number;
 }
 
@@ -49,7 +49,7 @@ function make(build: (builder: NetworkBuilder) => string, width: number, height:
   };
 }
 
-/** By how many steps two maps differ at most. */
+/** Largest difference of two maps in steps. */
 const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): number => {
   if (a.length !== b.length || a.length === 0) return Number.POSITIVE_INFINITY;
   let worst = 0;
@@ -57,7 +57,7 @@ const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): numbe
   return worst / scale;
 };
 
-/** Runs it with every kernel, alone and on threads; all must give the same bytes. */
+/** Runs it with every kernel, on one thread and on several; all must give the same bytes. */
 function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Array, size: [number, number]) {
   const results = kernels.flatMap((kernel) =>
     [0, 3].map((threads) => runInteger(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
@@ -67,7 +67,7 @@ function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Arr
   return first;
 }
 
-/** Steps that a layer may differ by from its definition: additions and wide convolutions round more than once. */
+/** Steps by which a layer may differ from its definition: additions and 16-bit convolutions round more than once. */
 type Exactness = 'equal' | 'a step';
 
 function checkAll(
@@ -83,7 +83,7 @@ function checkAll(
     const wanted = byDefinition(made.standard, image, width, height);
     const steps = apart(found, wanted.values, made.scale);
     t.true(steps < (exactness === 'equal' ? 1e-3 : 1.001), `${width} x ${height}: ${steps} steps apart`);
-    // The test means something: the map is neither empty nor cut off everywhere.
+    // The test is meaningful: the map is neither empty nor clipped everywhere.
     t.true(new Set(found).size > Math.min(10, found.length / 4), `${width} x ${height}`);
   }
 }
@@ -107,7 +107,7 @@ const shapes: ConvShape[] = [
 ];
 
 for (const from of [16, 32, 64, 80, 128]) {
-  test(`convolutions of ${from} channels are the sums of their products, in every kernel`, (t) => {
+  test(`convolutions of ${from} channels are sums of products, in every kernel`, (t) => {
     if (!present(t)) return;
     t.timeout(120_000);
     for (const shape of shapes) {
@@ -136,7 +136,7 @@ test('pooling, also of odd sizes, and enlarging', (t) => {
   }
 });
 
-test('joined maps: parts within parts, a part in two of them and one that is used twice in one', (t) => {
+test('concatenated maps: nested parts, a part in two of them and one used twice in one', (t) => {
   if (!present(t)) return;
   checkAll(
     t,
@@ -178,7 +178,7 @@ test('sums of two maps are rounded once', (t) => {
   );
 });
 
-test('convolutions that stay finer than 8 bits: of a map, of a map of floats, of both joined', (t) => {
+test('convolutions with a result finer than 8 bits: of an 8-bit map, of a float map, of both concatenated', (t) => {
   if (!present(t)) return;
   const eight = { channels: 32 } as const;
   const stem = (b: NetworkBuilder) => b.conv('image', eight);
@@ -198,7 +198,7 @@ test('convolutions that stay finer than 8 bits: of a map, of a map of floats, of
   }
 });
 
-test('what the operator does not support keeps the standard operators', (t) => {
+test('nodes that the operator does not support keep the standard operators', (t) => {
   const standard = (build: (builder: NetworkBuilder) => string) => {
     const builder = new NetworkBuilder(3);
     const { file, table } = builder.build(build(builder), 8, 8);
@@ -219,12 +219,12 @@ test('what the operator does not support keeps the standard operators', (t) => {
   standard((b) => b.resize(b.conv('image', { channels: 16 }), 3));
 });
 
-test('a channel in finer steps, as the last one of a network is', (t) => {
+test("a channel in finer steps, as a network's last one", (t) => {
   if (!present(t)) return;
   checkAll(t, (b) => b.logit(b.conv('image', { channels: 16 })), sizes);
 });
 
-test('it gives what ONNX Runtime gives for the same network in its own operators, within a step', async (t) => {
+test("the operator agrees with ONNX Runtime's own operators within a step", async (t) => {
   if (!present(t)) return;
   t.timeout(120_000);
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-integer-'));
@@ -255,7 +255,7 @@ test('it gives what ONNX Runtime gives for the same network in its own operators
     const steps = apart(found, wanted, made.scale);
     const differ = found.filter((each, at) => Math.abs(each - (wanted[at] ?? 0)) > made.scale / 2).length;
     t.log(`${name}: at most ${steps.toFixed(3)} steps apart, ${differ} of ${found.length} differ`);
-    // Floats are weights of 16 bits here.
+    // Float maps need 16-bit weights here.
     t.true(differ <= (name === 'wide' ? found.length / 50 : 0), name);
     t.true(steps < 1.001, `${name}: ${steps} steps apart`);
   }
@@ -274,7 +274,7 @@ const everything = (b: NetworkBuilder): string => {
   return b.logit(b.conv(fine, { channels: 32, stride: 2 }));
 };
 
-test('a malformed program is an error or runs inside its memory, never a crash', (t) => {
+test('a malformed program is an error or runs inside its memory, and never crashes', (t) => {
   if (!present(t)) return;
   t.timeout(240_000);
   const [width, height] = [8, 6];

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { fromBinary } from '@bufbuild/protobuf';
 import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 
-/** What native/integer/program.h reads. */
+/** Input of native/integer/program.h. */
 export interface Program {
   readonly code: BigInt64Array;
   readonly floats: Float32Array;
@@ -10,7 +10,7 @@ export interface Program {
   readonly weights: Int8Array;
 }
 
-/** native/integer as test/native/integer.cc opens it. Memory and constants lie between pages that cannot be touched. */
+/** native/integer as exported by test/native/integer.cc. Memory and constants lie between inaccessible pages. */
 export interface IntegerAddon {
   /** The planes of each output. Throws an Error for a malformed program. */
   readonly runInteger: (
@@ -21,7 +21,7 @@ export interface IntegerAddon {
     kernel: string,
     threads: number,
   ) => Float32Array[];
-  /** Instruction sets of this processor that there is a kernel for, best first. */
+  /** Instruction sets of this processor for which there is a kernel, best first. */
   readonly integerKernels: () => string[];
 }
 
@@ -29,7 +29,7 @@ export const integerAddon = createRequire(import.meta.url)(
   '../../../native/Release/cutout_test.node',
 ) as IntegerAddon;
 
-/** The program in a network of the form `int8-operators`. Throws where it has none. */
+/** The program in a network of the form `int8-operators`. Throws if it has none. */
 export function programOf(file: Uint8Array): Program {
   const { graph } = fromBinary(ModelProtoSchema, file);
   const [node] = graph?.node ?? [];

@@ -24,10 +24,10 @@ export interface MatteSummary {
   readonly opaque: boolean;
 }
 
-/** Where a function takes `threads`, this asks for the scalar oracle instead. */
+/** For the argument `threads`: selects the scalar version, which serves as oracle. */
 export const SCALAR = -1;
 
-/** As the engine's, but the background may have rows with a stride. */
+/** As the engine's, but the background may have a stride. */
 export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs'> {
   readonly background?: Image;
 }
@@ -41,14 +41,14 @@ export interface Component {
   readonly box: Box;
 }
 
-/** What a network saw: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */
+/** Input of a network: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */
 export interface Guide {
   readonly planes: Float32Array;
   readonly width: number;
   readonly height: number;
   readonly scale: number;
   readonly offset: number;
-  /** 0: as the alpha itself says. */
+  /** 0: estimated from the alpha itself. */
   readonly blur: number;
   /** Confidence of the colour samples, for each network pixel. */
   readonly sampleConfidence?: Float32Array;
@@ -56,13 +56,13 @@ export interface Guide {
   readonly sampledAlpha?: Float32Array;
 }
 
-/** native/image, native/matte and native/pipeline/compose as test/native/{kernels,components,matte,compose}.cc open them. */
+/** native/image, native/matte and native/pipeline/compose as exported by test/native/{kernels,components,matte,compose}.cc. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
-  /** Changes image.data; the message of the error, empty if there was none. */
+  /** Changes image.data; returns the error message, or ''. */
   reduceInPlace(image: Image, width: number, height: number, threads: number): string;
   reduceScalar(image: Image, width: number, height: number): Uint8Array;
-  /** Changes the buffer, where an image starts at byte `offset`; the message of the error, empty if there was none. */
+  /** Changes the buffer, in which an image starts at byte `offset`; returns the error message, or ''. */
   enlargeInPlace(
     buffer: Uint8Array,
     width: number,
@@ -155,7 +155,7 @@ export interface KernelAddon {
     plan: ComposePlan,
     threads: number,
   ): { readonly error: string; readonly box: Box; readonly opaque: boolean };
-  /** Lays layers under a canvas whose image has been placed already; changes image.data. */
+  /** Composites layers under a canvas whose image has been placed; changes image.data. */
   composeScalar(canvas: Image, subject: Box, plan: ComposePlan): void;
   /** Strength of the shadow at every pixel of the canvas. */
   shadow(canvas: Image, subject: Box, shadow: DropShadow, threads: number): Float32Array;
@@ -163,7 +163,7 @@ export interface KernelAddon {
 }
 
 export function loadKernels(): KernelAddon {
-  // The oracles are functions of their own, or asked for by the last argument.
+  // The oracles are separate functions, or selected by the last argument.
   const isOracle = (name: string, given: readonly unknown[]) =>
     name.endsWith('Scalar') || given.at(-1) === SCALAR || given.at(-1) === true;
   return onEveryLevel((addon) => addon, isOracle) as KernelAddon;

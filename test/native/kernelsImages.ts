@@ -3,7 +3,7 @@ import type { Image } from './kernelsAddon.ts';
 
 export type Pixel = readonly [number, number, number, number];
 
-/** Numbers in [0, 1) that look random and are the same in every run. */
+/** Pseudo-random numbers in [0, 1), the same in every run. */
 export function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -12,7 +12,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** An image whose row padding holds 0xa5, so that a kernel that reads or writes there shows. */
+/** An image whose row padding is 0xa5, so that a kernel that reads or writes there is detected. */
 export function paint(
   width: number,
   height: number,
@@ -50,7 +50,7 @@ export function packed(image: Image): Uint8Array {
   return out;
 }
 
-/** True if no byte between the rows was written. */
+/** Whether no byte between the rows was written. */
 export function paddingIntact(image: Image): boolean {
   for (let y = 0; y + 1 < image.height; y++) {
     const padding = image.data.subarray(y * image.stride + image.width * 4, (y + 1) * image.stride);
@@ -76,7 +76,7 @@ const ALPHAS = {
   opaque: () => 255,
   empty: () => 0,
   any: (next: () => number) => Math.floor(next() * 256),
-  // Long runs of each kind, so that whole tiles are opaque or empty beside others that are not.
+  // Long runs of each kind, so that whole tiles are opaque or transparent beside mixed ones.
   runs: (next: () => number, x: number, y: number) =>
     [255, 255, 0, Math.floor(next() * 256)][Math.floor((x + 37 * y) / 700) % 4] ?? 0,
 } as const;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { onEveryLevel, openLevels } from './levels.ts';
 
-/** What the levels of x86-64 ask for beyond the one below, as in /proc/cpuinfo (of the psABI, shortened). */
+/** Instruction sets that each x86-64 level requires beyond the previous one, as in /proc/cpuinfo (psABI, shortened). */
 const NEEDED = {
   'x86-64-v3': ['avx', 'avx2', 'bmi1', 'bmi2', 'f16c', 'fma', 'abm', 'movbe', 'xsave'],
   'x86-64-v4': ['avx512f', 'avx512bw', 'avx512cd', 'avx512dq', 'avx512vl'],
@@ -26,7 +26,7 @@ onX64('hot loops run on every level that this processor has, best first', (t) =>
   );
 });
 
-test('a call on every level gives the result of one, writes to what it was given, and tells a difference', (t) => {
+test('a call on every level returns one result, writes to its arguments, and detects a difference', (t) => {
   const twice = onEveryLevel((addon) => ({
     level: () => (addon['simdLevel'] as () => string)(),
     fill: (bytes: Uint8Array) => {

@@ -6,7 +6,7 @@ type Addon = Record<string, unknown>;
 type Call = (...given: unknown[]) => unknown;
 
 export interface LevelledAddon {
-  /** The version of the hot loops that it runs (native/core/simd.h). */
+  /** The version of the hot loops that runs (native/core/simd.h). */
   readonly simdLevel: () => string;
 }
 
@@ -15,8 +15,8 @@ const open = (suffix: string) =>
   require(`../../../native/Release/cutout_test${suffix}.node`) as Addon & LevelledAddon;
 
 /**
- * The test addon once for each level of this processor, best first. A held-down one ignores what the processor
- * can, so only those below the best are opened.
+ * The test addon, once per level of this processor, best first. A forced level ignores the processor's features, so
+ * only those below the best are opened.
  */
 export function openLevels(): readonly (Addon & LevelledAddon)[] {
   const best = open('');
@@ -24,7 +24,7 @@ export function openLevels(): readonly (Addon & LevelledAddon)[] {
   return [best, ...lower.map(open)];
 }
 
-/** A copy that shares no memory; what is no data (functions) stays as it is. */
+/** A copy that shares no memory; functions are kept. */
 function copied(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) return structuredClone(value);
   if (Array.isArray(value)) return value.map(copied);
@@ -34,7 +34,7 @@ function copied(value: unknown): unknown {
   return value;
 }
 
-/** Brings what a call wrote to a copy back into what was given. */
+/** Copies what a call wrote to a copy back into the original. */
 function bringBack(from: unknown, to: unknown): void {
   if (ArrayBuffer.isView(from) && ArrayBuffer.isView(to)) {
     new Uint8Array(to.buffer, to.byteOffset, to.byteLength).set(
@@ -60,7 +60,7 @@ function outcomeOf(call: Call, given: readonly unknown[]): Outcome {
   }
 }
 
-/** As bytes, so that NaN and signed zeros count; everything else by value. */
+/** Buffers are compared as bytes, so that NaN and signed zeros count; everything else by value. */
 function same(a: unknown, b: unknown): boolean {
   if (ArrayBuffer.isView(a) && ArrayBuffer.isView(b)) {
     return Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(
@@ -77,7 +77,7 @@ function same(a: unknown, b: unknown): boolean {
   return Object.is(a, b);
 }
 
-/** Whether a call asks for an oracle, of which there is one version. */
+/** Whether a call selects an oracle, which has one version only. */
 type IsOracle = (name: string, given: readonly unknown[]) => boolean;
 
 function onAll(name: string, calls: readonly Call[], levels: readonly string[], isOracle: IsOracle): Call {
@@ -95,8 +95,8 @@ function onAll(name: string, calls: readonly Call[], levels: readonly string[], 
 }
 
 /**
- * An addon whose calls run on every level, on the same arguments, and throw when any of them gives other bytes:
- * a test of a kernel is one of every version that ships, and what it says of one is true of all.
+ * An addon whose calls run on every level, with the same arguments, and throw if any gives other bytes:
+ * a kernel's test covers every version that ships.
  */
 export function onEveryLevel(
   of: (addon: Addon) => object = (addon) => addon,

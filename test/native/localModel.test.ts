@@ -97,7 +97,7 @@ function fastModelOf({ guide, alpha }: Window): Model {
 }
 
 /**
- * What rounding may cost, with u = 2^-24 and colours and alpha at most 1/2 from what they are counted from.
+ * Bounds of rounding errors, with u = 2^-24 and colours and alpha at most 1/2 from the subtracted offset.
  *
  * A mean of 49 products of at most 1/4, summed as a tree of six levels, is wrong by at most 8 u / 4, the product of two
  * means of at most 1/2 by 8 u / 2, the colours themselves by 3 u / 2, which moves a covariance by 3 u / 2 at most, and the
@@ -113,7 +113,7 @@ const limitOfAlpha = (size: number) =>
 /** A weighted mean: sums of 49 products of at most 1/2 beside a weight of at least NOTHING; the bound is of both quotients. */
 const limitOfLine = (weight: number) => (8 * U) / (weight + NOTHING) + 4 * U;
 
-/** Colours t and 1 - t between two, and alpha that follows t: what an edge looks like. */
+/** Colours t and 1 - t between two, and alpha that follows t: a typical edge. */
 function edge(next: () => number, first: Triple, second: Triple, noise: number): Window {
   const planes = new Float32Array(3 * SIZE);
   const alpha = new Float32Array(SIZE);
@@ -152,7 +152,7 @@ const kinds: Readonly<Record<string, (next: () => number) => Window>> = {
 };
 
 for (const [kind, make] of Object.entries(kinds)) {
-  test(`models of windows ${kind} are those of double precision`, (t) => {
+  test(`models of windows ${kind} agree with double precision`, (t) => {
     const next = random(7);
     const worst = { alpha: 0, share: 0, line: 0 };
     for (let round = 0; round < 400; round++) {

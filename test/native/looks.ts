@@ -52,7 +52,7 @@ const chromaOf = (pixel: Pixel) => Math.max(...pixel) - Math.min(...pixel);
 /** BT.601, in whole levels. */
 const lumaOf = ([r, g, b]: Pixel) => Math.floor((77 * r + 150 * g + 29 * b) / 256 + 0.5);
 
-/** The nearest of six hues: 0 red, 1 yellow, and so on; a gray has none that counts. */
+/** The nearest of six hues: 0 red, 1 yellow, and so on; meaningless for grays. */
 function hueOf(pixel: Pixel): number {
   const [r, g, b] = pixel;
   const chroma = chromaOf(pixel);
@@ -62,7 +62,7 @@ function hueOf(pixel: Pixel): number {
   return (Math.floor(sixths + 0.5) + 6) % 6;
 }
 
-/** What pixels look like that count as much as `weight` says. */
+/** Statistics of the pixels, weighted by `weight`. */
 function describe({ side, pixels }: Thumb, weight: (at: number) => number) {
   const total = pixels.reduce((sum, _, at) => sum + weight(at), 0);
   const mean = (of: (pixel: Pixel, at: number) => number) =>

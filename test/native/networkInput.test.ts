@@ -103,7 +103,7 @@ test('network input keeps the mean of the image when it shrinks it', (t) => {
   }
 });
 
-test('network input splits a pixel between the outputs that share it', (t) => {
+test('network input distributes a pixel among the outputs that share it', (t) => {
   // 3 -> 2: each output covers one and a half pixels.
   const image = paint(3, 1, (x) => [[30, 90, 240][x] ?? 0, 0, 0, 255]);
   const out = kernels.fillNetworkInput(image, plain(2, 1), 0);
@@ -114,12 +114,12 @@ test('network input splits a pixel between the outputs that share it', (t) => {
 test('network input does not alias: one-pixel stripes become gray', (t) => {
   const image = paint(4000, 40, (x) => (x % 2 === 0 ? [255, 255, 255, 255] : [0, 0, 0, 255]));
   const out = kernels.fillNetworkInput(image, plain(1024, 10), 2);
-  // An output covers 3.9 stripes: at most 0.1 of a stripe is out of balance on each side.
+  // An output covers 3.9 stripes: at most 0.1 of a stripe is unbalanced on each side.
   const [least, most] = [Math.min(...out), Math.max(...out)];
   t.true(least > 255 * 0.48 && most < 255 * 0.52, `${least}..${most}`);
 });
 
-test('network input sees what is not opaque over gray 128, then normalised', (t) => {
+test('network input composites transparency over gray 128, then normalises', (t) => {
   const spec: NetworkInput = { width: 1, height: 1, mean: [128, 28, 0], std: [256, 100, 2] };
   const clear = kernels.fillNetworkInput(
     paint(5, 5, () => [255, 1, 77, 0]),

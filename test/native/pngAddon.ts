@@ -11,7 +11,7 @@ export interface PngOptions {
   readonly pixelsPerMetre?: readonly [number, number];
 }
 
-/** native/png as test/native/png.cc opens it. */
+/** native/png as exported by test/native/png.cc. */
 export interface PngAddon {
   encodePng(
     pixels: Uint8Array,

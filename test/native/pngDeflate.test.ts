@@ -7,7 +7,7 @@ import { noise } from './pngImages.ts';
 const png = loadPng();
 const EFFORTS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-/** Literals, runs and copies from anywhere before: what an LZ77 encoder can trip over. */
+/** Literals, runs and copies at any distance: the cases of an LZ77 encoder. */
 const mixedBytes = fc
   .array(
     fc.oneof(
@@ -37,7 +37,7 @@ const mixedBytes = fc
     return Uint8Array.from(bytes);
   });
 
-/** inflateRawSync refuses a stream that does not end; bytes behind its end would show in the length. */
+/** inflateRawSync refuses an unterminated stream; bytes after its end would show in the length. */
 function inflate(stream: Buffer): Buffer {
   const result: unknown = inflateRawSync(stream, { info: true });
   const { buffer, engine } = result as { buffer: Buffer; engine: { bytesWritten: number } };
@@ -63,7 +63,7 @@ test('any bytes in any number of calls inflate to themselves, within the stated 
   );
 });
 
-test('nothing at all is a valid stream', (t) => {
+test('no bytes give a valid stream', (t) => {
   for (const effort of EFFORTS) {
     t.is(inflate(png.deflate([new Uint8Array(0)], effort, 0, 1)).length, 0);
     t.is(inflate(png.deflate([new Uint8Array(0), new Uint8Array(0)], effort, 0, 1)).length, 0);

@@ -97,7 +97,7 @@ for (const [name, image] of Object.entries(large)) {
   }
 }
 
-test('noise is stored: the file is at most 0.1 % and 400 bytes larger than its pixels and a byte a row', (t) => {
+test('noise is stored: the file exceeds its pixels and a byte per row by at most 0.1 % and 400 bytes', (t) => {
   for (const image of [noiseImage(1, 1), noiseImage(900, 500)]) {
     const raw = (image.width * 4 + 1) * image.height;
     for (const effort of EFFORTS) {
@@ -115,7 +115,7 @@ test('a transparent image takes less than a thousandth of its pixels', (t) => {
   }
 });
 
-test('photos, cut-outs and gradients are not larger than libvips makes them, the rest a tenth at most', async (t) => {
+test("photos, cut-outs and gradients are not larger than libvips' files, others at most a tenth", async (t) => {
   const limits = {
     'a photo': 1,
     'a cut-out with hairs': 1,
@@ -143,7 +143,7 @@ test('rows of a drawing stay unfiltered, smooth skies and photos do not', (t) =>
   t.false(unfiltered(sky));
 });
 
-test('more effort pays: 9 is smaller than 5, 5 than 3, 3 than 1', (t) => {
+test('more effort gives smaller files: 9 below 5 below 3 below 1', (t) => {
   for (const image of [photoImage(400, 300), cutImage(400, 300)]) {
     const size = (effort: number) => encode(image, { alphaOnly: false, effort }).length;
     t.true(size(9) < size(5));
@@ -152,12 +152,12 @@ test('more effort pays: 9 is smaller than 5, 5 than 3, 3 than 1', (t) => {
   }
 });
 
-test('all five filters are used where each predicts best', (t) => {
+test('each of the five filters is used where it predicts best', (t) => {
   const used = new Set(Object.values(images).flatMap((image) => decodePng(encode(image, plain)).filters));
   t.deepEqual([...used].sort(), [0, 1, 2, 3, 4]);
 });
 
-test('an ICC profile and a resolution come back byte for byte, in the order of the specification', async (t) => {
+test('an ICC profile and a resolution are returned byte for byte, in the order of the specification', async (t) => {
   const source = await sharp({ create: { width: 8, height: 8, channels: 3, background: '#123' } })
     .withIccProfile('srgb')
     .png()
@@ -187,7 +187,7 @@ test('an ICC profile and a resolution come back byte for byte, in the order of t
   t.is((await sharp(gray).metadata()).density, 300);
 });
 
-test('stop is asked before every strip and ends the work', (t) => {
+test('stop is polled before every strip and ends the work', (t) => {
   const image = cutImage(700, 800);
   for (const threads of [0, 2]) {
     for (const polls of [0, 1, 4]) {
@@ -200,7 +200,7 @@ test('stop is asked before every strip and ends the work', (t) => {
   }
 });
 
-test('refuses what is no RGBA image, an unknown effort and rows beyond the limit', (t) => {
+test('refuses invalid images, an unknown effort and rows beyond the limit', (t) => {
   const { data } = noiseImage(2, 2);
   const refuse = (width: number, height: number, options: PngOptions) =>
     t.is(

@@ -8,7 +8,7 @@ export interface Image {
 
 type Paint = (x: number, y: number) => readonly [number, number, number, number];
 
-/** Numbers 0..255 that look random and are the same in every run. */
+/** Pseudo-random numbers 0..255, the same in every run. */
 export function noise(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -30,7 +30,7 @@ export function noiseImage(width: number, height: number, stride?: number): Imag
   return paint(width, height, () => [next(), next(), next(), next()], stride);
 }
 
-/** Smooth shading, waves of several sizes and sensor noise: compresses about as a photo does. */
+/** Smooth shading, waves of several sizes and sensor noise: compresses about as well as a photo. */
 export function photoImage(width: number, height: number): Image {
   const next = noise(7);
   return paint(width, height, (x, y) => {
@@ -65,7 +65,7 @@ export const clearImage = (width: number, height: number): Image => paint(width,
 export const gradientImage = (width: number, height: number): Image =>
   paint(width, height, (x, y) => [x, y, x + y, 255 - ((x * 3 + y) % 256)].map((v) => v & 255) as never);
 
-/** A drawing: few colours, hard edges, a pattern that repeats along and across. */
+/** A drawing: few colours, hard edges, a pattern that repeats in both directions. */
 export const drawingImage = (width: number, height: number): Image =>
   paint(width, height, (x, y) => {
     if ((x >> 3) % 5 === 0 && (y >> 2) % 7 === 0) return [255, 255, 255, 255];

@@ -43,7 +43,7 @@ test('adler32 equals its scalar oracle and zlib, the largest bytes included', (t
   );
 });
 
-test('adler32 of two runs is combined from the two', (t) => {
+test('adler32 of two concatenated runs is computed from both', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(bytes, bytes, (first, second) => {
@@ -102,7 +102,7 @@ test('filter Paeth is right for every left, above and corner', (t) => {
   t.is(wrong, 0);
 });
 
-test('margins that are zero in both rows are found from both sides', (t) => {
+test('margins that are zero in both rows are found at both ends', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(

@@ -1,8 +1,8 @@
 import { crc32, inflateSync } from 'node:zlib';
 
 /**
- * A strict PNG reader for 8-bit gray and RGBA, written from the specification: every CRC, no bytes
- * behind IEND, no bytes behind the zlib stream, filter types 0 to 4 only.
+ * A strict PNG reader for 8-bit gray and RGBA, written from the specification: every CRC is checked, no bytes
+ * after IEND, no bytes after the zlib stream, filter types 0 to 4 only.
  */
 export interface DecodedPng {
   readonly width: number;

@@ -109,7 +109,7 @@ test('reduction is Lanczos with three lobes widened by the scale', (t) => {
   }
 });
 
-test('reduction does not let hidden colours bleed into visible ones', (t) => {
+test('reduction keeps hidden colours out of visible ones', (t) => {
   // Left half opaque blue, right half transparent with red behind it.
   const image = paint(200, 8, (x) => (x < 100 ? [0, 0, 255, 255] : [255, 0, 0, 0]));
   const out = reduce(image, 67, 3);
@@ -120,7 +120,7 @@ test('reduction does not let hidden colours bleed into visible ones', (t) => {
   }
 });
 
-test('reduction refuses to enlarge and leaves the image alone', (t) => {
+test('reduction refuses to enlarge and does not change the image', (t) => {
   const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
   for (const [width, height] of [
     [11, 10],

@@ -38,7 +38,7 @@ const anyShadow = fc.record({
   }),
 });
 
-test('a shadow is within 0.015 of the full-size Gaussian it stands for', (t) => {
+test('a shadow is within 0.015 of the full-size Gaussian', (t) => {
   t.notThrows(() =>
     fc.assert(
       fc.property(anyShadow, ({ width, height, left, top, shadow }) => {
@@ -64,7 +64,7 @@ test('a shadow has the same bits for any number of threads', (t) => {
   }
 });
 
-test('a straight edge casts half the shadow below itself, and the Gaussian integral beside', (t) => {
+test('a straight edge casts half the shadow on itself, and the Gaussian integral beside', (t) => {
   const box = { left: 0, top: 0, width: 800, height: 300 };
   const canvas = paint(800, 600, (_, y) => [0, 0, 0, y < 300 ? 255 : 0]);
   const strengths = kernels.shadow(canvas, box, { ...plain, sigma: 40, opacity: 0.5 }, 1);
@@ -81,7 +81,7 @@ test('a straight edge casts half the shadow below itself, and the Gaussian integ
   }
 });
 
-test('a shadow keeps the sum of the alpha, whatever the block it is computed in', (t) => {
+test('a shadow keeps the sum of the alpha, whatever the block size', (t) => {
   const box = { left: 350, top: 330, width: 60, height: 80 };
   const canvas = paint(760, 740, (x, y) => {
     const inside = x >= 350 && x < 410 && y >= 330 && y < 410;
@@ -109,7 +109,7 @@ test('a shadow moves by whole pixels with its offset', (t) => {
   t.deepEqual(wrong.slice(0, 5), []);
 });
 
-test('nothing of a shadow is drawn outside its extent, and nothing visible is cut off', (t) => {
+test('a shadow is limited to its extent, and nothing visible is cut off', (t) => {
   const box = { left: 300, top: 280, width: 150, height: 90 };
   for (const sigma of [0.4, 3, 20, 37]) {
     const shadow = { ...plain, sigma, offsetX: -40, offsetY: 25 };
@@ -135,13 +135,13 @@ test('nothing of a shadow is drawn outside its extent, and nothing visible is cu
         y < extent.top + extent.height;
       if (value > 0 && !inside) t.fail(`${value} at ${x}, ${y}, sigma ${sigma}`);
     });
-    // Just inside the extent less than a level is left of a full shadow: the cut does not show.
+    // Just inside the extent less than one level of a full shadow is left: the cut is invisible.
     const below = at(strengths, canvas, 335, 394 + radius);
     t.true(below * 255 < 1, `${below * 255} levels, sigma ${sigma}`);
   }
 });
 
-test('the shadow of a subject cut by the lower border fades there, of one above it does not', (t) => {
+test('the shadow of a subject cut by the lower border fades there; that of one above it does not', (t) => {
   const canvas = paint(300, 300, (_, y) => [0, 0, 0, y >= 100 ? 255 : 0]);
   const box = { left: 0, top: 100, width: 300, height: 200 };
   const shadow = { ...plain, sigma: 5, fade: 10 };

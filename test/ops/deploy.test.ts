@@ -11,7 +11,7 @@ const deploy = (...parts: string[]) => path.join(root, 'deploy', ...parts);
 const rules = readFileSync(deploy('prometheus', 'alerts.yml'), 'utf8');
 const dashboard = readFileSync(deploy('grafana', 'cutout.json'), 'utf8');
 
-/** Metrics and the labels asked of them in an expression: `name{a="…",b=~"…"}`. */
+/** Metrics and their labels in an expression: `name{a="…",b=~"…"}`. */
 const asked = (text: string): [name: string, labels: string[]][] =>
   [...text.matchAll(/\b((?:cutout|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)].map(
     ([, name = '', labels = '']) => [
@@ -27,7 +27,7 @@ interface Panel {
 const panels = (JSON.parse(dashboard) as { panels: Panel[] }).panels;
 const expressions = [...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)), rules];
 
-test('every metric and label of dashboard and alerts is there', async (t) => {
+test('every metric and label of dashboard and alerts exists', async (t) => {
   const known = new Map<string, Set<string>>();
   for (const sample of samplesOf(await everyMetric().text()).keys()) {
     const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(sample) ?? [];
@@ -47,7 +47,7 @@ test('every metric and label of dashboard and alerts is there', async (t) => {
   t.true(checked > 60, String(checked));
 });
 
-test('what the labels are compared with can be there', (t) => {
+test('the values that labels are compared with can occur', (t) => {
   const reasons = /export type Reason =([\s\S]*?);/.exec(
     readFileSync(path.join(root, 'src/errors.ts'), 'utf8'),
   );
@@ -55,7 +55,7 @@ test('what the labels are compared with can be there', (t) => {
     for (const reason of wanted.split('|')) t.true(reasons?.[1]?.includes(`'${reason}'`), reason);
 });
 
-test('every setting that a file of deploy/ names is one', (t) => {
+test('every setting named in deploy/ exists', (t) => {
   const known = new Set(describeConfig(loadConfig({})).map(({ variable }) => variable));
   const files = readdirSync(deploy(), { recursive: true, withFileTypes: true }).filter((file) =>
     file.isFile(),
@@ -68,12 +68,12 @@ test('every setting that a file of deploy/ names is one', (t) => {
   }
 });
 
-test('every panel says what it shows', (t) => {
+test('every panel has a description', (t) => {
   for (const { title } of panels) t.true(title.length > 3);
   t.is(new Set(panels.map(({ title }) => title)).size, panels.length);
 });
 
-test('every alert is explained to whoever is woken by it', (t) => {
+test('every alert has an explanation for its recipient', (t) => {
   const guide = readFileSync(path.join(root, 'docs', 'operations.md'), 'utf8');
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   t.true(alerts.length > 10);
@@ -93,7 +93,7 @@ unless(promtoolMissing)('promtool: rules are right, and fire when they should', 
   }
 });
 
-/** A query is a query only when Prometheus can read it; `promtool check rules` reads them as rules. */
+/** Only Prometheus can validate a query; `promtool check rules` reads them as rules. */
 unless(promtoolMissing)('promtool: every query of the dashboard can be read', (t) => {
   const queries = panels
     .flatMap(({ targets = [] }) => targets)

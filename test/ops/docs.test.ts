@@ -4,7 +4,7 @@ import path from 'node:path';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
 import { unless } from '../fixtures/leftOut.ts';
 
-/** Proxies of docs/operations.md as their own programs read them; certificates apart, which are the reader's. */
+/** Proxy configurations of docs/operations.md as read by the proxies, except for the reader's own certificates. */
 for (const { language, name, program, whole, args } of [
   {
     language: 'nginx',

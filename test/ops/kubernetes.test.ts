@@ -9,10 +9,10 @@ import { unless } from '../fixtures/leftOut.ts';
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 const when = unless(hasKubectl ? undefined : 'kubectl is not installed');
 
-/** Of the program: images are named by it. */
+/** Of the program, which names its images. */
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
 
-/** What `kubectl apply -k` would send, by kind. Needs no cluster. */
+/** Resources that `kubectl apply -k` would send, by kind. Needs no cluster. */
 function build(t: ExecutionContext, variant: string): Map<string, string> {
   const folder = path.join(root, 'deploy', 'kubernetes', variant);
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
@@ -66,7 +66,7 @@ interface Policy {
   };
 }
 
-/** `kubectl create --dry-run=client` would ask a cluster for its types; this one reads the file alone. */
+/** `kubectl create --dry-run=client` would ask a cluster for its types; this command reads only the file. */
 function policyOf(t: ExecutionContext): Policy {
   const file = path.join(root, 'deploy', 'kubernetes', 'base', 'network.yaml');
   const { status, stdout, stderr } = spawnSync(

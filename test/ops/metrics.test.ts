@@ -18,18 +18,18 @@ async function startMeasured(t: ExecutionContext, options: ServiceOptions = {}) 
   return { service, samples: async () => samplesOf(await service.metrics.text()) };
 }
 
-/** The line of a request is written after its metrics. */
+/** The log line of a request is written after its metrics. */
 const worked = (service: Service, requests: number) =>
   eventually(() => service.lines().filter(({ path }) => typeof path === 'string').length >= requests);
 
-test('requests are counted by route, status and size, their stages and images measured', async (t) => {
+test('requests are counted by route, status and size; their stages and images are measured', async (t) => {
   const { service, samples } = await startMeasured(t, { ttlSeconds: 60, credits: 1, freePreviews: 1 });
   const photo = await scene({ width: 600, height: 500, format: 'png' });
   const image = { image_file: photo };
   for (const [fields, status] of [
     [{ ...image }, 200],
     [{ ...image, size: 'full' }, 200],
-    // Kept: nobody pays again.
+    // Cached: there is no second charge.
     [{ ...image, size: 'full' }, 200],
     [{ ...image, size: 'hd' }, 402],
     [{ ...image, size: 'huge' }, 400],
@@ -55,7 +55,7 @@ test('requests are counted by route, status and size, their stages and images me
   t.is(seen.get('cutout_charges_total{payment="full"}'), 1);
   t.is(seen.get('cutout_charged_credits_total{payment="full"}'), 1);
   t.is(seen.get('cutout_charged_credits_total{payment="free"}'), 0);
-  // The one that was refused for want of credits had been looked at.
+  // The one that was refused for lack of credits had its header read.
   t.is(seen.get('cutout_input_pixels_count'), 3);
   t.is(seen.get('cutout_input_pixels_sum'), 3 * 600 * 500);
   t.is(seen.get('cutout_input_bytes_total'), 3 * photo.length);
@@ -81,7 +81,7 @@ test('requests are counted by route, status and size, their stages and images me
   t.true((seen.get('process_resident_memory_bytes') ?? 0) > 1e6);
 });
 
-test('who is refused is counted by why', async (t) => {
+test('refusals are counted by reason', async (t) => {
   const health = createHealth();
   health.ready();
   const { service, samples } = await startMeasured(t, {
@@ -113,7 +113,7 @@ test('who is refused is counted by why', async (t) => {
   t.is(seen.get('cutout_ready'), 0);
 });
 
-test('a full queue counts as one', async (t) => {
+test('a full queue has its own reason', async (t) => {
   const { service, samples } = await startMeasured(t, { running: 1, waitMs: 0, workMs: 1000 });
   const send = async () => service.post(form({ image_file: await scene({ format: 'png' }) }));
   let release = () => {};
@@ -129,7 +129,7 @@ test('a full queue counts as one', async (t) => {
   t.is((await samples()).get('cutout_refusals_total{reason="queue"}'), 1);
 });
 
-test('strangers cannot make up labels', async (t) => {
+test('clients cannot create labels', async (t) => {
   const { service, samples } = await startMeasured(t, { adminToken: 'operator-token-of-this-test' });
   const count = async () => (await samples()).size;
   const round = async (word: string) => {
@@ -154,13 +154,13 @@ test('strangers cannot make up labels', async (t) => {
   const dice = random(7);
   for (let n = 0; n < 20; n++) await round(`w${Math.floor(dice() * 1e9)}`);
   await worked(service, 8 * 21);
-  // What differs from scrape to scrape is the process: kinds of garbage collections, of open resources.
+  // Only process metrics differ between scrapes: kinds of garbage collections and of open resources.
   const ours = [...(await samples()).keys()].filter((name) => name.startsWith('cutout_'));
   t.true((await count()) <= before + 30, `${before} → ${await count()}`);
   t.false(ours.some((name) => /w\d{3,}|PROPFIND|MKCOL/.test(name)));
 });
 
-test('on the port of the service they are there with a token, for whoever sends it', async (t) => {
+test("on the service's port metrics require the token", async (t) => {
   const closed = await startMeasured(t);
   t.is((await fetch(`${closed.service.url}/metrics`)).status, 404);
 
@@ -180,7 +180,7 @@ test('on the port of the service they are there with a token, for whoever sends 
 const silent = createLogger('silent', { write: () => {} });
 const attempts = new InMemoryAttempts({ failures: 3, windowSeconds: 60 });
 
-test('a port of their own is opened when it is asked for, on this machine only', async (t) => {
+test('a separate port is opened if configured, on loopback', async (t) => {
   const off = await openObservation(loadConfig({}).observe, { logger: silent, attempts });
   t.is(off.metrics, undefined);
   t.is(off.metricsUrl, undefined);
@@ -209,7 +209,7 @@ test('a port of their own is opened when it is asked for, on this machine only',
   t.regex(error?.message ?? '', /CUTOUT_METRICS_PORT/);
 });
 
-test('a token counts on their own port as well', async (t) => {
+test('a token applies to the separate port as well', async (t) => {
   const token = 'metrics-token-of-this-test';
   const env = { CUTOUT_METRICS_PORT: '0', CUTOUT_METRICS_TOKEN: token };
   const open = await openObservation(loadConfig(env).observe, { logger: silent, attempts });
@@ -226,7 +226,7 @@ test('a token counts on their own port as well', async (t) => {
   t.true(Number(slowed.headers.get('retry-after')) > 0);
 });
 
-test('what is read at a scrape is told; what is not there has no value', async (t) => {
+test('sources are read at a scrape; a missing source has no value', async (t) => {
   const seen = samplesOf(await everyMetric().text());
   t.is(seen.get('cutout_engine_jobs_total{outcome="done"}'), 5);
   t.is(seen.get('cutout_open_reservations'), 3);
@@ -244,7 +244,7 @@ test('what is read at a scrape is told; what is not there has no value', async (
   t.false(empty.has('cutout_open_reservations'));
 });
 
-test('a part that fails or hangs takes only its own value along', async (t) => {
+test('a source that fails or hangs loses only its own value', async (t) => {
   for (const broken of [() => Promise.reject(new Error('no database')), () => new Promise<never>(() => {})]) {
     const metrics = everyMetric();
     metrics.watch({ reservations: broken, booked: broken });

@@ -8,7 +8,7 @@ const lineOf = async (service: Service, index: number): Promise<Record<string, u
   return lines()[index] ?? {};
 };
 
-test('one line a request: who, what, how large, each stage, what came of it and what it cost', async (t) => {
+test('one line per request: account, operation, sizes, stages, outcome and cost', async (t) => {
   const service = await startService(t, { ttlSeconds: 60 });
   const image = await scene({ width: 300, height: 200, format: 'png' });
   const answer = await service.post(form({ image_file: image, size: 'full' }));
@@ -56,7 +56,7 @@ test('one line a request: who, what, how large, each stage, what came of it and 
   t.is(replay['payment'], undefined);
 });
 
-test('what came to nothing says why', async (t) => {
+test('failures are logged with their reason', async (t) => {
   const service = await startService(t, { credits: 0, freePreviews: 0 });
   const image = await scene({ format: 'png' });
   await service.post(form({ image_file: image }));
@@ -69,7 +69,7 @@ test('what came to nothing says why', async (t) => {
   t.is(String(path).length, 201, 'a path of any length is cut');
 });
 
-test('a client that went away is told from one that was answered', async (t) => {
+test('a client that disconnected is distinguished from one that was answered', async (t) => {
   const service = await startService(t);
   let release = () => {};
   service.engine.hold = new Promise((resolve) => {
@@ -90,7 +90,7 @@ test('a client that went away is told from one that was answered', async (t) => 
   release();
 });
 
-test('probes are told only where everything is', async (t) => {
+test('probes are logged at debug level only', async (t) => {
   const service = await startService(t);
   await fetch(`${service.url}/health/live`);
   t.like(await lineOf(service, 0), { level: 20, path: '/health/live' });

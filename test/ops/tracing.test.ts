@@ -13,7 +13,7 @@ const log = () => {
   return { logger: createLogger('warn', { write: (line: string) => void written.push(line) }), written };
 };
 
-/** A service whose traces go to a collector; `flush` sends what is not sent yet. */
+/** A service whose traces go to a collector; `flush` sends pending ones. */
 async function startTraced(t: ExecutionContext, options: { headers?: Record<string, string> } = {}) {
   const collector = await startCollector(t);
   const { logger, written } = log();
@@ -35,7 +35,7 @@ const requestSpans = ({ spans }: Collector) => spans().filter(({ kind }) => kind
 const cut = async (service: Service, headers: Record<string, string> = {}) =>
   service.post(form({ image_file: await scene({ format: 'png' }), size: 'full' }), headers);
 
-test('a request is one span with one for each stage inside, under the span of its caller', async (t) => {
+test("a request is one span with a child span per stage, under its caller's span", async (t) => {
   const { collector, service, flush } = await startTraced(t, { headers: { Authorization: 'Bearer abc' } });
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const began = Date.now();
@@ -64,7 +64,7 @@ test('a request is one span with one for each stage inside, under the span of it
   const [from, to] = [BigInt(request.startTimeUnixNano), BigInt(request.endTimeUnixNano)];
   t.true(from <= to);
   t.true(Math.abs(Number(from / 1_000_000n) - began) < 5000, 'the time is that of the wall clock');
-  // Clocks are read as fractions of milliseconds; a microsecond either way is rounding.
+  // Clocks are read as fractions of milliseconds; a difference of a microsecond is rounding.
   const slack = 1_000_000n;
   for (const span of inside) {
     t.is(span.traceId, traceId);
@@ -77,7 +77,7 @@ test('a request is one span with one for each stage inside, under the span of it
   );
 });
 
-test('without a caller, or with nonsense for one, a request begins a trace of its own', async (t) => {
+test("without a valid caller's context a request starts a trace of its own", async (t) => {
   const { collector, service, flush } = await startTraced(t);
   for (const traceparent of [
     'nonsense',
@@ -93,7 +93,7 @@ test('without a caller, or with nonsense for one, a request begins a trace of it
   for (const { parentSpanId } of spans) t.falsy(parentSpanId);
 });
 
-test('a caller that does not sample is not sampled; probes never are; our own faults are marked', async (t) => {
+test('sampling follows the caller; probes are never traced; internal errors are marked', async (t) => {
   const { collector, service, flush } = await startTraced(t);
   await fetch(`${service.url}/health/live`);
   await fetch(`${service.url}/docs`, {
@@ -109,7 +109,7 @@ test('a caller that does not sample is not sampled; probes never are; our own fa
   );
 });
 
-test('no key, no image and no address is in a trace', async (t) => {
+test('no key, image or address is in a trace', async (t) => {
   const { collector, service, flush } = await startTraced(t);
   const image = await scene({ format: 'png' });
   const json = { 'Content-Type': 'application/json' };
@@ -137,8 +137,8 @@ test('no key, no image and no address is in a trace', async (t) => {
     t.false(sent.includes(secret), secret);
 });
 
-// Alone: the library tells all of its faults to whoever asked last.
-test.serial('a collector that refuses is told of in the log, one that is gone delays nothing', async (t) => {
+// Serial: the library reports all of its errors to the last listener.
+test.serial('a refusing collector is reported in the log; an unreachable one delays nothing', async (t) => {
   const { url } = await startCollector(t, 400);
   const { logger, written } = log();
   const tracing = openTracing({ url, headers: { 'X-Key': 'key-of-collector' }, version: '1', logger });
@@ -163,7 +163,7 @@ test.serial('a collector that refuses is told of in the log, one that is gone de
   t.true(performance.now() - started < 10_000);
 });
 
-test('an address with a key in it is refused, headers are checked', (t) => {
+test('an address with a key is refused, headers are validated', (t) => {
   for (const env of [
     { CUTOUT_OTLP_URL: 'http://user:key@collector:4318' },
     { CUTOUT_OTLP_URL: 'collector:4318' },

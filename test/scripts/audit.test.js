@@ -22,7 +22,7 @@ const report = (...severities) =>
     metadata: { vulnerabilities: { total: severities.length }, dependencies: { prod: 100 } },
   });
 
-test('nothing known, or nothing grave, passes', (t) => {
+test('no or only minor advisories pass', (t) => {
   t.deepEqual(judge(report(), ''), {
     status: 0,
     said: 'No vulnerability is known of 100 packages that are shipped.',
@@ -47,13 +47,13 @@ for (const [why, stdout, stderr] of [
   ['no JSON', '', 'npm error network timeout'],
   ['another format', '{"auditReportVersion":3,"vulnerabilities":{}}', ''],
 ])
-  test(`nobody to ask (${why}) is no pass: it says that nothing was audited, and why`, (t) => {
+  test(`an audit without an answer (${why}) does not pass: it reports that nothing was audited, and why`, (t) => {
     const { status, said } = judge(stdout, stderr);
     t.is(status, 2);
     t.regex(said, /^NOT AUDITED: .+ could not be asked for known vulnerabilities: ./);
   });
 
-/** Against a registry that answers every question so; exit status and last line. */
+/** Runs the audit against a registry that gives this answer; returns exit status and last line. */
 async function audited(t, status, body) {
   const server = createServer((_req, res) => {
     res.writeHead(status, { 'content-type': 'application/json' });
@@ -83,7 +83,7 @@ test('a registry without audits: exit status 2, and its reason', async (t) => {
   t.regex(said, /^NOT AUDITED: .*405/);
 });
 
-test('a registry that knows nothing bad: exit status 0', async (t) => {
+test('a registry without advisories: exit status 0', async (t) => {
   const { code, said } = await audited(t, 200, {});
   t.is(code, 0);
   t.regex(said, /^No vulnerability is known of \d+ packages/);

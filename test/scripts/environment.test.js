@@ -24,7 +24,7 @@ const hostile = {
   HOME: '/home/somebody',
 };
 
-test('of the surroundings tests get what they need, and nothing else', (t) => {
+test('tests inherit only the variables that they need', (t) => {
   const { LD_PRELOAD, MALLOC_ARENA_MAX, UV_THREADPOOL_SIZE, HOME, ...rest } = testEnvironment(hostile);
   t.deepEqual(rest, {
     PATH: '/usr/bin',
@@ -41,7 +41,7 @@ test('of the surroundings tests get what they need, and nothing else', (t) => {
   t.deepEqual(testEnvironment({ ...rest, HOME }), testEnvironment(hostile), 'given twice it is the same');
 });
 
-test('this test runs in it', (t) => {
+test('this test runs in that environment', (t) => {
   const { NODE_ENV: _, ...own } = process.env;
   t.deepEqual(own, testEnvironment(own));
   t.is(new Date(2026, 0, 1).getTimezoneOffset(), 0);

@@ -30,7 +30,7 @@ function temporary(t) {
   return folder;
 }
 
-/** A release of two files, and a host that has what the repository would have. */
+/** A release of two files, and a host that serves it like the repository. */
 const contents = {
   'onnxruntime_c_api.h': '#define ORT_API_VERSION 21\n',
   'onnxruntime_cxx_api.h': '// C++\n',
@@ -74,7 +74,7 @@ const debian = [
   parseSources('deb http://mirror.example/debian bookworm main', false),
 ];
 
-test("makes the source line from the machine's own Debian source, in both file formats", (t) => {
+test("derives the source line from the machine's own Debian source, in both file formats", (t) => {
   const list = parseSources(
     [
       '# deb http://commented.example bookworm main',
@@ -95,13 +95,13 @@ test("makes the source line from the machine's own Debian source, in both file f
   t.is(sourceLine(deb822, 'jammy'), undefined);
 });
 
-test('Debian alone is asked for its package', (t) => {
+test('only Debian uses its package', (t) => {
   t.is(debianSource(...debian), 'deb http://mirror.example/debian trixie main\n');
   for (const [name, [osRelease, entries]] of Object.entries(systems))
     t.is(debianSource(osRelease, entries), undefined, name);
 });
 
-/** An apt-get that only remembers that it was called; it fails. */
+/** An apt-get that records its call and fails. */
 function withAptGet(t) {
   const folder = temporary(t);
   const called = path.join(folder, 'called');
@@ -131,7 +131,7 @@ for (const [name, [osRelease, entries]] of Object.entries(systems))
       t.is(readFileSync(path.join(target, file), 'utf8'), text);
   });
 
-test.serial('on Debian the repository stands in where its package cannot be had', async (t) => {
+test.serial('on Debian the repository is used if the package is not available', async (t) => {
   const aptGet = withAptGet(t);
   const { base } = await standIn(t);
   const target = path.join(temporary(t), 'headers');
@@ -141,7 +141,7 @@ test.serial('on Debian the repository stands in where its package cannot be had'
   t.deepEqual(readdirSync(target), Object.keys(contents));
 });
 
-test.serial('where neither can be had, one error tells both reasons and what to do', async (t) => {
+test.serial('if neither is available, one error has both reasons and the remedy', async (t) => {
   withAptGet(t);
   const { base } = await standIn(t, {});
   const [osRelease, entries] = debian;
@@ -154,7 +154,7 @@ test.serial('where neither can be had, one error tells both reasons and what to 
   t.regex(error.message, /ONNXRUNTIME_INCLUDE_DIR/);
 });
 
-test('a file with another digest is refused, and what was there stays', async (t) => {
+test('a file with another digest is refused, and existing files stay', async (t) => {
   const { base } = await standIn(t, { ...contents, 'onnxruntime_cxx_api.h': '// Changed\n' });
   const folder = temporary(t);
   const target = path.join(folder, 'headers');
@@ -167,7 +167,7 @@ test('a file with another digest is refused, and what was there stays', async (t
   t.deepEqual(readdirSync(folder), ['headers']);
 });
 
-test('a host that is not there is told of', async (t) => {
+test('an unreachable host is reported', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
@@ -179,7 +179,7 @@ test('a host that is not there is told of', async (t) => {
   });
 });
 
-/** A folder of headers of some release, in another folder. */
+/** A folder with headers of a given release, in another folder. */
 function headersOf(t, version) {
   const folder = temporary(t);
   writeFileSync(path.join(folder, 'onnxruntime_c_api.h'), `#define ORT_API_VERSION ${version}\n`);
@@ -187,14 +187,14 @@ function headersOf(t, version) {
   return folder;
 }
 
-test("the system's headers are passed over where the addon or the library cannot do with them", (t) => {
+test('unsuitable system headers are skipped', (t) => {
   const [old, fitting, newer] = [20, 24, 31].map((version) => headersOf(t, version));
   const find = (...folders) => localHeaders(30, { named: '', folders: () => folders });
   t.is(find(old, newer, temporary(t), fitting), fitting);
   t.is(find(old, newer), undefined);
 });
 
-test('a folder that was named counts before the system, and is refused rather than passed over', (t) => {
+test("a configured folder takes precedence over the system's, and is refused if unsuitable", (t) => {
   const fitting = headersOf(t, 24);
   const named = (folder) => localHeaders(30, { named: folder, folders: () => [fitting] });
   const own = headersOf(t, 21);

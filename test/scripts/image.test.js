@@ -11,7 +11,7 @@ import { inRoot } from '../../scripts/setup/paths.js';
 const read = (name) => readFileSync(inRoot('deploy', name), 'utf8');
 const of = (stage, op) => stage.steps.filter((step) => step.op === op).map(({ text }) => text);
 
-test('stages, their bases and their steps, with arguments put in', (t) => {
+test('stages, their bases and their steps, with arguments substituted', (t) => {
   const text = [
     '# a comment',
     'ARG BASE=one',
@@ -36,7 +36,7 @@ test('values', (t) => {
 });
 
 for (const file of ['Dockerfile', 'Dockerfile.cuda'])
-  test(`${file}: not root, a health check, one folder to write to, no network in it by itself`, (t) => {
+  test(`${file}: not root, a health check, one writable folder, no network included by default`, (t) => {
     const stages = parseDockerfile(read(file));
     const last = stages.at(-1);
     t.deepEqual(of(last, 'USER'), ['10001:10001']);
@@ -47,7 +47,7 @@ for (const file of ['Dockerfile', 'Dockerfile.cuda'])
     const env = pairs(of(last, 'ENV').join(' '));
     t.is(env.CUTOUT_DATA_DIR, '/data');
     t.falsy(Object.keys(env).find((name) => /KEY|TOKEN|SECRET|PASSWORD/.test(name)));
-    // The user comes last: what is installed belongs to root.
+    // The user comes last: everything installed belongs to root.
     const ops = last.steps.map(({ op }) => op);
     t.true(ops.lastIndexOf('RUN') < ops.indexOf('USER'));
   });
@@ -64,7 +64,7 @@ test('both images are set up by the same scripts', (t) => {
   );
 });
 
-test('every image that others make is named by its version or digest', (t) => {
+test('every third-party image is pinned by version or digest', (t) => {
   const bases = ['Dockerfile', 'Dockerfile.cuda'].flatMap((file) =>
     parseDockerfile(read(file)).map(({ base }) => base),
   );
@@ -77,7 +77,7 @@ test('every image that others make is named by its version or digest', (t) => {
   for (const image of bases) t.regex(image, /:\d+[\w.-]*$|@sha256:[0-9a-f]{64}$/);
 });
 
-test('files that were fetched without a checksum are taken by their digest only', (t) => {
+test('files fetched without a checksum are pinned by digest', (t) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-image-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const sha = (text) => createHash('sha256').update(text).digest('hex');
@@ -104,7 +104,7 @@ test('files that were fetched without a checksum are taken by their digest only'
   t.regex(changed.stderr, new RegExp(`not ${digest}`));
 });
 
-test('what the build of an image fetches by itself is checked', (t) => {
+test("everything that an image's build fetches itself is verified", (t) => {
   const build = read('image/build.sh');
   t.regex(
     build,

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import test from 'ava';
 import { collectLeftOut, tellLeftOut } from '../../scripts/test/leftOut.js';
 
-test.serial('every reason is told once, with the tests it keeps from running; then the list is gone', (t) => {
+test.serial('every reason is reported once, with the tests it skips; then the list is removed', (t) => {
   const { CUTOUT_TEST_LEFT_OUT: list } = collectLeftOut();
   const note = (file, title, reason) => appendFileSync(list, `${JSON.stringify({ file, title, reason })}\n`);
   note('b.test.js', 'two', 'no PostgreSQL');

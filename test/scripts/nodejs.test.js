@@ -19,7 +19,7 @@ import { satisfies } from '../../scripts/setup/nodejs.js';
 import { inRoot } from '../../scripts/setup/paths.js';
 import { ownRelease, triedReleases } from '../../scripts/setup/releases.js';
 
-test('a version is in a range or not', (t) => {
+test('version ranges are evaluated', (t) => {
   const range = '^22.20.0 || ^24.12.1 || >=26.0.0';
   for (const version of ['22.20.0', '22.21.0', '24.12.1', '24.13.0', '26.0.0', '26.10.0', '27.0.0'])
     t.true(satisfies(version, range), version);
@@ -28,7 +28,7 @@ test('a version is in a range or not', (t) => {
   t.throws(() => satisfies('22.0.0', '~22.0.0'), { message: /not understood/ });
 });
 
-test('Cutout runs on what it fetches, and on every release that is tried but the one that is too old', (t) => {
+test('Cutout runs on the release that it fetches and on every tested one, except the one that is too old', (t) => {
   t.true(satisfies(ownRelease.version));
   t.deepEqual(
     triedReleases.map(({ version }) => [version.split('.')[0], satisfies(version)]),
@@ -43,15 +43,15 @@ test('Cutout runs on what it fetches, and on every release that is tried but the
     for (const arch of ['x64', 'arm64']) t.regex(integrity[arch], /^sha512-[\w+/]{86}==$/);
 });
 
-test('images are made on the line that is fetched', (t) => {
+test('images are built on the line that is fetched', (t) => {
   const [major] = ownRelease.version.split('.');
   for (const file of ['Dockerfile', 'Dockerfile.cuda'])
     t.regex(readFileSync(inRoot('deploy', file), 'utf8'), new RegExp(`^ARG NODE=${major}[.-]`, 'm'));
 });
 
 /**
- * A copy of the set-up in a folder of its own, which runs on no Node.js that there is. npm gives it a "Node.js" that tells
- * how it was started and then does as `behaviour` says, in shell.
+ * A copy of the set-up in a folder of its own that supports no existing Node.js. npm gives it a "Node.js" that records
+ * how it was started and then runs `behaviour`, a shell script.
  */
 function place(t, behaviour, { tampered = false } = {}) {
   const root = mkdtempSync(path.join(tmpdir(), 'cutout-nodejs-'));
@@ -72,7 +72,7 @@ function place(t, behaviour, { tampered = false } = {}) {
   writeFileSync(path.join(packed, 'LICENSE'), 'licence');
   const tools = path.join(root, 'tools');
   mkdirSync(tools);
-  // What npm leaves is made once, so that its digest is known.
+  // npm's package is made once, so that its digest is known.
   const archive = path.join(root, 'node.tgz');
   execFileSync('tar', ['-czf', archive, '-C', path.join(root, 'packed'), 'package']);
   const asked = path.join(root, 'asked');
@@ -110,7 +110,7 @@ function place(t, behaviour, { tampered = false } = {}) {
   return { root, start, run, npmCalls };
 }
 
-test('on a Node.js that does not fit, one is fetched once and goes on with the same arguments', async (t) => {
+test('on an unsupported Node.js one is fetched once and continues with the same arguments', async (t) => {
   const { root, run, npmCalls } = place(t, 'exit 7');
   const folder = path.join(root, 'build', 'node');
   for (let time = 1; time <= 2; time++) {
@@ -118,7 +118,7 @@ test('on a Node.js that does not fit, one is fetched once and goes on with the s
     t.is(code, 7, stderr);
     const lines = stdout.trim().split('\n');
     t.deepEqual(lines.slice(0, 3), [path.join(root, 'scripts', 'try.js'), 'one', 'two words']);
-    // npm and everything else that is started finds this one.
+    // npm and every other child process finds this one.
     t.true(lines[3].startsWith(`${path.join(folder, 'bin')}:`));
     t.is(lines[4], path.join(folder, 'bin', 'node'));
     t.is(npmCalls().length, 1);
@@ -140,7 +140,7 @@ test('a Node.js with another digest is not run', async (t) => {
   );
 });
 
-test('a signal to the one that waits ends the one that works', async (t) => {
+test('a signal to the waiting process ends the working one', async (t) => {
   const { start } = place(t, "trap 'echo ended; exit 0' TERM; echo started; while :; do sleep 0.05; done");
   const child = start();
   const closed = once(child, 'close');
@@ -154,7 +154,7 @@ test('a signal to the one that waits ends the one that works', async (t) => {
   t.regex(output, /started\nended\n$/);
 });
 
-test('on one that fits, nothing is fetched', async (t) => {
+test('on a supported one nothing is fetched', async (t) => {
   const { root, run, npmCalls } = place(t, 'exit 7');
   const [major] = process.versions.node.split('.');
   writeFileSync(

@@ -20,7 +20,7 @@ function temporary(t) {
 const compiler = { key: 'cxx', what: 'a C++20 compiler' };
 const cmake = { key: 'cmake', what: 'CMake' };
 
-test('names the missing packages in the words of the system, in one sentence', (t) => {
+test("names the missing packages for the system's package manager, in one sentence", (t) => {
   const debian = missingSentence([compiler, cmake], 'ID=debian\nVERSION_ID="12"\n');
   t.is(
     debian,
@@ -40,7 +40,7 @@ test('names the missing packages in the words of the system, in one sentence', (
   t.regex(missingSentence([cmake], 'ID=alpine\n'), /apk add cmake`/);
 });
 
-test('says nothing when nothing is missing, and names tools where the system is unknown', (t) => {
+test('says nothing if nothing is missing, and names tools if the system is unknown', (t) => {
   t.is(missingSentence([], 'ID=debian\n'), '');
   t.is(missingSentence([cmake], ''), 'Please install CMake and run the command again.');
   t.is(familyOf('ID=plan9\n'), undefined);
@@ -60,7 +60,7 @@ test('a step is repeated when a file changes, appears or is renamed', async (t) 
   t.not(await hashFiles([path.join(folder, 'missing')]), await hashFiles([path.join(folder, 'b')]));
 });
 
-test('works beside each other all end before the first failure is told', async (t) => {
+test('parallel steps all end before the first failure is reported', async (t) => {
   const order = [];
   const work = async (name, turns, failure) => {
     for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -74,7 +74,7 @@ test('works beside each other all end before the first failure is told', async (
   await together([work('third', 1)]);
 });
 
-test('a machine that nothing would run on is told so in one sentence, before anything is downloaded', (t) => {
+test('an unsupported machine is reported in one sentence, before anything is downloaded', (t) => {
   const machine = { platform: 'linux', arch: 'x64', glibc: '2.36' };
   const said = (change) => systemSentence({ ...machine, ...change });
   t.is(said({}), '');
@@ -111,7 +111,7 @@ test('jemalloc is found in the folders of every distribution, unless it is for a
   t.is(findJemalloc(folders), own);
 });
 
-test('a build folder of another place is made anew, one of this place is kept', async (t) => {
+test('a build folder that was moved is recreated, another one is kept', async (t) => {
   const folder = path.join(temporary(t), 'native');
   const make = (home) => {
     mkdirSync(folder, { recursive: true });
@@ -129,7 +129,7 @@ test('a build folder of another place is made anew, one of this place is kept', 
   t.false(existsSync(folder));
 });
 
-test("no package's own script is run when packages are installed, whichever npm does it", (t) => {
+test('no install script of a package runs, whichever npm installs it', (t) => {
   const folder = temporary(t);
   const marker = path.join(folder, 'ran');
   mkdirSync(path.join(folder, 'inner'));

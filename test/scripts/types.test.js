@@ -2,7 +2,7 @@ import test from 'ava';
 import { joined, learnHidden } from '../../tools/subject-types/hidden.js';
 import { learnWeights, logitsOf } from '../../tools/subject-types/logistic.js';
 
-// Two inputs whose signs agree or not: no linear head tells that.
+// Two inputs whose signs agree or not, which no linear head can separate.
 const rows = Array.from({ length: 3000 }, (_, at) => {
   const values = [Math.sin(at * 12.9898) * 2, Math.cos(at * 78.233) * 2];
   return { values, label: values[0] * values[1] > 0 ? 1 : 0, weight: 1 / 3000 };
@@ -19,7 +19,7 @@ function headLogits({ first, firstBias, second, secondBias }, values) {
 const right = (logits) =>
   logits.filter(([zero, one], at) => (one > zero ? 1 : 0) === rows[at].label).length / rows.length;
 
-test('a hidden layer learns what no linear head can tell, the same way from the same seed', (t) => {
+test('a hidden layer learns what no linear head can, reproducibly from the same seed', (t) => {
   const hidden = learn('one');
   t.true(right(before) < 0.65);
   t.true(right(rows.map(({ values }) => headLogits(joined(linear, hidden), values))) > 0.85);
@@ -27,7 +27,7 @@ test('a hidden layer learns what no linear head can tell, the same way from the 
   t.notDeepEqual(learn('another').into, hidden.into);
 });
 
-test('the linear logits pass through the joined head unchanged', (t) => {
+test('the linear logits pass through the combined head unchanged', (t) => {
   const n = 2;
   const silent = { into: [new Float64Array(n)], intoBias: [0], out: [[0], [0]], outBias: [0, 0] };
   const head = joined(linear, silent);
@@ -38,7 +38,7 @@ test('the linear logits pass through the joined head unchanged', (t) => {
   }
 });
 
-test('a linear head learns what one can tell, and a penalty holds it to what is given', (t) => {
+test('a linear head learns a separable problem, and a penalty keeps it near the given weights', (t) => {
   const sides = rows.map((row) => ({ ...row, label: row.values[0] > 0.5 ? 1 : 0 }));
   const prior = [Float64Array.of(0, 0), Float64Array.of(0, 0)];
   const learnt = learnWeights(sides, { types: 2, prior, penalty: 0.001 });

@@ -44,7 +44,7 @@ test('files in a Qt resource collection are read, plain and deflated', async (t)
   t.throws(() => fileInCollection(file, 'a/plain'), { message: /not a Qt resource collection/ });
 });
 
-test('a cut-out is laid over every kind of ground, opaque, the same way from the same seed', async (t) => {
+test('a cut-out is composited over every kind of ground, opaque, reproducibly from the same seed', async (t) => {
   const ground = await sharp({ create: { width: 90, height: 60, channels: 3, background: '#0000ff' } })
     .png()
     .toBuffer();
@@ -66,7 +66,7 @@ test('a cut-out is laid over every kind of ground, opaque, the same way from the
         if (data[at + 3] === 255) opaque += 1;
         const isRed = data[at] > 250 && data[at + 1] < 5 && data[at + 2] < 5;
         if (isRed) red += 1;
-        // Where the subject is, its own colour is.
+        // The subject keeps its own colour.
         if ((laid.matte.data[at / 4] === 1) !== isRed) elsewhere += 1;
       }
       t.is(opaque, width * height);
@@ -77,9 +77,9 @@ test('a cut-out is laid over every kind of ground, opaque, the same way from the
   }
 });
 
-test('the subject of a photo is what lies under its matte, cut to its box', async (t) => {
+test('the subject of a photo is the part under its matte, cropped to its box', async (t) => {
   const image = { data: new Uint8Array(80 * 60 * 4).fill(255), width: 80, height: 60 };
-  // A matte of another size: the right half but its uppermost quarter.
+  // A matte of another size: the right half without its uppermost quarter.
   const matte = { data: new Float32Array(40 * 40), width: 40, height: 40 };
   for (let at = 0; at < matte.data.length; at++) if (at % 40 >= 20 && at >= 40 * 10) matte.data[at] = 1;
   const subject = await cutOut(image, matte);

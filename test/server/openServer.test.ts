@@ -46,7 +46,7 @@ async function asker(t: ExecutionContext, server: Server) {
   };
 }
 
-test('the port is open while the network loads; images are answered with 503 until it is there', async (t) => {
+test('the port is open while the network loads; images are answered with 503 until it is loaded', async (t) => {
   let loaded = (_: OpenedEngine) => {};
   const engine = new Promise<OpenedEngine>((resolve) => {
     loaded = resolve;
@@ -60,7 +60,7 @@ test('the port is open while the network loads; images are answered with 503 unt
   t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
 });
 
-test('a network that cannot be loaded: nothing is ever ready, and all is closed', async (t) => {
+test('if the network cannot be loaded, the server is never ready and everything is closed', async (t) => {
   const dataDir = temporaryFolder(t);
   const engine = Promise.reject(new UserError('no network'));
   const server = await openServer(configOf(dataDir), start(), { engine });
@@ -68,12 +68,12 @@ test('a network that cannot be loaded: nothing is ever ready, and all is closed'
   await t.throwsAsync(server.ready(), { message: 'no network' });
   t.deepEqual([await ask.ready(), await ask.cutout()], [503, 503]);
   t.true(await server.close(10_000));
-  // The folder has one server at a time.
+  // A folder has one server at a time.
   const next = await openServer(configOf(dataDir), start(), { engine: network() });
   t.true(await next.close(10_000));
 });
 
-test('too little memory for any request is an error of the start', async (t) => {
+test('too little memory for any request is a start-up error', async (t) => {
   const config = configOf(temporaryFolder(t), { CUTOUT_MEMORY_LIMIT: '100M' });
   const server = await openServer(config, start(), { engine: network() });
   t.teardown(() => server.close(0));
@@ -105,7 +105,7 @@ unless(redisIsHere ? undefined : noRedis)(
   },
 );
 
-test('a port in use is an error of the start, and nothing stays open', async (t) => {
+test('a port in use is a start-up error, and nothing stays open', async (t) => {
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((listening) => other.once('listening', listening));
   t.teardown(() => other.close());

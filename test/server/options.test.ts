@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { billingOf, improveOf, purchasesOf } from '../../src/server/options.ts';
 import { testStores } from '../support/stores.ts';
 
-test('prices and free previews are those configured; a reservation outlives every request', async (t) => {
+test('prices and free previews are the configured ones; a reservation outlives every request', async (t) => {
   const config = loadConfig({
     CUTOUT_PRICE_PREVIEW: '0',
     CUTOUT_PRICE_FULL: '2.5',
@@ -18,7 +18,7 @@ test('prices and free previews are those configured; a reservation outlives ever
   t.true(billing.reservationSeconds > 3600);
 });
 
-test('nothing is sold unless configured', async (t) => {
+test('nothing is for sale unless configured', async (t) => {
   t.is(purchasesOf(loadConfig({}).billing), undefined);
   const options = purchasesOf(
     loadConfig({
@@ -33,7 +33,7 @@ test('nothing is sold unless configured', async (t) => {
   t.is(options?.packs.length, 1);
 });
 
-test('images handed in go into the data folder, another folder or a bucket', async (t) => {
+test('images handed in are stored in the data folder, another folder or a bucket', async (t) => {
   const { database } = await testStores(t);
   t.like(improveOf(loadConfig({ CUTOUT_DATA_DIR: '/srv/cutout' }).improve, database), {
     folder: '/srv/cutout/improve',

@@ -8,12 +8,12 @@ import { openDatabase } from '../../src/store/open.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { type NewPlace, noFreePreviews, sqlitePlace, TestClock } from '../support/stores.ts';
 
-/** Schema before `answer`: what it was when books with `reservation` were written. */
+/** The schema before `answer`, with the table `reservation`. */
 const before = migrations.slice(0, 5);
 const clock = new TestClock();
 const names = { content: 'known', forMs: 600_000 };
 
-/** Books as the version before wrote them, with every kind of open reservation. */
+/** A database as the previous version wrote it, with every kind of open reservation. */
 async function writeOld(database: Database): Promise<void> {
   const { at } = clock;
   const run = (text: string) => database.run(text);
@@ -30,16 +30,16 @@ async function writeOld(database: Database): Promise<void> {
   balance = 0;
   await entry('grant', 40, 'NULL, NULL, NULL');
   await entry('reserve', -4, "'full', NULL, NULL"); // 2: held
-  await entry('reserve', -4, "'full', NULL, NULL"); // 3: charged, its answer on its way
+  await entry('3: charged, its answer in progress', -4, "'full', NULL, NULL"); // 3: charged, its answer on its way
   await entry('settle', 0, 'NULL, 3, NULL');
   await entry('reserve', -4, "'full', NULL, NULL"); // 5: charged, taken over by 7, which is held
   await entry('settle', 0, 'NULL, 5, NULL');
   await entry('reserve', 0, "'full', 5, 'repeat'"); // 7
-  await entry('reserve', -4, "'full', NULL, NULL"); // 8: charged, taken over by 10, whose answer is on its way
+  await entry('8: charged, taken over by 10, whose answer is in progress', -4, "'full', NULL, NULL"); // 8: charged, taken over by 10, whose answer is on its way
   await entry('settle', 0, 'NULL, 8, NULL');
   await entry('reserve', 0, "'full', 8, 'repeat'"); // 10
   await entry('settle', 0, 'NULL, 10, NULL');
-  await entry('reserve', 0, "'full', 3, 'repeat'"); // 12: a repeat of a final charge, its answer on its way
+  await entry('12: a repeat of a final charge, its answer in progress', 0, "'full', 3, 'repeat'"); // 12: a repeat of a final charge, its answer on its way
   await entry('settle', 0, 'NULL, 12, NULL');
   const open = (number: number, amount: number, state: string, carries: number | null) =>
     run(
@@ -76,29 +76,26 @@ async function upgraded(t: ExecutionContext, newPlace: NewPlace) {
 }
 
 function testUpgrade(where: string, newPlace: NewPlace): void {
-  test.serial(
-    `${where}: what an older version left open is given back when its server is gone`,
-    async (t) => {
-      const { ledger, balance } = await upgraded(t, newPlace);
-      t.is(await ledger.recover(), 4);
-      t.is(await ledger.openReservations(), 0);
-      t.is(await balance(), credits(10));
-      t.deepEqual(await ledger.verify(), []);
-    },
-  );
+  test.serial(`${where}: what an older version left open is released when its server is gone`, async (t) => {
+    const { ledger, balance } = await upgraded(t, newPlace);
+    t.is(await ledger.recover(), 4);
+    t.is(await ledger.openReservations(), 0);
+    t.is(await balance(), credits(10));
+    t.deepEqual(await ledger.verify(), []);
+  });
 
-  test.serial(`${where}: what an older version left open expires as ever`, async (t) => {
+  test.serial(`${where}: what an older version left open expires`, async (t) => {
     const { ledger, balance } = await upgraded(t, newPlace);
     clock.forward(900_000);
     t.is(await ledger.sweep(), 4);
     clock.forward(-900_000);
     t.is(await ledger.openReservations(), 0);
-    // Answers on their way count as delivered (3, 8); work under way is given back (2), and what it had taken over (5).
+    // Pending answers count as delivered (3, 8); pending work is released (2), and so is what it had taken over (5).
     t.is(await balance(), credits(8));
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test.serial(`${where}: what was charged before the upgrade is not charged again`, async (t) => {
+  test.serial(`${where}: content charged before the upgrade is not charged again`, async (t) => {
     const { ledger, balance } = await upgraded(t, newPlace);
     const outcome = await ledger.reserve('a', { size: 'full', requestId: 'r', repeat: names });
     if (outcome.outcome !== 'reserved') return t.fail();

@@ -39,7 +39,7 @@ async function fill(database: Database, clock: TestClock): Promise<{ names: stri
   return { names };
 }
 
-/** Every page of a list, until one is shorter than its limit. */
+/** Every page of a list, until one is shorter than the limit. */
 async function everyPage<Row>(
   limit: number,
   read: (last: Row | undefined) => Promise<readonly Row[]>,
@@ -53,7 +53,7 @@ async function everyPage<Row>(
 }
 
 function testLists(name: string, place: NewPlace): void {
-  test(`${name}: books of the version before are listed as they were, and their indexes are moved`, async (t) => {
+  test(`${name}: a database of the previous version gives the same lists, and its indexes are replaced`, async (t) => {
     const database = await open(t, place);
     const clock = new TestClock();
     await migrate(database, before);
@@ -68,7 +68,7 @@ function testLists(name: string, place: NewPlace): void {
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test(`${name}: accounts come newest first, each once, whatever the size of a page`, async (t) => {
+  test(`${name}: accounts are listed newest first, each once, whatever the page size`, async (t) => {
     const database = await open(t, place);
     const clock = new TestClock();
     await migrate(database);
@@ -89,7 +89,7 @@ function testLists(name: string, place: NewPlace): void {
       );
   });
 
-  test(`${name}: what is searched for is text, in capital or small letters`, async (t) => {
+  test(`${name}: a search is literal and case-insensitive`, async (t) => {
     const database = await open(t, place);
     const clock = new TestClock();
     await migrate(database);
@@ -110,7 +110,7 @@ function testLists(name: string, place: NewPlace): void {
     t.deepEqual(await found('ACC_1'), ['Grace']);
   });
 
-  test(`${name}: submitted images come newest first, each once, those of the account only`, async (t) => {
+  test(`${name}: submitted images are listed newest first, each once, those of the account only`, async (t) => {
     const database = await open(t, place);
     const clock = new TestClock();
     await migrate(database);
@@ -131,7 +131,7 @@ function testLists(name: string, place: NewPlace): void {
     }
   });
 
-  test(`${name}: a page of accounts takes the same few statements, however long it is`, async (t) => {
+  test(`${name}: a page of accounts takes a fixed number of statements, whatever its length`, async (t) => {
     const database = await open(t, place);
     const clock = new TestClock();
     await migrate(database);

@@ -25,7 +25,7 @@ const own = async (t: ExecutionContext) => {
   return { url, database };
 };
 
-/** The server dies and comes back; then others write until they had every number of the time before. */
+/** The server crashes and restarts; then others write until every earlier transaction id is reused. */
 async function crash(url: string, lastNumber: bigint): Promise<void> {
   await server.kill();
   await server.start();
@@ -76,7 +76,7 @@ crashing('what a reservation in doubt may have set aside is free after the next 
   });
   t.teardown(() => stores.close());
   const account = await accountWith(stores, 10);
-  // As if its COMMIT was written down, and the crash came before the answer.
+  // As if its COMMIT was written, and the crash came before the answer.
   const transaction = stores.database.transaction.bind(stores.database);
   const requestId = randomUUID();
   stores.database.transaction = async (work) => {

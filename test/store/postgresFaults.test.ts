@@ -15,13 +15,13 @@ test.after.always(removePostgres);
 
 const secret = 'a-very-secret-password';
 
-/** Everything an error says, causes included. */
+/** The whole text of an error, causes included. */
 function allOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   return `${error.message} ${error.stack} ${JSON.stringify(error)} ${allOf(error.cause)}`;
 }
 
-test('a database that cannot be reached is told at start in one sentence, without the password', async (t) => {
+test('an unreachable database is reported at start in one sentence, without the password', async (t) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -35,7 +35,7 @@ test('a database that cannot be reached is told at start in one sentence, withou
   t.false(allOf(error).includes(secret));
 });
 
-test('a server that takes connections and says nothing does not hold a start up', async (t) => {
+test('a server that accepts connections and never answers does not block a start', async (t) => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -63,8 +63,8 @@ shared('a database that is not there is told at start, without the password', as
 });
 
 /**
- * Between the books and PostgreSQL; `onCommit` decides what becomes of a connection that says COMMIT, `isAway` whether new
- * ones are taken.
+ * A proxy in front of PostgreSQL; `onCommit` decides what happens to a connection that sends COMMIT, `isAway` whether new
+ * ones are accepted.
  */
 async function proxy(
   t: ExecutionContext,
@@ -83,7 +83,7 @@ async function proxy(
     };
     for (const socket of [client, upstream]) socket.on('error', end).on('close', end);
     upstream.on('data', (bytes) => {
-      // The answer to COMMIT is here, so it is done; nobody is told.
+      // The answer to COMMIT has arrived here, so it is done; it is not passed on.
       if (cut) end();
       else client.write(bytes);
     });

@@ -8,7 +8,7 @@ import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 const nothing = () => {};
 
 if (redisIsHere) {
-  test('a password opens it; a wrong one is said, and never repeated', async (t) => {
+  test('a password is accepted; a wrong one is reported without it', async (t) => {
     const server = await RedisServer.start([], 'the-right-word');
     t.teardown(() => server.remove());
     const redis = await server.open(t);
@@ -26,7 +26,7 @@ if (redisIsHere) {
     await t.throwsAsync(Redis.open({ url: none, onChange: nothing }, nothing), { message: /NOAUTH/ });
   });
 
-  test('a Redis that evicts keys when full is warned of', async (t) => {
+  test('a Redis that evicts keys when full causes a warning', async (t) => {
     const server = await RedisServer.start(['--maxmemory-policy', 'allkeys-lru']);
     t.teardown(() => server.remove());
     const warnings: string[] = [];
@@ -36,7 +36,7 @@ if (redisIsHere) {
     t.regex(warnings[0] ?? '', /allkeys-lru.*noeviction/);
   });
 
-  test('a loss is told once with its reason and no password, and so is the return', async (t) => {
+  test('a loss is reported once with its reason and without the password, and so is the return', async (t) => {
     const server = await RedisServer.start([], 'a-secret-word');
     t.teardown(() => server.remove());
     const changes: (Error | undefined)[] = [];
@@ -58,7 +58,7 @@ if (redisIsHere) {
     t.false(String(changes[0]?.stack).includes('a-secret-word'));
   });
 
-  test('a small script runs when Redis is full, everything else says so', async (t) => {
+  test('a small script runs when Redis is full; other commands fail with that reason', async (t) => {
     const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
     t.teardown(() => server.remove());
     const { commands } = await server.open(t);
@@ -70,7 +70,7 @@ if (redisIsHere) {
     t.true(isFull(await t.throwsAsync(commands.send(['SET', 'k', 'v']))));
   });
 
-  test('a script that Redis forgot is sent again; one that is wrong is an error of ours', async (t) => {
+  test('a script that Redis has lost is sent again; an invalid one is an internal error', async (t) => {
     const server = await RedisServer.start();
     t.teardown(() => server.remove());
     const { commands } = await server.open(t);
@@ -84,7 +84,7 @@ if (redisIsHere) {
     t.is(wrong?.code, undefined);
   });
 
-  test('after closing nothing is asked any more', async (t) => {
+  test('after closing no command is sent', async (t) => {
     const server = await RedisServer.start();
     t.teardown(() => server.remove());
     const redis = await server.open(t);

@@ -19,7 +19,7 @@ async function open(t: Cleanup, dataDir = testFolder(t)) {
   return { dataDir, database };
 }
 
-test('the database and everything beside it is readable by its owner only', async (t) => {
+test('the database and its auxiliary files are readable by their owner only', async (t) => {
   const { dataDir, database } = await open(t, path.join(testFolder(t), 'new'));
   await database.run("INSERT INTO account (id, name, created_at) VALUES ('a', 'A', 0)");
   t.is(modeOf(dataDir), 0o700);
@@ -28,7 +28,7 @@ test('the database and everything beside it is readable by its owner only', asyn
   }
 });
 
-test.serial('who writes waits for the disk, together with others; who reads does not', async (t) => {
+test.serial('writers wait for the disk together; readers do not', async (t) => {
   const { dataDir, database } = await open(t);
   t.deepEqual(await database.get('PRAGMA journal_mode'), { journal_mode: 'wal' });
   const log = statSync(path.join(dataDir, 'books.db-wal')).ino;
@@ -71,7 +71,7 @@ test.serial('who writes waits for the disk, together with others; who reads does
   withDisk(t);
 });
 
-test.serial('what the disk does not take is in doubt, and tried again with the next', async (t) => {
+test.serial('a failed sync leaves the outcome unknown, and is retried with the next', async (t) => {
   const { database } = await open(t);
   let broken = true;
   withDisk(t, (_descriptor, answer) => answer(broken ? new Error('EIO: i/o error, fdatasync') : null));
@@ -82,7 +82,7 @@ test.serial('what the disk does not take is in doubt, and tried again with the n
   t.is(await remove(), 0);
 });
 
-test('a database that another process has for too long is unavailable, not broken', async (t) => {
+test('a database locked by another process for too long is unavailable', async (t) => {
   t.timeout(30_000);
   const { dataDir, database } = await open(t);
   const other = new Sqlite(path.join(dataDir, 'books.db'));
@@ -92,7 +92,7 @@ test('a database that another process has for too long is unavailable, not broke
   t.is(await database.run('DELETE FROM console_link'), 0);
 });
 
-test('a file that is no database is refused in one sentence and not touched', async (t) => {
+test('a file that is not a database is refused in one sentence and not changed', async (t) => {
   const dataDir = testFolder(t);
   const file = path.join(dataDir, 'books.db');
   writeFileSync(file, 'x'.repeat(10_000));

@@ -1,7 +1,7 @@
-// faults_stress: jobs whose allocations are refused, each in turn, alone and with all after it, and
-// engines whose threads do not start. Every job has to end once, with its result or with
-// kOutOfMemory, and what comes after it has to work. Made for the sanitizers (CMakeLists.txt),
-// which see what leaks.
+// faults_stress: jobs whose allocations fail, each in turn, alone and with all later ones, and
+// engines whose threads do not start. Every job must end once, with its result or with
+// kOutOfMemory, and later jobs must succeed. Built for the sanitizers (CMakeLists.txt),
+// which detect leaks.
 #include "faults/faults.h"
 
 #include <atomic>
@@ -147,7 +147,7 @@ const std::vector<Named>& all_work() {
   return work;
 }
 
-/// Pushes one job after arm() and waits until it has ended; what push() throws is an end as well.
+/// Queues one job after arm() and waits until it has ended; an exception of push() is an end too.
 Code run(
     Scheduler& scheduler, const Named& named, const std::function<void()>& arm = [] {}) {
   std::atomic<int> ends{0};
@@ -183,7 +183,7 @@ void refuse_memory(const Named& named) {
       expect(code == Code::kOk || code == Code::kOutOfMemory, " ended with another error",
              named.name);
       refused += code == Code::kOutOfMemory ? 1 : 0;
-      if (seen <= which) break;  // none was left to refuse
+      if (seen <= which) break;  // no allocation was left to fail
       if (which % 16 == 0) expect(run(scheduler, named) == Code::kOk, "the next job failed");
     }
   }
@@ -194,7 +194,7 @@ void refuse_memory(const Named& named) {
   expect(stats.queued == 0 && stats.running == 0, "jobs are left after close()");
 }
 
-/// Queues of jobs that are closed and cancelled while nothing can be allocated.
+/// Queues with jobs that are closed and cancelled while every allocation fails.
 void close_without_memory() {
   for (int round = 0; round < 50; ++round) {
     Scheduler scheduler(1, 1, 20);

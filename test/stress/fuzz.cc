@@ -1,8 +1,8 @@
 // fuzz_stress SECONDS SEED [CORPUS | -] [CASES]: mutated images and random options through
 // everything that handles a request's pixels, and through the memory of the networks. Case n has
 // the seed SEED + n and depends on nothing else: `fuzz_stress 0 THAT_SEED CORPUS 1` repeats it.
-// Built for the sanitizers (npm run fuzz); prints the seed of a case in which one of them, or a
-// check here, finds something, or which does not end.
+// Built for the sanitizers (npm run fuzz); prints the seed of a case in which one of them or a
+// check here reports an error, or which does not end.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ std::vector<Raw> read_corpus(const std::string& folder) {
   return images;
 }
 
-/// Everything random of a case.
+/// The random numbers of a case.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : bits_(seed) {}
@@ -161,7 +161,7 @@ void mutate(Dice& dice, Raw& raw) {
       case 0:  // single bytes
         for (int i = dice.pick(1, 200); i > 0; --i) raw.rgba[at()] = dice.byte();
         break;
-      case 1: {  // a stretch again elsewhere
+      case 1: {  // a stretch copied to another place
         const std::size_t from = at();
         const std::size_t to = at();
         const auto length =
@@ -216,7 +216,7 @@ std::vector<float> answer_of(Dice& dice, const Raw& raw, int width, int height) 
   return p;
 }
 
-/// Rows with padding, and not a byte more than the view says.
+/// Rows with padding, and memory of exactly the size that the view states.
 struct Padded {
   std::vector<std::uint8_t> bytes;
   ImageView view;
@@ -255,7 +255,7 @@ void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary
   }
 }
 
-/// Steps 1 to 5 of make_matte (pipeline/matte.h) with an answer that no network gave.
+/// Steps 1 to 5 of make_matte (pipeline/matte.h) with an arbitrary answer.
 void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   Padded padded(dice, raw);
   const NetworkInput input{dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
@@ -317,7 +317,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   raw = std::move(result);
 }
 
-/// A composition by a plan within the limits (compose.h), in some cases by one out of them.
+/// A composition by a plan within the limits (compose.h), sometimes outside them.
 void lay_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   ComposePlan plan;
   plan.width = side_of(dice);
@@ -562,7 +562,7 @@ int main(int count, char** arguments) {
   const std::uint64_t least = count > 4 ? std::strtoull(arguments[4], nullptr, 10) : 1;
   const std::vector<Raw> corpus = folder == "-" ? std::vector<Raw>{} : read_corpus(folder);
 
-  // Cases run in a child process, so that this one can report the case that ended it.
+  // Cases run in a child process, so that this one can report the case that crashed.
   auto* const shared = static_cast<std::uint64_t*>(mmap(
       nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (shared == MAP_FAILED) fail("no memory to share");

@@ -107,7 +107,7 @@ void check_enlargement(ThreadPool& pool, int round) {
   const auto pixels = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   std::vector<std::uint8_t> scalar(pixels * 4);
   enlarge_scalar(shown(), width, height, scalar.data());
-  // Exactly what image and result need.
+  // Exactly the memory that image and result need.
   image.data.resize(std::max(image.data.size(), pixels * 4));
   const Status status = enlarge_in_place(image.data, shown(), width, height, pool);
   expect(status.ok() && close(image.data.data(), scalar.data(), pixels, 1), "enlargement", round);

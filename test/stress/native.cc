@@ -45,7 +45,7 @@ int between(Random& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-/// Every index once, whoever calls, pool threads included.
+/// Every index once, whichever thread calls, pool threads included.
 void pool_round(Random& random) {
   ThreadPool pool(between(random, 0, 4));
   const auto count = static_cast<std::size_t>(between(random, 0, 5000));

@@ -1,11 +1,11 @@
 import type { Stores } from '../../src/billing/stores.ts';
 import type { Database } from '../../src/store/database.ts';
 
-/** From now on no audit event can be written; gives what ends that. */
+/** Makes all audit events fail from now on; returns a function that ends that. */
 export async function breakAudit({ database }: Pick<Stores, 'database'>): Promise<() => Promise<void>> {
   const isPostgres = database.dialect.forUpdate !== '';
   if (isPostgres) {
-    // As when somebody has locked the table for longer than anybody waits.
+    // As if another client had locked the table for longer than statements wait.
     await database.run(`CREATE OR REPLACE FUNCTION refuse_audit() RETURNS trigger LANGUAGE plpgsql AS
       'BEGIN RAISE EXCEPTION ''canceling statement due to lock timeout'' USING ERRCODE = ''55P03''; END'`);
     await database.run(

@@ -20,7 +20,7 @@ export interface OtlpSpan {
 export interface Collector {
   readonly url: string;
   readonly spans: () => OtlpSpan[];
-  /** Everything that was sent, as text. */
+  /** Everything that was received, as text. */
   readonly text: () => string;
   readonly headers: () => IncomingHttpHeaders;
   readonly paths: () => string[];
@@ -30,7 +30,7 @@ interface Export {
   readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: OtlpSpan[] }[] }[];
 }
 
-/** What a collector of OpenTelemetry is to a program: a port that takes OTLP over HTTP, in JSON. */
+/** An OpenTelemetry collector: a port that accepts OTLP over HTTP, in JSON. */
 export async function startCollector(t: Cleanup, status = 200): Promise<Collector> {
   const bodies: string[] = [];
   const paths: string[] = [];

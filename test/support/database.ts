@@ -1,6 +1,6 @@
 import type { Database, Sql } from '../../src/store/database.ts';
 
-/** The same database with other transactions, single writes among them. */
+/** The same database with other transactions, single writes included. */
 export function withTransactions(database: Database, transaction: Database['transaction']): Database {
   return {
     dialect: database.dialect,
@@ -15,7 +15,7 @@ export function withTransactions(database: Database, transaction: Database['tran
   };
 }
 
-/** The same statements, of which `before` hears first; what it throws is what the statement does. */
+/** The same statements, before each of which `before` is called; the statement fails with its exception. */
 export const withStatements = (sql: Sql, before: (values: object) => void): Sql => ({
   dialect: sql.dialect,
   all: async (text, values) => {

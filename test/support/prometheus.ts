@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 
-/** Why Prometheus' own checker cannot be asked; undefined when it can. */
+/** Why promtool cannot be used; undefined if it can. */
 export const promtoolMissing =
   spawnSync('promtool', ['--version']).status === 0
     ? undefined
     : 'promtool (package prometheus) is not installed';
 
-/** What promtool says of its input or files; `status` 0: nothing is wrong. */
+/** Output of promtool for its input or files; `status` 0: valid. */
 export function promtool(args: readonly string[], input = ''): { status: number | null; said: string } {
   const { status, stdout, stderr } = spawnSync('promtool', [...args], { input, encoding: 'utf8' });
   return { status, said: stdout + stderr };

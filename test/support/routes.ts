@@ -17,7 +17,7 @@ export interface Served {
   readonly log: () => string;
 }
 
-/** Some routes on a loopback port, with the envelope round them. */
+/** Some routes on a loopback port, with error handling. */
 export async function serveRoutes(t: Cleanup, routes: readonly Route[]): Promise<Served> {
   let logged = '';
   const logger = createLogger('debug', { write: (line: string) => (logged += line) });

@@ -31,13 +31,13 @@ function isSigned(req: IncomingMessage, body: Buffer): boolean {
 
 export interface S3Like {
   readonly options: S3Options;
-  /** What lies in the bucket: path → bytes and type. */
+  /** Contents of the bucket: path → bytes and type. */
   readonly objects: Map<string, { bytes: Buffer; type: string | undefined }>;
-  /** While true every request is answered with 503. */
+  /** While true, every request is answered with 503. */
   broken: boolean;
 }
 
-/** A bucket in memory that speaks as much of the protocol as is needed and checks every signature. */
+/** A bucket in memory with the required part of the protocol; checks every signature. */
 export async function s3Like(t: Cleanup): Promise<S3Like> {
   const objects: S3Like['objects'] = new Map();
   const server = createServer((req, res) => {

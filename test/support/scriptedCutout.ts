@@ -17,7 +17,7 @@ import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.t
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 
-/** A request for a small image of one colour, which its first pixel tells. */
+/** A request for a small image of one colour, identified by its first pixel. */
 export async function requestOf(
   [r, g, b]: readonly [number, number, number],
   size: CutoutRequest['size'],
@@ -27,16 +27,16 @@ export async function requestOf(
   return { ...plainRequest, source: { kind: 'bytes', bytes }, size, format: 'png' };
 }
 
-/** Number of the run of the network that made a result. */
+/** Number of the network run that made a result. */
 export const runNumberOf = ({ bytes }: CutoutResult): number => bytes.readUInt16LE(0);
 
-/** Hears of a run when it starts, with the image's first pixel; resolves with the run's number when it is done. */
+/** Called when a run starts, with the image's first pixel; resolves with the run's number when it is done. */
 export type Run = (
   pixel: readonly [r: number, g: number, b: number],
   signal: AbortSignal | undefined,
 ) => Promise<number>;
 
-/** An engine whose runs a test ends; a result says which run made it (`runNumberOf`). */
+/** An engine whose runs are ended by a test; a result contains the number of its run (`runNumberOf`). */
 const scriptedEngine = (run: Run): PipelineParts['engine'] => ({
   matte: async ({ data }, { width, height }, { signal } = {}) => {
     const [r = 0, g = 0, b = 0] = data;
@@ -57,7 +57,7 @@ export interface ScriptedCutout {
   readonly clock: Clock;
 }
 
-/** The use case as it ships, over an engine of the test: no limits but the credits, and no downloads. */
+/** The use case as it ships, over a test's engine: no limits except credits, and no downloads. */
 export function scriptedCutout({ run, reservations, store, clock }: ScriptedCutout): {
   readonly cutout: Cutout;
   readonly idempotency: Idempotency<CachedResult>;

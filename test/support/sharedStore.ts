@@ -6,10 +6,10 @@ import { createContentName, textHash } from '../../src/idempotency/hash.ts';
 import type { Found, ResultStore } from '../../src/idempotency/resultStore.ts';
 import { type ChargeReport, type ResultHandle, SharedResult } from '../../src/idempotency/sharedResult.ts';
 
-/** Counts what is under way of itself: when it is 0, all waits for the test. */
+/** Counts its pending operations: at 0, everything waits for the test. */
 export class Activity {
   active = 0;
-  /** Where work on a result is under way. */
+  /** Keys of results in progress. */
   readonly work = new AsyncLocalStorage<true>();
 
   async during<T>(work: () => Promise<T>): Promise<T> {
@@ -21,7 +21,7 @@ export class Activity {
     }
   }
 
-  /** What waits for the test, and the work that waits for it. */
+  /** Operations that wait for the test, and the work that waits for it. */
   async parked<T>(wait: () => Promise<T>, more = 0): Promise<T> {
     const parked = more + Number(this.work.getStore() === true);
     this.active -= parked;
@@ -37,15 +37,15 @@ type Entry =
   | { readonly facts: unknown; readonly bytes: Buffer; readonly until: number }
   | { readonly sameAs: string };
 
-/** What nodes have in common as in Redis, with a clock and faults of the test. */
+/** State shared by nodes as in Redis, with the test's clock and faults. */
 export class SharedPlace {
   readonly kept = new Map<string, Entry>();
   readonly locks = new Map<string, SharedStore>();
-  /** The bytes of results that were read here, each time others. */
+  /** The bytes of results that were read here, new ones for each read. */
   readonly copies = new WeakSet<Buffer>();
   readonly #waiting = new Set<() => void>();
 
-  /** Who waits looks again. */
+  /** Waiting callers check again. */
   wake(): void {
     for (const look of this.#waiting) look();
     this.#waiting.clear();
@@ -71,7 +71,7 @@ export class SharedPlace {
     this.wake();
   }
 
-  /** The leases of a node that is gone. */
+  /** The leases of a dead node. */
   forget(node: SharedStore): void {
     for (const [key, holder] of this.locks) if (holder === node) this.locks.delete(key);
     this.wake();
@@ -80,7 +80,7 @@ export class SharedPlace {
 
 const chargeReport = (): ChargeReport => ({ first: async () => true, takeBack: async () => {} });
 
-/** One node's view of it: results travel as through Redis, between nodes and on one. */
+/** One node's view of it: results are serialised as through Redis, between nodes and on one. */
 export class SharedStore implements ResultStore<CachedResult> {
   readonly name = createContentName(Buffer.alloc(32, 1));
   readonly rememberMs = 600_000;
@@ -117,7 +117,7 @@ export class SharedStore implements ResultStore<CachedResult> {
         locks.set(key, this);
         try {
           const work = () => this.#activity.during(() => make(signal));
-          // A key's lock is held over its content's: only that is work.
+          // A key's lock contains its content's lock: only that is work.
           const found = await (key.includes(':content:')
             ? this.#activity.work.run(true, work)
             : make(signal));

@@ -8,14 +8,14 @@ export interface Cleanup {
   teardown(clean: () => void | Promise<void>): void;
 }
 
-/** An empty folder that is gone after the test. */
+/** An empty folder that is removed after the test. */
 export function testFolder(t: Cleanup): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'cutout-books-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A clock that stands still until the test moves it. */
+/** A clock that advances only when the test moves it. */
 export class TestClock {
   at: number;
 
@@ -24,7 +24,7 @@ export class TestClock {
   }
 
   readonly now = () => this.at;
-  /** Of a limit's two clocks: nobody sets this one, so both are the same. */
+  /** Both clocks of a limit; here the wall clock is never set, so they are the same. */
   readonly elapsed = this.now;
 
   forward(milliseconds: number): void {
@@ -41,7 +41,7 @@ export const noFreePreviews: BillingOptions = {
   freePreviews: { perMonth: 0, perDay: 0 },
 };
 
-/** Books are closed once, by the test or after it. */
+/** Stores are closed once, by the test or after it. */
 function once(close: () => Promise<void>): () => Promise<void> {
   let closed: Promise<void> | undefined;
   return () => {
@@ -50,16 +50,16 @@ function once(close: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Where the books of a test lie. */
+/** Location of the stores of a test. */
 export interface Place {
   readonly dataDir: string;
-  /** PostgreSQL; SQLite in the folder without it. */
+  /** PostgreSQL; without it SQLite in the folder. */
   readonly databaseUrl?: string;
 }
 
 /**
- * Stands in for the disk until the test ends: `answer` is called by whoever lets it be done. Without `disk` it is always
- * done at once, for tests that count turns of the event loop.
+ * Replaces the disk until the test ends: `answer` receives a function that completes a sync. Without `disk` syncs complete
+ * at once, for tests that count turns of the event loop.
  */
 export function withDisk(
   t: Cleanup,
@@ -72,7 +72,7 @@ export function withDisk(
   t.teardown(() => set(real));
 }
 
-/** A place with nothing in it, gone after the test. */
+/** An empty location, removed after the test. */
 export type NewPlace = (t: Cleanup) => Promise<Place>;
 
 export const sqlitePlace: NewPlace = async (t) => ({ dataDir: testFolder(t) });
@@ -81,7 +81,7 @@ export interface TestStores extends Stores, Place {
   readonly clock: TestClock;
 }
 
-/** Books of their own, without a server. */
+/** Stores of their own, without a server. */
 export async function testStores(
   t: Cleanup,
   billing: BillingOptions = standardBilling,
@@ -105,7 +105,7 @@ export async function testServer(
     onError?: (error: unknown) => void;
   } = {},
 ): Promise<ServedStores> {
-  // Sweeps by itself only where a test asks for leases: elsewhere its clock stands still, and nothing happens unasked.
+  // Sweeps by itself only if a test asks for leases: elsewhere its clock does not advance, and nothing happens by itself.
   const { billing = standardBilling, clock = new TestClock(), leaseMs = 3_600_000, ...more } = options;
   const onError = (error: unknown) => {
     throw error;
@@ -123,7 +123,7 @@ export async function testServer(
   return { ...stores, close };
 }
 
-/** A new account with so many credits. */
+/** A new account with that many credits. */
 export async function accountWith(stores: Stores, amount: number): Promise<string> {
   const { id } = await stores.accounts.create('Test');
   if (amount > 0) await stores.ledger.post(id, { kind: 'grant', amount: credits(amount) });

@@ -7,7 +7,7 @@ import type { Cleanup } from './stores.ts';
 
 export const webhookSecret = 'whsec_of_this_test';
 
-/** A server that answers as Stripe does when a checkout session is made, and notes what it was asked. */
+/** A server that answers as Stripe does when a checkout session is created, and records its requests. */
 export async function stripeLike(
   t: Cleanup,
 ): Promise<{ options: PurchaseOptions; asked: URLSearchParams[] }> {

@@ -10,7 +10,7 @@ import { startService } from '../fixtures/service.ts';
 
 const run = promisify(execFile);
 
-/** Names and values that every quoting has to survive. */
+/** Names and values that need correct quoting. */
 const hostile = `it's "a; b$(c)`;
 
 async function setting(t: ExecutionContext) {
@@ -35,33 +35,33 @@ async function setting(t: ExecutionContext) {
   return { service, request, options, result, folder };
 }
 
-test('the curl line runs as it stands', async (t) => {
+test('the curl line runs unchanged', async (t) => {
   const { request, options, result } = await setting(t);
   await run('bash', ['-c', curl(request)], options);
   t.is(result().toString('latin1', 1, 4), 'PNG');
 });
 
-test('the curl line reads no file that a value seems to name', async (t) => {
+test('the curl line reads no file that a value happens to name', async (t) => {
   const { request, options } = await setting(t);
   const line = curl({ ...request, fields: [['bg_color', '@/etc/hostname']], out: '-' });
   const answer = await run('bash', ['-c', line.replace('--fail ', '-s ')], options);
   t.regex(answer.stdout, /received \\"@\/etc\/hostname\\"/);
 });
 
-test('the program for Node.js runs as it stands', async (t) => {
+test('the Node.js program runs unchanged', async (t) => {
   const { request, options, result, folder } = await setting(t);
   writeFileSync(path.join(folder, 'program.mjs'), javascript(request));
   await run(process.execPath, ['program.mjs'], options);
   t.is(result().toString('latin1', 1, 4), 'PNG');
 });
 
-test('the program for Python is one', async (t) => {
+test('the Python program is valid', async (t) => {
   const { request, options, folder } = await setting(t);
   writeFileSync(path.join(folder, 'program.py'), python(request));
   await t.notThrowsAsync(run('python3', ['-m', 'py_compile', 'program.py'], options));
 });
 
-test('an address of an image and an own background stand in the programs', (t) => {
+test("an image's address and a background are part of the programs", (t) => {
   const request: Request = {
     address: 'https://cutout.example.test',
     path: '/v1.0/cutout',

@@ -19,7 +19,7 @@ import { form, type Service, type ServiceOptions, startService } from '../fixtur
 const web = unless(chromiumMissing);
 test.after.always(closeChromium);
 
-/** A console that a one-time link opened. */
+/** A console opened through a one-time link. */
 async function open(
   t: ExecutionContext,
   options: ServiceOptions = {},
@@ -119,7 +119,7 @@ web('a one-time link leaves no trace in the address and opens nothing twice', as
   t.true(await other.page.getByText('npm run cutout -- console').isVisible());
 });
 
-web('a provider that is down gets a page that says so', async (t) => {
+web('an unavailable provider leads to a page that says so', async (t) => {
   const { page } = await openWindow(t);
   const service = await startService(t);
   await page.goto(`${service.url}/console?problem=provider-down`);
@@ -128,7 +128,7 @@ web('a provider that is down gets a page that says so', async (t) => {
   await screenshot(page, 'sign-in-light');
 });
 
-web('whoever is signed in has a key made for the playground', async (t) => {
+web('a signed-in visitor gets a key for the playground', async (t) => {
   const { page, service } = await open(t);
   await page.goto(service.url);
   await page.getByText('You are signed in').waitFor({ state: 'attached' });
@@ -141,7 +141,7 @@ web('whoever is signed in has a key made for the playground', async (t) => {
   t.is((await service.stores.accounts.keys(service.accountId)).length, 2, 'one for the tab');
 });
 
-web('operators grant, and find it in the audit log', async (t) => {
+web('operators grant credits and find the event in the audit log', async (t) => {
   const { page, service } = await open(t);
   await service.stores.accounts.create('Somebody <i>else</i>');
   await go(page, 'All accounts');
@@ -157,7 +157,7 @@ web('operators grant, and find it in the audit log', async (t) => {
   t.is(await entry.count(), 1);
 });
 
-web('a list is read a page at a time, and searched by the service after a pause in typing', async (t) => {
+web('a list is read page by page, and searched by the service after a pause in typing', async (t) => {
   const { page, service } = await open(t);
   for (let i = 0; i < 60; i++) await service.stores.accounts.create(`Customer ${i}`);
   const asked: string[] = [];
@@ -186,7 +186,7 @@ web('a list is read a page at a time, and searched by the service after a pause 
   await page.getByText('No matching accounts.').waitFor();
 });
 
-web('an account is deleted by its name', async (t) => {
+web('an account is deleted by typing its name', async (t) => {
   const { page, service } = await open(t);
   await go(page, 'Account');
   const button = page.getByRole('button', { name: 'Delete my account' });

@@ -39,7 +39,7 @@ async function cutOut(page: Page, service: Service): Promise<void> {
 
 const remove = (page: Page) => page.getByRole('button', { name: 'Remove the background' }).click();
 
-/** Opens folded parts of the page by their summaries. */
+/** Opens collapsed parts of the page by their summaries. */
 async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
   for (const title of titles) await page.locator('summary').getByText(title, { exact: true }).click();
 }
@@ -47,7 +47,7 @@ async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
 /** Quarter credits. */
 const spent = async ({ stores, accountId }: Service) =>
   400 - (await stores.ledger.balance(accountId)).credits;
-web('the downloaded file is the answer of the API, byte for byte', async (t) => {
+web("the downloaded file is the API's answer, byte for byte", async (t) => {
   const { page, service, complaints } = await open(t);
   await cutOut(page, service);
   await unfold(page, 'Options', 'Result');
@@ -64,7 +64,7 @@ web('the downloaded file is the answer of the API, byte for byte', async (t) => 
   t.deepEqual(complaints, []);
 });
 
-web('errors of the API are shown as they are', async (t) => {
+web('errors of the API are shown unchanged', async (t) => {
   const { page, service } = await open(t);
   await unfold(page, 'Options', 'Crop and place');
   await page.getByLabel('scale', { exact: true }).fill('5%');
@@ -117,7 +117,7 @@ web('every option of the published description has a control', async (t) => {
   t.is(await page.getByText('Case-insensitive').count(), 0, 'only for those who write the words themselves');
 });
 
-web('zoomed, compared and laid over colours by keyboard', async (t) => {
+web('zooming, comparing and backgrounds work by keyboard', async (t) => {
   const { page, service } = await open(t);
   await cutOut(page, service);
   const frame = page.getByRole('group', { name: /^Image:/ });
@@ -222,7 +222,7 @@ web('a sample is drawn and cut out', async (t) => {
   t.true((await page.getByTestId('code').textContent())?.includes('creature.jpg'));
 });
 
-web('the key stays with the tab: not in the address, and gone with a new window', async (t) => {
+web('the key stays in the tab: not in the address, and gone with a new window', async (t) => {
   const { page, service } = await open(t);
   await page.getByLabel('API key').fill(service.key);
   t.false(page.url().includes(service.key));
@@ -260,22 +260,25 @@ for (const [name, width, height] of [
   });
 }
 
-web('scripts together are at most 80 kB compressed, and nothing comes from elsewhere', async (t) => {
-  const service = await startService(t);
-  const { page } = await openWindow(t);
-  const hosts = new Set<string>();
-  let bytes = 0;
-  page.on('request', (request) => {
-    if (!request.url().startsWith('blob:')) hosts.add(new URL(request.url()).origin);
-  });
-  page.on('response', (response) => {
-    if (response.url().endsWith('.js')) bytes += Number(response.headers()['content-length']);
-  });
-  for (const path of ['/', '/console']) {
-    await page.goto(service.url + path);
-    await page.waitForLoadState('networkidle');
-  }
-  t.deepEqual([...hosts], [service.url]);
-  t.true(bytes > 0 && bytes < 80_000, `${bytes} bytes`);
-  t.log(`${bytes} bytes of script for both pages`);
-});
+web(
+  'all scripts together are at most 80 kB compressed, and nothing is loaded from other origins',
+  async (t) => {
+    const service = await startService(t);
+    const { page } = await openWindow(t);
+    const hosts = new Set<string>();
+    let bytes = 0;
+    page.on('request', (request) => {
+      if (!request.url().startsWith('blob:')) hosts.add(new URL(request.url()).origin);
+    });
+    page.on('response', (response) => {
+      if (response.url().endsWith('.js')) bytes += Number(response.headers()['content-length']);
+    });
+    for (const path of ['/', '/console']) {
+      await page.goto(service.url + path);
+      await page.waitForLoadState('networkidle');
+    }
+    t.deepEqual([...hosts], [service.url]);
+    t.true(bytes > 0 && bytes < 80_000, `${bytes} bytes`);
+    t.log(`${bytes} bytes of script for both pages`);
+  },
+);

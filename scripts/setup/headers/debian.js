@@ -33,7 +33,7 @@ export function parseSources(text, deb822) {
   });
 }
 
-/** One source line for the suite that has the package, made from the machine's own Debian source. */
+/** One source line for the suite that has the package, derived from the machine's own Debian source. */
 export function sourceLine(entries, codename) {
   const own = entries.find((e) => e.uri && e.components.includes('main') && e.suites.includes(codename));
   if (!own) return undefined;
@@ -41,7 +41,7 @@ export function sourceLine(entries, codename) {
   return `deb ${signed}${own.uri} ${SUITE} main\n`;
 }
 
-/** Where this machine's packages come from. */
+/** The machine's package sources. */
 export function machineSources() {
   const entries = [];
   const read = (file, deb822) => {
@@ -57,7 +57,7 @@ export function machineSources() {
 }
 
 /**
- * The source line for the headers' package where the system is Debian itself: its derivatives have mirrors of their own,
+ * The source line for the package on Debian itself: derivatives have mirrors of their own,
  * without Debian's releases. Undefined elsewhere.
  */
 export const debianSource = (osRelease, entries) =>
@@ -89,7 +89,7 @@ export async function fetchFromDebian(line, target, progress) {
   const unpacked = path.join(work, 'unpacked', 'usr', 'include', 'onnxruntime');
   if (!existsSync(path.join(unpacked, 'onnxruntime_c_api.h')))
     throw new SetupError('libonnxruntime-dev no longer holds the headers where they were.');
-  // Whole or not at all: half of them would look like headers that are there.
+  // Atomic: incomplete headers would count as present.
   const draft = `${target}.${process.pid}`;
   await rm(draft, { recursive: true, force: true });
   await cp(unpacked, draft, { recursive: true });

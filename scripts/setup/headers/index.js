@@ -8,25 +8,25 @@ import { fetchFromRepository, files } from './repository.js';
 
 const fetched = inBuild('onnxruntime');
 
-/** Release of the library, whose own API version its minor number is: headers must not be newer. */
+/** Release of the library; its minor number is its API version, and headers must not be newer. */
 const newest = () =>
   Number(
     JSON.parse(readFileSync(inRoot('package.json'), 'utf8')).dependencies['onnxruntime-node'].split('.')[1],
   );
 
-/** The folder with ONNX Runtime's headers, or undefined when they have to be fetched first. */
+/** The folder with ONNX Runtime's headers, or undefined if they must be fetched first. */
 export const findHeaders = () => localHeaders(newest()) ?? (usable(fetched, newest()) ? fetched : undefined);
 
 const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
 
-/** Node.js itself asks a proxy only when told to. */
+/** Node.js uses a proxy only if this option is set. */
 const proxyAdvice = ({ HTTPS_PROXY, https_proxy, NODE_USE_ENV_PROXY } = process.env) =>
   (HTTPS_PROXY || https_proxy) && !NODE_USE_ENV_PROXY
     ? ' Or, to go through your proxy, set NODE_USE_ENV_PROXY=1.'
     : '';
 
 /**
- * From Debian's package where this is Debian and it can be had, else from the runtime's own repository.
+ * From Debian's package if the system is Debian and it is available, else from the runtime's own repository.
  * @param {(text: string) => void} progress
  * @param {{target?: string, osRelease?: string, entries?: ReturnType<typeof machineSources>,
  *          repository?: Parameters<typeof fetchFromRepository>[2]}} from
@@ -56,7 +56,7 @@ export async function fetchHeaders(
 }
 
 /**
- * Folder of ONNX Runtime's headers: the one that ONNXRUNTIME_INCLUDE_DIR names, the system's, else they are fetched into
+ * Folder of ONNX Runtime's headers: that of ONNXRUNTIME_INCLUDE_DIR, else the system's, else they are fetched to
  * `build/onnxruntime`. Rejects with SetupError.
  */
 export async function provideHeaders() {

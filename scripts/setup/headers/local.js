@@ -5,7 +5,7 @@ import { SetupError } from '../step.js';
 
 const C_HEADER = 'onnxruntime_c_api.h';
 const CXX_HEADER = 'onnxruntime_cxx_api.h';
-/** API version of ONNX Runtime 1.21, the oldest that the addon is written for. */
+/** API version of ONNX Runtime 1.21, the oldest that the addon supports. */
 const OLDEST = 21;
 
 /** API version of the headers in a folder: the minor number of their release; undefined without headers. */
@@ -26,7 +26,7 @@ export function usable(folder, newest) {
   return version !== undefined && version >= OLDEST && version <= newest;
 }
 
-/** Folders of the system that may hold the headers, best first. */
+/** System folders that may contain the headers, best first. */
 function systemFolders() {
   const folders = [];
   try {
@@ -36,14 +36,14 @@ function systemFolders() {
     });
     for (const flag of flags.trim().split(/\s+/)) if (flag !== '') folders.push(flag.slice(2));
   } catch {
-    // No pkg-config or no such package: the fixed places remain.
+    // No pkg-config or no such package: the fixed folders remain.
   }
   return [...folders, '/usr/include/onnxruntime', '/usr/local/include/onnxruntime'];
 }
 
 /**
- * The folder that ONNXRUNTIME_INCLUDE_DIR names, else one of the system; undefined without any. Headers of the system that
- * are too old, or newer than the library in package.json, are passed over; a folder that was named is not.
+ * The folder of ONNXRUNTIME_INCLUDE_DIR, else one of the system; undefined without any. System headers that
+ * are too old, or newer than the library in package.json, are skipped; a configured folder is not.
  */
 export function localHeaders(
   newest,

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { SetupError } from '../step.js';
 
 /**
- * The headers that the addon includes, as release 1.21.0 has them: the same bytes in Debian's libonnxruntime-dev, from
+ * The headers that the addon includes, of release 1.21.0: the same bytes in Debian's libonnxruntime-dev, from
  * which these digests were taken, and in the repository at that tag.
  */
 export const knownRelease = {
@@ -21,7 +21,7 @@ export const knownRelease = {
 
 export const files = Object.keys(knownRelease.sha256);
 
-/** Where the repository gives single files; ONNXRUNTIME_HEADERS_URL names a mirror of it. */
+/** URL of single files in the repository; ONNXRUNTIME_HEADERS_URL replaces it by a mirror. */
 const REPOSITORY = 'https://raw.githubusercontent.com/microsoft/onnxruntime';
 const FOLDER = 'include/onnxruntime/core/session';
 
@@ -47,7 +47,7 @@ async function download(url, digest) {
 }
 
 /**
- * Fetches the headers into `target`, all or none, each only with the digest that is known here.
+ * Fetches the headers to `target`, all or none, each only with its known digest.
  * @param {{base?: string, release?: typeof knownRelease}} from
  */
 export async function fetchFromRepository(

@@ -1,9 +1,9 @@
-// Holds the dispatch of the hot loops (native/core/simd.h) down: what the compiler's resolvers ask,
-// from its own support library, is answered here with CUTOUT_LEVEL, 1 (baseline) or 3 (AVX2),
-// whatever the processor can. For test addons only, linked to the very objects that ship.
+// Forces a level of the hot loops (native/core/simd.h): the queries of the compiler's resolvers
+// to their support library are answered here with CUTOUT_LEVEL, 1 (baseline) or 3 (AVX2),
+// whatever the processor supports. For test addons only, linked to the same objects that ship.
 namespace {
 
-/// Of the compiler's support library, as of version 11: zeros are the baseline.
+/// Part of the compiler's support library, as of version 11: zeros are the baseline.
 constexpr int kWords = 8;
 
 }  // namespace
@@ -24,15 +24,15 @@ HIDDEN ProcessorModel __cpu_model;
 
 #if CUTOUT_LEVEL == 3
 static bool is_v3() {
-  __asm__ volatile("" ::: "memory");  // the compiler takes its own variable for another one
+  __asm__ volatile("the compiler uses its own variable for another one" ::: "memory");  // the compiler takes its own variable for another one
   return __builtin_cpu_supports("x86-64-v3") != 0;
 }
 #endif
 
-/// Called by resolvers while the addon is being loaded: nothing but this file may be used.
+/// Called by resolvers while the addon is being loaded: only this file may be used.
 HIDDEN int __cpu_indicator_init() {
 #if CUTOUT_LEVEL == 3
-  // The bit of the level has no public name: the one that makes the compiler see the level is it.
+  // The bit of a level has no public name: it is found as the one that makes the compiler see the level.
   for (int bit = 0; bit < kWords * 32 && !is_v3(); ++bit) {
     __cpu_features2[bit / 32] = 1U << (bit % 32);
     if (!is_v3()) __cpu_features2[bit / 32] = 0;
