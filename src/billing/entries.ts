@@ -58,26 +58,53 @@ const dayMs = 86_400_000;
 /** UTC: '2026-11-21'. */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** Newest last. */
-export function statement(sql: Sql, accountId: string, page: StatementPage): Promise<Entry[]> {
-  const { from = 0, to = endless, after = 0, limit = endless } = page;
+/** Oldest of the entries behind `after` that are in the span, in the order of their times if there is a span. */
+export async function statement(sql: Sql, accountId: string, page: StatementPage): Promise<Entry[]> {
+  const { from, to = endless, after = 0, limit = endless } = page;
+  if (from === undefined && to === endless)
+    return sql.all(
+      `SELECT ${columns} FROM entry WHERE account_id = @accountId AND id > @after ORDER BY id LIMIT @limit`,
+      { accountId, after, limit },
+    );
+  const known = after === 0 ? undefined : await timeOf(sql, accountId, after);
+  const [at, id] = known !== undefined && known >= (from ?? 0) ? [known, after] : [from ?? 0, 0];
   return sql.all(
-    `SELECT ${columns} FROM entry
-     WHERE account_id = @accountId AND id > @after AND at >= @from AND at < @to ORDER BY id LIMIT @limit`,
-    { accountId, after, from, to, limit },
+    `SELECT ${columns} FROM entry${sql.dialect.through('entry_at')}
+     WHERE account_id = @accountId AND (at, id) > (@at, @id) AND at < @to ORDER BY at, id LIMIT @limit`,
+    { accountId, at, id, to, limit },
   );
 }
 
-/** Newest first. */
-export function history(sql: Sql, accountId: string, page: HistoryPage): Promise<Entry[]> {
-  const { from = 0, to = endless, before = endless, limit = endless, kind = null } = page;
+/**
+ * Newest first, of those before `before`: in the order of their times if there is a span or a kind. Reads the entries of
+ * the page only, through an index that has their order.
+ */
+export async function history(sql: Sql, accountId: string, page: HistoryPage): Promise<Entry[]> {
+  const { from = 0, to = endless, before = endless, limit = endless, kind } = page;
+  if (kind === undefined && page.from === undefined && page.to === undefined)
+    return sql.all(
+      `SELECT ${columns} FROM entry
+       WHERE account_id = @accountId AND id < @before ORDER BY id DESC LIMIT @limit`,
+      { accountId, before, limit },
+    );
+  const known = before === endless ? undefined : await timeOf(sql, accountId, before);
+  const [at, id] = known !== undefined && known < to ? [known, before] : [to, 0];
   return sql.all(
-    `SELECT ${columns} FROM entry
-     WHERE account_id = @accountId AND id < @before AND at >= @from AND at < @to
-       AND (CAST(@kind AS TEXT) IS NULL OR kind = @kind)
-     ORDER BY id DESC LIMIT @limit`,
-    { accountId, before, from, to, kind, limit },
+    `SELECT ${columns} FROM entry${sql.dialect.through(kind === undefined ? 'entry_at' : 'entry_kind')}
+     WHERE account_id = @accountId ${kind === undefined ? '' : 'AND kind = @kind'}
+       AND (at, id) < (@at, @id) AND at >= @from
+     ORDER BY at DESC, id DESC LIMIT @limit`,
+    { accountId, at, id, from, limit, ...(kind !== undefined && { kind }) },
   );
+}
+
+/** When the entry was made; undefined if the account has none of that number. */
+async function timeOf(sql: Sql, accountId: string, id: number): Promise<number | undefined> {
+  const found = await sql.get<{ at: number }>(
+    'SELECT at FROM entry WHERE id = @id AND account_id = @accountId',
+    { id, accountId },
+  );
+  return found?.at;
 }
 
 /** Charged calls by day, account and payment, without repeats and refunds. */

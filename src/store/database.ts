@@ -10,6 +10,11 @@ export interface Values {
 export interface Dialect {
   /** Appended to a SELECT: locks its rows until this transaction ends. */
   readonly forUpdate: string;
+  /**
+   * Appended to the only table of a FROM: reads it through that index. SQLite chooses without statistics, and takes one
+   * that reads more; PostgreSQL has them.
+   */
+  readonly through: (index: string) => string;
   /** Small letters of any script, as far as the database knows them. */
   readonly lower: (expression: string) => string;
   /** The clock shared by all clients of the database, as an expression in Unix milliseconds. */

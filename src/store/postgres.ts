@@ -15,6 +15,7 @@ interface PostgresOptions {
 
 const dialect: Dialect = {
   forUpdate: ' FOR UPDATE',
+  through: () => '',
   // Columns compare by bytes, where only ASCII has small letters; the database's own locale knows more.
   lower: (expression) => `lower((${expression}) COLLATE "default")`,
   clock: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',

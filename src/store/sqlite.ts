@@ -19,6 +19,7 @@ const busyMilliseconds = 5000;
 const dialect: Dialect = {
   // A writing transaction locks the whole database.
   forUpdate: '',
+  through: (index) => ` INDEXED BY ${index}`,
   // SQLite's own `lower` knows ASCII only.
   lower: (expression) => `unicode_lower(${expression})`,
   clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",

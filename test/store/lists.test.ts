@@ -1,8 +1,9 @@
 import test, { type ExecutionContext } from 'ava';
 import { Accounts } from '../../src/accounts/accounts.ts';
+import type { Entry } from '../../src/billing/entries.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database, Values } from '../../src/store/database.ts';
 import { ImproveTable } from '../../src/store/improveTable.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
@@ -87,6 +88,61 @@ function testLists(name: string, place: NewPlace): void {
         ),
         all,
       );
+  });
+
+  test(`${name}: a statement by kind and time has every entry once, also when the clock was set back`, async (t) => {
+    const database = await open(t, place);
+    const clock = new TestClock();
+    await migrate(database);
+    const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
+    const accounts = new Accounts(database, clock.now);
+    const [{ id }, other] = [await accounts.create('Ada'), await accounts.create('Grace')];
+    const start = clock.at;
+    for (let i = 0; i < 40; i++) {
+      await ledger.post(i % 5 === 4 ? other.id : id, {
+        kind: i % 3 === 0 ? 'grant' : 'adjust',
+        amount: credits(1),
+      });
+      clock.forward([1000, 0, -1500, 2000][i % 4] ?? 0);
+    }
+    const all = await ledger.statement(id);
+    t.true(all.some(({ at }, i) => at < (all[i - 1]?.at ?? 0)));
+    const oldestFirst = all.toSorted((a, b) => a.at - b.at || a.id - b.id);
+    const spans = [
+      {},
+      { from: start + 3000 },
+      { to: start + 9000 },
+      { from: start + 2500, to: start + 9500 },
+      { from: start + 3000, to: start + 3000 },
+      { from: start + 1e9 },
+    ];
+    for (const span of spans) {
+      const { from = 0, to = Number.POSITIVE_INFINITY } = span;
+      const within = oldestFirst.filter(({ at }) => at >= from && at < to);
+      for (const limit of [1, 3, 100]) {
+        const pages = await everyPage<Entry>(limit, (last) =>
+          ledger.statement(id, { ...span, after: last?.id, limit }),
+        );
+        const idOf = (entry: Entry) => entry.id;
+        t.deepEqual(
+          pages.map(idOf).toSorted((a, b) => a - b),
+          within.map(idOf).toSorted((a, b) => a - b),
+        );
+        if ('from' in span || 'to' in span) t.deepEqual(pages, within);
+        for (const kind of ['grant', 'adjust', 'refund', undefined] as const) {
+          const found = await everyPage<Entry>(limit, (last) =>
+            ledger.history(id, { ...span, kind, before: last?.id, limit }),
+          );
+          const wanted = within.filter((entry) => kind === undefined || entry.kind === kind).toReversed();
+          const byNumber = kind === undefined && !('from' in span || 'to' in span);
+          t.deepEqual(found, byNumber ? wanted.toSorted((a, b) => b.id - a.id) : wanted);
+        }
+      }
+    }
+    t.deepEqual(
+      await ledger.history(id, { before: 1e9, kind: 'grant' }),
+      await ledger.history(id, { kind: 'grant' }),
+    );
   });
 
   test(`${name}: a search is literal and case-insensitive`, async (t) => {
@@ -175,4 +231,47 @@ test('SQLite reads pages in the order of an index', async (t) => {
   );
   t.regex(images, /improve_image_account/);
   t.notRegex(images, /TEMP B-TREE/);
+});
+
+test('SQLite reads a page of a statement, and nothing else, through an index', async (t) => {
+  const database = await open(t, sqlitePlace);
+  await migrate(database);
+  const texts: { text: string; values: Values }[] = [];
+  const seen = new Proxy(database, {
+    get(target, name: keyof Database) {
+      if (name !== 'all' && name !== 'get') return target[name];
+      return (text: string, values: Values = {}) => {
+        texts.push({ text, values });
+        return target[name](text, values);
+      };
+    },
+  });
+  const ledger = new Ledger(seen, { billing: standardBilling });
+  const plansOf = async (read: () => Promise<unknown>) => {
+    texts.length = 0;
+    await read();
+    const plans: string[] = [];
+    for (const { text, values } of texts)
+      for (const { detail } of await database.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${text}`, values))
+        plans.push(detail);
+    return plans.join('; ');
+  };
+  for (const [read, index] of [
+    [() => ledger.history('a', { limit: 3 }), /entry_account \(account_id=\? AND (id|rowid)<\?\)$/],
+    [() => ledger.history('a', { from: 5, limit: 3 }), /entry_at \(account_id=\? AND .*at/],
+    [
+      () => ledger.history('a', { kind: 'grant', limit: 3 }),
+      /entry_kind \(account_id=\? AND kind=\? AND .*at/,
+    ],
+    [
+      () => ledger.history('a', { kind: 'grant', to: 5, before: 9 }),
+      /entry_kind \(account_id=\? AND kind=\? AND .*at/,
+    ],
+    [() => ledger.statement('a', { from: 5, limit: 3 }), /entry_at \(account_id=\? AND .*at/],
+    [() => ledger.statement('a', { to: 5, after: 9 }), /entry_at \(account_id=\? AND .*at/],
+  ] as const) {
+    const plan = await plansOf(read);
+    t.regex(plan, index);
+    t.notRegex(plan, /TEMP B-TREE|SCAN/);
+  }
 });

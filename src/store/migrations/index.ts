@@ -7,6 +7,7 @@ import { answers } from './0006Answers.ts';
 import { formerAccounts } from './0007FormerAccounts.ts';
 import { laterAccounts } from './0008LaterAccounts.ts';
 import { lists } from './0009Lists.ts';
+import { statements } from './0010Statements.ts';
 import type { Migration } from './migration.ts';
 
 /** In the order in which they are applied. */
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   formerAccounts,
   laterAccounts,
   lists,
+  statements,
 ];
