@@ -11,19 +11,19 @@ namespace cutout::integer {
 
 /// One convolution on the maps of a run.
 struct ConvTask {
-  /// `gain` is what a step of the input stands for where the output is of floats.
+  /// `gain` is what 1 of the input stands for where the output is of floats.
   ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float gain);
 
   /// The first input of the window of an output pixel.
   [[nodiscard]] const std::uint8_t* window(int x, int y) const {
     return input.at(x * conv->stride - conv->left, y * conv->stride - conv->top) + conv->channel;
   }
-  /// Packed weights of a group of kLanes output channels, plane after plane.
+  /// The panels of a group of kLanes output channels, of 16-bit weights the high bytes' first.
   [[nodiscard]] const std::int8_t* weights(int group) const {
-    return conv->weights.data() + static_cast<std::size_t>(group) * planes() * plane_bytes();
+    return conv->weights.data() + static_cast<std::size_t>(group) * panels() * panel_bytes();
   }
-  [[nodiscard]] std::size_t planes() const { return static_cast<std::size_t>(conv->planes); }
-  [[nodiscard]] std::size_t plane_bytes() const { return offsets.size() * kChunkBytes; }
+  [[nodiscard]] std::size_t panels() const { return static_cast<std::size_t>(conv->panels()); }
+  [[nodiscard]] std::size_t panel_bytes() const { return offsets.size() * kChunkBytes; }
 
   const Conv* conv;
   Map input;

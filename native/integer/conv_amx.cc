@@ -95,7 +95,7 @@ CUTOUT_AMX void write(const Sums& high, const Sums& low, const Segment& segment,
   }
 }
 
-/// Two segments by two packed planes of weights: every tile that is loaded is used twice.
+/// Two segments by two panels: every tile that is loaded is used twice.
 CUTOUT_AMX void multiply_2x2(const ConvTask& task, const Segment& a, const Segment& b,
                              const std::int8_t* first, const std::int8_t* second,
                              std::array<Sums, 4>& sums) {
@@ -122,7 +122,7 @@ CUTOUT_AMX void multiply_2x2(const ConvTask& task, const Segment& a, const Segme
   _tile_stored(3, sums[3].data(), 64);
 }
 
-/// Four segments by one plane.
+/// Four segments by one panel.
 CUTOUT_AMX void multiply_4x1(const ConvTask& task, const std::array<Segment, 4>& segments,
                              const std::int8_t* weights, std::array<Sums, 4>& sums) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
@@ -156,11 +156,11 @@ CUTOUT_AMX void conv_amx(const ConvTask& task, int first_row, int last_row, int 
   const Segments segments(task, first_row, last_row);
   const int count = segments.count();
   const std::ptrdiff_t stride = task.output.stride;
-  const bool two_planes = task.conv->planes == Planes::kTwo;
+  const bool wide = task.conv->wide;
   alignas(64) std::array<Sums, 4> sums;
   for (int group = first_group; group < last_group;) {
     const Requantiser512 by = requantiser_of(task, group);
-    if (!two_planes && group + 1 == last_group) {
+    if (!wide && group + 1 == last_group) {
       for (int i = 0; i < count; i += 4) {
         std::array<Segment, 4> four;
         for (int k = 0; k < 4; ++k) {
@@ -172,12 +172,12 @@ CUTOUT_AMX void conv_amx(const ConvTask& task, int first_row, int last_row, int 
       return;
     }
     const std::int8_t* const first = task.weights(group);
-    const std::int8_t* const second = first + task.plane_bytes();
+    const std::int8_t* const second = first + task.panel_bytes();
     for (int i = 0; i < count; i += 2) {
       const Segment a = segments.at(i);
       const Segment b = segments.at(std::min(i + 1, count - 1));
       multiply_2x2(task, a, b, first, second, sums);
-      if (two_planes) {
+      if (wide) {
         write(sums[0], sums[1], a, stride, group, by);
         write(sums[2], sums[3], b, stride, group, by);
       } else {
@@ -188,7 +188,7 @@ CUTOUT_AMX void conv_amx(const ConvTask& task, int first_row, int last_row, int 
         write(sums[3], b, stride, group + 1, next);
       }
     }
-    group += two_planes ? 1 : 2;
+    group += wide ? 1 : 2;
   }
 }
 

@@ -22,14 +22,14 @@ CUTOUT_VNNI inline __attribute__((always_inline)) __m512i four_inputs(const std:
   return _mm512_set1_epi32(inputs);
 }
 
-/// Sums of kPixels neighbouring pixels for kBlocks planes of weights that lie `between` bytes
-/// apart, in registers.
-template <int kPixels, int kBlocks>
+/// Sums of kPixels neighbouring pixels for kPanels panels that lie `between` bytes apart, in
+/// registers.
+template <int kPixels, int kPanels>
 CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(const ConvTask& task,
                                                                 const std::uint8_t* window,
                                                                 const std::int8_t* weights,
                                                                 std::size_t between,
-                                                                __m512i (&sums)[kPixels][kBlocks]) {
+                                                                __m512i (&sums)[kPixels][kPanels]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) {
     for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
@@ -39,16 +39,16 @@ CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(const ConvTask& 
     const std::int8_t* row = weights + i * kChunkBytes;
     const int groups = (task.conv->chunks[i].inputs + 3) / 4;
     for (int j = 0; j < groups; ++j, from += 4, row += 4 * kLanes) {
-      __m512i by[kBlocks];
+      __m512i by[kPanels];
 #pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
+      for (int b = 0; b < kPanels; ++b) {
         by[b] = _mm512_loadu_si512(row + static_cast<std::size_t>(b) * between);
       }
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
         const __m512i inputs = four_inputs(from + p * stride);
 #pragma GCC unroll 4
-        for (int b = 0; b < kBlocks; ++b) {
+        for (int b = 0; b < kPanels; ++b) {
           sums[p][b] = _mm512_dpbusd_epi32(sums[p][b], inputs, by[b]);
         }
       }
@@ -57,29 +57,29 @@ CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(const ConvTask& 
 }
 
 /// Some groups of one row.
-template <int kPixels, int kBlocks>
+template <int kPixels, int kPanels>
 CUTOUT_VNNI void row_of(const ConvTask& task, int y, int group) {
-  const bool two_planes = task.conv->planes == Planes::kTwo;
+  const bool wide = task.conv->wide;
   const int width = task.output.width;
-  std::array<Requantiser512, kBlocks> by;
-  for (int b = 0; b < kBlocks; ++b) {
-    by[static_cast<std::size_t>(b)] = requantiser_of(task, two_planes ? group : group + b);
+  std::array<Requantiser512, kPanels> by;
+  for (int b = 0; b < kPanels; ++b) {
+    by[static_cast<std::size_t>(b)] = requantiser_of(task, wide ? group : group + b);
   }
   for (int x = 0; x < width; x += kPixels) {
     // The last ones of a row begin earlier and are computed twice.
     const int from = std::max(0, std::min(x, width - kPixels));
-    __m512i sums[kPixels][kBlocks];
-    multiply<kPixels, kBlocks>(task, task.window(from, y), task.weights(group), task.plane_bytes(),
+    __m512i sums[kPixels][kPanels];
+    multiply<kPixels, kPanels>(task, task.window(from, y), task.weights(group), task.panel_bytes(),
                                sums);
     const int pixels = std::min(kPixels, width - from);
     std::uint8_t* output = task.output.at(from, y);
     for (int p = 0; p < pixels; ++p, output += task.output.stride) {
-      if (two_planes) {
-        requantise(sums[p][0], sums[p][kBlocks - 1], by[0], group_of(output, group, task.floats));
+      if (wide) {
+        requantise(sums[p][0], sums[p][kPanels - 1], by[0], group_of(output, group, task.floats));
         continue;
       }
 #pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
+      for (int b = 0; b < kPanels; ++b) {
         requantise(sums[p][b], by[static_cast<std::size_t>(b)],
                    group_of(output, group + b, task.floats));
       }
@@ -91,20 +91,20 @@ CUTOUT_VNNI void row_of(const ConvTask& task, int y, int group) {
 
 CUTOUT_VNNI void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row,
                                   int first_group, int last_group) {
-  const bool two_planes = task.conv->planes == Planes::kTwo;
+  const bool wide = task.conv->wide;
   for (int group = first_group; group < last_group;) {
     const int left = last_group - group;
-    const int blocks = two_planes ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int groups = wide ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
     for (int y = first_row; y < last_row; ++y) {
-      if (two_planes || blocks == 2) {
+      if (wide || groups == 2) {
         row_of<12, 2>(task, y, group);
-      } else if (blocks == 4) {
+      } else if (groups == 4) {
         row_of<6, 4>(task, y, group);
       } else {
         row_of<24, 1>(task, y, group);
       }
     }
-    group += blocks;
+    group += groups;
   }
 }
 

@@ -24,9 +24,9 @@ struct Requantiser256 {
   __m256i bias;
 };
 
-CUTOUT_AVX_VNNI inline __attribute__((always_inline)) __m256i as_steps(__m256 steps, int zero) {
+CUTOUT_AVX_VNNI inline __attribute__((always_inline)) __m256i quantised(__m256 value, int zero) {
   const __m256 bounded =
-      _mm256_min_ps(_mm256_max_ps(steps, _mm256_set1_ps(-1e6F)), _mm256_set1_ps(1e6F));
+      _mm256_min_ps(_mm256_max_ps(value, _mm256_set1_ps(-1e6F)), _mm256_set1_ps(1e6F));
   return _mm256_add_epi32(_mm256_cvtps_epi32(bounded), _mm256_set1_epi32(zero));
 }
 
@@ -70,7 +70,7 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
                                    int first_group, int last_group) {
   const Conv& conv = *task.conv;
   const int width = task.output.width;
-  const bool two_planes = conv.planes == Planes::kTwo;
+  const bool wide = conv.wide;
   for (int group = first_group; group < last_group; ++group) {
     const std::int8_t* const weights = task.weights(group);
     std::array<Requantiser256, 2> by;
@@ -86,7 +86,7 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
         __m256i sums[kPixels][2];
         multiply(task, task.window(from, y), weights, sums);
         __m256i low[kPixels][2];
-        if (two_planes) multiply(task, task.window(from, y), weights + task.plane_bytes(), low);
+        if (wide) multiply(task, task.window(from, y), weights + task.panel_bytes(), low);
         const int pixels = std::min(kPixels, width - from);
         const std::ptrdiff_t lane = task.floats ? sizeof(float) : 1;
         std::uint8_t* output =
@@ -94,9 +94,9 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
         for (int p = 0; p < pixels; ++p, output += task.output.stride) {
           __m256 values[2];
           for (std::size_t half = 0; half < 2; ++half) {
-            const __m256i last = two_planes ? low[p][half] : sums[p][half];
+            const __m256i last = wide ? low[p][half] : sums[p][half];
             __m256 value = _mm256_cvtepi32_ps(_mm256_add_epi32(last, by[half].bias));
-            if (two_planes) {
+            if (wide) {
               const __m256 upper =
                   _mm256_mul_ps(_mm256_cvtepi32_ps(sums[p][half]), _mm256_set1_ps(256.0F));
               value = _mm256_add_ps(upper, value);
@@ -109,7 +109,7 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
             _mm256_storeu_ps(floats, _mm256_max_ps(values[0], least));
             _mm256_storeu_ps(floats + kHalf, _mm256_max_ps(values[1], least));
           } else {
-            store(as_steps(values[0], conv.zero), as_steps(values[1], conv.zero), output);
+            store(quantised(values[0], conv.zero), quantised(values[1], conv.zero), output);
           }
         }
       }

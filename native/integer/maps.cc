@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kBits = 10;  // of the weights of a resize
 
-CUTOUT_INLINE std::uint8_t cut_off(float steps) {
-  return static_cast<std::uint8_t>(std::min(std::max(steps, 0.0F), 255.0F));
+CUTOUT_INLINE std::uint8_t cut_off(float value) {
+  return static_cast<std::uint8_t>(std::min(std::max(value, 0.0F), 255.0F));
 }
 
 /// Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, to even, in every version
@@ -93,8 +93,8 @@ CUTOUT_SIMD void at_least(float least, int count, float* values) {
   for (int i = 0; i < count; ++i) values[i] = std::max(values[i], least);
 }
 
-CUTOUT_SIMD void steps_of(const float* values, float scale, float zero, int count,
-                          std::uint8_t* output) {
+CUTOUT_SIMD void quantise_values(const float* values, float scale, float zero, int count,
+                                 std::uint8_t* output) {
   for (int i = 0; i < count; ++i) output[i] = cut_off(rounded(values[i] / scale) + zero);
 }
 
@@ -223,8 +223,8 @@ void combine(std::span<const Map> inputs, bool relu, const Map& output, int firs
   }
 }
 
-void combine_steps(std::span<const Map> inputs, bool relu, float scale, int zero, const Map& output,
-                   int first, int last) {
+void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int zero,
+                       const Map& output, int first, int last) {
   constexpr int kBlock = 64;
   std::array<float, kBlock> sums;
   for (int y = first; y < last; ++y) {
@@ -236,7 +236,7 @@ void combine_steps(std::span<const Map> inputs, bool relu, float scale, int zero
           add_floats(input.floats_at(x, y) + c, count, sums.data());
         }
         if (relu) at_least(0, count, sums.data());
-        steps_of(sums.data(), scale, static_cast<float>(zero), count, output.at(x, y) + c);
+        quantise_values(sums.data(), scale, static_cast<float>(zero), count, output.at(x, y) + c);
       }
     }
   }

@@ -10,7 +10,7 @@ namespace cutout::integer {
 // Everything but convolutions, each for output rows [first, last) and as native/integer/program.h
 // defines it. Different rows may run at the same time.
 
-/// Planes of floats of the output's size to steps of `scale`; further channels are the zero point.
+/// Planes of floats of the output's size, divided by `scale`; further channels are the zero point.
 void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
               int first, int last);
 void max_pool(const MaxPool& pool, const Map& input, const Map& output, int first, int last);
@@ -25,17 +25,17 @@ float largest(const Map& input);
 void split(const Map& input, float gain, const Map& output, int first, int last);
 /// Sum of maps of floats as floats.
 void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
-/// Likewise, as steps of `scale`.
-void combine_steps(std::span<const Map> inputs, bool relu, float scale, int zero, const Map& output,
-                   int first, int last);
-/// Steps to planes of floats.
+/// Likewise, quantised by `scale`.
+void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int zero,
+                       const Map& output, int first, int last);
+/// A quantised map to planes of floats.
 void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
                 int first, int last);
 /// Floats to planes.
 void planes_of(const Map& input, std::span<float> planes, int first, int last);
 /// To one plane of floats.
 void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last);
-/// The border of so many pixels around a map of steps.
+/// The border of so many pixels around a quantised map.
 void fill_border(const Map& map, int border, int zero);
 
 }  // namespace cutout::integer

@@ -18,7 +18,7 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
 }
 
-/// A stretch of memory that is in use from one step to another, both included.
+/// A stretch of memory that is in use from one operation to another, both included.
 struct Block {
   int value = 0;
   std::size_t bytes = 0;
@@ -62,7 +62,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
     made.channels_.push_back(value.channels);
     made.bytes_a_pixel_.push_back(value.bytes());
   }
-  made.borders_.resize(program.steps().size());
+  made.borders_.resize(program.operations().size());
   const auto place = [&](int value) -> Place& {
     return made.places_[static_cast<std::size_t>(value)];
   };
@@ -70,14 +70,15 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
   // Sizes; and what forbids a value to lie inside another.
   std::vector<bool> apart(count, false);
   std::vector<int> border(count, 0);
-  for (const Step& step : program.steps()) {
-    const Place* const first = step.inputs.empty() ? nullptr : &place(step.inputs.front());
+  for (const Operation& operation : program.operations()) {
+    const Place* const first =
+        operation.inputs.empty() ? nullptr : &place(operation.inputs.front());
     int w = first != nullptr ? first->width : width;
     int h = first != nullptr ? first->height : height;
-    switch (step.kind) {
+    switch (operation.kind) {
       case Kind::kConv: {
-        const Conv& conv = step.conv;
-        const int input = step.inputs.front();
+        const Conv& conv = operation.conv;
+        const int input = operation.inputs.front();
         if (conv.reads_rows() && conv.channels % kChunkInputs != 0) {
           apart[static_cast<std::size_t>(input)] = true;
         }
@@ -92,7 +93,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
         break;
       }
       case Kind::kMaxPool: {
-        const MaxPool& pool = step.pool;
+        const MaxPool& pool = operation.pool;
         if (h < pool.kernel || w < pool.kernel) {
           if (!pool.round_up) return misfit;
         }
@@ -107,37 +108,40 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
         break;
       }
       case Kind::kResize:
-        if (h > (1 << 20) / step.resize.factor || w > (1 << 20) / step.resize.factor) return misfit;
-        h *= step.resize.factor;
-        w *= step.resize.factor;
+        if (h > (1 << 20) / operation.resize.factor || w > (1 << 20) / operation.resize.factor) {
+          return misfit;
+        }
+        h *= operation.resize.factor;
+        w *= operation.resize.factor;
         break;
       case Kind::kAdd:
       case Kind::kCombine:
       case Kind::kConcat:
-        for (const int input : step.inputs) {
+        for (const int input : operation.inputs) {
           if (place(input).width != w || place(input).height != h) return misfit;
         }
         break;
       default:
         break;
     }
-    if (step.kind == Kind::kOutput || step.kind == Kind::kSumOutput) continue;
+    if (operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput) continue;
     if (w < 1 || h < 1) return misfit;
-    place(step.output).width = w;
-    place(step.output).height = h;
+    place(operation.output).width = w;
+    place(operation.output).height = h;
   }
 
   // The parts of a concatenation lie in it, each in the first one that takes it.
-  for (const Step& step : program.steps()) {
-    if (step.kind != Kind::kConcat) continue;
+  for (const Operation& operation : program.operations()) {
+    if (operation.kind != Kind::kConcat) continue;
     int channel = 0;
-    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-      const int input = step.inputs[i];
+    for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
+      const int input = operation.inputs[i];
       const bool again =
-          std::find(step.inputs.begin(), step.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                    input) != step.inputs.begin() + static_cast<std::ptrdiff_t>(i);
+          std::find(operation.inputs.begin(),
+                    operation.inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                    input) != operation.inputs.begin() + static_cast<std::ptrdiff_t>(i);
       if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again) {
-        place(input).parent = step.output;
+        place(input).parent = operation.output;
         place(input).channel = channel;
       }
       channel += made.channels_[static_cast<std::size_t>(input)];
@@ -147,15 +151,16 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
   // Blocks: a value that lies in no other, with all that lie in it.
   std::vector<Block> blocks(count);
   std::vector<int> block_border(count, 0);
-  const auto use = [&](int value, std::size_t step) {
+  const auto use = [&](int value, std::size_t operation) {
     Block& block = blocks[static_cast<std::size_t>(made.root(value))];
-    block.first = std::min(block.first, step);
-    block.last = std::max(block.last, step);
+    block.first = std::min(block.first, operation);
+    block.last = std::max(block.last, operation);
   };
-  for (std::size_t i = 0; i < program.steps().size(); ++i) {
-    const Step& step = program.steps()[i];
-    for (const int input : step.inputs) use(input, i);
-    if (step.kind != Kind::kOutput && step.kind != Kind::kSumOutput) use(step.output, i);
+  for (std::size_t i = 0; i < program.operations().size(); ++i) {
+    const Operation& operation = program.operations()[i];
+    for (const int input : operation.inputs) use(input, i);
+    if (operation.kind != Kind::kOutput && operation.kind != Kind::kSumOutput)
+      use(operation.output, i);
   }
   for (std::size_t value = 0; value < count; ++value) {
     const auto top = static_cast<std::size_t>(made.root(static_cast<int>(value)));

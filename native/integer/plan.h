@@ -28,7 +28,7 @@ struct Map {
 /// times share memory; the parts of a concatenation lie in it, so that nothing is copied.
 class Plan {
  public:
-  /// For an input of this size. kModel where a step does not fit it.
+  /// For an input of this size. kModel where an operation does not fit it.
   static Status make(const Program& program, int width, int height, Plan& plan);
 
   /// Bytes that a run needs, aligned to kAlignment.
@@ -37,9 +37,9 @@ class Plan {
 
   /// The value in the memory of a run.
   [[nodiscard]] Map map(int value, std::uint8_t* memory) const;
-  /// Blocks whose borders are to be filled before the step, as values that span them.
-  [[nodiscard]] const std::vector<int>& borders_before(std::size_t step) const {
-    return borders_[step];
+  /// Blocks whose borders are to be filled before the operation, as values that span them.
+  [[nodiscard]] const std::vector<int>& borders_before(std::size_t operation) const {
+    return borders_[operation];
   }
   /// Pixels of border around the block that the value spans.
   [[nodiscard]] int border(int value) const {

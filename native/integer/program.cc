@@ -8,8 +8,9 @@ namespace cutout::integer {
 
 namespace {
 
-/// No network comes near; keeps sums of products of sizes inside their types.
-constexpr std::int64_t kMostValues = 1 << 16;
+/// No network comes near; keeps sums of products of sizes inside their types, and a plan, whose
+/// time grows with the square of the values, below a second.
+constexpr std::int64_t kMostValues = 1 << 12;
 constexpr std::int64_t kMostChannels = 1 << 14;
 constexpr std::int64_t kMostSide = 64;
 /// A kernel reads so many pixels past the end for each pixel it makes (plan.cc).
@@ -85,12 +86,12 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   conv.left = reader.number(0, kMostSide, "a border");
   conv.bottom = reader.number(0, kMostSide, "a border");
   conv.right = reader.number(0, kMostSide, "a border");
-  conv.planes = reader.number(1, 2, "planes of weights") == 2 ? Planes::kTwo : Planes::kOne;
+  conv.wide = reader.number(1, 2, "the panels of a convolution") == 2;
   conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
   conv.outputs = output.channels;
   conv.zero = output.zero;
   if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
-  if (conv.channels % 4 != 0 || input.type != Type::kSteps) {
+  if (conv.channels % 4 != 0 || input.type != Type::kQuantised) {
     throw Malformed{"the input of a convolution"};
   }
   // Whole rows of the kernel are read at once where all channels are.
@@ -99,15 +100,16 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   }
   conv.chunks = chunks_of(conv);
   const auto outputs = static_cast<std::size_t>(conv.outputs);
-  const std::size_t planes = conv.planes == Planes::kTwo ? 2 : 1;
-  conv.weights = reader.weights(outputs / kLanes * planes * conv.chunks.size() * kChunkBytes);
+  const auto panels = static_cast<std::size_t>(conv.panels());
+  conv.weights = reader.weights(outputs / kLanes * panels * conv.chunks.size() * kChunkBytes);
   conv.bias = reader.ints(outputs);
   conv.scales = reader.floats(outputs);
   return conv;
 }
 
-/// What the inputs and the output of a step have to be.
-void check_types(const Step& step, const std::vector<Value>& inputs, const Value& output) {
+/// What the inputs and the output of an operation have to be.
+void check_types(const Operation& operation, const std::vector<Value>& inputs,
+                 const Value& output) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
   };
@@ -116,23 +118,23 @@ void check_types(const Step& step, const std::vector<Value>& inputs, const Value
         inputs, [&](const Value& value) { return value.channels == output.channels; });
   };
   bool good = true;
-  switch (step.kind) {
+  switch (operation.kind) {
     case Kind::kInput:
-      good = inputs.empty() && output.type == Type::kSteps;
+      good = inputs.empty() && output.type == Type::kQuantised;
       break;
     case Kind::kConv:
       good = inputs.size() == 1;
       break;
     case Kind::kMaxPool:
-      good =
-          inputs.size() == 1 && all(Type::kSteps) && output.type == Type::kSteps && same_channels();
+      good = inputs.size() == 1 && all(Type::kQuantised) && output.type == Type::kQuantised &&
+             same_channels();
       break;
     case Kind::kResize:
       good = inputs.size() == 1 && all(output.type) && same_channels();
       break;
     case Kind::kAdd:
-      good =
-          inputs.size() == 2 && all(Type::kSteps) && output.type == Type::kSteps && same_channels();
+      good = inputs.size() == 2 && all(Type::kQuantised) && output.type == Type::kQuantised &&
+             same_channels();
       break;
     case Kind::kConcat: {
       int channels = 0;
@@ -140,12 +142,12 @@ void check_types(const Step& step, const std::vector<Value>& inputs, const Value
         channels += value.channels;
         good = good && value.zero == output.zero;
       }
-      good = good && !inputs.empty() && all(Type::kSteps) && output.type == Type::kSteps &&
+      good = good && !inputs.empty() && all(Type::kQuantised) && output.type == Type::kQuantised &&
              channels == output.channels;
       break;
     }
     case Kind::kSplit:
-      good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kSteps &&
+      good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kQuantised &&
              output.channels == 2 * inputs.front().channels && output.zero == 0;
       break;
     case Kind::kCombine:
@@ -155,72 +157,72 @@ void check_types(const Step& step, const std::vector<Value>& inputs, const Value
       good = inputs.size() == 1;
       break;
     case Kind::kSumOutput:
-      good = inputs.size() == 1 && all(Type::kSteps);
+      good = inputs.size() == 1 && all(Type::kQuantised);
       break;
   }
-  if (!good) throw Malformed{"the values of a step"};
+  if (!good) throw Malformed{"the values of an operation"};
 }
 
-/// `made` has its values; of those, `written` says which an earlier step gives.
-Step read_step(Reader& reader, const Program& made, const std::vector<bool>& written) {
+/// `made` has its values; of those, `written` says which an earlier operation gives.
+Operation read_operation(Reader& reader, const Program& made, const std::vector<bool>& written) {
   const std::vector<Value>& values = made.values();
   const auto count = static_cast<int>(values.size());
-  Step step;
-  step.kind = static_cast<Kind>(reader.number(0, kKinds - 1, "a kind of step"));
+  Operation operation;
+  operation.kind = static_cast<Kind>(reader.number(0, kKinds - 1, "a kind of operation"));
   const int inputs = reader.number(0, 64, "a number of inputs");
   std::vector<Value> given;
   for (int i = 0; i < inputs; ++i) {
     const int index = reader.number(0, count - 1, "an input");
     if (!written[static_cast<std::size_t>(index)]) throw Malformed{"an input's order"};
-    step.inputs.push_back(index);
+    operation.inputs.push_back(index);
     given.push_back(values[static_cast<std::size_t>(index)]);
   }
-  const bool outward = step.kind == Kind::kOutput || step.kind == Kind::kSumOutput;
-  step.output = reader.number(0, (outward ? made.outputs() : count) - 1, "an output");
-  const Value output = outward ? Value{} : values[static_cast<std::size_t>(step.output)];
-  check_types(step, given, output);
-  switch (step.kind) {
+  const bool outward = operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput;
+  operation.output = reader.number(0, (outward ? made.outputs() : count) - 1, "an output");
+  const Value output = outward ? Value{} : values[static_cast<std::size_t>(operation.output)];
+  check_types(operation, given, output);
+  switch (operation.kind) {
     case Kind::kInput:
-      step.scales = reader.floats(1);
+      operation.scales = reader.floats(1);
       if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
       break;
     case Kind::kConv:
-      step.conv = read_conv(reader, given.front(), output);
+      operation.conv = read_conv(reader, given.front(), output);
       break;
     case Kind::kMaxPool:
-      step.pool.kernel = reader.number(1, kMostSide, "a window");
-      step.pool.stride = reader.number(1, step.pool.kernel, "a window's stride");
-      step.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
+      operation.pool.kernel = reader.number(1, kMostSide, "a window");
+      operation.pool.stride = reader.number(1, operation.pool.kernel, "a window's stride");
+      operation.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
       break;
     case Kind::kResize:
-      step.resize.factor = reader.number(1, 512, "a factor of size");
-      if (!std::has_single_bit(static_cast<unsigned>(step.resize.factor))) {
+      operation.resize.factor = reader.number(1, 512, "a factor of size");
+      if (!std::has_single_bit(static_cast<unsigned>(operation.resize.factor))) {
         throw Malformed{"a factor of size"};
       }
       break;
     case Kind::kAdd: {
       const std::span<const float> parts = reader.floats(3);
-      step.add = {parts[0], parts[1], parts[2]};
+      operation.add = {parts[0], parts[1], parts[2]};
       break;
     }
     case Kind::kConcat:
     case Kind::kSplit:
       break;
     case Kind::kCombine:
-      step.combine.relu = reader.number(0, 1, "a relu") == 1;
-      step.scales = reader.floats(1);
+      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
+      operation.scales = reader.floats(1);
       break;
     case Kind::kOutput:
-      step.scales = reader.floats(static_cast<std::size_t>(given.front().channels));
+      operation.scales = reader.floats(static_cast<std::size_t>(given.front().channels));
       break;
     case Kind::kSumOutput: {
       const std::span<const float> parts = reader.floats(2);
-      step.scales = parts.first(1);
-      step.low = parts[1];
+      operation.scales = parts.first(1);
+      operation.low = parts[1];
       break;
     }
   }
-  return step;
+  return operation;
 }
 
 }  // namespace
@@ -236,7 +238,7 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
     const int count = reader.number(1, kMostValues, "the number of values");
     for (int i = 0; i < count; ++i) {
       Value value;
-      value.type = reader.number(0, 1, "a value's type") == 1 ? Type::kFloats : Type::kSteps;
+      value.type = reader.number(0, 1, "a value's type") == 1 ? Type::kFloats : Type::kQuantised;
       value.channels = reader.number(1, kMostChannels, "a value's channels");
       value.zero = reader.number(0, 255, "a zero point");
       made.values_.push_back(value);
@@ -244,18 +246,19 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
     std::vector<bool> written(made.values_.size(), false);
     std::vector<bool> given(static_cast<std::size_t>(made.outputs_), false);
     while (!reader.done()) {
-      Step step = read_step(reader, made, written);
-      const bool outward = step.kind == Kind::kOutput || step.kind == Kind::kSumOutput;
+      Operation operation = read_operation(reader, made, written);
+      const bool outward = operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput;
       std::vector<bool>& seen = outward ? given : written;
-      if (seen[static_cast<std::size_t>(step.output)]) throw Malformed{"a value written twice"};
-      seen[static_cast<std::size_t>(step.output)] = true;
-      if (step.kind == Kind::kSplit) {
-        made.values_[static_cast<std::size_t>(step.output)].split = true;
+      if (seen[static_cast<std::size_t>(operation.output)])
+        throw Malformed{"a value written twice"};
+      seen[static_cast<std::size_t>(operation.output)] = true;
+      if (operation.kind == Kind::kSplit) {
+        made.values_[static_cast<std::size_t>(operation.output)].split = true;
       }
-      made.steps_.push_back(std::move(step));
+      made.operations_.push_back(std::move(operation));
     }
-    if (made.steps_.empty() || made.steps_.front().kind != Kind::kInput) {
-      throw Malformed{"the first step"};
+    if (made.operations_.empty() || made.operations_.front().kind != Kind::kInput) {
+      throw Malformed{"the first operation"};
     }
     if (std::ranges::find(written, false) != written.end() ||
         std::ranges::find(given, false) != given.end()) {

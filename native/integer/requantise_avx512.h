@@ -48,9 +48,9 @@ CUTOUT_AVX512 inline void store_scaled(__m512 scaled, const Requantiser512& by,
   // What does not fit 32 bits would become the smallest number: cut off before.
   const __m512 bounded =
       _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(-1e6F)), _mm512_set1_ps(1e6F));
-  const __m512i steps = _mm512_add_epi32(_mm512_cvtps_epi32(bounded), by.zero);
+  const __m512i shifted = _mm512_add_epi32(_mm512_cvtps_epi32(bounded), by.zero);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(output),
-                   _mm512_cvtusepi32_epi8(_mm512_max_epi32(steps, _mm512_setzero_si512())));
+                   _mm512_cvtusepi32_epi8(_mm512_max_epi32(shifted, _mm512_setzero_si512())));
 }
 
 /// Sums of kLanes channels of one pixel.
@@ -59,7 +59,7 @@ CUTOUT_AVX512 inline void requantise(__m512i sums, const Requantiser512& by, std
   store_scaled(_mm512_mul_ps(value, by.scale), by, output);
 }
 
-/// Likewise for two planes of weights: 256 * high + low.
+/// Likewise for 16-bit weights: 256 * high + low.
 CUTOUT_AVX512 inline void requantise(__m512i high, __m512i low, const Requantiser512& by,
                                      std::uint8_t* output) {
   const __m512 upper = _mm512_mul_ps(_mm512_cvtepi32_ps(high), _mm512_set1_ps(256.0F));

@@ -1,7 +1,6 @@
 #include "integer/run.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "integer/maps.h"
 
@@ -9,8 +8,8 @@ namespace cutout::integer {
 
 namespace {
 
-/// What a part of a step should hold at least, so that handing it out is worth it: multiplications
-/// of a convolution, bytes of everything else.
+/// What a part of an operation should hold at least, so that handing it out is worth it:
+/// multiplications of a convolution, bytes of everything else.
 constexpr double kMultiplications = 8e6;
 constexpr double kBytes = 128e3;
 constexpr int kMostParts = 64;
@@ -39,12 +38,12 @@ class Runner {
         gains_(program.values().size(), 1.0F) {}
 
   Status run() {
-    for (std::size_t i = 0; i < program_.steps().size(); ++i) {
+    for (std::size_t i = 0; i < program_.operations().size(); ++i) {
       if (stopped()) return token_->check();
       for (const int value : plan_.borders_before(i)) {
         fill_border(map(value), plan_.border(value), zero_of(value));
       }
-      step(program_.steps()[i]);
+      compute(program_.operations()[i]);
     }
     return token_ == nullptr ? Status() : token_->check();
   }
@@ -87,96 +86,97 @@ class Runner {
     return static_cast<double>(map.width) * map.height * map.channels;
   }
 
-  void step(const Step& step) {
-    switch (step.kind) {
+  void compute(const Operation& operation) {
+    switch (operation.kind) {
       case Kind::kInput: {
-        const Map output = map(step.output);
+        const Map output = map(operation.output);
         rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
-          quantise(buffers_.input, program_.input_channels(), step.scales.front(),
-                   zero_of(step.output), output, first, last);
+          quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
+                   zero_of(operation.output), output, first, last);
         });
         break;
       }
       case Kind::kConv:
-        convolve(step);
+        convolve(operation);
         break;
       case Kind::kMaxPool: {
-        const Map input = map(step.inputs.front());
-        const Map output = map(step.output);
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
         rows(output.height, bytes_of(input),
-             [&](int first, int last) { max_pool(step.pool, input, output, first, last); });
+             [&](int first, int last) { max_pool(operation.pool, input, output, first, last); });
         break;
       }
       case Kind::kResize: {
-        const Map input = map(step.inputs.front());
-        const Map output = map(step.output);
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
         rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-          if (is_floats(step.output)) {
-            resize_floats(step.resize, input, output, first, last);
+          if (is_floats(operation.output)) {
+            resize_floats(operation.resize, input, output, first, last);
           } else {
-            resize(step.resize, input, output, first, last);
+            resize(operation.resize, input, output, first, last);
           }
         });
         break;
       }
       case Kind::kAdd: {
-        const Map a = map(step.inputs[0]);
-        const Map b = map(step.inputs[1]);
-        const Map output = map(step.output);
+        const Map a = map(operation.inputs[0]);
+        const Map b = map(operation.inputs[1]);
+        const Map output = map(operation.output);
         rows(output.height, 2 * bytes_of(output),
-             [&](int first, int last) { add(step.add, a, b, output, first, last); });
+             [&](int first, int last) { add(operation.add, a, b, output, first, last); });
         break;
       }
       case Kind::kConcat:
-        join(step);
+        join(operation);
         break;
       case Kind::kSplit: {
-        const Map input = map(step.inputs.front());
-        const Map output = map(step.output);
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
         constexpr float kMost = 65535;
         const float gain = largest(input) / kMost;
-        gains_[static_cast<std::size_t>(step.output)] = gain;
+        gains_[static_cast<std::size_t>(operation.output)] = gain;
         rows(output.height, 4 * bytes_of(output),
              [&](int first, int last) { split(input, gain, output, first, last); });
         break;
       }
       case Kind::kCombine:
-        combine_maps(step);
+        combine_maps(operation);
         break;
       case Kind::kOutput: {
-        const Map input = map(step.inputs.front());
+        const Map input = map(operation.inputs.front());
         rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          if (is_floats(step.inputs.front())) {
-            planes_of(input, output_of(step), first, last);
+          if (is_floats(operation.inputs.front())) {
+            planes_of(input, output_of(operation), first, last);
           } else {
-            dequantise(input, step.scales, zero_of(step.inputs.front()), output_of(step), first,
-                       last);
+            dequantise(input, operation.scales, zero_of(operation.inputs.front()),
+                       output_of(operation), first, last);
           }
         });
         break;
       }
       case Kind::kSumOutput: {
-        const Map input = map(step.inputs.front());
+        const Map input = map(operation.inputs.front());
         rows(input.height, bytes_of(input), [&](int first, int last) {
-          sum(input, step.scales.front(), step.low, output_of(step), first, last);
+          sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
         });
         break;
       }
     }
   }
 
-  [[nodiscard]] std::span<float> output_of(const Step& step) const {
-    return buffers_.outputs[static_cast<std::size_t>(step.output)];
+  [[nodiscard]] std::span<float> output_of(const Operation& operation) const {
+    return buffers_.outputs[static_cast<std::size_t>(operation.output)];
   }
 
-  void convolve(const Step& step) {
-    const Conv& conv = step.conv;
-    const float gain = gains_[static_cast<std::size_t>(step.inputs.front())];
+  void convolve(const Operation& operation) {
+    const Conv& conv = operation.conv;
+    const float gain = gains_[static_cast<std::size_t>(operation.inputs.front())];
     // The first half of a split holds the upper 8 bits.
-    const float part = is_split(step.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
-    const ConvTask task(conv, map(step.inputs.front()), map(step.output), is_floats(step.output),
-                        part);
-    const double multiplications = bytes_of(task.output) * static_cast<double>(task.planes()) *
+    const float input_gain =
+        is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
+    const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
+                        is_floats(operation.output), input_gain);
+    const double multiplications = bytes_of(task.output) * static_cast<double>(task.panels()) *
                                    static_cast<double>(conv.chunks.size()) * kChunkInputs;
     const int height = task.output.height;
     // A wide map is split by rows, a deep one by channels: its weights are more than its values.
@@ -195,25 +195,25 @@ class Runner {
     });
   }
 
-  void combine_maps(const Step& step) {
+  void combine_maps(const Operation& operation) {
     std::vector<Map> inputs;
-    for (const int value : step.inputs) inputs.push_back(map(value));
-    const Map output = map(step.output);
+    for (const int value : operation.inputs) inputs.push_back(map(value));
+    const Map output = map(operation.output);
     rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
-      if (is_floats(step.output)) {
-        combine(inputs, step.combine.relu, output, first, last);
+      if (is_floats(operation.output)) {
+        combine(inputs, operation.combine.relu, output, first, last);
       } else {
-        combine_steps(inputs, step.combine.relu, step.scales.front(), zero_of(step.output), output,
-                      first, last);
+        combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
+                          zero_of(operation.output), output, first, last);
       }
     });
   }
 
   /// Copies the parts that do not lie in place.
-  void join(const Step& step) {
-    const Map output = map(step.output);
+  void join(const Operation& operation) {
+    const Map output = map(operation.output);
     int channel = 0;
-    for (const int value : step.inputs) {
+    for (const int value : operation.inputs) {
       const Map input = map(value);
       const bool there = input.data == output.data + channel && input.stride == output.stride;
       if (!there) {
@@ -230,7 +230,7 @@ class Runner {
   const RunBuffers& buffers_;
   const Parallel& parallel_;
   const CancelToken* token_;
-  std::vector<float> gains_;  // what a step of a value that a kSplit made stands for
+  std::vector<float> gains_;  // what 1 of a value that a kSplit made stands for
 };
 
 }  // namespace

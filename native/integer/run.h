@@ -27,7 +27,7 @@ struct RunBuffers {
 };
 
 /// Runs the program on one input. `token` may be null; a stopped one ends the run between two parts
-/// of a step with its reason.
+/// of an operation with its reason.
 Status run(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
            const Parallel& parallel, const CancelToken* token);
 

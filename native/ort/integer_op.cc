@@ -101,7 +101,7 @@ struct IntegerKernel {
         constant<std::int8_t>(info, 4), program);
     if (!status.ok()) raise(status);
     if (info.GetOutputCount() != static_cast<std::size_t>(program.outputs())) {
-      raise({Code::kModel, "IntegerNetwork has another number of outputs than its steps."});
+      raise({Code::kModel, "IntegerNetwork has another number of outputs than its program."});
     }
   }
 
@@ -114,19 +114,20 @@ struct IntegerKernel {
     const std::vector<std::int64_t> shape = input.GetTensorTypeAndShapeInfo().GetShape();
     if (shape.size() != 4 || shape[1] != program.input_channels() || shape[2] < 1 || shape[3] < 1 ||
         shape[2] > INT32_MAX || shape[3] > INT32_MAX) {
-      raise({Code::kModel, "IntegerNetwork has an input of another shape than its steps."});
+      raise({Code::kModel, "IntegerNetwork has an input of another shape than its program."});
     }
     const std::shared_ptr<const integer::Plan> plan =
         plan_for(static_cast<int>(shape[3]), static_cast<int>(shape[2]));
     const auto pixels = static_cast<std::size_t>(shape[1] * shape[2] * shape[3]);
     std::vector<std::pair<float*, std::size_t>> outputs(
         static_cast<std::size_t>(program.outputs()));
-    for (const integer::Step& step : program.steps()) {
-      if (step.kind != integer::Kind::kOutput && step.kind != integer::Kind::kSumOutput) continue;
-      const integer::Map map = plan->map(step.inputs.front(), nullptr);
-      const int channels = step.kind == integer::Kind::kSumOutput ? 1 : map.channels;
+    for (const integer::Operation& operation : program.operations()) {
+      if (operation.kind != integer::Kind::kOutput && operation.kind != integer::Kind::kSumOutput)
+        continue;
+      const integer::Map map = plan->map(operation.inputs.front(), nullptr);
+      const int channels = operation.kind == integer::Kind::kSumOutput ? 1 : map.channels;
       const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
-      const auto number = static_cast<std::size_t>(step.output);
+      const auto number = static_cast<std::size_t>(operation.output);
       outputs[number] = {
           context.GetOutput(number, given.data(), given.size()).GetTensorMutableData<float>(),
           static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *

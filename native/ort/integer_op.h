@@ -28,7 +28,7 @@ class RunToken {
 /// | input | type    | shape                            | what                                     |
 /// |-------|---------|----------------------------------|------------------------------------------|
 /// | 0     | float32 | [batch, channels, height, width] | of the network                           |
-/// | 1     | int64   | [n], constant                    | the steps (integer::Program::read)       |
+/// | 1     | int64   | [n], constant                    | the operations (integer::Program::read)  |
 /// | 2     | float32 | [n], constant                    | scales and other constants               |
 /// | 3     | int32   | [n], constant                    | biases                                   |
 /// | 4     | int8    | [n], constant                    | packed weights, used where they lie      |

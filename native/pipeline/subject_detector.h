@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "classify/features.h"
-#include "classify/head.h"
+#include "classify/subject_head.h"
 #include "core/cancel.h"
 #include "core/image_view.h"
 #include "core/status.h"

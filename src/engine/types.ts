@@ -122,7 +122,7 @@ export const SUBJECT_TYPES = [
 
 export type SubjectType = (typeof SUBJECT_TYPES)[number];
 
-/** Weights of the classification head; meaning and lengths: native/classify/head.h. */
+/** Weights of the classification head; meaning and lengths: native/classify/subject_head.h. */
 export interface SubjectHead {
   /** Units of the hidden layer; 0: no hidden layer, and no `second`. */
   readonly hidden: number;

@@ -96,13 +96,14 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   if (input.span().size() != pixels) throw Napi::RangeError::New(info.Env(), "size of the input");
 
   std::vector<std::vector<float>> values(static_cast<std::size_t>(program.outputs()));
-  for (const integer::Step& step : program.steps()) {
-    if (step.kind != integer::Kind::kOutput && step.kind != integer::Kind::kSumOutput) continue;
-    const integer::Map map = plan.map(step.inputs.front(), nullptr);
-    const int channels = step.kind == integer::Kind::kSumOutput ? 1 : map.channels;
-    values[static_cast<std::size_t>(step.output)].resize(static_cast<std::size_t>(channels) *
-                                                         static_cast<std::size_t>(map.width) *
-                                                         static_cast<std::size_t>(map.height));
+  for (const integer::Operation& operation : program.operations()) {
+    if (operation.kind != integer::Kind::kOutput && operation.kind != integer::Kind::kSumOutput)
+      continue;
+    const integer::Map map = plan.map(operation.inputs.front(), nullptr);
+    const int channels = operation.kind == integer::Kind::kSumOutput ? 1 : map.channels;
+    values[static_cast<std::size_t>(operation.output)].resize(static_cast<std::size_t>(channels) *
+                                                              static_cast<std::size_t>(map.width) *
+                                                              static_cast<std::size_t>(map.height));
   }
   const GuardedBytes memory(plan.bytes(), integer::Plan::kAlignment);
   std::memset(memory.data(), 0xa5, plan.bytes());  // what an earlier run left behind

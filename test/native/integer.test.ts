@@ -28,7 +28,7 @@ function imageOf(width: number, height: number, seed = 1): Float32Array {
 interface Made {
   readonly standard: Uint8Array;
   readonly program: Program;
-  /** In steps of the output. */
+  /** Quantisation scale of the output. */
   readonly scale: number;
 }
 
@@ -49,7 +49,7 @@ function make(build: (builder: NetworkBuilder) => string, width: number, height:
   };
 }
 
-/** Largest difference of two maps in steps. */
+/** Largest difference of two maps in quantisation levels. */
 const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): number => {
   if (a.length !== b.length || a.length === 0) return Number.POSITIVE_INFINITY;
   let worst = 0;
@@ -67,8 +67,8 @@ function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Arr
   return first;
 }
 
-/** Steps by which a layer may differ from its definition: additions and 16-bit convolutions round more than once. */
-type Exactness = 'equal' | 'a step';
+/** Levels by which a layer may differ from its definition: additions and 16-bit convolutions round more than once. */
+type Exactness = 'equal' | 'a level';
 
 function checkAll(
   t: ExecutionContext,
@@ -81,8 +81,8 @@ function checkAll(
     const image = imageOf(width, height);
     const found = runEverywhere(t, made, image, [width, height]);
     const wanted = byDefinition(made.standard, image, width, height);
-    const steps = apart(found, wanted.values, made.scale);
-    t.true(steps < (exactness === 'equal' ? 1e-3 : 1.001), `${width} x ${height}: ${steps} steps apart`);
+    const levels = apart(found, wanted.values, made.scale);
+    t.true(levels < (exactness === 'equal' ? 1e-3 : 1.001), `${width} x ${height}: ${levels} levels apart`);
     // The test is meaningful: the map is neither empty nor clipped everywhere.
     t.true(new Set(found).size > Math.min(10, found.length / 4), `${width} x ${height}`);
   }
@@ -174,7 +174,7 @@ test('sums of two maps are rounded once', (t) => {
       return b.add(b.conv(stem, { channels: 32 }), stem);
     },
     sizes,
-    'a step',
+    'a level',
   );
 });
 
@@ -182,7 +182,7 @@ test('convolutions with a result finer than 8 bits: of an 8-bit map, of a float 
   if (!present(t)) return;
   const eight = { channels: 32 } as const;
   const stem = (b: NetworkBuilder) => b.conv('image', eight);
-  checkAll(t, (b) => b.conv(b.conv(stem(b), { channels: 16, wide: true }), eight), sizes, 'a step');
+  checkAll(t, (b) => b.conv(b.conv(stem(b), { channels: 16, wide: true }), eight), sizes, 'a level');
   for (const shape of [{ channels: 16, kernel: 1 }, { channels: 16, dilation: 2 }, { channels: 64 }]) {
     const wide = { ...shape, wide: true };
     checkAll(
@@ -193,7 +193,7 @@ test('convolutions with a result finer than 8 bits: of an 8-bit map, of a float 
         return b.conv(b.conv(b.concat(fine, first), { ...wide, channels: 16 }), { channels: 16, kernel: 1 });
       },
       sizes,
-      'a step',
+      'a level',
     );
   }
 });
@@ -219,12 +219,12 @@ test('nodes that the operator does not support keep the standard operators', (t)
   standard((b) => b.resize(b.conv('image', { channels: 16 }), 3));
 });
 
-test("a channel in finer steps, as a network's last one", (t) => {
+test("a channel finer than 8 bits, as a network's last one", (t) => {
   if (!present(t)) return;
   checkAll(t, (b) => b.logit(b.conv('image', { channels: 16 })), sizes);
 });
 
-test("the operator agrees with ONNX Runtime's own operators within a step", async (t) => {
+test("the operator agrees with ONNX Runtime's own operators within a level", async (t) => {
   if (!present(t)) return;
   t.timeout(120_000);
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-integer-'));
@@ -252,16 +252,16 @@ test("the operator agrees with ONNX Runtime's own operators within a step", asyn
     await writeFile(file, made.standard);
     const wanted = await runNetwork(file, image, 1, { height, width });
     const found = runEverywhere(t, made, image, [width, height]);
-    const steps = apart(found, wanted, made.scale);
+    const levels = apart(found, wanted, made.scale);
     const differ = found.filter((each, at) => Math.abs(each - (wanted[at] ?? 0)) > made.scale / 2).length;
-    t.log(`${name}: at most ${steps.toFixed(3)} steps apart, ${differ} of ${found.length} differ`);
+    t.log(`${name}: at most ${levels.toFixed(3)} levels apart, ${differ} of ${found.length} differ`);
     // Float maps need 16-bit weights here.
     t.true(differ <= (name === 'wide' ? found.length / 50 : 0), name);
-    t.true(steps < 1.001, `${name}: ${steps} steps apart`);
+    t.true(levels < 1.001, `${name}: ${levels} levels apart`);
   }
 });
 
-/** A network with every kind of step. */
+/** A network with every kind of operation. */
 const everything = (b: NetworkBuilder): string => {
   const stem = b.conv('image', { channels: 16 });
   const deep = b.conv(b.pool(stem, true), { channels: 32, dilation: 2 });

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "classify/features.h"
-#include "classify/head.h"
 #include "classify/statistics.h"
+#include "classify/subject_head.h"
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"

@@ -6,7 +6,7 @@ const STEPS = 80;
 const RATE = 0.05;
 /** Rows that are worked on together. */
 const BLOCK = 64;
-/** As native/classify/head.cc clamps. */
+/** As native/classify/subject_head.cc clamps. */
 const MOST_SCALES = 8;
 
 /**

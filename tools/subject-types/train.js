@@ -167,7 +167,7 @@ const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byte
 const [first, second] = [quantised(model.first), quantised(model.second)];
 const head = {
   about:
-    'Head of the subject types, written by tools/subject-types/train.js; meaning: native/classify/head.h',
+    'Head of the subject types, written by tools/subject-types/train.js; meaning: native/classify/subject_head.h',
   types: SUBJECT_TYPES,
   detectorSide: detector.input.width,
   hidden: model.first.length,

@@ -14,12 +14,15 @@ import { type ConvSpec, ProgramWriter } from './program.ts';
 const DOMAIN = 'cutout';
 const OPERATOR = 'IntegerNetwork';
 
-/** Largest weight of two planes: 256 * 127 for the first, and what the second adds. */
+/** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
+const CODE = 'steps';
+
+/** Largest weight of 16 bits: 256 * 127 for the high byte, and what the low one adds. */
 const WIDE_LIMIT = 256 * 127;
 
-/** An 8-bit tensor: one step of channel c represents `scales[c]`. */
-interface Steps {
-  readonly kind: 'steps';
+/** An 8-bit tensor: one quantisation level of channel c represents `scales[c]`. */
+interface Quantised {
+  readonly kind: 'quantised';
   readonly value: number;
   readonly scales: Float32Array;
   readonly zero: number;
@@ -27,15 +30,15 @@ interface Steps {
 
 /** How the program represents a float tensor of the network. */
 type Source =
-  | Steps
+  | Quantised
   | { readonly kind: 'floats'; readonly value: number }
   | { readonly kind: 'concat'; readonly parts: readonly Source[] }
-  /** 8-bit weights: one step of output channel c represents `scales[c]`. */
+  /** 8-bit weights: one quantisation level of output channel c represents `scales[c]`. */
   | { readonly kind: 'weights'; readonly tensor: TensorProto; readonly scales: Float32Array }
   | { readonly kind: 'bias'; readonly values: Int32Array }
   /** Not computed until the scale and zero point of its 8-bit form are known. */
   | { readonly kind: 'conv'; readonly node: NodeProto }
-  | { readonly kind: 'sum'; readonly a: Steps; readonly b: Steps }
+  | { readonly kind: 'sum'; readonly a: Quantised; readonly b: Quantised }
   | { readonly kind: 'counted'; readonly value: number; readonly scale?: number };
 
 interface Unscaled {
@@ -56,7 +59,7 @@ class Converter {
   readonly #consumers = new Map<string, NodeProto[]>();
   readonly #outputs: ReadonlySet<string>;
   /** 8-bit tensors. */
-  readonly #steps = new Map<string, Unscaled>();
+  readonly #quantised = new Map<string, Unscaled>();
   readonly #sources = new Map<string, Source>();
   readonly #split = new Map<number, number>();
   readonly #made = new Map<string, number>();
@@ -92,7 +95,7 @@ class Converter {
     };
     const inputs = [
       input,
-      constant('steps', INT64, code.length, new Uint8Array(code.buffer)),
+      constant(CODE, INT64, code.length, new Uint8Array(code.buffer)),
       constant('scales', FLOAT, floats.length, floats.bytes()),
       constant('biases', INT32, ints.length, ints.bytes()),
       constant('weights', INT8, weights.length, weights.bytes()),
@@ -149,20 +152,25 @@ class Converter {
     if (from === this.#graph.input[0]?.name) {
       const pad = this.#onlyConsumer(to);
       const channels = pad?.opType === 'Pad' ? LANES / 4 : 3;
-      const value = this.#program.input({ type: 'steps', channels, zero }, scale);
-      this.#steps.set(to, { value, zero });
+      const value = this.#program.input({ type: 'quantised', channels, zero }, scale);
+      this.#quantised.set(to, { value, zero });
     } else if (source?.kind === 'conv') {
-      this.#steps.set(to, { value: this.#integerConv(source.node, scale, zero), zero });
+      this.#quantised.set(to, { value: this.#integerConv(source.node, scale, zero), zero });
     } else if (source?.kind === 'sum') {
       const { a, b } = source;
-      const factor = (part: Steps) => Math.fround((part.scales[0] ?? Number.NaN) / scale);
+      const factor = (part: Quantised) => Math.fround((part.scales[0] ?? Number.NaN) / scale);
       const offset = Math.fround(zero - (factor(a) * a.zero + factor(b) * b.zero));
       const value = this.#program.add(a.value, b.value, zero, [factor(a), factor(b), offset]);
-      this.#steps.set(to, { value, zero });
+      this.#quantised.set(to, { value, zero });
     } else if (source?.kind === 'floats') {
       const { channels } = this.#program.spec(source.value);
-      const value = this.#program.combine([source.value], { type: 'steps', channels, zero }, false, scale);
-      this.#steps.set(to, { value, zero });
+      const value = this.#program.combine(
+        [source.value],
+        { type: 'quantised', channels, zero },
+        false,
+        scale,
+      );
+      this.#quantised.set(to, { value, zero });
     } else {
       throw new Unsupported(`${node.name} quantises what is not known`);
     }
@@ -175,7 +183,7 @@ class Converter {
     const [to = ''] = node.output;
     const tensor = this.#initializers.get(from);
     const scales = this.#floatsOf(this.#initializer(scaleName));
-    const steps = this.#steps.get(from);
+    const quantised = this.#quantised.get(from);
     const counted = this.#sources.get(from);
     if (tensor?.dataType === INT8) {
       this.#sources.set(to, { kind: 'weights', tensor, scales });
@@ -183,11 +191,11 @@ class Converter {
       const view = numbers(tensor);
       const values = Int32Array.from({ length: view.byteLength / 4 }, (_, at) => view.getInt32(4 * at, true));
       this.#sources.set(to, { kind: 'bias', values });
-    } else if (steps) {
-      if (this.#zero(zeroName) !== steps.zero) throw new Unsupported(`${node.name} moves the zero point`);
-      const { channels } = this.#program.spec(steps.value);
+    } else if (quantised) {
+      if (this.#zero(zeroName) !== quantised.zero) throw new Unsupported(`${node.name} moves the zero point`);
+      const { channels } = this.#program.spec(quantised.value);
       const each = scales.length === 1 ? new Float32Array(channels).fill(scales[0] ?? Number.NaN) : scales;
-      this.#source(to, { kind: 'steps', ...steps, scales: each });
+      this.#source(to, { kind: 'quantised', ...quantised, scales: each });
     } else if (counted?.kind === 'counted') {
       this.#sources.set(to, { ...counted, scale: scales[0] ?? Number.NaN });
     } else {
@@ -206,7 +214,7 @@ class Converter {
   #outside(name: string): void {
     const source = this.#sources.get(name);
     if (!source || this.#made.has(name)) return;
-    if (source.kind === 'steps') this.#made.set(name, this.#program.output(source.value, source.scales));
+    if (source.kind === 'quantised') this.#made.set(name, this.#program.output(source.value, source.scales));
     else if (source.kind === 'floats') {
       const { channels } = this.#program.spec(source.value);
       this.#made.set(name, this.#program.output(source.value, new Float32Array(channels).fill(1)));
@@ -215,11 +223,11 @@ class Converter {
 
   /** Operators that work on 8-bit values unchanged. */
   #steady(node: NodeProto): boolean {
-    const inputs = node.input.map((name) => this.#steps.get(name));
+    const inputs = node.input.map((name) => this.#quantised.get(name));
     const [first] = inputs;
     const [to = ''] = node.output;
     if (!first) return false;
-    const set = (value: number) => this.#steps.set(to, { value, zero: first.zero });
+    const set = (value: number) => this.#quantised.set(to, { value, zero: first.zero });
     switch (node.opType) {
       case 'Pad': {
         if (this.#program.spec(first.value).channels !== LANES / 4) {
@@ -258,12 +266,12 @@ class Converter {
     const [first = '', second = ''] = node.input;
     const [to = ''] = node.output;
     if (node.opType === 'ConvInteger') {
-      const steps = this.#steps.get(first);
+      const quantised = this.#quantised.get(first);
       const ones = this.#initializer(second);
-      if (steps?.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
+      if (quantised?.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
         throw new Unsupported(`${node.name} is no plain sum`);
       }
-      this.#sources.set(to, { kind: 'counted', value: steps.value });
+      this.#sources.set(to, { kind: 'counted', value: quantised.value });
       return true;
     }
     const source = this.#sources.get(first);
@@ -289,7 +297,7 @@ class Converter {
       this.#source(to, a);
       return true;
     }
-    if (node.opType === 'Add' && a.kind === 'steps' && b?.kind === 'steps') {
+    if (node.opType === 'Add' && a.kind === 'quantised' && b?.kind === 'quantised') {
       this.#sources.set(to, { kind: 'sum', a, b });
       return true;
     }
@@ -305,7 +313,7 @@ class Converter {
     if (node.opType === 'Concat' && attribute(node, 'axis')?.i === 1n) {
       const parts = node.input.map((name) => {
         const part = this.#sources.get(name);
-        if (part?.kind !== 'steps' && part?.kind !== 'floats') {
+        if (part?.kind !== 'quantised' && part?.kind !== 'floats') {
           throw new Unsupported(`${node.name} joins what is not known`);
         }
         return part;
@@ -385,17 +393,17 @@ class Converter {
   /** A convolution between 8-bit tensors. */
   #integerConv(node: NodeProto, outputScale: number, outputZero: number): number {
     const [input, weights, bias] = node.input.map((name) => this.#sources.get(name));
-    if (input?.kind !== 'steps' || weights?.kind !== 'weights' || (bias && bias.kind !== 'bias')) {
+    if (input?.kind !== 'quantised' || weights?.kind !== 'weights' || (bias && bias.kind !== 'bias')) {
       throw new Unsupported(`${node.name} is no 8-bit convolution`);
     }
     const shape = this.#convShape(node, weights.tensor.dims);
     const { outputs, channels } = shape;
     const { rawData } = weights.tensor;
-    const plane = new Int8Array(rawData.buffer, rawData.byteOffset, rawData.byteLength);
-    const row = plane.length / outputs;
+    const bytes = new Int8Array(rawData.buffer, rawData.byteOffset, rawData.byteLength);
+    const row = bytes.length / outputs;
     const shifted = Int32Array.from({ length: outputs }, (_, c) => {
       let sum = 0;
-      for (let i = c * row; i < (c + 1) * row; i++) sum += plane[i] as number;
+      for (let i = c * row; i < (c + 1) * row; i++) sum += bytes[i] as number;
       return (bias?.values[c] ?? 0) - input.zero * sum;
     });
     const inputScale = input.scales[0] ?? Number.NaN;
@@ -404,12 +412,12 @@ class Converter {
       ...shape,
       channel: 0,
       relu: false,
-      planes: 1,
-      weights: pack([plane], outputs, channels, shape),
+      panels: 1,
+      weights: pack([bytes], outputs, channels, shape),
       bias: shifted,
       scales,
     };
-    return this.#program.conv(input.value, { type: 'steps', channels: outputs, zero: outputZero }, conv);
+    return this.#program.conv(input.value, { type: 'quantised', channels: outputs, zero: outputZero }, conv);
   }
 
   /** A convolution with 16-bit weights, of 8-bit tensors or of floats converted to 16 bits. */
@@ -424,15 +432,15 @@ class Converter {
     const parts = source.kind === 'concat' ? source.parts : [source];
     const spec = { type: 'floats', channels: shape.outputs, zero: 0 } as const;
     const sums: number[] = [];
-    const alone = parts.length === 1 && parts[0]?.kind === 'steps';
+    const alone = parts.length === 1 && parts[0]?.kind === 'quantised';
     let from = 0;
     let biased = bias.every((each) => each === 0);
     for (const part of parts) {
-      if (part.kind !== 'steps' && part.kind !== 'floats')
+      if (part.kind !== 'quantised' && part.kind !== 'floats')
         throw new Unsupported(`${node.name} reads too much`);
       const own = this.#program.spec(part.value).channels;
       const columns = { weights, from, of: shape.channels, own, ...shape };
-      if (part.kind === 'steps') {
+      if (part.kind === 'quantised') {
         const conv = wideConv(columns, part.scales, part.zero, biased ? undefined : bias);
         biased = true;
         sums.push(this.#program.conv(part.value, spec, { ...conv, relu: relu && alone }));
@@ -476,7 +484,7 @@ interface Columns {
   readonly pads: readonly [number, number, number, number];
 }
 
-/** A convolution with 16-bit weights in two planes; the weights include the input's per-channel scales. */
+/** A convolution with 16-bit weights, which include the input's per-channel scales. */
 function wideConv(
   columns: Columns,
   scales: Float32Array,
@@ -486,9 +494,9 @@ function wideConv(
   const { weights, from, of, own, outputs, kernel, stride, dilation, pads } = columns;
   const taps = kernel[0] * kernel[1];
   const count = own * taps;
-  const upper = new Int8Array(outputs * count);
-  const lower = new Int8Array(outputs * count);
-  const steps = new Float32Array(outputs);
+  const highBytes = new Int8Array(outputs * count);
+  const lowBytes = new Int8Array(outputs * count);
+  const weightScales = new Float32Array(outputs);
   const shifts = new Int32Array(outputs);
   const row = new Float64Array(count);
   for (let output = 0; output < outputs; output++) {
@@ -503,19 +511,19 @@ function wideConv(
         else if (-value > largest) largest = -value;
       }
     }
-    const step = Math.fround(Math.max(largest / WIDE_LIMIT, 1e-30));
+    const weightScale = Math.fround(Math.max(largest / WIDE_LIMIT, 1e-30));
     let sum = 0;
     const at = output * count;
     for (let i = 0; i < count; i++) {
-      // The magnitude is at most WIDE_LIMIT: rounding of the step itself is far below half a step.
-      const whole = Math.floor((row[i] as number) / step + 0.5) | 0;
+      // The magnitude is at most WIDE_LIMIT: rounding of the scale itself is far below half a level.
+      const whole = Math.floor((row[i] as number) / weightScale + 0.5) | 0;
       const high = (whole + 128) >> 8;
-      upper[at + i] = high;
-      lower[at + i] = whole - (high << 8);
+      highBytes[at + i] = high;
+      lowBytes[at + i] = whole - (high << 8);
       sum += whole;
     }
-    steps[output] = step;
-    const shift = Math.round((bias?.[output] ?? 0) / step) - zero * sum;
+    weightScales[output] = weightScale;
+    const shift = Math.round((bias?.[output] ?? 0) / weightScale) - zero * sum;
     if (Math.abs(shift) > 2 ** 30) throw new Unsupported('a bias is too large for 32 bits');
     shifts[output] = shift;
   }
@@ -526,10 +534,10 @@ function wideConv(
     stride,
     dilation,
     pads,
-    planes: 2,
-    weights: pack([upper, lower], outputs, own, { kernel, dilation }),
+    panels: 2,
+    weights: pack([highBytes, lowBytes], outputs, own, { kernel, dilation }),
     bias: shifts,
-    scales: steps,
+    scales: weightScales,
   };
 }
 

@@ -34,22 +34,28 @@ function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number)
 }
 
 /**
- * Weights in the order in which the kernels read them: [group of 16 output channels][plane][chunk][16][16][4]; those
+ * Weights in the order in which the kernels read them: [group of 16 output channels][panel][chunk][16][16][4]; those
  * behind a chunk's last input are 0.
- * @param planes each int8, [outputs, channels, height, width]; outputs a multiple of 16, channels of 4
+ * @param weights 8-bit weights, or the high and the low bytes of 16-bit ones, each [outputs, channels, height, width];
+ * outputs a multiple of 16, channels of 4
  */
-export function pack(planes: readonly Int8Array[], outputs: number, channels: number, taps: Taps): Int8Array {
+export function pack(
+  weights: readonly Int8Array[],
+  outputs: number,
+  channels: number,
+  taps: Taps,
+): Int8Array {
   const [height, width] = taps.kernel;
   const chunks = chunksOf(taps, channels);
   const row = channels * height * width;
   // Four weights at a time, as one little-endian number.
-  const packed = new Int32Array((outputs / LANES) * planes.length * chunks.length * (CHUNK / 4) * LANES);
+  const packed = new Int32Array((outputs / LANES) * weights.length * chunks.length * (CHUNK / 4) * LANES);
   let at = 0;
   for (let group = 0; group < outputs; group += LANES) {
-    for (const plane of planes) {
+    for (const bytes of weights) {
       for (const places of chunks) {
         for (let lane = 0; lane < LANES; lane++) {
-          const own = plane.subarray((group + lane) * row, (group + lane + 1) * row);
+          const own = bytes.subarray((group + lane) * row, (group + lane + 1) * row);
           let to = at + lane;
           for (let k = 0; k < places.length; k += 4) {
             packed[to] =

@@ -1,6 +1,6 @@
-/** The input of native/integer/program.h: the 8-bit part of a network as a list of steps. */
+/** The input of native/integer/program.h: the 8-bit part of a network as a list of operations. */
 
-/** Kinds of steps, by their numbers in native/integer/program.h. */
+/** Kinds of operations, by their numbers in native/integer/program.h. */
 const KIND = {
   input: 0,
   conv: 1,
@@ -15,9 +15,9 @@ const KIND = {
 } as const;
 
 export interface ValueSpec {
-  readonly type: 'steps' | 'floats';
+  readonly type: 'quantised' | 'floats';
   readonly channels: number;
-  /** Zero point; 0 for floats. */
+  /** Zero point: the quantised value that stands for 0; 0 for floats. */
   readonly zero: number;
 }
 
@@ -32,14 +32,14 @@ export interface ConvSpec {
   /** Top, left, bottom, right. */
   readonly pads: readonly [number, number, number, number];
   readonly relu: boolean;
-  /** Packed (pack.ts), plane after plane in each group of 16 output channels. */
+  /** Packed (pack.ts): for each group of 16 output channels one panel, for 16-bit weights two. */
   readonly weights: Int8Array;
-  readonly planes: 1 | 2;
+  readonly panels: 1 | 2;
   readonly bias: Int32Array;
   readonly scales: Float32Array;
 }
 
-/** Values of one kind, which steps refer to by index. */
+/** Values of one kind, which operations refer to by index. */
 class Pool<T extends Float32Array | Int32Array | Int8Array> {
   readonly #parts: T[] = [];
   #length = 0;
@@ -67,10 +67,10 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
   }
 }
 
-/** Assembles a program, step by step, in execution order. */
+/** Assembles a program, operation by operation, in execution order. */
 export class ProgramWriter {
   readonly #values: ValueSpec[] = [];
-  readonly #steps: number[] = [];
+  readonly #operations: number[] = [];
   readonly floats = new Pool<Float32Array>();
   readonly ints = new Pool<Int32Array>();
   readonly weights = new Pool<Int8Array>();
@@ -96,17 +96,17 @@ export class ProgramWriter {
     return this.#values.push(spec) - 1;
   }
 
-  #step(kind: keyof typeof KIND, inputs: readonly number[], output: number, ...rest: number[]): number {
-    this.#steps.push(KIND[kind], inputs.length, ...inputs, output, ...rest);
+  #operation(kind: keyof typeof KIND, inputs: readonly number[], output: number, ...rest: number[]): number {
+    this.#operations.push(KIND[kind], inputs.length, ...inputs, output, ...rest);
     return output;
   }
 
   input(spec: ValueSpec, scale: number): number {
-    return this.#step('input', [], this.#value(spec), this.floats.add(Float32Array.of(scale)));
+    return this.#operation('input', [], this.#value(spec), this.floats.add(Float32Array.of(scale)));
   }
 
   conv(input: number, output: ValueSpec, conv: ConvSpec): number {
-    return this.#step(
+    return this.#operation(
       'conv',
       [input],
       this.#value(output),
@@ -116,7 +116,7 @@ export class ProgramWriter {
       conv.stride,
       conv.dilation,
       ...conv.pads,
-      conv.planes,
+      conv.panels,
       conv.relu ? 1 : 0,
       this.weights.add(conv.weights),
       this.ints.add(conv.bias),
@@ -125,43 +125,63 @@ export class ProgramWriter {
   }
 
   maxPool(input: number, kernel: number, stride: number, roundUp: boolean): number {
-    return this.#step('maxPool', [input], this.#value(this.spec(input)), kernel, stride, roundUp ? 1 : 0);
+    return this.#operation(
+      'maxPool',
+      [input],
+      this.#value(this.spec(input)),
+      kernel,
+      stride,
+      roundUp ? 1 : 0,
+    );
   }
 
   resize(input: number, factor: number): number {
-    return this.#step('resize', [input], this.#value(this.spec(input)), factor);
+    return this.#operation('resize', [input], this.#value(this.spec(input)), factor);
   }
 
   /** round(a * first + (b * second + offset)) */
   add(a: number, b: number, zero: number, factors: readonly [number, number, number]): number {
     const spec = { ...this.spec(a), zero };
-    return this.#step('add', [a, b], this.#value(spec), this.floats.add(Float32Array.from(factors)));
+    return this.#operation('add', [a, b], this.#value(spec), this.floats.add(Float32Array.from(factors)));
   }
 
   concat(inputs: readonly number[]): number {
     const specs = inputs.map((input) => this.spec(input));
     const channels = specs.reduce((sum, spec) => sum + spec.channels, 0);
-    return this.#step('concat', inputs, this.#value({ type: 'steps', channels, zero: specs[0]?.zero ?? 0 }));
+    return this.#operation(
+      'concat',
+      inputs,
+      this.#value({ type: 'quantised', channels, zero: specs[0]?.zero ?? 0 }),
+    );
   }
 
   split(input: number): number {
     const { channels } = this.spec(input);
-    return this.#step('split', [input], this.#value({ type: 'steps', channels: 2 * channels, zero: 0 }));
+    return this.#operation(
+      'split',
+      [input],
+      this.#value({ type: 'quantised', channels: 2 * channels, zero: 0 }),
+    );
   }
 
-  /** Sum of float values; `scale` applies to 8-bit values only. */
+  /** Sum of float values; `scale` applies to quantised values only. */
   combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
     const at = this.floats.add(Float32Array.of(scale));
-    return this.#step('combine', inputs, this.#value(output), relu ? 1 : 0, at);
+    return this.#operation('combine', inputs, this.#value(output), relu ? 1 : 0, at);
   }
 
   /** Returns the output's index. `scales`: one per channel; ignored for floats. */
   output(input: number, scales: Float32Array): number {
-    return this.#step('output', [input], this.#outputs++, this.floats.add(scales));
+    return this.#operation('output', [input], this.#outputs++, this.floats.add(scales));
   }
 
   sumOutput(input: number, scale: number, low: number): number {
-    return this.#step('sumOutput', [input], this.#outputs++, this.floats.add(Float32Array.of(scale, low)));
+    return this.#operation(
+      'sumOutput',
+      [input],
+      this.#outputs++,
+      this.floats.add(Float32Array.of(scale, low)),
+    );
   }
 
   code(): BigInt64Array {
@@ -171,6 +191,6 @@ export class ProgramWriter {
       zero,
     ]);
     const head = [this.#inputChannels, this.#outputs, this.#values.length];
-    return BigInt64Array.from([...head, ...values, ...this.#steps].map(BigInt));
+    return BigInt64Array.from([...head, ...values, ...this.#operations].map(BigInt));
   }
 }

@@ -1,4 +1,4 @@
-#include "classify/head.h"
+#include "classify/subject_head.h"
 
 #include <algorithm>
 #include <cmath>
