@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kBits = 10;  // of the weights of a resize
 
+/// 0 for NaN: the order of the arguments decides.
 CUTOUT_INLINE std::uint8_t cut_off(float value) {
-  return static_cast<std::uint8_t>(std::min(std::max(value, 0.0F), 255.0F));
+  return static_cast<std::uint8_t>(std::min(std::max(0.0F, value), 255.0F));
 }
 
 /// Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, to even, in every version
@@ -78,7 +79,7 @@ CUTOUT_SIMD float largest_of(const float* values, int count, float most) {
 CUTOUT_SIMD void split_row(const float* values, float inverse, int count, std::uint8_t* upper,
                            std::uint8_t* lower) {
   for (int i = 0; i < count; ++i) {
-    const float bounded = std::min(std::max(values[i] * inverse, 0.0F), 65535.0F);
+    const float bounded = std::min(std::max(0.0F, values[i] * inverse), 65535.0F);
     const int whole = static_cast<int>(rounded(bounded));
     upper[i] = static_cast<std::uint8_t>(whole >> 8);
     lower[i] = static_cast<std::uint8_t>(whole & 255);

@@ -12,7 +12,13 @@ namespace {
 /// last one, which belong to the block.
 constexpr int kPixelsBehind = 96;
 
+/// Of one block and of all together.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+
+/// Longest side of a map: positions in 1024ths (maps.cc) and sizes with borders fit an int.
+constexpr int kMostLength = 1 << 16;
+
+bool is_side(int length) { return length >= 1 && length <= kMostLength; }
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
@@ -55,6 +61,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
   const Status misfit(Code::kModel, "The integer part of the network does not fit an input of " +
                                         std::to_string(width) + " x " + std::to_string(height) +
                                         " pixels.");
+  if (!is_side(width) || !is_side(height)) return misfit;
   Plan made;
   const std::size_t count = program.values().size();
   made.places_.resize(count);
@@ -108,9 +115,6 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
         break;
       }
       case Kind::kResize:
-        if (h > (1 << 20) / operation.resize.factor || w > (1 << 20) / operation.resize.factor) {
-          return misfit;
-        }
         h *= operation.resize.factor;
         w *= operation.resize.factor;
         break;
@@ -125,7 +129,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
         break;
     }
     if (operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput) continue;
-    if (w < 1 || h < 1) return misfit;
+    if (!is_side(w) || !is_side(h)) return misfit;
     place(operation.output).width = w;
     place(operation.output).height = h;
   }
@@ -190,6 +194,7 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
     made.bytes_ = std::max(made.bytes_, block.offset + block.bytes);
     placed.push_back(block);
   }
+  if (made.bytes_ > static_cast<std::size_t>(kMostBytes)) return misfit;
   plan = std::move(made);
   return {};
 }

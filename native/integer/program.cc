@@ -25,7 +25,11 @@ class Reader {
  public:
   Reader(std::span<const std::int64_t> code, std::span<const float> floats,
          std::span<const std::int32_t> ints, std::span<const std::int8_t> weights)
-      : code_(code), floats_(floats), ints_(ints), weights_(weights) {}
+      : code_(code),
+        floats_(floats),
+        ints_(ints),
+        weights_(weights),
+        unused_weights_(weights.size()) {}
 
   [[nodiscard]] bool done() const { return at_ == code_.size(); }
 
@@ -45,7 +49,11 @@ class Reader {
 
   std::span<const float> floats(std::size_t count) { return part(floats_, count, "a constant"); }
   std::span<const std::int32_t> ints(std::size_t count) { return part(ints_, count, "a bias"); }
+  /// Convolutions share no weights: what is kept for each, its chunks, is bounded by the file's
+  /// size.
   std::span<const std::int8_t> weights(std::size_t count) {
+    if (count > unused_weights_) throw Malformed{"the weights"};
+    unused_weights_ -= count;
     return part(weights_, count, "the weights");
   }
 
@@ -54,6 +62,7 @@ class Reader {
   std::span<const float> floats_;
   std::span<const std::int32_t> ints_;
   std::span<const std::int8_t> weights_;
+  std::size_t unused_weights_;
   std::size_t at_ = 0;
 };
 

@@ -13,6 +13,7 @@ import type {
 } from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
+import { INTEGER_KERNELS } from '../fixtures/integerKernels.ts';
 
 /** What every implementation of src/engine/types.ts must do. Registers its tests with `test`. */
 export function testEngineContract(test: TestFn, load: () => NativeModule): void {
@@ -49,7 +50,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       known.filter((name) => instructionSets.includes(name)),
     );
     // Operators exist for some of these; the system may refuse a process the tiles of AMX.
-    const kernels = instructionSets.filter((name) => ['amx_int8', 'avx512_vnni', 'avx_vnni'].includes(name));
+    const kernels = instructionSets.filter((name) => INTEGER_KERNELS.includes(name));
     t.deepEqual(
       operators,
       kernels.filter((name) => name !== 'amx_int8' || operators.includes(name)),

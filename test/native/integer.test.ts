@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { ProgramWriter } from '../../src/models/integer/program.ts';
 import { rewrite } from '../../src/models/prepare.ts';
+import { leaveOutKernels } from '../fixtures/integerKernels.ts';
 import { type ConvShape, NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { byDefinition } from '../fixtures/integerOracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -12,6 +14,7 @@ import { integerAddon, type Program, programOf } from './integerAddon.ts';
 
 const { runInteger, integerKernels } = integerAddon;
 const kernels = integerKernels();
+if (kernels.length > 0) leaveOutKernels(kernels);
 
 function present(t: ExecutionContext): boolean {
   if (kernels.length > 0) return true;
@@ -273,6 +276,57 @@ const everything = (b: NetworkBuilder): string => {
   });
   return b.logit(b.conv(fine, { channels: 32, stride: 2 }));
 };
+
+/** Two convolutions of one tap each, and the place of the second one's weights. */
+function twoConvolutions(): { program: Program; secondWeights: number } {
+  const writer = new ProgramWriter(3);
+  const quantised = (channels: number) => ({ type: 'quantised', channels, zero: 0 }) as const;
+  const conv = (input: number, channels: number) =>
+    writer.conv(input, quantised(16), {
+      channel: 0,
+      channels,
+      kernel: [1, 1],
+      stride: 1,
+      dilation: 1,
+      pads: [0, 0, 0, 0],
+      relu: false,
+      weights: new Int8Array(1024),
+      panels: 1,
+      bias: new Int32Array(16),
+      scales: new Float32Array(16).fill(1),
+    });
+  writer.sumOutput(conv(conv(writer.input(quantised(4), 1), 4), 16), 1, 0);
+  const code = writer.code();
+  const buffer = (pool: { bytes: () => Uint8Array }) => Uint8Array.from(pool.bytes()).buffer;
+  return {
+    program: {
+      code,
+      floats: new Float32Array(buffer(writer.floats)),
+      ints: new Int32Array(buffer(writer.ints)),
+      weights: new Int8Array(buffer(writer.weights)),
+    },
+    // Before the places of its bias and scales and the five numbers of the output.
+    secondWeights: code.length - 8,
+  };
+}
+
+test('a program is refused whose size would not be bounded by its file, and a map that is too long', (t) => {
+  if (!present(t)) return;
+  const { program, secondWeights } = twoConvolutions();
+  const [kernel = ''] = kernels;
+  const run = (code: BigInt64Array, width: number, weights = program.weights) => {
+    const input = new Float32Array(width > 0 && width < 100 ? 3 * width : 0);
+    return runInteger({ ...program, code, weights }, input, width, 1, kernel, 0);
+  };
+  t.deepEqual(run(program.code, 2), [new Float32Array(2)]);
+  t.is(program.code[secondWeights], 1024n);
+  const shared = program.code.with(secondWeights, 0n);
+  t.throws(() => run(shared, 2, program.weights.slice(0, 1024)), { message: /malformed: the weights/ });
+  t.throws(() => run(program.code.with(2, 4097n), 2), { message: /malformed: the number of values/ });
+  for (const width of [0, -1, 2 ** 16 + 1, 2 ** 31 - 1]) {
+    t.throws(() => run(program.code, width), { message: /does not fit an input of/ }, String(width));
+  }
+});
 
 test('a malformed program is an error or runs inside its memory, and never crashes', (t) => {
   if (!present(t)) return;

@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import { fromBinary } from '@bufbuild/protobuf';
 import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import { onEveryLevel } from './levels.ts';
 
 /** Input of native/integer/program.h. */
 export interface Program {
@@ -25,9 +25,11 @@ export interface IntegerAddon {
   readonly integerKernels: () => string[];
 }
 
-export const integerAddon = createRequire(import.meta.url)(
-  '../../../native/Release/cutout_test.node',
-) as IntegerAddon;
+/** Runs on every level of the other loops too (levels.ts). */
+export const integerAddon = onEveryLevel(({ runInteger, integerKernels }) => ({
+  runInteger,
+  integerKernels,
+})) as IntegerAddon;
 
 /** The program in a network of the form `int8-operators`. Throws if it has none. */
 export function programOf(file: Uint8Array): Program {
