@@ -15,12 +15,14 @@
 
 #include "classify/features.h"
 #include "image/network_input.h"
+#include "integer/run.h"
 #include "matte/component_filter.h"
 #include "ort/allocator.h"
 #include "pipeline/compose.h"
 #include "pipeline/refinement.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
+#include "stress/integer_programs.h"
 
 namespace {
 
@@ -113,6 +115,47 @@ Status use_memory() {
   return held.size() == 6 ? Status() : Status(Code::kOutOfMemory);
 }
 
+const test::ProgramData& program_data() {
+  static const test::ProgramData data = [] {
+    std::mt19937 random(3);
+    return test::ProgramGenerator(random).make(10);
+  }();
+  return data;
+}
+
+/// Reads, plans and runs a program of 8-bit operations.
+Status run_program(const test::ProgramData& data, const CancelToken& token, ThreadPool& pool) {
+  constexpr int kWide = 40;
+  constexpr int kHigh = 30;
+  integer::Program program;
+  CUTOUT_RETURN_IF_ERROR(data.read(program));
+  integer::Plan plan;
+  CUTOUT_RETURN_IF_ERROR(integer::Plan::make(program, kWide, kHigh, plan));
+  const std::vector<float> input(3 * kWide * kHigh, 0.25F);
+  std::vector<std::vector<float>> outputs(2);
+  std::vector<std::uint8_t> memory(plan.bytes() + integer::Plan::kAlignment);
+  void* aligned = memory.data();
+  std::size_t room = memory.size();
+  std::align(integer::Plan::kAlignment, plan.bytes(), aligned, room);
+  integer::RunBuffers buffers{input, {}, {static_cast<std::uint8_t*>(aligned), plan.bytes()}};
+  const integer::Map last = plan.map(program.operations().back().inputs.front(), nullptr);
+  for (const int channels : {1, last.channels}) {
+    auto& output = outputs[buffers.outputs.size()];
+    output.resize(static_cast<std::size_t>(channels * last.width * last.height));
+    buffers.outputs.emplace_back(output);
+  }
+  const integer::Parallel parallel = [&pool](std::size_t count,
+                                             const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t end) {
+      for (std::size_t part = first; part < end; ++part) work(part);
+    });
+  };
+  const std::vector<std::string> kernels = integer::kernels();
+  return integer::run(program, plan,
+                      kernels.empty() ? &test::conv_scalar : integer::kernel_for(kernels.front()),
+                      buffers, parallel, &token);
+}
+
 using Work = std::function<Status(const CancelToken&, ThreadPool&)>;
 
 struct Named {
@@ -141,6 +184,10 @@ const std::vector<Named>& all_work() {
        }},
       {"features", Lane::kNetwork,
        [](const CancelToken&, ThreadPool& pool) { return find_features(pool); }},
+      {"8-bit program", Lane::kNetwork,
+       [](const CancelToken& token, ThreadPool& pool) {
+         return run_program(program_data(), token, pool);
+       }},
       {"network memory", Lane::kPixels,
        [](const CancelToken&, ThreadPool&) { return use_memory(); }},
   };
@@ -243,6 +290,7 @@ void refuse_threads() {
 }  // namespace
 
 int main() {
+  static_cast<void>(program_data());  // made while nothing fails
   for (const Named& named : all_work()) refuse_memory(named);
   close_without_memory();
   refuse_threads();
