@@ -1,8 +1,9 @@
 import { type AccountRow, AccountTable, type KeyRow } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
+import { QueryCache } from '../store/queryCache.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keyFormat.ts';
-import { findKey } from './keyLookup.ts';
+import { findKey, type KeyMatch } from './keyLookup.ts';
 import { createPseudonymise, type Pseudonymise } from './pseudonym.ts';
 
 export type Account = AccountRow;
@@ -21,10 +22,13 @@ export class Accounts {
   readonly #pseudonymise: () => Promise<Pseudonymise>;
   /** Last uses, by key, that are not written yet. */
   readonly #used = new Map<string, number>();
+  /** Matches of keys, by the hash of the key. */
+  readonly #matches: QueryCache<KeyMatch>;
 
   /** `now` returns Unix milliseconds. */
   constructor(sql: Sql, now: () => number) {
     this.#table = new AccountTable(sql);
+    this.#matches = new QueryCache(sql);
     this.#now = now;
     this.#pseudonymise = () => createPseudonymise(sql);
   }
@@ -124,20 +128,29 @@ export class Accounts {
   }
 
   /**
-   * The account of a key; undefined if it is unknown or revoked, or its account deleted. Queries the database
-   * each time (a few microseconds with SQLite, one round trip with PostgreSQL), so that a revocation by
-   * another process or node is effective at once.
+   * The account of a key; undefined if it is unknown or revoked, or its account deleted. A revocation by
+   * another process or node is effective at once: the database is asked each time, except SQLite while
+   * nothing was written to it.
    */
   async owner(key: string): Promise<Account | undefined> {
-    return (await findKey(this.#table, key))?.account;
+    return (await this.#match(hashKey(key)))?.account;
   }
 
   /** `owner`, and records the time of use. */
-  async authenticate(key: string): Promise<Account | undefined> {
-    const match = await findKey(this.#table, key);
+  authenticate(key: string): Promise<Account | undefined> {
+    return this.authenticateHash(hashKey(key));
+  }
+
+  /** `authenticate`, by the hash of the key. */
+  async authenticateHash(hash: Buffer): Promise<Account | undefined> {
+    const match = await this.#match(hash);
     if (!match) return undefined;
     this.#used.set(match.keyId, this.#now());
     return match.account;
+  }
+
+  #match(hash: Buffer): Promise<KeyMatch | undefined> {
+    return this.#matches.get(hash.toString('latin1'), () => findKey(this.#table, hash));
   }
 
   /** Writes the recorded times of use; called periodically and at shutdown. */

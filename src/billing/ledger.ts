@@ -3,6 +3,7 @@ import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/
 import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
+import { QueryCache } from '../store/queryCache.ts';
 import { type AccountBalance, type AccountQuery, listBalances } from './accountList.ts';
 import { type Booked, balances, booked } from './booked.ts';
 import * as chargeStates from './chargeStates.ts';
@@ -71,6 +72,8 @@ export class Ledger extends Postings implements Reservations, Balances {
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
   readonly #retries: RetryQueue;
+  /** Charges in force, by number. */
+  readonly #validCharges: QueryCache<true>;
 
   constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {
     super(database, now);
@@ -80,6 +83,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     this.#node = node ?? null;
     this.#onError = onError;
     this.#retries = new RetryQueue(onError);
+    this.#validCharges = new QueryCache(database);
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
@@ -237,8 +241,12 @@ export class Ledger extends Postings implements Reservations, Balances {
   #answer(state: AnswerState): PendingAnswer {
     const { accountId, answer } = state;
     return {
-      isChargeValid: async () =>
-        state.charge !== undefined && chargeStates.isChargeValid(this.#database, state.charge),
+      isChargeValid: async () => {
+        const { charge } = state;
+        if (charge === undefined) return false;
+        const query = async () => (await chargeStates.isChargeValid(this.#database, charge)) || undefined;
+        return (await this.#validCharges.get(charge, query)) ?? false;
+      },
       deliver: async () => {
         const { charge } = state;
         if (charge === undefined) return;

@@ -139,7 +139,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       storesReachable,
       recorders: [...(options.recorders ?? []), ...observation.recorders],
       timeout,
-      authenticate: (key) => accounts.authenticate(key),
+      authenticate: (hash) => accounts.authenticateHash(hash),
       balances: ledger,
       rate,
       scheduler,

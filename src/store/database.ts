@@ -30,6 +30,11 @@ export interface Dialect {
  */
 export interface Sql {
   readonly dialect: Dialect;
+  /**
+   * Changes whenever anybody, in this process or another, has committed something. Undefined where that cannot be known
+   * without a round trip, within a transaction, and while a transaction of this process runs.
+   */
+  version(): number | undefined;
   all<Row>(text: string, values?: Values): Promise<Row[]>;
   /** The first row. */
   get<Row>(text: string, values?: Values): Promise<Row | undefined>;

@@ -106,6 +106,7 @@ const isRefused = (error: unknown): boolean => /^(57014|55P03|28...|3D...)$/.tes
 /** Statements on one connection. */
 class Connection implements SchemaSql {
   readonly dialect = dialect;
+  readonly version = () => undefined;
   readonly #client: pg.ClientBase;
   readonly #limit: { readonly query_timeout?: number };
 
@@ -147,6 +148,7 @@ class Connection implements SchemaSql {
  */
 class PostgresDatabase implements Database {
   readonly dialect = dialect;
+  readonly version = () => undefined;
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #patienceMs: number;

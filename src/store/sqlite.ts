@@ -35,9 +35,19 @@ class Connection implements SchemaSql {
   /** Prepared statements by text; bounded, because texts are constants of the program. */
   readonly #statements = new Map<string, Statement>();
   #wrote = false;
+  #writes = 0;
 
   constructor(sqlite: Sqlite.Database) {
     this.#sqlite = sqlite;
+  }
+
+  /** Statements so far that may have written something. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  version(): undefined {
+    return undefined;
   }
 
   /** Whether anything may have been written since the last call. */
@@ -60,7 +70,7 @@ class Connection implements SchemaSql {
   }
 
   async script(text: string): Promise<void> {
-    this.#wrote = true;
+    this.#writing();
     this.#sqlite.exec(text);
   }
 
@@ -74,8 +84,13 @@ class Connection implements SchemaSql {
       statement = this.#sqlite.prepare(text);
       this.#statements.set(text, statement);
     }
-    this.#wrote ||= !statement.readonly;
+    if (!statement.readonly) this.#writing();
     return statement;
+  }
+
+  #writing(): void {
+    this.#wrote = true;
+    this.#writes++;
   }
 }
 
@@ -97,10 +112,34 @@ class SqliteDatabase implements Database {
     await promisify(fs.fdatasync)(this.#log);
   });
 
+  /** What other connections have committed, as a number that changes. */
+  readonly #dataVersion: Sqlite.Statement<[], number>;
+  #version = 0;
+  #inTransaction = false;
+  /** Of the version: what others and this process had written. */
+  #seen = { others: 0, own: 0 };
+
   constructor(sqlite: Sqlite.Database) {
     this.name = sqlite.name;
     this.#sqlite = sqlite;
     this.#connection = new Connection(sqlite);
+    this.#dataVersion = sqlite.prepare<[], number>('PRAGMA data_version').pluck();
+  }
+
+  version(): number | undefined {
+    if (this.#inTransaction) return undefined;
+    try {
+      const others = this.#dataVersion.get() ?? 0;
+      const own = this.#connection.writes;
+      if (others !== this.#seen.others || own !== this.#seen.own) {
+        this.#seen = { others, own };
+        this.#version++;
+      }
+      return this.#version;
+    } catch (error) {
+      if (isCode(error, 'SQLITE_BUSY')) return undefined;
+      throw error;
+    }
   }
 
   all<Row>(text: string, values?: Values): Promise<Row[]> {
@@ -138,6 +177,7 @@ class SqliteDatabase implements Database {
   #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>): Promise<T> {
     return this.#patiently(async () => {
       this.#sqlite.exec(begin);
+      this.#inTransaction = true;
       try {
         const result = await work(this.#connection);
         this.#sqlite.exec('COMMIT');
@@ -145,6 +185,8 @@ class SqliteDatabase implements Database {
       } catch (error) {
         if (this.#sqlite.inTransaction) this.#sqlite.exec('ROLLBACK');
         throw error;
+      } finally {
+        this.#inTransaction = false;
       }
     });
   }

@@ -24,7 +24,7 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
     attempts: new InMemoryAttempts({ failures, windowSeconds: 60 }),
     key: [
       auth(
-        (sent) => stores.accounts.authenticate(sent),
+        (sent) => stores.accounts.authenticateHash(sent),
         new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
       ),
     ],

@@ -4,6 +4,7 @@ import type { Database, Sql } from '../../src/store/database.ts';
 export function withTransactions(database: Database, transaction: Database['transaction']): Database {
   return {
     dialect: database.dialect,
+    version: () => database.version(),
     name: database.name,
     all: (text, values) => database.all(text, values),
     get: (text, values) => database.get(text, values),
@@ -18,6 +19,7 @@ export function withTransactions(database: Database, transaction: Database['tran
 /** The same statements, before each of which `before` is called; the statement fails with its exception. */
 export const withStatements = (sql: Sql, before: (values: object) => void): Sql => ({
   dialect: sql.dialect,
+  version: () => sql.version(),
   all: async (text, values) => {
     before(values ?? {});
     return sql.all(text, values);

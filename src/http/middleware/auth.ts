@@ -1,12 +1,12 @@
-import { hash } from 'node:crypto';
 import type { Account } from '../../accounts/accounts.ts';
+import { hashKey } from '../../accounts/keyFormat.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../limits/attempts.ts';
 import { tooManyAttempts } from '../../limits/refuse.ts';
 import { type Context, checkNowAndAfterBody, type Middleware } from '../context.ts';
 
-/** The account of a key; undefined if the key is unknown or revoked. */
-export type Authenticate = (key: string) => Account | undefined | Promise<Account | undefined>;
+/** The account of a key, by its hash; undefined if the key is unknown or revoked. */
+export type Authenticate = (hash: Buffer) => Account | undefined | Promise<Account | undefined>;
 
 /** X-Api-Key takes precedence if both are sent. */
 function keyOf(ctx: Context): string {
@@ -19,10 +19,6 @@ function keyOf(ctx: Context): string {
 class GoodKeys {
   static readonly #maxKeys = 10_000;
   readonly #hashes = new Set<string>();
-
-  static hash(key: string): string {
-    return hash('sha256', key, 'base64');
-  }
 
   has(name: string): boolean {
     return this.#hashes.has(name);
@@ -47,17 +43,18 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
   return async (ctx, next) => {
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
+    const hash = hashKey(key);
     const first = async () => {
       const source = attemptSourceOf(ctx.ip);
       const throwIfThrottled = (wait: number) => {
         if (wait > 0) throw tooManyAttempts('unknown keys', wait);
       };
-      const name = GoodKeys.hash(key);
+      const name = hash.toString('latin1');
       const known = good.has(name);
       // Checked before the look-up and again with its result, because other attempts may have been counted
       // meanwhile.
       if (!known) throwIfThrottled(await attempts.wait(source));
-      const account = await authenticate(key);
+      const account = await authenticate(hash);
       if (!account) {
         good.delete(name);
         throwIfThrottled(await attempts.failed(source));
@@ -69,7 +66,7 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     };
     // A key revoked while the body was read is no failed attempt.
     const again = async () => {
-      if (!(await authenticate(key))) throw fail('auth_invalid');
+      if (!(await authenticate(hash))) throw fail('auth_invalid');
     };
     await checkNowAndAfterBody(ctx, first, again);
     await next();
