@@ -48,6 +48,11 @@ export async function checkNowAndAfterBody(
   state.recheckAfterBody.push(again);
 }
 
+/** Sets headers of the answer, as `ctx.set` does, in a fraction of its time. Call before the head is sent. */
+export function setHeaders({ res }: Context, headers: Readonly<Record<string, string>>): void {
+  for (const name in headers) res.setHeader(name, headers[name] ?? '');
+}
+
 /** The account that `auth` found. */
 export function accountOf({ state }: Context): Account {
   if (!state.account) throw missing('auth');

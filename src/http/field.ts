@@ -127,6 +127,7 @@ export function readFields<F extends Readonly<Record<string, Field<unknown>>>>(
   fields: F,
   form: Form,
 ): FieldValues<F> {
-  const values = Object.entries(fields).map(([name, { read }]) => [name, read(name, form)]);
-  return Object.fromEntries(values) as FieldValues<F>;
+  const values: Record<string, unknown> = {};
+  for (const name in fields) values[name] = fields[name]?.read(name, form);
+  return values as FieldValues<F>;
 }

@@ -1,4 +1,4 @@
-import type { Middleware } from '../context.ts';
+import { type Middleware, setHeaders } from '../context.ts';
 
 const methods = 'GET, POST, OPTIONS';
 const requestHeaders = ['X-Api-Key', 'Authorization', 'Content-Type', 'Accept', 'Idempotency-Key'];
@@ -38,7 +38,7 @@ export const corsHeaders: Readonly<Record<string, string>> = {
 };
 
 export const cors: Middleware = async (ctx, next) => {
-  ctx.set(corsHeaders);
+  setHeaders(ctx, corsHeaders);
   await next();
 };
 

@@ -1,7 +1,7 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/cutout.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
-import type { Context } from '../../context.ts';
+import { type Context, setHeaders } from '../../context.ts';
 import { rateHeaders } from '../../errorHeaders.ts';
 
 /** JSON if Accept names it; a wildcard means the image (docs/contract.md section 2). */
@@ -22,8 +22,9 @@ const serverTiming = (stages: Stages): string =>
 /** Sets the headers of docs/contract.md section 7.1 and the image, as bytes or in JSON (7.3). */
 export function present(ctx: Context, result: CutoutResult): void {
   const { foreground, max, type } = result;
-  if (type !== undefined) ctx.set('X-Type', type);
-  ctx.set({
+  const json = wantsJson(ctx.get('Accept'));
+  setHeaders(ctx, {
+    ...(type !== undefined && { 'X-Type': type }),
     'X-Width': String(result.width),
     'X-Height': String(result.height),
     'X-Max-Width': String(max.width),
@@ -33,12 +34,16 @@ export function present(ctx: Context, result: CutoutResult): void {
     'X-Foreground-Left': String(foreground.left),
     'X-Foreground-Width': String(foreground.width),
     'X-Foreground-Height': String(foreground.height),
+    ...rateHeaders(result.rate),
+    // The stages are those of the first call.
+    ...(result.replayed
+      ? { 'Idempotent-Replayed': 'true' }
+      : { 'Server-Timing': serverTiming(result.stages) }),
+    // Before the body: Koa then looks for no type of its own.
+    'Content-Type': json ? 'application/json; charset=utf-8' : result.contentType,
   });
-  ctx.set(rateHeaders(result.rate));
-  // The stages are those of the first call.
-  if (result.replayed) ctx.set('Idempotent-Replayed', 'true');
-  else ctx.set('Server-Timing', serverTiming(result.stages));
-  if (wantsJson(ctx.get('Accept'))) {
+  ctx.status = 200;
+  if (json)
     ctx.body = JSON.stringify({
       data: {
         result_b64: result.bytes.toString('base64'),
@@ -48,10 +53,5 @@ export function present(ctx: Context, result: CutoutResult): void {
         foreground_height: foreground.height,
       },
     });
-    ctx.set('Content-Type', 'application/json; charset=utf-8');
-  } else {
-    ctx.body = result.bytes;
-    ctx.set('Content-Type', result.contentType);
-  }
-  ctx.status = 200;
+  else ctx.body = result.bytes;
 }
