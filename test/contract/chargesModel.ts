@@ -9,8 +9,8 @@ import { fail } from '../../src/errors.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
-import { random } from '../fixtures/random.ts';
 import { withTransactions } from '../support/database.ts';
+import { randomSteps } from '../support/randomSteps.ts';
 import {
   requestOf,
   runNumberOf,
@@ -131,13 +131,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
   test(`requests of ${nodeCount} nodes cost what an oracle predicts over ${steps} random steps`, async (t): Promise<void> => {
     t.timeout(600_000);
     withDisk(t);
-    const seed = Date.now() % 1e9;
-    t.log(`seed ${seed}`);
-    const next = random(seed);
-    const below = (limit: number) => Math.floor(next() * limit);
-    const pick = <T>(items: readonly T[]): T | undefined => items[below(items.length)];
-    const seen = new Map<string, number>();
-    const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+    const { seed, next, below, pick, seen, count } = randomSteps(t);
 
     const activity = new Activity();
     const clock = new TestClock();

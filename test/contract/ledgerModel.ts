@@ -11,8 +11,8 @@ import { openStores } from '../../src/billing/stores.ts';
 import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
-import { random } from '../fixtures/random.ts';
 import { withTransactions } from '../support/database.ts';
+import { randomSteps } from '../support/randomSteps.ts';
 import { type NewPlace, TestClock, withDisk } from '../support/stores.ts';
 
 const nodes = 3;
@@ -196,10 +196,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
   test(`the ledger agrees with a simple oracle over ${steps} random steps`, async (t): Promise<void> => {
     t.timeout(300_000);
     withDisk(t);
-    const seed = Date.now() % 1e9;
-    t.log(`seed ${seed}`);
-    const next = random(seed);
-    const below = (n: number) => Math.floor(next() * n);
+    const { seed, next, below, seen, count } = randomSteps(t);
     const billing = standardBilling;
     const place = await newPlace(t);
     const clock = new TestClock();
@@ -230,8 +227,6 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
     for (const name of ['a', 'b'])
       accounts.push({ id: (await stores.accounts.create(name)).id, oracle: new Oracle(), handles: [] });
     const numbers = new Map<Call, number>();
-    const seen = new Map<string, number>();
-    const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
     const isUnavailable = (error: unknown) =>
       error instanceof StoreError && error.code === 'STORE_UNAVAILABLE';
 

@@ -9,8 +9,8 @@ import { cachedResultBytes } from '../../src/idempotency/codec.ts';
 import type { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
-import { random } from '../fixtures/random.ts';
 import { eventually } from '../fixtures/service.ts';
+import { randomSteps } from '../support/randomSteps.ts';
 import {
   requestOf,
   runNumberOf,
@@ -109,13 +109,7 @@ test(`a result is paid for once and reported as such: ${steps} random steps agre
   t.timeout(300_000);
   // The effects of a step come some turns later, in the oracle's order.
   withDisk(t);
-  const seed = Date.now() % 1e9;
-  t.log(`seed ${seed}`);
-  const next = random(seed);
-  const below = (limit: number) => Math.floor(next() * limit);
-  const pick = <T>(items: readonly T[]): T | undefined => items[below(items.length)];
-  const seen = new Map<string, number>();
-  const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+  const { seed, next, below, pick, seen, count } = randomSteps(t);
 
   const requests = await Promise.all([0, 1, 2].map((red) => requestOf([red, 0, 0], 'full')));
   const faults: string[] = [];
