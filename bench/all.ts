@@ -14,7 +14,7 @@ interface AllOptions {
   readonly images?: readonly string[];
 }
 
-/** The values a bench has when nothing is given. */
+/** Default values of the shared options. */
 const usual = (bench: BenchModule): object => {
   const command = addShared(new Command(bench.command.name), bench.command);
   bench.command.options?.(command);
@@ -31,8 +31,8 @@ function chosenOf(
 }
 
 /**
- * One after another, into one folder: report.html and results.json are written anew after each, so that what was
- * measured is kept when a later one is stopped. One that fails is named, and the rest goes on.
+ * In sequence, into one folder: report.html and results.json are rewritten after each, so that completed
+ * measurements are kept if a later one is stopped. A failed one is named, and the rest continues.
  */
 async function runAll(
   benches: readonly BenchModule[],

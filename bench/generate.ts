@@ -16,7 +16,7 @@ interface Options {
   readonly photos?: string;
 }
 
-/** Writes the images and a list of them with their sums, `images.json`. One is written while the next is drawn. */
+/** Writes the images and a list with their checksums, `images.json`. One is written while the next is drawn. */
 async function generate({ out, mp, ...what }: Options, tell: (text: string) => void): Promise<void> {
   const list: object[] = [];
   await mkdir(out, { recursive: true });
@@ -32,7 +32,7 @@ async function generate({ out, mp, ...what }: Options, tell: (text: string) => v
   await writeFile(path.join(out, 'images.json'), `${JSON.stringify(list, null, 1)}\n`);
 }
 
-/** Not a bench: draws what `quality --images … --alphas … --foregrounds …` reads. */
+/** Not a bench: generates the input of `quality --images … --alphas … --foregrounds …`. */
 export const generateCommand = (out: { write(text: string): unknown }): Command =>
   new Command('generate')
     .description('writes images whose alpha and colours are known exactly, drawn or composed')

@@ -1,4 +1,4 @@
-// npm run bench -- NAME [options]: finds the compiled benches and hands over to them.
+// npm run bench -- NAME [options]: runs the compiled benches.
 import { existsSync } from 'node:fs';
 import { onSupportedNode } from '../scripts/setup/nodejs.js';
 import { inBuild } from '../scripts/setup/paths.js';

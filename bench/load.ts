@@ -63,7 +63,7 @@ interface Bare extends BareSetting {
 interface Measured {
   readonly server: string;
   readonly closed: readonly Closed[];
-  /** Best closed loop, results a second. */
+  /** Best closed loop, results per second. */
   readonly capacity: number;
   readonly limit: number;
   readonly open: readonly Step[];
@@ -80,7 +80,7 @@ async function openLoops(
   const steps: Step[] = [];
   const measure = async (perSecond: number) => {
     progress(`open loop, ${perSecond.toFixed(2)} a second`);
-    // Long enough for what an overload of this length leaves behind, and bounded.
+    // Long enough for the backlog of an overload of this length, and bounded.
     const plan = { perSecond, seconds, arrivals, drainSeconds: 2 * seconds + limit / 1000 };
     steps.push({ perSecond, summary: summarise(await openLoop(plan, send)) });
   };
@@ -93,7 +93,7 @@ async function openLoops(
   return steps.sort((a, b) => a.perSecond - b.perSecond);
 }
 
-/** In turn with the closed loops of as many callers would be fairer still; each setting is a process of its own. */
+/** Alternating with the closed loops of as many callers would be fairer still; each setting is a separate process. */
 async function bareSettings(seconds: number, { progress }: Context): Promise<readonly Bare[]> {
   const cores = availableParallelism();
   const settings: readonly BareSetting[] = [
@@ -209,7 +209,7 @@ function tables({ closed, open, burst, bare }: Measured): readonly Part[] {
 
 const PERCENTILES = [0, 10, 25, 50, 75, 90, 95, 97.5, 99, 99.9];
 
-/** Only percentiles that the number of samples can show. */
+/** Only percentiles that the number of samples supports. */
 const curve = (latencies: readonly number[]): readonly (readonly [number, number])[] =>
   PERCENTILES.filter((percentile) => percentile <= 100 * (1 - 1 / Math.max(2, latencies.length))).map(
     (percentile) => [percentile, quantile(latencies, percentile / 100)],

@@ -1,8 +1,8 @@
-// npm run bench -- NAME [options]: measures, prints a table, and writes JSON and an HTML page where asked to.
+// npm run bench -- NAME [options]: measures, prints a table, and writes JSON and an HTML page on request.
 import { benches } from './benches.ts';
 import { createProgram } from './program.ts';
 
-// What was started here ends with the bench: see startServer.
+// Processes started here end with the bench: see startServer.
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
 

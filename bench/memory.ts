@@ -28,21 +28,21 @@ export const command: BenchCommand = {
   all: { full: { requests: 200 }, quick: { mp: [12, 50], requests: 20, rounds: 1 } },
 };
 
-/** Freed memory goes back to the system within seconds, not at once. */
+/** Freed memory is returned to the system within seconds, not at once. */
 const SETTLE_MS = 3000;
 const SERIES_MS = 25;
 
 interface Peak {
   readonly megapixels: number;
   readonly idle: number;
-  /** Over idle, one a round. */
+  /** Above idle, one per round. */
   readonly over: readonly number[];
   /** Resident MB against seconds since the request of the last round began. */
   readonly series: readonly (readonly [number, number])[];
 }
 
 interface Settled {
-  /** Resident MB after so many requests and a pause. */
+  /** Resident MB after that many requests and a pause. */
   readonly points: readonly (readonly [number, number])[];
 }
 
@@ -86,8 +86,8 @@ async function peakOf(
 }
 
 /**
- * Peaks: a server of its own for each size, warmed by a small request, so that what an earlier image left behind
- * cannot hide what this one takes. A server at an address takes all sizes one after another, smallest first.
+ * Peaks: a separate server for each size, warmed up by a small request, so that memory left by an earlier image
+ * cannot hide what this one takes. A server at an address gets all sizes in sequence, smallest first.
  */
 async function peaks(
   options: MemoryOptions,
@@ -119,7 +119,7 @@ async function peaks(
   return found;
 }
 
-/** Kept results are a cache with a bound of their own (CUTOUT_KEEP_MEGABYTES): off, so that only what leaks is seen. */
+/** Cached results have a bound of their own (CUTOUT_KEEP_MEGABYTES): off, so that only leaks are visible. */
 async function settled(options: MemoryOptions, imageSet: Images, { progress }: Context): Promise<Settled> {
   const { requests, pid: given } = options;
   const { client, pid = given ?? 0, close } = await openTarget(options, { CUTOUT_KEEP_SECONDS: '0' });
@@ -141,13 +141,13 @@ async function settled(options: MemoryOptions, imageSet: Images, { progress }: C
   return { points };
 }
 
-/** MB that 100 requests add, once every kind of request has been there: without the first fifth. */
+/** MB that 100 requests add after every kind of request has occurred: without the first fifth. */
 export function growth(points: Settled['points']): number {
   const requests = points.at(-1)?.[0] ?? 0;
   return 100 * slope(points.filter(([at]) => at > requests / 5));
 }
 
-/** What a request of this size may take over idle, in MB. */
+/** Allowed MB above idle for a request of this size. */
 const allowed = (megapixels: number): number => 9 * megapixels + 60;
 
 function figuresOf(found: readonly Peak[], { points }: Settled): readonly Figure[] {

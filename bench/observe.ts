@@ -18,7 +18,7 @@ export const command: BenchCommand = {
   all: {},
 };
 
-/** A cut-out with every stage, as the server would tell of it. */
+/** A cut-out with every stage, as the server would report it. */
 function aRequest(): RequestRecord {
   const telemetry = new RequestTelemetry();
   telemetry.ended(Object.fromEntries(STAGES.map((stage, index) => [stage, index + 0.5])));
@@ -43,12 +43,12 @@ function aRequest(): RequestRecord {
 
 const requests = 5000;
 
-/** Microseconds of processor time of this process for each request. */
+/** Microseconds of processor time of this process per request. */
 async function each(record: Recorder, end: () => Promise<unknown> = async () => {}): Promise<number> {
   const before = process.cpuUsage();
   for (let n = 0; n < requests; n++) {
     record(aRequest());
-    // Spans are sent in turns of their own; 2048 may wait.
+    // Spans are sent in separate turns; 2048 may wait.
     if (n % 100 === 99) await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await end();
@@ -56,7 +56,7 @@ async function each(record: Recorder, end: () => Promise<unknown> = async () => 
   return (user + system) / requests;
 }
 
-/** Takes what is sent and throws it away. */
+/** Accepts and discards what is sent. */
 async function startSink(): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => req.on('end', () => res.end('{}')).resume());
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));

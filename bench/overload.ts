@@ -41,37 +41,37 @@ export const command: BenchCommand = {
   all: { full: {}, quick: { seconds: 20 } },
 };
 
-/** What was measured while requests came at one rate. */
+/** Measurements while requests arrive at one rate. */
 export interface Stage {
   readonly name: string;
-  /** Requests sent a second. */
+  /** Requests sent per second. */
   readonly offered: number;
-  /** Results a second while requests came; what was served after the last one came is not in it. */
+  /** Results per second while requests arrived; later ones do not count. */
   readonly goodput: number;
   readonly summary: Summary;
-  /** Milliseconds of every look at /health/ready. */
+  /** Milliseconds of every health check. */
   readonly health: readonly number[];
-  /** While requests came; NaN of a server elsewhere. */
+  /** While requests arrived; NaN for a remote server. */
   readonly cores: Cores;
 }
 
-/** How many cores were busy, on average. */
+/** Mean number of busy cores. */
 export interface Cores {
   readonly server: number;
-  /** This process: it asks, and shares the machine. */
+  /** This process, which sends the requests and shares the machine. */
   readonly client: number;
-  /** Whatever else ran on the machine: what it took, the server did not have. */
+  /** Other processes on the machine, whose time the server did not have. */
   readonly others: number;
 }
 
 const HEALTH_EVERY_MS = 50;
 const FLOOD_MEGABYTES = 21;
 
-/** Results a second of those that were there within the time that requests came. */
+/** Results per second among those that arrived while requests were sent. */
 export const goodputOf = (samples: readonly Sample[], seconds: number): number =>
   samples.filter(({ code, done }) => code === 'ok' && done <= seconds * 1000).length / seconds;
 
-/** Looks at the server's health again and again while `work` runs. */
+/** Checks the server's health repeatedly while `work` runs. */
 async function watched<T>(url: string, work: () => Promise<T>): Promise<readonly [T, readonly number[]]> {
   const pool = new Pool(new URL(url).origin, { connections: 1, headersTimeout: 60_000 });
   const times: number[] = [];
@@ -97,7 +97,7 @@ async function watched<T>(url: string, work: () => Promise<T>): Promise<readonly
   }
 }
 
-/** What the cores did for the first `seconds` from now. */
+/** Load of the cores for the first `seconds` from now. */
 async function coresDuring(seconds: number, pid: number | undefined): Promise<Cores> {
   const look = async () => {
     const { user, system } = process.cpuUsage();
@@ -112,7 +112,7 @@ async function coresDuring(seconds: number, pid: number | undefined): Promise<Co
   return { server, client, others: Math.max(0, of('all') - server - client) };
 }
 
-/** The same stage of several rounds as one. */
+/** The same stage of several rounds, combined. */
 export function joined(rounds: readonly Round[], seconds: number): Stage {
   const [first] = rounds;
   const samples = rounds.flatMap((round) => round.samples);
@@ -147,7 +147,7 @@ async function stages(
   };
   const names = [`${parallel} callers`, ...factors.map((factor) => `${factor} × saturation`)];
   const found: Round[] = [];
-  // One stage after the other and all of them again: what else the machine does falls on all alike.
+  // The stages in sequence, repeatedly, so that other load on the machine affects all equally.
   for (let round = 0; round < rounds; round++) {
     const closed = await measure(names[0] ?? '', Number.NaN, () => closedLoop({ parallel, seconds }, send));
     found.push({ ...closed, offered: goodputOf(closed.samples, seconds) });
@@ -167,7 +167,7 @@ async function stages(
   );
 }
 
-/** Health while the largest files arrive, which are refused once they are read. */
+/** Health while the largest files arrive, which are refused after they are read. */
 async function flooded({ uploads, seconds }: OverloadOptions, target: Target): Promise<Flood> {
   const { address, key } = target;
   const flood = () =>
@@ -178,12 +178,12 @@ async function flooded({ uploads, seconds }: OverloadOptions, target: Target): P
   return { uploads, health, codes, perSecond: (sent * FLOOD_MEGABYTES) / seconds };
 }
 
-/** What was measured while files arrived. */
+/** Measurements while files arrived. */
 export interface Flood {
   readonly uploads: number;
   readonly health: readonly number[];
   readonly codes: Summary['codes'];
-  /** Megabytes a second. */
+  /** Megabytes per second. */
   readonly perSecond: number;
 }
 
@@ -251,12 +251,12 @@ const floodFigureOf = ({ uploads, health }: Flood): Figure =>
 
 export function figuresOf(all: readonly Stage[]): readonly Figure[] {
   const peak = Math.max(...all.map(({ goodput }) => goodput));
-  // What others on the machine take from one stage more than from the next does not count here.
+  // Different load by other processes during the stages does not count here.
   const each = ({ goodput, cores }: Stage) => goodput / cores.server;
   const best = Math.max(...all.map(each));
   return all.flatMap((stage) => {
     const { name, goodput, summary, health, cores } = stage;
-    // Of what is served past saturation; the stages before it are there to compare with.
+    // Share of what is served under saturation; the stages before it serve as comparison.
     const kept = stage === all.at(-1) ? { atLeast: 0.92 } : undefined;
     const at = `overload.${name.replaceAll(/[^\w.]+/g, '_')}`;
     return [

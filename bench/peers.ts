@@ -42,7 +42,7 @@ interface Opened {
   readonly peer: Peer;
 }
 
-/** Those that can be run, started; and why the others cannot. */
+/** The peers that can run, started; and why the others cannot. */
 async function openPeers(
   { peers, install }: PeersOptions,
   warmUp: string,
@@ -80,7 +80,7 @@ async function openPeers(
   return { opened, notes };
 }
 
-/** One image at one size, and what was measured of it. */
+/** One image at one size, and its measurements. */
 interface Case {
   readonly name: string;
   readonly image: string;
@@ -118,7 +118,7 @@ async function casesOf(imageSet: Images, mp: readonly number[], folder: string):
   return cases;
 }
 
-/** Mattes and images to look at, once for each case: results do not change from round to round. */
+/** Mattes and images for viewing, once per case: results do not change from round to round. */
 async function compare(one: Case, name: string, title: string, ours: Buffer, theirs: Buffer): Promise<void> {
   if (one.agreements.has(name)) return;
   const [own, other] = [await matteOf(ours), await matteOf(theirs)];
@@ -133,7 +133,7 @@ async function compare(one: Case, name: string, title: string, ours: Buffer, the
   });
 }
 
-/** Everything in turn within a round, so that a drift of the machine meets all of them alike. */
+/** Everything alternates within a round, so that a drift of the machine affects all equally. */
 async function measureRounds(
   cases: readonly Case[],
   peers: readonly Opened[],
@@ -178,7 +178,7 @@ async function measureRounds(
   }
 }
 
-/** What the product promises against imgly, by megapixels of the upload. */
+/** The product's goals against imgly, by megapixels of the upload. */
 const GOALS: ReadonlyMap<number, number> = new Map([
   [1, 0.26],
   [12, 0.04],

@@ -30,7 +30,7 @@ interface PngAddon {
       width: number,
       height: number,
       options: { readonly alphaOnly: boolean; readonly effort: number },
-      /** Besides the calling thread, which works too. */
+      /** Besides the calling thread, which takes part. */
       poolThreads: number,
       rounds: number,
     ): { readonly ms: readonly number[]; readonly size: number };
@@ -39,7 +39,7 @@ interface PngAddon {
 
 const SIZES = { '1 MP': [1200, 833], '12 MP': [4240, 2830] } as const;
 
-/** Opacity 0..255 of a big shape with a soft, hairy rim that fills about half the image. */
+/** Opacity 0..255 of a large shape with a soft, hairy rim that covers about half the image. */
 function opacity(x: number, y: number, width: number, height: number): number {
   const dx = (x / width - 0.5) / 0.36;
   const dy = (y / height - 0.55) / 0.45;
@@ -48,7 +48,7 @@ function opacity(x: number, y: number, width: number, height: number): number {
   return Math.round(255 * Math.min(1, Math.max(0, 0.5 + (1 - radius) * 12)));
 }
 
-/** Makes an opaque RGBA image a cut-out: colour 0 where nothing is left. */
+/** Makes an opaque RGBA image a cut-out: colour 0 where alpha is 0. */
 function cutOut(pixels: Buffer, width: number, height: number): Buffer {
   const result = Buffer.from(pixels);
   for (let y = 0, i = 0; y < height; y++) {

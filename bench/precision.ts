@@ -57,7 +57,7 @@ const gray = (values: ArrayLike<number>, of: (value: number) => number): Buffer 
 
 const dataUrl = (type: string, bytes: Buffer) => `data:image/${type};base64,${bytes.toString('base64')}`;
 
-/** Source, both mattes, their difference eight times as strong, and the worst part of each enlarged. */
+/** Source, both mattes, their difference amplified eight times, and the worst part of each enlarged. */
 async function stripOf(
   image: string,
   floats: Float32Array,
@@ -104,7 +104,7 @@ export function byOperator(events: readonly Event[]): readonly (readonly [string
   return [...times].sort((a, b) => b[1] - a[1]);
 }
 
-/** Images to run: those given, or the drawn one. */
+/** Images to run: the given ones, or the generated one. */
 async function imagePathsOf(images: readonly string[] | undefined, work: string): Promise<readonly string[]> {
   if (!images) {
     const file = path.join(work, 'drawn.jpg');
@@ -120,8 +120,8 @@ async function imagePathsOf(images: readonly string[] | undefined, work: string)
 }
 
 /**
- * Both networks in one process on every image, then against the clock in turn; then the engine with each in a
- * process of its own, for its memory. The mattes are the network's own, before refinement.
+ * Both networks in one process on every image, then timed alternately; then the engine with each in a
+ * separate process, for its memory. The mattes are the network's own, before refinement.
  */
 export async function run(
   { rounds, images, worst, runs, memory }: Options,
@@ -135,7 +135,7 @@ export async function run(
     progress(`${imagePaths.length} images`);
     const profile = path.join(work, 'profile');
     const script = childScript('precisionRun.js');
-    const [told] = await jsonLines(script, [
+    const [printed] = await jsonLines(script, [
       networks.floats,
       networks.eight,
       threads,
@@ -144,7 +144,7 @@ export async function run(
       work,
       ...imagePaths,
     ]);
-    const { times } = told as { times: Record<'floats' | 'eight', number[]> };
+    const { times } = printed as { times: Record<'floats' | 'eight', number[]> };
     const both = async (at: number) =>
       Promise.all([plane(path.join(work, `${at}.floats`)), plane(path.join(work, `${at}.eight`))]);
     const rows: (MatteDifference & { readonly image: string; readonly at: number })[] = [];

@@ -45,8 +45,8 @@ async function floats(file: string): Promise<Float32Array> {
 }
 
 /**
- * The default network as published and as prepared, taking turns in processes of their own: time of a run,
- * peak memory over the process before the network, and how far the two mattes are apart.
+ * The default network as published and as prepared, alternating in separate processes: time of a run,
+ * peak memory above the process without the network, and the difference of the two mattes.
  */
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
   const folder = path.dirname(preparedNetwork());

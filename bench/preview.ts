@@ -23,8 +23,8 @@ export const command: BenchCommand = {
 const GOAL = 0.5;
 
 /**
- * A photograph whose small answer leaves doubt runs through the network twice (docs/research/0098), so photographs
- * are looked at one by one: give a folder of what you serve.
+ * A photograph with an ambiguous matte at the small size runs twice (docs/research/0098), so photographs
+ * are measured individually: give a folder of typical ones.
  */
 export async function run(options: PreviewOptions, { progress }: Context): Promise<Outcome> {
   const { mp, rounds, seconds, images } = options;

@@ -24,7 +24,7 @@ function commandOf(bench: BenchModule, output: Output): Command {
     });
 }
 
-/** The command line: one command a bench, `all`, and `generate`. */
+/** The command line: one command per bench, `all`, and `generate`. */
 export function createProgram(benches: readonly BenchModule[], output: Output): Command {
   const program = new Command('npm run bench --')
     .description('Measures Cutout: this checkout on this machine, or a running server.')

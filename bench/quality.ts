@@ -16,7 +16,7 @@ import { measureWhole, PLAIN, reportWhole } from './quality/whole.js';
 const STAGES = ['whole', 'refine'] as const;
 type Stage = (typeof STAGES)[number];
 
-/** A server with other settings than the first: `NAME:SETTING=VALUE,SETTING=VALUE`. */
+/** A server with different settings than the first: `NAME:SETTING=VALUE,SETTING=VALUE`. */
 interface Variant {
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ interface QualityOptions {
   readonly seconds: number;
 }
 
-/** What a part of the measurement adds to the outcome. */
+/** Contribution of a part of the measurement to the outcome. */
 interface Piece {
   readonly figures: readonly Figure[];
   readonly parts: readonly Part[];
@@ -102,7 +102,7 @@ export const command: BenchCommand = {
   all: { full: { mp: [4, 12] }, quick: { mp: [1] } },
 };
 
-/** The servers asked for, the plain one first. */
+/** The requested servers, the plain one first. */
 async function openTargets(
   options: QualityOptions,
 ): Promise<readonly (Target & { readonly name: string })[]> {
@@ -165,7 +165,7 @@ async function refine(options: QualityOptions, scores: object, context: Context)
     return { figures: [], parts: [], notes: [note] };
   }
   const { scales, sigmas, strips } = options;
-  // One size is enough: the scales say how far apart image and network are.
+  // One size is enough: the scales define the ratio of image and network.
   const { images } = openKnown({ ...options, mp: options.mp.slice(0, 1) });
   return reportSimulated(
     await measureSimulated({

@@ -24,7 +24,7 @@ export const command: BenchCommand = {
   all: {},
 };
 
-/** Client and server share the machine; the client is the lesser part. */
+/** Client and server share the machine; the client takes the smaller part. */
 export async function run(
   { mp, parallel, seconds }: RepeatsOptions,
   { progress }: Context,

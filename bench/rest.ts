@@ -20,7 +20,7 @@ export const command: BenchCommand = {
   all: { full: {}, quick: { rounds: 1 } },
 };
 
-/** Seconds after which memory of runs, and then the network, is given up; and those it takes to be seen. */
+/** Seconds after which memory of runs, and then the network, is released; and the delay until that is visible. */
 const RELEASE = 3;
 const UNLOAD = 10;
 const SEEN = 4;

@@ -26,7 +26,7 @@ export const command: BenchCommand = {
   all: { quick: { mp: [1, 12], formats: ['png', 'jpg'], rounds: 1 } },
 };
 
-/** What the server calls them, in the order of the work, and what they are called in the report. */
+/** The server's names of the stages, in execution order, and their names in the report. */
 const STAGES = [
   ['decode', 'decode'],
   ['queue', 'wait'],
@@ -71,7 +71,7 @@ function casesOf({ mp, formats }: SpeedOptions): readonly Case[] {
   return [...full, ...previews];
 }
 
-/** Rounds go through all cases in turn, so that a drift of the machine meets all of them alike. */
+/** Rounds alternate between all cases, so that a drift of the machine affects all equally. */
 async function measureCases(
   cases: readonly Case[],
   options: SpeedOptions,
@@ -104,13 +104,13 @@ async function measureCases(
   }
 }
 
-/** Medians of a case: the request, its stages by their names in the report, and what no stage accounts for. */
+/** Medians of a case: the request, its stages by their names in the report, and the rest. */
 interface Staged extends Case {
   readonly request: number;
   readonly stages: ReadonlyMap<string, number>;
 }
 
-/** `other`: upload, books, HTTP and the client. A stage that is not known here keeps the server's name. */
+/** `other`: upload, ledger, HTTP and the client. Unknown stages keep the server's name. */
 function stagedOf(one: Case): Staged {
   const { answers } = one;
   const titles: ReadonlyMap<string, string> = new Map(STAGES);
@@ -121,14 +121,11 @@ function stagedOf(one: Case): Staged {
       median(answers.map((answer) => answer.stages[name] ?? 0)),
     ]),
   );
-  stages.set(
-    'other',
-    median(answers.map(({ ms, stages: told }) => Math.max(0, ms - sum(Object.values(told))))),
-  );
+  stages.set('other', median(answers.map(({ ms, stages }) => Math.max(0, ms - sum(Object.values(stages))))));
   return { ...one, request: median(answers.map(({ ms }) => ms)), stages };
 }
 
-/** A preview's time against that of the full size of the same image in the same format. */
+/** A preview's time relative to the full size of the same image in the same format. */
 const previewFigures = (staged: readonly Staged[]): readonly Figure[] =>
   staged.flatMap(({ size, megapixels, format, request }) => {
     const full = staged.find(

@@ -9,7 +9,7 @@ import { measured, type Outcome } from './lib/outcome.ts';
 import { main, modelsFolder, root } from './lib/paths.ts';
 import { quantile } from './lib/stats.ts';
 
-/** From the outside in: what one has more than the next is what that layer costs. */
+/** From the outside in: the difference between one and the next is the cost of that layer. */
 const ways = {
   'npm start': ['npm', 'start'],
   'set-up check and server': [process.execPath, 'scripts/start.js'],
@@ -29,7 +29,7 @@ interface Start {
   /** Milliseconds until the port answers, and until the network is warm. */
   readonly answers: number;
   readonly ready: number;
-  /** Of that, opening the network and its first run, as the server says. */
+  /** Part of that for opening the network and its first run, as reported by the server. */
   readonly network: number;
 }
 
@@ -74,7 +74,7 @@ async function start([program, ...args]: readonly [string, ...string[]], data: s
   }
 }
 
-/** The ways in turn, round after round, after a first start that makes the account and the copy of the network. */
+/** The variants alternate, round by round, after a first start that creates the account and the copy of the network. */
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
   const data = mkdtempSync(path.join(tmpdir(), 'cutout-bench-'));
   const starts = Object.keys(ways).map((name) => ({

@@ -14,24 +14,24 @@ export const command: BenchCommand = {
   all: { quick: { rounds: 3 } },
 };
 
-/** One a run, in milliseconds. */
+/** One per run, in milliseconds. */
 interface Times {
   readonly ms: readonly number[];
   readonly processor: readonly number[];
 }
 
-/** What subjectRun.ts prints. */
+/** Output of subjectRun.ts. */
 interface SubjectRun {
   readonly described: Times;
   readonly plain: Times;
-  readonly told: Times;
+  readonly classified: Times;
 }
 
-/** What a matte takes longer with the type: the middle of the differences of neighbouring runs. */
+/** Additional time of a matte with classification: the median of the differences of neighbouring runs. */
 export const longer = (without: readonly number[], having: readonly number[]): number =>
   median(having.map((ms, at) => ms - (without[at] ?? Number.NaN)));
 
-/** One thread, and as many as there are cores; each in a fresh process. The goal is for two cores. */
+/** One thread, and as many as there are cores; each in a new process. The goal is for two cores. */
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
   const counts = [...new Set([1, availableParallelism()])];
   const runs: (SubjectRun & { readonly threads: number })[] = [];
@@ -43,7 +43,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
   }
   return {
     settings: { rounds },
-    figures: runs.flatMap(({ threads, described, plain, told }) => {
+    figures: runs.flatMap(({ threads, described, plain, classified }) => {
       const [name, title] = [`subject.${threads}threads`, `${threads} threads`];
       const goal = threads === 2 ? { atMost: 35 } : undefined;
       return [
@@ -52,7 +52,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
           `${name}.longer`,
           `a matte with the type takes longer by, ${title}`,
           'ms',
-          longer(plain.ms, told.ms),
+          longer(plain.ms, classified.ms),
         ),
       ];
     }),
@@ -65,10 +65,10 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
           ...['described', 'its processor', 'matte', 'its processor', 'with type', 'its processor'],
           'longer by',
         ],
-        rows: runs.map(({ threads, described, plain, told }) => [
+        rows: runs.map(({ threads, described, plain, classified }) => [
           threads,
-          ...[described, plain, told].flatMap(({ ms, processor }) => [median(ms), median(processor)]),
-          longer(plain.ms, told.ms),
+          ...[described, plain, classified].flatMap(({ ms, processor }) => [median(ms), median(processor)]),
+          longer(plain.ms, classified.ms),
         ]),
         note: 'longer by: the middle of the differences of neighbouring runs.',
       },

@@ -23,16 +23,16 @@ interface ThreadSetting {
 interface ThreadRun {
   readonly loadMs: number;
   readonly warmUpMs: number;
-  /** Milliseconds of runs one after another. */
+  /** Milliseconds of sequential runs. */
   readonly alone: readonly number[];
-  /** Milliseconds and processor milliseconds an image, `PARALLEL` at once. */
+  /** Milliseconds and processor milliseconds per image, `PARALLEL` concurrently. */
   readonly together: number;
   readonly processor: number;
   /** MB. */
   readonly peak: number;
 }
 
-/** Workers × threads of a run worth trying on so many cores. */
+/** Combinations of workers × threads worth trying on that many cores. */
 function settings(cores: number): readonly ThreadSetting[] {
   const tried = new Map<string, ThreadSetting>();
   for (const workers of [1, 2, 4, 8].filter((n) => n <= Math.max(2, cores))) {
@@ -43,8 +43,8 @@ function settings(cores: number): readonly ThreadSetting[] {
 }
 
 /**
- * The image is tiny, so the figures are ONNX Runtime's plus the engine's own hand-over. Every setting gets a
- * fresh process: the memory is its peak.
+ * The image is tiny, so the figures are ONNX Runtime's and the engine's overhead. Every setting gets a
+ * new process: the memory is its peak.
  */
 export async function run({ rounds }: Shared, { progress }: Context): Promise<Outcome> {
   const rows: (ThreadSetting & ThreadRun & { readonly name: string })[] = [];

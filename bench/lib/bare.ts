@@ -15,7 +15,7 @@ interface BareRuns {
   readonly perSecond: number;
 }
 
-/** Bare ONNX Runtime: `processes` × `threads` side by side for `seconds`. */
+/** Bare ONNX Runtime: `processes` × `threads` concurrently for `seconds`. */
 export async function bareRuns(
   network: string,
   { processes, threads, seconds }: BareSetting & { readonly seconds: number },

@@ -1,6 +1,6 @@
 // Bare ONNX Runtime: runs the prepared network in a loop, nothing else. One process, one session:
 //   node bareRun.js NETWORK THREADS SECONDS
-// Prints the milliseconds of every run as a JSON array. Measured against only; the server never loads this binding.
+// Prints the milliseconds of every run as a JSON array. For comparison only; the server never loads this binding.
 import ort from 'onnxruntime-node';
 
 const [file = '', threads, seconds] = process.argv.slice(2);

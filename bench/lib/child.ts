@@ -7,8 +7,8 @@ interface ChildOptions {
 }
 
 /**
- * Runs a Node script in a process of its own and collects the lines of JSON that it prints; other lines are
- * skipped (libraries talk). Rejects when it ends with anything but 0; what it says on standard error is shown.
+ * Runs a Node script in a separate process and collects the lines of JSON that it prints; other lines are
+ * skipped, because libraries print too. Rejects on an exit status other than 0; standard error is passed on.
  */
 export async function jsonLines(
   script: string,

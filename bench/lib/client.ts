@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 
 export interface Answer {
-  /** 0 when there was none. */
+  /** 0 if there was no answer. */
   readonly status: number;
-  /** `ok`, the error's code, or what went wrong with the connection. */
+  /** `ok`, the error's code, or the code of a connection error. */
   readonly code: string;
   /** From the first byte sent to the last one received. */
   readonly ms: number;
-  /** Milliseconds of each stage of the server's work, from `Server-Timing`; empty where it says none. */
+  /** Milliseconds of each stage of the server's work, from `Server-Timing`; empty without that header. */
   readonly stages: Readonly<Record<string, number>>;
   readonly replayed: boolean;
   readonly body: Buffer;
@@ -17,15 +17,15 @@ export interface Answer {
 export type Fields = Readonly<Record<string, string>>;
 
 interface SendOptions {
-  /** Send the bytes as they are. */
+  /** Send the bytes unchanged. */
   readonly same?: boolean;
   readonly idempotencyKey?: string;
 }
 
 export interface Client {
   /**
-   * One whole request; never rejects. Every call sends other bytes (eight are added after the end of the image,
-   * which every decoder ignores), so that no kept result answers, unless `same`.
+   * One complete request; never rejects. Every call sends different bytes (eight are appended to the image,
+   * which every decoder ignores), so that no cached result answers, unless `same`.
    */
   cutout(image: Buffer, fields: Fields, options?: SendOptions): Promise<Answer>;
   close(): Promise<void>;
@@ -67,7 +67,7 @@ function codeOf(status: number, body: Buffer): string {
 const headerOf = (value: string | string[] | undefined): string =>
   Array.isArray(value) ? value.join(', ') : (value ?? '');
 
-/** A client with as many connections as it takes: nothing waits on this side. */
+/** A client with unlimited connections, so that nothing waits on this side. */
 export function openClient({ url, key }: { readonly url: string; readonly key: string }): Client {
   const { origin, pathname } = new URL(url);
   const pool = new Pool(origin, { connections: null, headersTimeout: 600_000, bodyTimeout: 600_000 });
@@ -118,7 +118,7 @@ export function openClient({ url, key }: { readonly url: string; readonly key: s
   };
 }
 
-/** The answer, or an Error that says what came instead. */
+/** The answer, or an Error with the status and code received instead. */
 export function expectOk(answer: Answer): Answer {
   if (answer.status === 200) return answer;
   throw new Error(

@@ -1,16 +1,16 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Outcome } from './outcome.ts';
 
-/** Options that several benches understand; a bench names those it wants. */
+/** Options that several benches share; a bench names those it supports. */
 export interface Shared {
-  /** Times that everything is measured; a bench goes through all it measures once a round. */
+  /** Number of measurements; a bench measures everything once per round. */
   readonly rounds: number;
-  /** No new round or step begins after so many seconds. */
+  /** No new round or step begins after that many seconds. */
   readonly seconds: number;
   /** A running server and a key for it; without them the bench starts a server of its own. */
   readonly url?: string;
   readonly key?: string;
-  /** Photographs to use instead of drawn images: files or folders. */
+  /** Photographs to use instead of generated images: files or folders. */
   readonly images?: readonly string[];
 }
 
@@ -21,25 +21,25 @@ export interface BenchCommand {
   readonly title: string;
   /** One line for --help. */
   readonly summary: string;
-  /** Values of the shared options, for those that are understood. `target`: --url and --key. */
+  /** Default values of the supported shared options. `target`: --url and --key. */
   readonly shared?: Readonly<{ rounds?: number; seconds?: number; target?: true; images?: true }>;
-  /** Adds options of its own. */
+  /** Adds its own options. */
   readonly options?: (command: Command) => Command;
-  /** Why it cannot run in this checkout, in words; undefined when it can. */
+  /** Why it cannot run in this checkout, in words; undefined if it can. */
   readonly unavailable?: () => string | undefined;
-  /** Whether `all` runs it, and with what in place of the usual values. */
+  /** Whether `all` runs it, and with which overrides. */
   readonly all?: Readonly<{ full?: object; quick?: object }>;
 }
 
 export interface Context {
-  /** Tells a person what is going on: one short line, not part of the result. */
+  /** Reports progress in one short line, which is not part of the result. */
   readonly progress: (text: string) => void;
 }
 
-/** A module of bench/. Importing it does nothing but define it. */
+/** A module of bench/. Importing it has no side effects. */
 export interface BenchModule {
   readonly command: BenchCommand;
-  /** `options`: the shared ones that the command names and its own, as commander parsed them. */
+  /** `options`: the supported shared ones and its own, as parsed by commander. */
   readonly run: (options: never, context: Context) => Promise<Outcome>;
 }
 
@@ -62,7 +62,7 @@ export const values = {
   /** `1,12,50` */
   numbers: (text: string): readonly number[] => text.split(',').map(number),
   wholes: (text: string): readonly number[] => text.split(',').map(whole),
-  /** `png,jpg` out of the given words. */
+  /** `png,jpg` from the given words. */
   words:
     <T extends string>(...known: readonly T[]) =>
     (text: string): readonly T[] =>
@@ -78,7 +78,7 @@ export const values = {
   },
 };
 
-/** Adds to a command what its bench shares with others. */
+/** Adds the supported shared options to a command. */
 export function addShared(command: Command, { shared = {} }: BenchCommand): Command {
   const { rounds, seconds, target, images } = shared;
   if (rounds !== undefined)

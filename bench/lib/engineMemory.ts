@@ -1,5 +1,5 @@
 // The engine alone in a process: node engineMemory.js NETWORK THREADS RUNS. Opens it, runs RUNS images of 1 MP and
-// prints one JSON line: MB resident before the engine, after the runs, and at most, and the median of the runs.
+// prints one JSON line: MB resident before the engine, after the runs, and at the peak, and the median of the runs.
 import { readFileSync } from 'node:fs';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { loadIsnet, openEngine } from './engine.ts';

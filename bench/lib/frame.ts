@@ -6,7 +6,7 @@ import type { Report } from './outcome.ts';
 import { reportText } from './print.ts';
 import { page } from './report/page.ts';
 
-/** Runs a bench and puts round its outcome what every report says. */
+/** Runs a bench and adds the data that every report has. */
 export async function measure(
   { command, run }: BenchModule,
   options: object,
@@ -27,16 +27,16 @@ export async function measure(
   };
 }
 
-/** A stream that text goes to; `isTTY` where a person looks on. */
+/** A stream for text; `isTTY` if it is a terminal. */
 export interface Sink {
   write(text: string): unknown;
   readonly isTTY?: boolean;
 }
 
 export interface Output {
-  /** What was measured. */
+  /** Receives the report. */
   readonly out: Sink;
-  /** What is going on. */
+  /** Receives progress. */
   readonly err: Sink;
 }
 
@@ -59,7 +59,7 @@ export async function deliver(report: Report, { json, html }: Destinations, out:
   out.write(json === '-' ? text : reportText(report));
 }
 
-/** Lines on a terminal that are overwritten by the next one, or one after another elsewhere. */
+/** Lines on a terminal that are overwritten by the next one, or consecutive lines elsewhere. */
 export function progressOn(sink: Sink, name: string): Context & { readonly done: () => void } {
   const clear = sink.isTTY ? '\r\u001b[K' : '';
   return {

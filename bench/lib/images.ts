@@ -2,14 +2,14 @@ import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import sharp from 'sharp';
 
-/** What is measured with: JPEGs of any size, the same bytes on every run. */
+/** Input of the benches: JPEGs of any size, the same bytes on every run. */
 export interface Images {
   readonly names: readonly string[];
-  /** A JPEG of about `megapixels`, 4:3, from the image of that name (the first one unless told). */
+  /** A JPEG of about `megapixels`, 4:3, from the image of that name (default: the first one). */
   jpeg(megapixels: number, name?: string): Promise<Buffer>;
 }
 
-/** A person drawn with hair, folds and a busy ground, so that nothing is easier than in a photograph but the scene. */
+/** A drawn person with hair, folds and a busy ground, so that only the scene is simpler than in a photograph. */
 function drawing(): string {
   const at = (seed: number) => {
     const value = Math.sin(seed * 12.9898) * 43758.5453;
@@ -37,7 +37,7 @@ function drawing(): string {
     <g stroke="#3b2416" fill="none" stroke-linecap="round">${hair.join('')}</g></svg>`;
 }
 
-/** Deterministic grain of a camera: without it an enlarged image is far easier to encode than a real one. */
+/** Deterministic camera grain: without it an enlarged image is much easier to encode than a real one. */
 function addGrain(pixels: Buffer, width: number, height: number, strength: number): void {
   let state = 1;
   for (let i = 0, at = 0; i < width * height; i++) {
@@ -86,7 +86,7 @@ function filesIn(paths: readonly string[]): readonly string[] {
   return files;
 }
 
-/** Photographs from files and folders, or without any a drawn image. Larger sizes are enlarged, with grain. */
+/** Photographs from files and folders, or a generated image without any. Larger sizes are enlarged, with grain. */
 export function openImages(images?: readonly string[]): Images {
   const sources = new Map<string, string | undefined>(
     images ? filesIn(images).map((file) => [path.parse(file).name, file]) : [['drawn', undefined]],
@@ -101,5 +101,5 @@ export function openImages(images?: readonly string[]): Images {
   };
 }
 
-/** A JPEG of about `megapixels`, drawn. */
+/** A generated JPEG of about `megapixels`. */
 export const drawnJpeg = (megapixels: number): Promise<Buffer> => jpegOf(undefined, megapixels);

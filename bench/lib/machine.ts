@@ -14,7 +14,7 @@ function system(): string {
   }
 }
 
-/** The machine that measures. `busy`: processes that wanted a core in the last minute, before the bench began. */
+/** The measuring machine. `busy`: load average of the last minute before the bench. */
 export const machine = (): Readonly<Record<string, string | number>> => ({
   processor: cpus()[0]?.model.trim() ?? process.arch,
   cores: availableParallelism(),
@@ -38,7 +38,7 @@ function commit(): string {
 const versionOf = (packageJson: string): string =>
   (createRequire(import.meta.url)(packageJson) as { version: string }).version;
 
-/** Of the checkout that measures; a server at a given address may be another. */
+/** Of the checkout that measures; a server at a given address may have another. */
 export const versions = (): Readonly<Record<string, string>> => ({
   cutout: versionOf(`${root}/package.json`),
   commit: commit(),

@@ -1,17 +1,17 @@
-/** How far a matte is from another, both of values 0 to 1. */
+/** The difference of two mattes with values 0 to 1. */
 export interface MatteDifference {
   /** Mean of the absolute differences over all pixels. */
   readonly mean: number;
-  /** The same where the reference is strictly between 0.02 and 0.98; 0 where it is nowhere. */
+  /** The same where the reference is strictly between 0.02 and 0.98; 0 if it is nowhere. */
   readonly edge: number;
   /** Share of those pixels. */
   readonly edgeShare: number;
   readonly largest: number;
-  /** Mean of the differences with their sign: how much more is kept. */
+  /** Mean of the signed differences: how much more is kept. */
   readonly bias: number;
 }
 
-/** Differences of `found` from `reference`, pixel by pixel. Throws RangeError for planes of other lengths. */
+/** Differences of `found` from `reference`, pixel by pixel. Throws RangeError for planes of different lengths. */
 export function matteDifference(reference: Float32Array, found: Float32Array): MatteDifference {
   if (reference.length !== found.length || reference.length === 0) {
     throw new RangeError(`planes of ${reference.length} and ${found.length} values`);

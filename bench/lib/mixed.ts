@@ -4,10 +4,10 @@ import type { Images } from './images.ts';
 /** One request of the mix. */
 interface MixedRequest {
   readonly label: string;
-  /** Megapixels of the upload; 0 sends what is no image. */
+  /** Megapixels of the upload; 0 sends data that is not an image. */
   readonly megapixels: number;
   readonly fields: Readonly<Record<string, string>>;
-  /** Status that is expected. */
+  /** Expected status. */
   readonly status: number;
 }
 
@@ -22,7 +22,7 @@ const request = (
   status,
 });
 
-/** What a day brings, in an order that repeats every twenty requests: sizes, formats, layers, mistakes. */
+/** A typical mix, in an order that repeats every twenty requests: sizes, formats, layers, errors. */
 const DAY: readonly MixedRequest[] = [
   request(1, { size: 'preview', format: 'png' }),
   request(4, { size: 'full', format: 'png' }),
@@ -49,7 +49,7 @@ const DAY: readonly MixedRequest[] = [
 export const mixed = (count: number): readonly MixedRequest[] =>
   Array.from({ length: count }, (_, i) => DAY[i % DAY.length]).filter((one) => one !== undefined);
 
-/** Sends requests of the mix; makes every image once. */
+/** Sends requests of the mix; generates every image once. */
 export function mixedSender(client: Client, images: Images): (one: MixedRequest) => Promise<void> {
   const made = new Map<number, Promise<Buffer>>();
   return async ({ label, megapixels, fields, status }) => {

@@ -1,6 +1,6 @@
 // One network in one process: node networkRun.js NETWORK INPUTS ALPHA THREADS RUNS
-// INPUTS: float32 [n,3,1024,1024]; ALPHA gets output 0 of every image. After that the first image is run RUNS
-// times against the clock. Prints one JSON line. Published files are run with all their outputs, as published.
+// INPUTS: float32 [n,3,1024,1024]; output 0 of every image is written to ALPHA. Then the first image is run RUNS
+// times and timed. Prints one JSON line. Published files are run with all their outputs, as published.
 import { readFileSync, writeFileSync } from 'node:fs';
 import ort from 'onnxruntime-node';
 

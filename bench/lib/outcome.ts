@@ -1,22 +1,22 @@
 import { median } from './stats.ts';
 
-/** What a bench measures, in the shape every bench shares. `median` is the figure; `samples` are what it is of. */
+/** Result of a bench in a common form. `median` is the figure; `samples` are the values it was computed from. */
 export interface Figure {
   /** Stable name for programs: `speed.12mp.png.request`. */
   readonly name: string;
-  /** For people. */
+  /** For readers. */
   readonly title: string;
   /** `ms`, `MB`, `1/s`, `×` (a ratio), `` (a plain number) … */
   readonly unit: string;
   readonly median: number;
-  /** One a round; empty for what is computed from other figures. */
+  /** One per round; empty for figures computed from others. */
   readonly samples: readonly number[];
   readonly goal?: Goal;
 }
 
 type Goal = { readonly atMost: number } | { readonly atLeast: number };
 
-/** A figure of which there are samples. */
+/** A figure with samples. */
 export const measured = (
   name: string,
   title: string,
@@ -38,7 +38,7 @@ export const computed = (name: string, title: string, unit: string, value: numbe
 export const isMet = (value: number, goal: Goal): boolean =>
   'atMost' in goal ? value <= goal.atMost : value >= goal.atLeast;
 
-/** Numbers are printed with the digits that matter; text as it is. */
+/** Numbers are printed with significant digits; text is unchanged. */
 export type Cell = string | number | null;
 
 export interface Table {
@@ -49,23 +49,23 @@ export interface Table {
   readonly note?: string;
 }
 
-/** One bar a row, from 0. */
+/** One bar per row, from 0. */
 export interface Bars {
   readonly kind: 'bars';
   readonly title: string;
   readonly unit: string;
-  /** Bars of one series have one colour; the series are named in a legend when there are several. */
+  /** Bars of one series share a colour; a legend names the series if there are several. */
   readonly bars: readonly { readonly label: string; readonly value: number; readonly series?: string }[];
   readonly note?: string;
 }
 
-/** One bar a row, made of parts that add up. */
+/** One bar per row, composed of parts. */
 export interface Stacked {
   readonly kind: 'stacked';
   readonly title: string;
   readonly unit: string;
   readonly parts: readonly string[];
-  /** Parts that are not drawn; the others keep the colours they have in a drawing with all of them. */
+  /** Parts that are not drawn; the others keep the colours of a plot with all of them. */
   readonly omit?: readonly string[];
   /** `values` in the order of `parts`. */
   readonly rows: readonly { readonly label: string; readonly values: readonly number[] }[];
@@ -75,7 +75,7 @@ export interface Stacked {
 export interface Axis {
   readonly label: string;
   readonly scale?: 'linear' | 'log' | 'percentile';
-  /** Smallest value shown at the start of a linear axis; 0 unless told. */
+  /** Smallest value shown at the start of a linear axis; default 0. */
   readonly from?: number;
 }
 
@@ -95,14 +95,14 @@ export interface Lines {
   readonly note?: string;
 }
 
-/** Rows of images to look at. */
+/** Rows of images for viewing. */
 export interface Strips {
   readonly kind: 'strips';
   readonly title: string;
   readonly rows: readonly {
     readonly label: string;
     readonly note?: string;
-    /** `src`: a data: address; `checker` shows a chequered ground behind what is transparent. */
+    /** `src`: a data: address; `checker` shows a chequered ground behind transparency. */
     readonly images: readonly {
       readonly caption: string;
       readonly src: string;
@@ -121,17 +121,17 @@ export type Part = Table | Bars | Stacked | Lines | Strips | Text;
 
 export type Settings = Readonly<Record<string, string | number | boolean>>;
 
-/** What `run` of a bench resolves to. */
+/** Result of a bench's `run`. */
 export interface Outcome {
   readonly settings: Settings;
   readonly figures: readonly Figure[];
-  /** In the order to be read. */
+  /** In reading order. */
   readonly parts: readonly Part[];
-  /** What a reader must know to read the figures rightly. */
+  /** What a reader must know to interpret the figures. */
   readonly notes?: readonly string[];
 }
 
-/** What `--json` writes, and what a report is made from. */
+/** Output of `--json`, and the source of a report. */
 export interface Report extends Outcome {
   readonly format: 'cutout-bench-1';
   readonly bench: string;

@@ -7,13 +7,13 @@ import { dotProductOf } from '../../src/models/precision.ts';
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 export const main = path.join(root, 'build', 'ts', 'src', 'main.js');
-/** Has the kernels by themselves; made by `npm run setup -- --tests`. */
+/** The addon with the individual kernels; built by `npm run setup -- --tests`. */
 export const testAddon = path.join(root, 'build', 'native', 'Release', 'cutout_test.node');
 export const noTestAddon = (): string | undefined =>
   existsSync(testAddon) ? undefined : 'the kernels are not built: run `npm run setup -- --tests`';
 export const peersFolder = path.join(root, 'bench', 'peers');
 
-/** Where networks are: as the server reads it. */
+/** Folder of the networks, as the server reads it. */
 export const modelsFolder = (): string =>
   process.env['CUTOUT_MODELS_DIR'] ?? path.join(root, 'data', 'models');
 export const preparedNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.onnx');
@@ -28,7 +28,7 @@ export function usedOperators(): string | undefined {
   return requested === 'auto' ? loadAddon().versions().operators[0] : requested;
 }
 
-/** For bare ONNX Runtime: the file with its own operators in the precision that a server uses on this machine. */
+/** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses on this machine. */
 export const bareNetwork = (): string =>
   process.env['CUTOUT_PRECISION'] !== 'fp32' &&
   dotProductOf(loadAddon().versions().instructionSets) !== undefined
@@ -41,5 +41,5 @@ export function usedNetwork(): string {
   return file === eightBitNetwork() && usedOperators() !== undefined ? operatorsNetwork() : file;
 }
 
-/** A compiled script of this folder that runs in a process of its own. */
+/** A compiled script of this folder that runs in a separate process. */
 export const childScript = (name: string): string => fileURLToPath(new URL(name, import.meta.url));

@@ -7,7 +7,7 @@ const goalText = ({ median, unit, goal }: Figure): string => {
   return `${word} ${withUnit(value, unit)}: ${isMet(median, goal) ? 'met' : 'MISSED'}`;
 };
 
-/** A report for a terminal: tables and the figures that have a goal; plots are for the page. */
+/** A report for a terminal: tables and the figures with goals; plots are on the page only. */
 export function reportText(report: Report): string {
   const { title, started, seconds, machine, versions, settings, figures, parts, notes = [] } = report;
   const line = (facts: Readonly<Record<string, unknown>>) =>

@@ -9,7 +9,7 @@ import { main, modelsFolder, root } from './paths.ts';
 
 const KEY = 'bench-key-0123456789abcdef0123456789';
 
-/** Resident memory of a process in MB (10^6): now, and the highest since the last `resetPeak`. */
+/** Resident memory of a process in MB (10^6): current, and peak since the last `resetPeak`. */
 export async function memory(pid: number): Promise<{ readonly now: number; readonly peak: number }> {
   const text = await readFile(`/proc/${pid}/status`, 'utf8');
   const field = (name: string) =>
@@ -19,7 +19,7 @@ export async function memory(pid: number): Promise<{ readonly now: number; reado
 
 export const resetPeak = (pid: number): Promise<void> => writeFile(`/proc/${pid}/clear_refs`, '5');
 
-/** Of the times in /proc/<pid>/stat: USER_HZ, 100 on every Linux that Node runs on. */
+/** Unit of the times in /proc/<pid>/stat: USER_HZ, 100 on every Linux that Node.js supports. */
 const TICK_MS = 10;
 
 /** Processor time of a process so far, all threads, in milliseconds. */
@@ -28,7 +28,7 @@ export async function processorMs(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-/** Time that all cores of the machine have been busy so far, in milliseconds; what a host took of them counts. */
+/** Busy time of all cores of the machine so far, in milliseconds, including time taken by its host. */
 export async function busyMs(): Promise<number> {
   const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
@@ -45,14 +45,14 @@ interface OwnServer {
   stop(): Promise<void>;
 }
 
-/** What scripts/start.js gives the server before it starts. */
+/** Environment that scripts/start.js sets for the server. */
 async function processSettings(): Promise<NodeJS.ProcessEnv> {
   const file = path.join(root, 'scripts', 'setup', 'process.js');
   const { processSettings: settings } = (await import(file)) as { processSettings: () => NodeJS.ProcessEnv };
   return settings();
 }
 
-/** A server of its own on loopback with a fresh data folder and no limit that a bench could meet. */
+/** A separate server on loopback with an empty data folder and no limit that a bench could reach. */
 export async function startServer(env: NodeJS.ProcessEnv = {}): Promise<OwnServer> {
   const port = await freePort();
   const data = mkdtempSync(path.join(tmpdir(), 'cutout-bench-'));

@@ -18,7 +18,7 @@ export const sum = (values: readonly number[]): number => values.reduce((total, 
 
 export const mean = (values: readonly number[]): number => sum(values) / values.length;
 
-/** Slope of the least-squares line through points (x, y), in y per x. 0 where all x are equal. */
+/** Slope of the least-squares line through points (x, y), in y per x. 0 if all x are equal. */
 export function slope(points: readonly (readonly [number, number])[]): number {
   const centre = mean(points.map(([x]) => x));
   const spread = sum(points.map(([x]) => (x - centre) ** 2));

@@ -1,6 +1,6 @@
-// Telling the type of a subject in a process of its own: node subjectRun.js MODELS NETWORK THREADS ROUNDS
+// Classification of a subject in a separate process: node subjectRun.js MODELS NETWORK THREADS ROUNDS
 // Prints one JSON line: milliseconds and processor milliseconds of every description of an image of 1024 x 1024, and of
-// every matte of it without and with the type, in turn.
+// every matte of it without and with classification, alternately.
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
@@ -10,7 +10,7 @@ const [modelsDir = '', network = '', threads, rounds] = process.argv.slice(2);
 const SIDE = 1024;
 const size = { width: SIDE, height: SIDE };
 
-/** A round thing before waves, with noise. */
+/** A disc before waves, with noise. */
 const image = new Uint8Array(SIDE * SIDE * 4);
 const alpha = new Float32Array(SIDE * SIDE);
 for (let at = 0; at < alpha.length; at++) {
@@ -46,7 +46,7 @@ async function timed(times: Times, work: () => Promise<unknown>): Promise<void> 
 
 const described: Times = { ms: [], processor: [] };
 const plain: Times = { ms: [], processor: [] };
-const told: Times = { ms: [], processor: [] };
+const classified: Times = { ms: [], processor: [] };
 const matte = (subject: boolean) =>
   engine.matte(
     { data: image.slice(), ...size },
@@ -54,13 +54,13 @@ const matte = (subject: boolean) =>
   );
 await matte(true);
 for (let round = 0; round < Number(rounds); round++) {
-  // Many of the short ones: they say what they cost only in a quiet moment.
+  // Many of the short ones, whose cost shows only in a quiet moment.
   for (let again = 0; again < 5; again++)
     await timed(described, () =>
       engine.describe({ data: image, ...size }, { matte: { data: alpha, ...size } }),
     );
   await timed(plain, () => matte(false));
-  await timed(told, () => matte(true));
+  await timed(classified, () => matte(true));
 }
 await engine.close(0);
-console.log(JSON.stringify({ described, plain, told }));
+console.log(JSON.stringify({ described, plain, classified }));

@@ -1,6 +1,6 @@
 import type { Cell, Table } from './outcome.ts';
 
-/** A number with three digits that count, or as many as its whole part has. */
+/** A number with three significant digits, or as many as its integer part has. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return '–';
   const size = Math.abs(value);
@@ -15,7 +15,7 @@ export const withUnit = (value: number, unit: string): string =>
 export const cellText = (cell: Cell | undefined): string =>
   cell === null || cell === undefined ? '' : typeof cell === 'number' ? digits(cell) : cell;
 
-/** A column lines up on the right when everything in it is a number or empty. */
+/** A column is right-aligned if all its cells are numbers or empty. */
 export const isNumeric = ({ rows }: Table, column: number): boolean =>
   rows.every((row) => typeof row[column] !== 'string' || /^[–-]?$/.test(row[column]));
 

@@ -3,7 +3,7 @@ import { startServer } from './server.ts';
 
 export interface Target {
   readonly client: Client;
-  /** For the report: where the figures are of. */
+  /** For the report: the measured server. */
   readonly server: string;
   readonly address: string;
   readonly key: string;

@@ -1,4 +1,4 @@
-// One setting of the engine in a process of its own: node threadsRun.js NETWORK WORKERS THREADS ROUNDS PARALLEL
+// One setting of the engine in a separate process: node threadsRun.js NETWORK WORKERS THREADS ROUNDS PARALLEL
 // Prints one JSON line.
 import { readFileSync } from 'node:fs';
 import { loadIsnet, openEngine } from './engine.ts';

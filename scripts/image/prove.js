@@ -120,7 +120,7 @@ export async function prove(image, { models, offline }) {
 
     const id = spawnSync('ps', ['-o', 'uid=', '-p', String(child.pid)], { encoding: 'utf8' }).stdout.trim();
     if (id !== String(uid)) throw new SetupError(`It runs as user ${id}.`);
-    const allocator = /"allocator":"([^"]+)"/.exec(output)?.[1] ?? 'not told';
+    const allocator = /"allocator":"([^"]+)"/.exec(output)?.[1] ?? 'not reported';
     child.kill('SIGTERM');
     const code = await ended;
     if (code !== 0) throw new SetupError(`After SIGTERM it ended with ${code}.`);

@@ -1,6 +1,6 @@
 /**
  * The clocks of a limit. The length of a window is measured with `elapsed`; `now` is used only in what
- * callers are told.
+ * callers see.
  */
 export interface Clock {
   /** Wall clock, Unix milliseconds; may be set forward or back. */

@@ -12,7 +12,7 @@ import {
 interface Window {
   /** By the monotonic clock. */
   readonly start: number;
-  /** Its end as callers were told it, Unix milliseconds. */
+  /** Its end as reported to callers, Unix milliseconds. */
   end: number;
   used: number;
   calls: number;
@@ -79,7 +79,7 @@ export class InMemoryRateLimit implements RateLimit {
     const now = this.#clock.now();
     if (!window) return rateState(this.#options, now);
     const end = now + window.start + this.#milliseconds - this.#clock.elapsed();
-    // Callers are told the same end for the whole window, unless the wall clock was set.
+    // The reported end is the same for the whole window, unless the wall clock was set.
     if (Math.abs(end - window.end) > setBy) window.end = end;
     return {
       ...rateState(this.#options, now, { end, used: window.used }),

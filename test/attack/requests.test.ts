@@ -117,8 +117,8 @@ test('a log reader that stops reading blocks nothing; dropped lines are counted 
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line));
-  const told = lines.find(({ msg }) => msg?.includes('lines were dropped'));
-  t.is(lines.filter(({ path: asked }) => asked?.includes(long)).length + told.dropped, sent);
+  const report = lines.find(({ msg }) => msg?.includes('lines were dropped'));
+  t.is(lines.filter(({ path: asked }) => asked?.includes(long)).length + report.dropped, sent);
   await fetch(`${server.url}/last`);
   server.child.kill('SIGTERM');
   const { code, stdout: all } = await server.ended;
@@ -156,7 +156,7 @@ test('the length of the host name is bounded, and the name is escaped where it i
 });
 
 (existsSync('/proc/self/fd') ? test : test.skip)(
-  'requests sent ahead by one who leaves hold no file open',
+  'pipelined requests of a client that disconnected hold no file open',
   async (t) => {
     const server = await serve(t);
     t.is((await fetch(server.url)).status, 200);

@@ -12,12 +12,12 @@ test('every photograph is requested both ways in every round', async (t) => {
   const folder = testFolder(t);
   for (const name of ['one', 'two'])
     writeFileSync(path.join(folder, `${name}.jpg`), await scene({ width: 800, height: 600 }));
-  const told: string[] = [];
+  const messages: string[] = [];
   const { figures, parts, settings } = await run(
     { url: service.url, key: service.key, images: [folder], mp: 1, rounds: 2, seconds: 60 },
-    { progress: (text) => told.push(text) },
+    { progress: (text) => messages.push(text) },
   );
-  t.deepEqual(told, ['round 1 of 2, one', 'round 1 of 2, two', 'round 2 of 2, one', 'round 2 of 2, two']);
+  t.deepEqual(messages, ['round 1 of 2, one', 'round 1 of 2, two', 'round 2 of 2, one', 'round 2 of 2, two']);
   t.like(settings, { photographs: 2, 'rounds done': 2 });
   const [table] = parts;
   if (table?.kind !== 'table') return t.fail('no table');

@@ -21,7 +21,7 @@ test('speed measures a running server: every case in every round, stages that ad
   allowAllImages();
   const file = path.join(testFolder(t), 'scene.jpg');
   writeFileSync(file, await scene({ width: 800, height: 600 }));
-  const told: string[] = [];
+  const messages: string[] = [];
   const { figures, parts, settings } = await run(
     {
       url: service.url,
@@ -32,7 +32,7 @@ test('speed measures a running server: every case in every round, stages that ad
       rounds: 2,
       seconds: 60,
     },
-    { progress: (text) => told.push(text) },
+    { progress: (text) => messages.push(text) },
   );
   t.like(settings, { server: service.url, images: 'scene', 'rounds done': 2 });
   const find = (name: string) => figures.find((figure) => figure.name === name);
@@ -48,7 +48,7 @@ test('speed measures a running server: every case in every round, stages that ad
     parts.map(({ kind }) => kind),
     ['table', 'stacked', 'stacked', 'lines'],
   );
-  t.true(told.some((text) => text.startsWith('round 2 of 2')));
+  t.true(messages.some((text) => text.startsWith('round 2 of 2')));
 });
 
 test('the time limit ends the rounds, but never the first one', async (t) => {

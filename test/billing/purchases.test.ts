@@ -138,10 +138,10 @@ test('a payment for a deleted account is booked once, and the audit event says w
   t.is(entries.length, 1);
   t.like(entries[0], { kind: 'purchase', amount: credits(50), reference: 'stripe cs_1' });
   t.regex(entries[0]?.note ?? '', /^evt_1: paid after the account was deleted$/);
-  const told = (await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase');
-  t.is(told.length, 1);
-  t.like(told[0], { subject: account, actor: null });
-  t.regex(told[0]?.detail ?? '', /^50 paid after the account was deleted: refund Stripe's session cs_1/);
+  const events = (await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase');
+  t.is(events.length, 1);
+  t.like(events[0], { subject: account, actor: null });
+  t.regex(events[0]?.detail ?? '', /^50 paid after the account was deleted: refund Stripe's session cs_1/);
   t.deepEqual(await ledger.verify(), []);
 
   // Refunded at Stripe: the operator removes the credits again.
@@ -160,9 +160,9 @@ test('deleting an account and booking its purchase are serialised', async (t) =>
     await new Promise(setImmediate);
   });
   t.is((await received)?.outcome, 'unclaimed');
-  const told = (await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase');
+  const events = (await audit.list({ limit: 9 })).filter(({ action }) => action === 'credits.purchase');
   t.deepEqual(
-    told.map(({ detail }) => detail?.includes('refund Stripe')),
+    events.map(({ detail }) => detail?.includes('refund Stripe')),
     [true],
   );
   t.regex((await ledger.statement(account))[0]?.note ?? '', /paid after the account was deleted$/);

@@ -51,8 +51,8 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.is((await again.settle()).charged, quarters(0));
     await again.deliver();
     t.is(await balance(), credits(9));
-    const told = (await stores.ledger.statement(account)).find(({ id }) => id === again.id);
-    t.like(told, { kind: 'reserve', amount: quarters(0), reservationId: first.id, note: 'repeat' });
+    const entry = (await stores.ledger.statement(account)).find(({ id }) => id === again.id);
+    t.like(entry, { kind: 'reserve', amount: quarters(0), reservationId: first.id, note: 'repeat' });
     t.is((await stores.ledger.usage())[0]?.calls, 1, 'a repeat is no call of its own');
     stores.clock.forward(forMs);
     t.is(await cost(named('a')), credits(1));

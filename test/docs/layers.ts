@@ -124,9 +124,9 @@ function arrowFaults(
 function circles(arrows: readonly Arrow[]): string[] {
   const next = new Map<string, string[]>();
   for (const { from, to } of arrows) if (to !== undefined) next.set(from, [...(next.get(from) ?? []), to]);
-  const told = new Set<string>();
+  const reported = new Set<string>();
   return [...next.keys()].flatMap((start) => {
-    if (told.has(start)) return [];
+    if (reported.has(start)) return [];
     const before = new Map<string, string>();
     const queue = [start];
     for (const file of queue) {
@@ -141,7 +141,7 @@ function circles(arrows: readonly Arrow[]): string[] {
     const way = [start];
     for (let file = before.get(start); file !== undefined && file !== start; file = before.get(file))
       way.unshift(file);
-    for (const file of way) told.add(file);
+    for (const file of way) reported.add(file);
     return [`files in a circle: ${[start, ...way].join(' → ')}`];
   });
 }

@@ -139,7 +139,7 @@ test.serial(
           .resize(512, 512, { fit: 'inside', withoutEnlargement: true }),
       );
       const { subject } = await engine.matte(pixels, { ...planFor('isnet', pixels), subject: true });
-      if (subject?.type !== type) wrong.push(`${file} is ${type}, told ${subject?.type}`);
+      if (subject?.type !== type) wrong.push(`${file} is ${type}, classified as ${subject?.type}`);
     }
     t.log(`${asked.length - wrong.length} of ${asked.length}`, ...wrong);
     t.is(asked.length, 13);

@@ -192,11 +192,11 @@ async function faultOf(answer: Response): Promise<{ fault?: string; name: string
   const type = answer.headers.get('content-type') ?? '';
   if (!type.startsWith('image/')) return { name: `200 ${type}` };
   const { width, height } = await sharp(body).metadata();
-  const told = `${answer.headers.get('x-width')}×${answer.headers.get('x-height')}`;
+  const stated = `${answer.headers.get('x-width')}×${answer.headers.get('x-height')}`;
   await sharp(body).stats();
   return {
     name: `200 ${type}`,
-    ...(told !== `${width}×${height}` && { fault: `${told} was ${width}×${height}` }),
+    ...(stated !== `${width}×${height}` && { fault: `${stated} was ${width}×${height}` }),
   };
 }
 

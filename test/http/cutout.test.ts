@@ -195,29 +195,29 @@ const types = [
   ['Product', 'none', null],
 ] as const;
 
-for (const [type, level, told] of types) {
-  test(`type=${type || '(absent)'} type_level=${level || '(absent)'} is reported as ${told}`, async (t) => {
+for (const [type, level, reported] of types) {
+  test(`type=${type || '(absent)'} type_level=${level || '(absent)'} is reported as ${reported}`, async (t) => {
     const service = await startService(t);
     const answer = await service.post(form({ image_file: await scene(), type, type_level: level }));
     t.is(answer.status, 200);
-    t.is(answer.headers.get('x-type'), told);
+    t.is(answer.headers.get('x-type'), reported);
   });
 }
 
-for (const [kind, level, told] of [
+for (const [kind, level, reported] of [
   ['animal', '1', 'animal'],
   ['graphic', '1', 'other'],
   ['graphic', '2', 'graphics'],
   ['transportation', 'latest', 'transportation'],
 ] as const) {
-  test(`a subject classified as ${kind} is reported as ${told} at level ${level}, a named type is not classified`, async (t) => {
+  test(`a subject classified as ${kind} is reported as ${reported} at level ${level}, a named type is not classified`, async (t) => {
     const service = await startService(t, { subjectTypes: true });
     service.engine.subject = kind;
     const ask = async (changes: Readonly<Record<string, string>>) =>
       (await service.post(form({ image_file: await scene(), type_level: level, ...changes }))).headers.get(
         'x-type',
       );
-    t.is(await ask({}), told);
+    t.is(await ask({}), reported);
     t.is(await ask({ type: 'car' }), 'car');
     t.is(await ask({ type_level: 'none' }), null);
     t.deepEqual(

@@ -515,17 +515,17 @@ test('the first invalid option is the one reported', async (t) => {
     type: 'x',
     size: 'x',
   };
-  const told: string[] = [];
+  const reported: string[] = [];
   for (let i = 0; i < 20; i++) {
     const answer = await service.post(form({ ...(i > 0 && { image_file: await photo() }), ...all }));
     const { code } = await errorOf(t, answer);
-    told.push(code);
+    reported.push(code);
     if (code === 'multiple_bg_sources') delete all['bg_image_url'];
     const field = /^invalid_(.*)$/.exec(code)?.[1];
     if (field) delete all[field];
     if (field === 'bg_color') break;
   }
-  t.deepEqual(told, [
+  t.deepEqual(reported, [
     'missing_source',
     'multiple_bg_sources',
     'invalid_size',

@@ -137,7 +137,7 @@ test('a mirror is not asked for what the address delivered, nor after a wrong ch
   }
 });
 
-test('when no place delivers the file the last one is told, the others were', async (t) => {
+test('if no source delivers the file, the error is that of the last one; the others are notices', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
   await t.throwsAsync(pullNetwork(entry, place.options()), {

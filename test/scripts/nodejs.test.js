@@ -67,8 +67,8 @@ function place(t, behaviour, { tampered = false } = {}) {
   );
   const packed = path.join(root, 'packed', 'package');
   mkdirSync(path.join(packed, 'bin'), { recursive: true });
-  const told = 'for each in "$@" "$PATH" "$NODE"; do echo "$each"; done';
-  writeFileSync(path.join(packed, 'bin', 'node'), `#!/bin/sh\n${told}\n${behaviour}\n`, { mode: 0o755 });
+  const record = 'for each in "$@" "$PATH" "$NODE"; do echo "$each"; done';
+  writeFileSync(path.join(packed, 'bin', 'node'), `#!/bin/sh\n${record}\n${behaviour}\n`, { mode: 0o755 });
   writeFileSync(path.join(packed, 'LICENSE'), 'licence');
   const tools = path.join(root, 'tools');
   mkdirSync(tools);

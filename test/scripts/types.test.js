@@ -42,11 +42,11 @@ test('a linear head learns a separable problem, and a penalty keeps it near the 
   const sides = rows.map((row) => ({ ...row, label: row.values[0] > 0.5 ? 1 : 0 }));
   const prior = [Float64Array.of(0, 0), Float64Array.of(0, 0)];
   const learnt = learnWeights(sides, { types: 2, prior, penalty: 0.001 });
-  const told = sides.filter(({ values, label }) => {
+  const correct = sides.filter(({ values, label }) => {
     const [zero, one] = logitsOf(learnt, values);
     return (one > zero ? 1 : 0) === label;
   });
-  t.true(told.length / sides.length > 0.95);
+  t.true(correct.length / sides.length > 0.95);
   const held = learnWeights(sides, { types: 2, prior, penalty: 1000 });
   for (const row of held.weights) for (const weight of row) t.true(Math.abs(weight) < 0.01);
 });

@@ -50,7 +50,7 @@ test('a server that accepts connections and never answers does not block a start
   t.true(performance.now() - started < 10_000);
 });
 
-shared('a database that is not there is told at start, without the password', async (t) => {
+shared('a missing database is reported at start, without the password', async (t) => {
   const { databaseUrl = '' } = await postgresPlace(t);
   const url = new URL(databaseUrl);
   url.password = secret;

@@ -11,7 +11,7 @@ const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const modelsDir = process.env.CUTOUT_MODELS_DIR ?? path.join(root, 'data', 'models');
 
-/** Side of the network's input: its mattes only weigh what is told by, a quarter of the usual pixels is enough. */
+/** Side of the network's input: its mattes only weight the features, for which a quarter of the usual pixels is enough. */
 export const MATTE_SIDE = 512;
 
 export async function describer(threads = 1) {

@@ -10,7 +10,7 @@ const between = (random, from, to) => from + (to - from) * random();
 const oneOf = (random, list) => list[Math.floor(random() * list.length)];
 const raw = ({ data, width, height }) => sharp(data, { raw: { width, height, channels: 4 } });
 
-/** Less of an image, or of its sides in pixels, is not told as a subject. */
+/** A smaller share of an image, or shorter sides in pixels, is not classified. */
 const LEAST_SHARE = 0.02;
 const LEAST_SIDE = 16;
 

@@ -1,4 +1,4 @@
-// Images for training, and what is done to them: the kind of subject must not be told by the source's habits.
+// Images for training, and what is done to them: the type must not be recognisable by the habits of its source.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

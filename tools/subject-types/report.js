@@ -1,10 +1,10 @@
-// What was told against what is so.
+// Predicted types against the true ones.
 const share = (part, whole) => (whole === 0 ? '-' : (part / whole).toFixed(3));
 
 const line = (name, judged, other) => {
-  const right = judged.filter(({ label, told }) => label === told).length;
+  const right = judged.filter(({ label, predicted }) => label === predicted).length;
   const rest = judged.filter(({ label }) => label !== other);
-  const rightOfRest = rest.filter(({ label, told }) => label === told).length;
+  const rightOfRest = rest.filter(({ label, predicted }) => label === predicted).length;
   return `${name.padEnd(20)}${String(judged.length).padStart(5)}  ${share(right, judged.length)}  ${share(rightOfRest, rest.length)}`;
 };
 
@@ -25,15 +25,16 @@ export function report(judged, types) {
     `recall  ${types
       .map((type, at) => {
         const of = judged.filter(({ label }) => label === at);
-        return `${type} ${share(of.filter(({ told }) => told === at).length, of.length)}`;
+        return `${type} ${share(of.filter(({ predicted }) => predicted === at).length, of.length)}`;
       })
       .join('  ')}`,
   ].join('\n');
 }
 
-/** Rows: what it is; columns: what was told. */
+/** Rows: true types; columns: predicted types. */
 export function confusion(judged, types) {
-  const cell = (row, column) => judged.filter(({ label, told }) => label === row && told === column).length;
+  const cell = (row, column) =>
+    judged.filter(({ label, predicted }) => label === row && predicted === column).length;
   return [
     `${''.padEnd(16)}${types.map((type) => type.slice(0, 7).padStart(8)).join('')}`,
     ...types.map(

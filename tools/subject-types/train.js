@@ -131,8 +131,8 @@ const share = (of, limit) => of.filter((each) => tell(each.logits, limit) === ea
 const threshold = best(steps(0.2, 0.5, 0.02), (limit) => share(unseen, limit) + share(named, limit));
 
 function show(found) {
-  const told = found.map((each) => ({ ...each, told: tell(each.logits, threshold) }));
-  console.log(`${report(told, SUBJECT_TYPES)}\n${confusion(told, SUBJECT_TYPES)}`);
+  const predicted = found.map((each) => ({ ...each, predicted: tell(each.logits, threshold) }));
+  console.log(`${report(predicted, SUBJECT_TYPES)}\n${confusion(predicted, SUBJECT_TYPES)}`);
 }
 console.log(
   `\n${photos.length} photos, ${new Set(photos.map(({ source }) => source)).size} sources; temperature ${temperature.toFixed(2)}, threshold ${threshold.toFixed(2)}`,

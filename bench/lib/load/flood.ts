@@ -1,6 +1,6 @@
-// Sends the largest files again and again, many at once, in a process of its own that gives way to the server's:
+// Sends the largest files repeatedly, many concurrently, in a separate process with a lower priority than the server's:
 //   node flood.js URL KEY PARALLEL MEGABYTES SECONDS
-// The files begin as a JPEG does and are none: the server reads, names and refuses them. Prints the answers by their codes.
+// The files begin like a JPEG and are invalid: the server reads, hashes and refuses them. Prints the answers by their codes.
 import { randomFillSync } from 'node:crypto';
 import { setPriority } from 'node:os';
 import { openClient } from '../client.ts';

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** One request of a run; all times in milliseconds since the run began. */
 export interface Sample {
-  /** When it had to be sent. In a closed loop, when the one before it was answered. */
+  /** Scheduled time. In a closed loop, when the previous one was answered. */
   readonly due: number;
   readonly sent: number;
-  /** When the answer was there, or waiting for it was given up. */
+  /** When the answer arrived, or was given up. */
   readonly done: number;
   /** `ok`, the code of a refusal or error, or `unfinished`: no answer when the run ended. */
   readonly code: string;
@@ -17,13 +17,13 @@ export type Send = () => Promise<string>;
 export interface OpenPlan {
   readonly perSecond: number;
   readonly seconds: number;
-  /** `even`: equal distances. `random`: exponential distances (Poisson arrivals), as of callers who do not know each other. */
+  /** `even`: equal intervals. `random`: exponential intervals (Poisson arrivals), as from independent callers. */
   readonly arrivals: 'even' | 'random';
-  /** How long answers are waited for after the last request was due. */
+  /** How long to wait for answers after the last request was due. */
   readonly drainSeconds: number;
 }
 
-/** Deterministic numbers in [0, 1): the same arrivals on every run. */
+/** Deterministic numbers in [0, 1): the same arrivals in every run. */
 function uniform(): () => number {
   let state = 0x2545f491;
   return () => {
@@ -34,7 +34,7 @@ function uniform(): () => number {
   };
 }
 
-/** When requests are due: `perSecond * seconds` of them, rounded, at least one, all within the run. */
+/** Scheduled times of requests: `perSecond * seconds` of them, rounded, at least one, all within the run. */
 export function dueTimes({ perSecond, seconds, arrivals }: OpenPlan): readonly number[] {
   const count = Math.max(1, Math.round(perSecond * seconds));
   if (arrivals === 'even') return Array.from({ length: count }, (_, i) => (i * 1000) / perSecond);
@@ -44,9 +44,9 @@ export function dueTimes({ perSecond, seconds, arrivals }: OpenPlan): readonly n
 }
 
 /**
- * Open loop: requests are sent when they are due, whatever became of those before, as many at once as it takes.
- * Latency counts from `due`, not from `sent`: a stall of the server, or of this generator, is felt by everyone who
- * came during it (no coordinated omission).
+ * Open loop: requests are sent when they are due, whatever happened to earlier ones, with unlimited concurrency.
+ * Latency counts from `due`, not from `sent`: a stall of the server, or of this generator, affects every request
+ * that was due during it (no coordinated omission).
  */
 export async function openLoop(plan: OpenPlan, send: Send): Promise<readonly Sample[]> {
   const begin = performance.now();
@@ -78,7 +78,7 @@ export async function openLoop(plan: OpenPlan, send: Send): Promise<readonly Sam
   return samples;
 }
 
-/** Closed loop: so many callers, each of which sends its next request when it has the answer to the last. */
+/** Closed loop: that many callers, each of which sends its next request when it has the answer to the last. */
 export async function closedLoop(
   { parallel, seconds }: { readonly parallel: number; readonly seconds: number },
   send: Send,

@@ -4,11 +4,11 @@ import type { Sample } from './generate.ts';
 export interface Summary {
   readonly sent: number;
   readonly ok: number;
-  /** Answers with a result, a second, until the last answer. */
+  /** Answers with a result per second, until the last answer. */
   readonly perSecond: number;
-  /** How often each code came. */
+  /** Number of answers by code. */
   readonly codes: Readonly<Record<string, number>>;
-  /** Milliseconds from when a request was due to its result; NaN where there was none. */
+  /** Milliseconds from a request's scheduled time to its result; NaN without one. */
   readonly p50: number;
   readonly p90: number;
   readonly p95: number;
@@ -20,7 +20,7 @@ export interface Summary {
 
 /**
  * Latencies are those of requests that got a result and of those that got no answer at all (`unfinished`, with the
- * time they had waited: the truth is longer). Refusals are counted, not timed: a quick "no" is not a quick answer.
+ * time they had waited, a lower bound). Refusals are counted, not timed: a fast refusal is not a fast answer.
  */
 export function summarise(samples: readonly Sample[]): Summary {
   const timed = samples.filter(({ code }) => code === 'ok' || code === 'unfinished');
@@ -41,7 +41,7 @@ export function summarise(samples: readonly Sample[]): Summary {
   };
 }
 
-/** A rate is held when every request got a result and 95 of 100 got it within the limit. */
+/** A rate is sustained if every request got a result and 95 of 100 got it within the limit. */
 const isHeld = ({ sent, ok, p95 }: Summary, limitMs: number): boolean => ok === sent && p95 <= limitMs;
 
 export interface Step {
@@ -50,8 +50,8 @@ export interface Step {
 }
 
 /**
- * The highest rate that is held, below the lowest that is not: 0 when none is. A rate that is held by luck above one
- * that is not does not count.
+ * The highest sustained rate below the lowest missed one: 0 if there is none. A rate sustained by chance above a
+ * missed one does not count.
  */
 export function heldRate(steps: readonly Step[], limitMs: number): number {
   const sorted = [...steps].sort((a, b) => a.perSecond - b.perSecond);
@@ -60,7 +60,7 @@ export function heldRate(steps: readonly Step[], limitMs: number): number {
   return held.at(-1)?.perSecond ?? 0;
 }
 
-/** Where to look next: between the highest rate held and the lowest missed; undefined when that is settled. */
+/** Next rate to try: between the highest sustained and the lowest missed one; undefined when the search is done. */
 export function nextRate(steps: readonly Step[], limitMs: number): number | undefined {
   const held = heldRate(steps, limitMs);
   const missed = Math.min(

@@ -1,12 +1,12 @@
 import sharp from 'sharp';
 
-/** How alike two mattes of the same image are. */
+/** Agreement of two mattes of the same image. */
 export interface Agreement {
   /** Mean absolute difference of alpha, 0..255. */
   readonly meanDifference: number;
   /** Share of pixels whose alpha differs by more than a half, 0..1. */
   readonly opposed: number;
-  /** Of the pixels with alpha of at least 128: common to both / in either. 1 where both are empty. */
+  /** Of the pixels with alpha of at least 128: common to both / in either. 1 if both are empty. */
   readonly overlap: number;
 }
 
@@ -26,7 +26,7 @@ export async function matteOf(png: Buffer): Promise<Matte> {
   return { alpha: data, width: info.width, height: info.height };
 }
 
-/** Throws where the sizes differ. */
+/** Throws if the sizes differ. */
 export function agreement(a: Matte, b: Matte): Agreement {
   if (a.width !== b.width || a.height !== b.height)
     throw new Error(`mattes of ${a.width}x${a.height} and ${b.width}x${b.height}`);

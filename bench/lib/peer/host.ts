@@ -1,6 +1,6 @@
-// Runs a peer's adapter in a process of its own: node host.js PEER_FILE WARM_UP_JPEG
+// Runs a peer's adapter in a separate process: node host.js PEER_FILE WARM_UP_JPEG
 // Reads lines of JSON {"file", "out"} and answers each with one: {"ms"} or {"error"}. The first line it prints is
-// {"about", "prepareMs"}, or {"error"} before it ends with 1. Lines that start otherwise are the peer's own talk.
+// {"about", "prepareMs"}, or {"error"} before it exits with 1. Other lines are the peer's own output.
 import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';

@@ -5,7 +5,7 @@ import { differenceMap, type Matte } from './agreement.ts';
 type Images = Strips['rows'][number]['images'];
 
 const WIDTH = 340;
-/** Side of the window that is shown enlarged, in pixels of the image. */
+/** Side of the window shown enlarged, in pixels of the image. */
 const WINDOW = 200;
 
 export interface Region {
@@ -55,7 +55,7 @@ export function worstWindow(a: Matte, b: Matte, side = WINDOW): Region {
   };
 }
 
-/** Source, both cut-outs, their difference, and the place where they differ most at the image's own scale. */
+/** Source, both cut-outs, their difference, and the place of the largest difference at the image's own scale. */
 export async function lookAt(
   source: Buffer,
   ours: { readonly png: Buffer; readonly matte: Matte },

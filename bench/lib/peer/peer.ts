@@ -8,11 +8,11 @@ import { memory } from '../server.ts';
 export interface About {
   readonly title: string;
   readonly licence: string;
-  /** `isnet`: the network that the product runs. */
+  /** `isnet`: the network that the product uses. */
   readonly weights: string;
 }
 
-/** What bench/peers/<name>/peer.js exports (bench/peers/README.md). */
+/** Exports of bench/peers/<name>/peer.js (bench/peers/README.md). */
 export interface Adapter {
   readonly about: About;
   prepare(options: { readonly warmUp: string }): Promise<void>;
@@ -22,11 +22,11 @@ export interface Adapter {
 
 export interface Peer {
   readonly about: About;
-  /** Until the first image was cut. */
+  /** Until the first image was processed. */
   readonly prepareMs: number;
   /** Cuts a JPEG file into a PNG file; resolves to milliseconds. */
   run(file: string, out: string): Promise<number>;
-  /** Most MB it ever had resident; of its own process only. */
+  /** Peak resident MB of its own process. */
   peak(): Promise<number>;
   close(): Promise<void>;
 }
@@ -38,7 +38,7 @@ interface Line {
   readonly error?: string;
 }
 
-/** Why a peer cannot run, in words; undefined when it can. */
+/** Why a peer cannot run, in words; undefined if it can. */
 export function missing(folder: string): string | undefined {
   if (!existsSync(path.join(folder, 'peer.js'))) return 'there is no peer.js';
   const file = path.join(folder, 'package.json');
@@ -51,7 +51,7 @@ export function missing(folder: string): string | undefined {
 
 export const peerFolder = (name: string): string => path.join(peersFolder, name);
 
-/** Starts a peer in a process of its own. Rejects with what it said last when it cannot be prepared. */
+/** Starts a peer in a separate process. Rejects with its last message if it cannot be prepared. */
 export async function openPeer(folder: string, warmUp: string): Promise<Peer> {
   const child = spawn(process.execPath, [childScript('peer/host.js'), path.join(folder, 'peer.js'), warmUp], {
     cwd: folder,
