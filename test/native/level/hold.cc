@@ -24,7 +24,8 @@ HIDDEN ProcessorModel __cpu_model;
 
 #if CUTOUT_LEVEL == 3
 static bool is_v3() {
-  __asm__ volatile("the compiler uses its own variable for another one" ::: "memory");  // the compiler takes its own variable for another one
+  // The loop below must see what it has written: the compiler takes its own variable for another one.
+  __asm__ volatile("" ::: "memory");
   return __builtin_cpu_supports("x86-64-v3") != 0;
 }
 #endif
