@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Command } from 'commander';
 import sharp, { type Sharp } from 'sharp';
+import { findNetwork, installedCatalogue } from '../src/models/catalogue.ts';
 import { jsonLines } from './lib/child.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { openImages } from './lib/images.ts';
@@ -15,10 +16,11 @@ import { mean, median, sum } from './lib/stats.ts';
 export const command: BenchCommand = {
   name: 'precision',
   title: 'The network in 8 bits and in floats',
-  summary: 'time, memory and mattes of the default network in 8 bits against 32-bit floats',
+  summary: 'time, memory and mattes of a network in 8 bits against 32-bit floats',
   shared: { rounds: 5, images: true },
   options: (command: Command) =>
     command
+      .option('--network <name>', 'network of the catalogue that is prepared in both', 'isnet')
       .option('--worst <n>', 'images to show', values.whole, 10)
       .option('--runs <n>', 'runs before memory is read', values.whole, 50)
       .option('--no-memory', 'leave memory out'),
@@ -30,6 +32,7 @@ export const command: BenchCommand = {
 };
 
 interface Options extends Shared {
+  readonly network: string;
   readonly worst: number;
   readonly runs: number;
   readonly memory: boolean;
@@ -42,7 +45,11 @@ interface EngineMemory {
   readonly runMs: number;
 }
 
-const SIDE = 1024;
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** Side of the zoomed part of a matte. */
 const ZOOM = 128;
 const SHOWN = 320;
@@ -62,10 +69,11 @@ async function stripOf(
   image: string,
   floats: Float32Array,
   eight: Float32Array,
+  { width, height }: Size,
 ): Promise<Strips['rows'][number]['images']> {
-  const raw = { raw: { width: SIDE, height: SIDE, channels: 1 as const } };
+  const raw = { raw: { width, height, channels: 1 as const } };
   const difference = floats.map((value, i) => Math.abs(value - (eight[i] ?? 0)) * 8);
-  const square = { ...worstSquare(floats, eight, SIDE, ZOOM), width: ZOOM, height: ZOOM };
+  const square = { ...worstSquare(floats, eight, { width, height }, ZOOM), width: ZOOM, height: ZOOM };
   const small = async (pixels: Buffer) =>
     dataUrl('png', await sharp(pixels, raw).resize(SHOWN, SHOWN).png().toBuffer());
   const zoomed = async (pixels: Buffer) =>
@@ -73,7 +81,7 @@ async function stripOf(
       'png',
       await sharp(pixels, raw).extract(square).resize(SHOWN, SHOWN, { kernel: 'nearest' }).png().toBuffer(),
     );
-  const source = sharp(image).rotate().flatten({ background: '#fff' }).resize(SIDE, SIDE, { fit: 'fill' });
+  const source = sharp(image).rotate().flatten({ background: '#fff' }).resize(width, height, { fit: 'fill' });
   const stretched = await source.png().toBuffer();
   const jpeg = (image: Sharp) => image.resize(SHOWN, SHOWN).jpeg({ quality: 80 }).toBuffer();
   const [a, b] = [gray(floats, (v) => v), gray(eight, (v) => v)];
@@ -124,11 +132,12 @@ async function imagePathsOf(images: readonly string[] | undefined, work: string)
  * separate process, for its memory. The mattes are the network's own, before refinement.
  */
 export async function run(
-  { rounds, images, worst, runs, memory }: Options,
+  { rounds, images, network, worst, runs, memory }: Options,
   { progress }: Context,
 ): Promise<Outcome> {
   const threads = availableParallelism();
-  const networks = { floats: preparedNetwork(), eight: eightBitNetwork() };
+  const { input } = (await findNetwork(installedCatalogue(), network)).manifest;
+  const networks = { floats: preparedNetwork(network), eight: eightBitNetwork(network) };
   const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
   try {
     const imagePaths = await imagePathsOf(images, work);
@@ -136,6 +145,7 @@ export async function run(
     const profile = path.join(work, 'profile');
     const script = childScript('precisionRun.js');
     const [printed] = await jsonLines(script, [
+      network,
       networks.floats,
       networks.eight,
       threads,
@@ -159,7 +169,7 @@ export async function run(
       strips.push({
         label: path.basename(image),
         note: `mean ${off.toFixed(4)}, where the matte is between ${edge.toFixed(4)}`,
-        images: await stripOf(image, floats, eight),
+        images: await stripOf(image, floats, eight, input),
       });
     }
     const profileFile = (await readdir(work)).find((name) => name.startsWith('profile'));
@@ -171,7 +181,12 @@ export async function run(
     const engine: Partial<Record<'floats' | 'eight', EngineMemory>> = {};
     for (const name of memory ? (['floats', 'eight'] as const) : []) {
       progress(`memory after ${runs} runs, ${name}`);
-      const [result] = await jsonLines(childScript('engineMemory.js'), [networks[name], threads, runs]);
+      const [result] = await jsonLines(childScript('engineMemory.js'), [
+        network,
+        networks[name],
+        threads,
+        runs,
+      ]);
       engine[name] = result as EngineMemory;
     }
     const used = (name: 'floats' | 'eight') =>
@@ -191,7 +206,7 @@ export async function run(
       note: 'Differences of the alpha 0 to 1; "between" where the float network gives 0.02 to 0.98.',
     };
     return {
-      settings: { rounds, images: imagePaths.length, threads, runs },
+      settings: { network, rounds, images: imagePaths.length, threads, runs },
       figures: [
         measured('precision.floats.run', 'run, floats', 'ms', times.floats),
         measured('precision.eight.run', 'run, 8 bits', 'ms', times.eight),

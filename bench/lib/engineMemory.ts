@@ -1,11 +1,12 @@
-// The engine alone in a process: node engineMemory.js NETWORK THREADS RUNS. Opens it, runs RUNS images of 1 MP and
-// prints one JSON line: MB resident before the engine, after the runs, and at the peak, and the median of the runs.
+// The engine alone in a process: node engineMemory.js NAME FILE THREADS RUNS. Opens the network, runs RUNS images of
+// 1 MP and prints one JSON line: MB resident before the engine, after the runs, and at the peak, and the median of the
+// runs.
 import { readFileSync } from 'node:fs';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { loadIsnet, openEngine } from './engine.ts';
+import { loadNetwork, openEngine } from './engine.ts';
 import { median } from './stats.ts';
 
-const [network = '', threads, runs] = process.argv.slice(2);
+const [network = '', file = '', threads, runs] = process.argv.slice(2);
 const megabytes = (field: string) =>
   (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024) /
   1e6;
@@ -16,11 +17,11 @@ for (let i = 0; i < data.length; i++)
   data[i] = (i & 3) === 3 ? 255 : (Math.imul(i >> 2, 2654435761) >>> 24) & 127;
 const before = megabytes('VmRSS');
 const engine = openEngine(Number(threads));
-await loadIsnet(engine, network);
+await loadNetwork(engine, network, file);
 const times: number[] = [];
 for (let run = 0; run < Number(runs); run++) {
   const image = Uint8Array.from(data);
-  const plan = { network: 'isnet', hiddenColour: 'clear', ...size } as const;
+  const plan = { network, hiddenColour: 'clear', ...size } as const;
   times.push((await engine.matte({ data: image, ...size }, plan)).inferMs);
 }
 console.log(

@@ -39,21 +39,21 @@ export function matteDifference(reference: Float32Array, found: Float32Array): M
   };
 }
 
-/** Top left corner, on a grid of half its size, of the square of `size` with the largest sum of differences. */
+/** Top left corner, on a grid of half its size, of the square of side `size` with the largest sum of differences. */
 export function worstSquare(
   reference: Float32Array,
   found: Float32Array,
-  side: number,
+  { width, height }: { readonly width: number; readonly height: number },
   size: number,
 ): { readonly left: number; readonly top: number } {
   let best = { left: 0, top: 0 };
   let most = -1;
   const step = size >> 1;
-  for (let top = 0; top + size <= side; top += step) {
-    for (let left = 0; left + size <= side; left += step) {
+  for (let top = 0; top + size <= height; top += step) {
+    for (let left = 0; left + size <= width; left += step) {
       let sum = 0;
       for (let y = top; y < top + size; y++) {
-        for (let at = y * side + left; at < y * side + left + size; at++) {
+        for (let at = y * width + left; at < y * width + left + size; at++) {
           sum += Math.abs((found[at] as number) - (reference[at] as number));
         }
       }

@@ -16,10 +16,11 @@ export const peersFolder = path.join(root, 'bench', 'peers');
 /** Folder of the networks, as the server reads it. */
 export const modelsFolder = (): string =>
   process.env['CUTOUT_MODELS_DIR'] ?? path.join(root, 'data', 'models');
-export const preparedNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.onnx');
-export const eightBitNetwork = (): string => path.join(modelsFolder(), 'isnet', 'prepared.int8.onnx');
-export const operatorsNetwork = (): string =>
-  path.join(modelsFolder(), 'isnet', 'prepared.int8-operators.onnx');
+export const preparedNetwork = (name = 'isnet'): string => path.join(modelsFolder(), name, 'prepared.onnx');
+export const eightBitNetwork = (name = 'isnet'): string =>
+  path.join(modelsFolder(), name, 'prepared.int8.onnx');
+export const operatorsNetwork = (name = 'isnet'): string =>
+  path.join(modelsFolder(), name, 'prepared.int8-operators.onnx');
 
 /** Instruction set of Cutout's operators that a server uses on this machine; undefined: none. */
 export function usedOperators(): string | undefined {

@@ -12,6 +12,7 @@ import { freeBatch } from './onnx/batch.ts';
 import { allTensors } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
+import { raiseOperatorSet } from './onnx/operatorSet.ts';
 import { dropUnused, keepOutputs } from './onnx/prune.ts';
 import { freeSize } from './onnx/size.ts';
 import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
@@ -21,7 +22,7 @@ import { type QuantisationTable, readTable } from './quantise/table.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
-export const PREPARER_VERSION = 4;
+export const PREPARER_VERSION = 5;
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -114,7 +115,7 @@ export function rewrite(
   let operators = false;
   if (precision === 'int8') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
-    const standard = model.opsetImport.find(({ domain }) => domain === '')?.version ?? 0n;
+    const standard = raiseOperatorSet(model);
     if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
     const floats = floatReader(widened, widenBytes);
     quantise(graph, table, floats);

@@ -21,7 +21,7 @@ test('the worst square is found where the differences are', (t) => {
   const reference = new Float32Array(side * side);
   const found = new Float32Array(side * side);
   for (let y = 40; y < 44; y++) for (let x = 17; x < 23; x++) found[y * side + x] = 1;
-  const { left, top } = worstSquare(reference, found, side, 16);
+  const { left, top } = worstSquare(reference, found, { width: side, height: side }, 16);
   t.true(left <= 17 && left + 16 >= 23);
   t.true(top <= 40 && top + 16 >= 44);
 });

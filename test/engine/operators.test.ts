@@ -32,13 +32,10 @@ interface Sizes {
 }
 
 /** A network in both 8-bit forms: its specs without operators. */
-function networkOf({ side, convolutions }: Sizes): { standard: NetworkSpec; own: NetworkSpec } {
-  const builder = new NetworkBuilder(3);
-  let map = builder.conv('image', { channels: 64 });
-  for (let i = 0; i < convolutions; i++) map = builder.conv(map, { channels: 64 });
-  const { file, table } = builder.build(builder.logit(map), side, side);
+function formsOf(builder: NetworkBuilder, output: string, side: number, title: string) {
+  const { file, table } = builder.build(output, side, side);
   const written = (form: 'int8' | 'int8-operators'): NetworkSpec => {
-    const name = path.join(networks.folder, `${form}-${side}-${convolutions}.onnx`);
+    const name = path.join(networks.folder, `${form}-${side}-${title}.onnx`);
     writeFileSync(name, Buffer.concat([...rewrite(file, undefined, form, table).pieces]));
     return {
       name: form,
@@ -51,6 +48,13 @@ function networkOf({ side, convolutions }: Sizes): { standard: NetworkSpec; own:
     };
   };
   return { standard: written('int8'), own: written('int8-operators') };
+}
+
+function networkOf({ side, convolutions }: Sizes) {
+  const builder = new NetworkBuilder(3);
+  let map = builder.conv('image', { channels: 64 });
+  for (let i = 0; i < convolutions; i++) map = builder.conv(map, { channels: 64 });
+  return formsOf(builder, builder.logit(map), side, `${convolutions}`);
 }
 
 function engineFor(t: ExecutionContext, changes: Partial<EngineOptions> = {}) {
@@ -76,6 +80,32 @@ test('every kernel of this processor gives the same matte, and the standard oper
   for (const each of others) t.deepEqual(each, first);
   t.true(first.every((alpha, i) => Math.abs(alpha - (wanted[i] ?? 0)) <= 2));
   t.true(new Set(first).size > 3);
+});
+
+test('several finer channels of different sizes leave the operator, and what mixes them stays in floats', async (t) => {
+  if (!present(t)) return;
+  const builder = new NetworkBuilder(5);
+  const map = builder.conv('image', { channels: 32 });
+  const small = builder.conv(builder.pool(map, true), { channels: 32 });
+  const sides = [builder.logit(map), builder.resize(builder.logit(small), 2)];
+  const mixed = builder.conv(builder.concat(...sides), { channels: 1, kernel: 1, relu: false, wide: true });
+  const { standard, own } = formsOf(builder, mixed, 64, 'mixed');
+  const { graph } = fromBinary(ModelProtoSchema, readFileSync(own.path));
+  t.deepEqual(
+    graph?.node.map(({ opType }) => opType),
+    ['IntegerNetwork', 'Resize', 'Concat', 'Conv'],
+  );
+  const [wanted = new Uint8Array(), found = new Uint8Array()] = await Promise.all(
+    [standard, { ...own, operators: best }].map(async (spec) => {
+      const engine = engineFor(t, { intraOpThreads: 2 });
+      await engine.load(spec);
+      const image = halves(64, 64);
+      await engine.matte(1, image, planFor(spec.name, image));
+      return alphaOf(image.data);
+    }),
+  );
+  t.true(found.every((alpha, i) => Math.abs(alpha - (wanted[i] ?? 0)) <= 2));
+  t.true(new Set(found).size > 3);
 });
 
 test('an optimised copy opens with its operators and gives the same matte', async (t) => {

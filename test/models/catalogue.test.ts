@@ -3,6 +3,7 @@ import path from 'node:path';
 import test from 'ava';
 import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
 import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
+import { readTable } from '../../src/models/quantise/table.ts';
 import { workplace } from '../fixtures/networks.ts';
 
 test('every folder of models/ has a valid manifest and a card that names the licence', async (t) => {
@@ -26,6 +27,27 @@ test('every folder of models/ has a valid manifest and a card that names the lic
     t.true(card.includes(manifest.licence.name), `${manifest.name}: licence`);
     t.true(card.includes(manifest.title), `${manifest.name}: title`);
   }
+});
+
+test('a table of 8-bit scales is of its network, and of no photo that tables are judged by', async (t) => {
+  const entries = await listCatalogue(installedCatalogue());
+  const made: string[] = [];
+  for (const entry of entries) {
+    const { name, int8 } = entry.manifest;
+    if (int8 === undefined) continue;
+    made.push(name);
+    await t.notThrowsAsync(readTable(entry), name);
+    const { photos } = JSON.parse(await readFile(path.join(entry.folder, int8), 'utf8')) as {
+      photos: string[];
+    };
+    t.true(photos.length >= 40, name);
+    const held = /^(coco_permissive|jizhizili_peers|u2net|pymatting_lemur|opencv_alphamat)\//;
+    t.deepEqual(
+      photos.filter((photo) => held.test(photo)),
+      [],
+    );
+  }
+  t.deepEqual(made, ['isnet']);
 });
 
 test('checksums differ between files, and a restricted licence has an explanation', async (t) => {

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fromBinary } from '@bufbuild/protobuf';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { networkFiles } from '../../src/models/layout.ts';
 import { INT8 } from '../../src/models/onnx/graph.ts';
@@ -14,7 +14,7 @@ import { verifyPrepared } from '../../src/models/verify.ts';
 import { sha256, workplace } from '../fixtures/networks.ts';
 import { SIDE } from '../fixtures/onnx.ts';
 import { random } from '../fixtures/random.ts';
-import { UNET_TENSORS, unetFile } from '../fixtures/unet.ts';
+import { UNET_TENSORS, unet, unetFile } from '../fixtures/unet.ts';
 import { largestDifference, runNetwork } from './run.ts';
 
 const bytesOf = (pieces: Iterable<Uint8Array>) => new Uint8Array(Buffer.concat([...pieces]));
@@ -212,6 +212,30 @@ test('convolutions named in the table stay in floats, and so do the maps between
   // The sum of two float maps is a float addition.
   const { node: summed } = graphOf(made(['Conv/c1', 'Conv/c3']));
   t.deepEqual(summed.find(({ opType }) => opType === 'Add')?.input, ['r3', 'r1']);
+});
+
+test('a network of an older operator set is raised to 13 where its operators mean the same, else refused', async (t) => {
+  const table = await tableFor(t);
+  const older = (change: (graph: GraphProto) => void = () => {}) => {
+    const model = unet();
+    for (const each of model.opsetImport) each.version = 11n;
+    if (model.graph) change(model.graph);
+    return toBinary(ModelProtoSchema, model);
+  };
+  const made = bytesOf(rewrite(older(), undefined, 'int8', table).pieces);
+  t.deepEqual(
+    fromBinary(ModelProtoSchema, made).opsetImport.map(({ version }) => version),
+    [13n],
+  );
+  const newer = bytesOf(rewrite(unetFile(), undefined, 'int8', table).pieces);
+  t.is(largestDifference(await run(t, made, inputs), await run(t, newer, inputs)), 0);
+  // Softmax is over another axis there.
+  const softmax = older((graph) => {
+    for (const each of graph.node) if (each.opType === 'Sigmoid') each.opType = 'Softmax';
+  });
+  t.throws(() => rewrite(softmax, undefined, 'int8', table), {
+    message: 'it is written in operator set 11, 8 bits need 13',
+  });
 });
 
 test('a table that does not fit the network is refused with a sentence that names the mismatch', async (t) => {

@@ -3,10 +3,26 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { type GraphProto, GraphProtoSchema, ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import {
+  type GraphProto,
+  GraphProtoSchema,
+  ModelProtoSchema,
+  TensorProtoSchema,
+} from '../../src/models/onnx/onnx_pb.ts';
 import { freeSize } from '../../src/models/onnx/size.ts';
 import { rewrite } from '../../src/models/prepare.ts';
-import { FLOAT, int, int64s, ints, node, text, tinyNetwork, value, weights } from '../fixtures/onnx.ts';
+import {
+  FLOAT,
+  INT64,
+  int,
+  int64s,
+  ints,
+  node,
+  text,
+  tinyNetwork,
+  value,
+  weights,
+} from '../fixtures/onnx.ts';
 import { largestDifference, runNetwork } from './run.ts';
 
 const conv = (input: string, weight: string, output: string, strides = [1, 1], dilations = [1, 1]) =>
@@ -78,6 +94,9 @@ const graphOf = (file: Uint8Array): GraphProto => {
   if (!graph) throw new Error('no graph');
   return graph;
 };
+const scalar = (name: string, index: number) => Object.assign(int64s(name, [index]), { dims: [] });
+/** What stands for an input that is not given. */
+const none = (name: string) => create(TensorProtoSchema, { name, dataType: FLOAT, dims: [0n] });
 const bytesOf = (pieces: Iterable<Uint8Array>) => new Uint8Array(Buffer.concat([...pieces]));
 const dimsOf = (graph: GraphProto, name: string) => {
   const type = [...graph.input, ...graph.output].find((each) => each.name === name)?.type?.value;
@@ -122,6 +141,61 @@ test('a freed network gives at every size the result of one published for that s
     ];
     t.true(largestDifference(wanted, found) < 1e-6, `${height} x ${width}`);
     t.true(Math.max(...wanted) - Math.min(...wanted) > 0.01);
+  }
+});
+
+test('sizes read from other maps become factors too, as older exports have them', async (t) => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'cutout-size-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  /** As PyTorch wrote `F.interpolate(x, size=y.shape[2:])` in operator set 11. */
+  const older = (height: number, width: number) => {
+    const file = published(height, width, (graph) => {
+      const sizesOf = (map: string, of: string, to: string) => [
+        ...[2, 3].flatMap((axis) => [
+          node('Shape', [of], [`${to}/${axis}/shape`]),
+          node('Gather', [`${to}/${axis}/shape`, `axis${axis}`], [`${to}/${axis}`], [int('axis', 0)]),
+        ]),
+        ...[2, 3].map((axis) =>
+          node('Unsqueeze', [`${to}/${axis}`], [`${to}/${axis}/one`], [ints('axes', [0])]),
+        ),
+        node('Concat', [`${to}/2/one`, `${to}/3/one`], [`${to}/sides`], [int('axis', 0)]),
+        node('Cast', [`${to}/sides`], [`${to}/whole`], [int('to', INT64)]),
+        node('Shape', [map], [`${to}/dims`]),
+        node('Slice', [`${to}/dims`, 'zero', 'two', 'zero'], [`${to}/front`]),
+        node('Concat', [`${to}/front`, `${to}/whole`], [to], [int('axis', 0)]),
+      ];
+      graph.initializer.push(scalar('axis2', 2), scalar('axis3', 3), none('none'));
+      for (const each of graph.node) if (each.opType === 'Resize') each.input[1] = each.input[2] = 'none';
+      graph.node = graph.node.flatMap((each) => {
+        if (each.output[0] === 'front' || each.output[0] === 'sizes' || each.output[0] === 'dims') return [];
+        if (each.output[0] === 'up1') each.input[3] = 'up1/sizes';
+        const before =
+          each.output[0] === 'up1'
+            ? sizesOf('deep', 'r1', 'up1/sizes')
+            : each.output[0] === 'large'
+              ? sizesOf('small', 'image', 'sizes')
+              : [];
+        return [...before, each];
+      });
+    });
+    const model = fromBinary(ModelProtoSchema, file);
+    for (const each of model.opsetImport) each.version = 11n;
+    return toBinary(ModelProtoSchema, model);
+  };
+  const rewritten = rewrite(older(16, 24), undefined, 'fp32');
+  t.is(rewritten.sizeStep, 4);
+  const [free, fixed] = [path.join(folder, 'free.onnx'), path.join(folder, 'fixed.onnx')];
+  await writeFile(free, bytesOf(rewritten.pieces));
+  for (const [height, width] of [
+    [16, 24],
+    [20, 28],
+  ] as const) {
+    await writeFile(fixed, older(height, width));
+    const [wanted, found] = [
+      await runNetwork(fixed, image(height, width), 1),
+      await runNetwork(free, image(height, width), 1, { height, width }),
+    ];
+    t.true(largestDifference(wanted, found) < 1e-6, `${height} x ${width}`);
   }
 });
 

@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
-import { inputOf, SIDE } from './image.ts';
+import type { Manifest } from '../../src/models/manifest.ts';
+import { inputOf } from './image.ts';
 import { readNetwork } from './network.ts';
 import { BINS, statisticsOf, type TensorStatistics } from './statistics.ts';
 
@@ -24,7 +25,7 @@ const filesOf = (folder: string, at: number) => {
 };
 
 /** Everything a range is chosen for: what convolutions and additions give, after their ReLU where they have one. */
-function measuredTensors(source: string, features: string): string[] {
+function measuredTensors(source: string, features: string | undefined): string[] {
   const { graph } = readNetwork(source, features);
   const relu = new Set(graph.node.filter(({ opType }) => opType === 'Relu').map(({ input }) => input[0]));
   return graph.node
@@ -35,16 +36,28 @@ function measuredTensors(source: string, features: string): string[] {
     .map(({ output }) => output[0] ?? '');
 }
 
+interface Collection {
+  /** The published file. */
+  readonly source: string;
+  readonly manifest: Manifest;
+  /** Folder of the photos. */
+  readonly data: string;
+  /** Where the counts are kept. */
+  readonly folder: string;
+}
+
 /**
  * Runs the network in floats over the photos with every measured tensor as an output, and keeps a file of counts a
- * photo in `folder`; photos that have theirs are not run again. About 4 seconds and 1.5 GB on two cores.
+ * photo in `folder`; photos that have theirs are not run again. IS-Net: about 4 seconds and 1.5 GB on two
+ * cores.
  */
 export async function collect(
-  { source, features, data, folder }: { source: string; features: string; data: string; folder: string },
+  { source, manifest, data, folder }: Collection,
   photos: readonly string[],
 ): Promise<void> {
   const open = [...photos.entries()].filter(([at]) => !existsSync(filesOf(folder, at).header));
   if (open.length === 0) return;
+  const { features, input: image } = manifest;
   const names = measuredTensors(source, features);
   const work = mkdtempSync(path.join(tmpdir(), 'cutout-calibrate-'));
   try {
@@ -53,8 +66,9 @@ export async function collect(
     const session = await ort.InferenceSession.create(file);
     const [input = ''] = session.inputNames;
     for (const [at, photo] of open) {
-      const values = await inputOf(path.join(data, photo));
-      const results = await session.run({ [input]: new ort.Tensor('float32', values, [1, 3, SIDE, SIDE]) });
+      const values = await inputOf(path.join(data, photo), image);
+      const shape = [1, 3, image.height, image.width];
+      const results = await session.run({ [input]: new ort.Tensor('float32', values, shape) });
       const tensors: Record<string, Place> = {};
       const arrays: Buffer[] = [];
       let offset = 0;

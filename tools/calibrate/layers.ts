@@ -1,4 +1,4 @@
-import type { GraphProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
+import type { GraphProto, NodeProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
 
 /** Channels of a tensor that a convolution reads, where they come from. */
 interface Segment {
@@ -29,11 +29,45 @@ interface Addition {
   readonly makes: string;
 }
 
+/** The blocks of a U²-Net in the order of its nodes; each ends with an addition. */
+export const STAGES = [
+  ...['stage1', 'stage2', 'stage3', 'stage4', 'stage5', 'stage6'],
+  ...['stage5d', 'stage4d', 'stage3d', 'stage2d', 'stage1d'],
+] as const;
+
+/** A map of one channel that the matte is made from. */
+interface Head {
+  readonly tensor: string;
+  /** Whether the matte is the sigmoid of it alone, not of several that a convolution mixes. */
+  readonly alone: boolean;
+}
+
 export interface Layers {
+  /** Those that may be in 8 bits: all but the mixing one. */
   readonly convolutions: readonly Convolution[];
   readonly additions: readonly Addition[];
+  readonly heads: readonly Head[];
+  /** Names of the convolutions that mix heads: they stay in floats. */
+  readonly mixing: readonly string[];
+  /** Names of the convolutions that make the deepest map, and of the one that the decoder begins with. */
+  readonly deepest: readonly string[];
+  /** The block that makes a tensor; undefined behind the last. */
+  readonly stageOf: (tensor: string) => string | undefined;
   /** Whether nothing but enlarging reads a tensor. */
   readonly onlyEnlarged: (tensor: string) => boolean;
+}
+
+/** The block of every tensor: as many as there are additions before it. */
+function stagesOf(nodes: readonly NodeProto[]): Map<string, string> {
+  const stages = new Map<string, string>();
+  let block = 0;
+  for (const { opType, output } of nodes) {
+    const stage = STAGES[block];
+    if (stage !== undefined) for (const name of output) stages.set(name, stage);
+    if (opType === 'Add') block++;
+  }
+  if (block !== STAGES.length) throw new Error(`the network has ${block} blocks, a U²-Net ${STAGES.length}`);
+  return stages;
 }
 
 /** The network as convolutions and additions, with what lies between them followed back to where it came from. */
@@ -47,6 +81,8 @@ export function layersOf(graph: GraphProto, floats: (tensor: TensorProto) => Flo
   const segments = new Map<string, readonly Segment[]>();
   const convolutions: Convolution[] = [];
   const additions: Addition[] = [];
+  const heads: string[] = [];
+  const mixing: string[] = [];
   const known = (name: string) => segments.get(name) ?? [];
   for (const { opType, name, input, output } of graph.node) {
     const [first = '', second = '', third = ''] = input;
@@ -56,12 +92,17 @@ export function layersOf(graph: GraphProto, floats: (tensor: TensorProto) => Flo
       const shift = initializers.get(third);
       if (!weight || !shift) throw new Error(`${name} has no constant weights and bias`);
       const [outputs = 0, inputs = 0] = weight.dims.map(Number);
+      const reads = known(first);
+      if (reads.length > 0 && reads.every(({ source }) => heads.includes(source))) {
+        mixing.push(name);
+        continue;
+      }
       const weights = floats(weight);
       const makes = afterRelu.get(result) ?? result;
       const taps = weights.length / outputs / inputs;
       convolutions.push({
         name,
-        reads: known(first),
+        reads,
         makes,
         outputs,
         inputs,
@@ -70,6 +111,7 @@ export function layersOf(graph: GraphProto, floats: (tensor: TensorProto) => Flo
         bias: floats(shift),
       });
       segments.set(makes, [{ source: makes, channels: outputs, enlarged: 0 }]);
+      if (outputs === 1) heads.push(makes);
     } else if (opType === 'Add') {
       additions.push({ left: first, right: second, makes: result });
       const channels = known(first).reduce((sum, each) => sum + each.channels, 0);
@@ -91,5 +133,21 @@ export function layersOf(graph: GraphProto, floats: (tensor: TensorProto) => Flo
     graph.node.every(
       ({ opType, input }) => !input.includes(tensor) || opType === 'Resize' || opType === 'Shape',
     );
-  return { convolutions, additions, onlyEnlarged };
+  const sum = additions[STAGES.indexOf('stage6')];
+  const deepest = convolutions.filter(
+    ({ makes, reads }) =>
+      makes === sum?.left ||
+      makes === sum?.right ||
+      reads.some(({ source, enlarged }) => source === sum?.makes && enlarged > 0),
+  );
+  const stages = stagesOf(graph.node);
+  return {
+    convolutions,
+    additions,
+    heads: heads.map((tensor) => ({ tensor, alone: mixing.length === 0 })),
+    mixing,
+    deepest: deepest.map(({ name }) => name),
+    stageOf: (tensor) => stages.get(tensor),
+    onlyEnlarged,
+  };
 }

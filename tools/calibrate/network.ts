@@ -8,9 +8,10 @@ import {
   ModelProtoSchema,
   type TensorProto,
 } from '../../src/models/onnx/onnx_pb.ts';
+import { raiseOperatorSet } from '../../src/models/onnx/operatorSet.ts';
 import { dropUnused, keepOutputs } from '../../src/models/onnx/prune.ts';
 import { freeSize } from '../../src/models/onnx/size.ts';
-import { widen } from '../../src/models/onnx/widen.ts';
+import { hasHalf, widen } from '../../src/models/onnx/widen.ts';
 import { encodeModel } from '../../src/models/onnx/write.ts';
 import { quantise } from '../../src/models/quantise/graph.ts';
 import type { QuantisationTable } from '../../src/models/quantise/table.ts';
@@ -24,14 +25,18 @@ export interface Floats {
 }
 
 /** Reads the published file as preparation does, with `extra` tensors as further outputs. */
-export function readNetwork(source: string, features: string, extra: readonly string[] = []): Floats {
+export function readNetwork(
+  source: string,
+  features: string | undefined,
+  extra: readonly string[] = [],
+): Floats {
   const model: ModelProto = fromBinary(ModelProtoSchema, readFileSync(source));
   const { graph } = model;
   const alpha = graph?.output[0]?.name;
   if (!graph || alpha === undefined) throw new Error(`${source} has no output`);
   const widenBytes = halfWidener();
-  keepOutputs(graph, [...new Set([alpha, features, ...extra])]);
-  const widened = widen(graph, widenBytes);
+  keepOutputs(graph, [...new Set([alpha, ...(features === undefined ? [] : [features]), ...extra])]);
+  const widened = hasHalf(graph) ? widen(graph, widenBytes) : new Set<TensorProto>();
   dropUnused(graph);
   freeSize(graph);
   freeBatch(graph);
@@ -41,6 +46,7 @@ export function readNetwork(source: string, features: string, extra: readonly st
     floats,
     save(file, table) {
       if (table) {
+        raiseOperatorSet(model);
         quantise(graph, table, floats);
         dropUnused(graph);
       }

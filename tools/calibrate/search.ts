@@ -1,22 +1,22 @@
-// node build/ts/tools/calibrate/search.js [--data FOLDER] [--models FOLDER] [--statistics FOLDER]
-// Looks for the quantiles of ranges.ts by their effect on mattes: one stage after another is given other ranges, the
-// network is made in 8 bits with them and run over SEARCH_PHOTOS at half its side (a quarter of the time), and a change
-// is kept when the mattes come closer to those in floats. About ten seconds of processor time for each of some forty
-// tries; prints each and the best at the end. A tool for development, as main.ts.
+// node build/ts/tools/calibrate/search.js [--network NAME] [--data FOLDER] [--models FOLDER] [--statistics FOLDER]
+// Looks for better quantiles than those of ranges.ts by their effect on mattes: one stage after another is given other
+// ranges, the network is made in 8 bits with them and run over SEARCH_PHOTOS, at half its side where that is 320 or more
+// (a quarter of the time), and a change is kept when the mattes come closer to those in floats. About ten seconds of
+// processor time for each of some fifty tries; prints each and the best at the end. A tool for development, as main.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import ort from 'onnxruntime-node';
 import { openCalibration } from './calibration.ts';
 import { inputOf } from './image.ts';
+import { STAGES } from './layers.ts';
 import { readNetwork } from './network.ts';
 import { SEARCH_PHOTOS } from './photos.ts';
-import { CHOICE, type Quantiles, STAGES, USUAL_QUANTILE } from './ranges.ts';
+import { type Quantiles, USUAL_QUANTILE } from './ranges.ts';
 
-const SEARCH_SIDE = 512;
 /** Deepest first: most hangs on it. */
 const ORDER = [...STAGES].sort((a, b) => depth(b) - depth(a));
-const TRIED = [0.25, USUAL_QUANTILE, 0.6, 0.9, 1];
+const TRIED = [0.25, USUAL_QUANTILE, 0.6, 0.8, 0.9, 1];
 /** A change must bring the error down to this part of it: less is chance. */
 const WORTH = 0.99;
 
@@ -24,20 +24,23 @@ function depth(stage: string): number {
   return Number(/\d/.exec(stage)?.[0] ?? 0) - (stage.endsWith('d') ? 0.5 : 0);
 }
 
-const { source, features, data, tableOf } = await openCalibration();
+const { source, manifest, data, quantiles: known, tableOf } = await openCalibration();
+const { features } = manifest;
+const side = Math.max(320, manifest.input.width / 2);
+const input = { ...manifest.input, width: side, height: side };
 const work = mkdtempSync(path.join(tmpdir(), 'cutout-search-'));
 
 async function mattesOf(table?: ReturnType<typeof tableOf>): Promise<Float32Array[]> {
   const file = path.join(work, 'network.onnx');
   readNetwork(source, features).save(file, table);
   const session = await ort.InferenceSession.create(file);
-  const [input = ''] = session.inputNames;
+  const [from = ''] = session.inputNames;
   const [output = ''] = session.outputNames;
   const mattes: Float32Array[] = [];
   for (const photo of SEARCH_PHOTOS) {
-    const values = await inputOf(path.join(data, photo), SEARCH_SIDE);
-    const tensor = new ort.Tensor('float32', values, [1, 3, SEARCH_SIDE, SEARCH_SIDE]);
-    const found = (await session.run({ [input]: tensor }, [output]))[output]?.data;
+    const values = await inputOf(path.join(data, photo), input);
+    const tensor = new ort.Tensor('float32', values, [1, 3, side, side]);
+    const found = (await session.run({ [from]: tensor }, [output]))[output]?.data;
     if (!(found instanceof Float32Array)) throw new Error('the matte is not of floats');
     mattes.push(found);
   }
@@ -60,16 +63,16 @@ function errorOf(mattes: readonly Float32Array[], wanted: readonly Float32Array[
 try {
   const wanted = await mattesOf();
   const score = async (quantiles: Quantiles) => {
-    const error = errorOf(await mattesOf(tableOf({ ...CHOICE, quantiles })), wanted);
+    const error = errorOf(await mattesOf(tableOf(quantiles)), wanted);
     console.log(error.toFixed(5), JSON.stringify(quantiles));
     return error;
   };
-  let best: Quantiles = {};
+  let best: Quantiles = known;
   let least = await score(best);
   for (const stage of ORDER) {
     const before = best;
     for (const quantile of TRIED) {
-      if (quantile === USUAL_QUANTILE) continue;
+      if (quantile === (before[stage] ?? USUAL_QUANTILE)) continue;
       const tried = { ...before, [stage]: quantile };
       const error = await score(tried);
       if (error > least * WORTH) continue;

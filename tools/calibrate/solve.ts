@@ -6,7 +6,7 @@ import {
   type TensorEntry,
 } from '../../src/models/quantise/table.ts';
 import type { Convolution, Layers } from './layers.ts';
-import { type Choice, quantileOf } from './ranges.ts';
+import { type Quantiles, USUAL_QUANTILE } from './ranges.ts';
 import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';
 
 const LEVELS = 255;
@@ -19,8 +19,11 @@ const FREEDOMS = [0, 0.25, 0.5, 0.75, 1];
 /** What ONNX Runtime cuts off, in steps, where it enlarges 8-bit values: it rounds down. */
 const CUT_OFF = 0.47;
 
-/** The matte's logit: beyond ±8 the matte is 0 or 1 in 8 bits. In 16 parts, which ONNX Runtime computes at once. */
-const LOGIT = { low: -8, high: 8, parts: 16 };
+/** Parts that a head is held in, which ONNX Runtime computes at once. */
+const PARTS = 16;
+
+/** Range of the matte's logit: beyond ±8 the matte is 0 or 1 in 8 bits. */
+const LOGIT = { low: -8, high: 8 };
 
 /** What all photos together show of one tensor. */
 interface Merged {
@@ -30,6 +33,8 @@ interface Merged {
   readonly sum: Float64Array;
   readonly squares: Float64Array;
   signed: boolean;
+  smallest: number;
+  largest: number;
   /** Best range of each channel, photo by photo. */
   readonly ranges: Float64Array[];
 }
@@ -51,12 +56,16 @@ export function merge(photos: Photos): Map<string, Merged> {
           sum: new Float64Array(channels),
           squares: new Float64Array(channels),
           signed: false,
+          smallest: 0,
+          largest: 0,
           ranges: [],
         };
         all.set(name, merged);
       }
       merged.count += one.count;
       merged.signed ||= one.smallest.some((value) => value < 0);
+      merged.smallest = Math.min(merged.smallest, ...one.smallest);
+      merged.largest = Math.max(merged.largest, ...one.largest);
       for (const [i, value] of one.histogram.entries()) (merged.histogram[i] as number) += value;
       for (const [c, value] of one.sum.entries()) (merged.sum[c] as number) += value;
       for (const [c, value] of one.squares.entries()) (merged.squares[c] as number) += value;
@@ -70,16 +79,16 @@ export function merge(photos: Photos): Map<string, Merged> {
 class Solver {
   readonly #layers: Layers;
   readonly #all: Map<string, Merged>;
-  readonly #choice: Choice;
+  readonly #quantiles: Quantiles;
   readonly #tensors: Record<string, TensorEntry> = {};
   readonly #readers = new Map<string, { convolution: Convolution; from: number }[]>();
   /** Mean square of what a convolution gives. */
   readonly #power = new Map<Convolution, number>();
 
-  constructor(layers: Layers, all: Map<string, Merged>, choice: Choice) {
+  constructor(layers: Layers, all: Map<string, Merged>, quantiles: Quantiles) {
     this.#layers = layers;
     this.#all = all;
-    this.#choice = choice;
+    this.#quantiles = quantiles;
     for (const convolution of layers.convolutions) {
       const { squares, count, channels } = this.#merged(convolution.makes);
       this.#power.set(convolution, squares.reduce((a, b) => a + b, 0) / count / channels);
@@ -104,7 +113,8 @@ class Solver {
     const sorted = this.#merged(name)
       .ranges.map((each) => each[channel] ?? 0)
       .sort((a, b) => a - b);
-    return sorted[Math.round((sorted.length - 1) * quantileOf(name, this.#choice.quantiles))] ?? 0;
+    const quantile = this.#quantiles[this.#layers.stageOf(name) ?? ''] ?? USUAL_QUANTILE;
+    return sorted[Math.round((sorted.length - 1) * quantile)] ?? 0;
   }
 
   /** Mean squared error of a channel whose values are held in steps of `step`. */
@@ -304,52 +314,62 @@ class Solver {
     }
   }
 
-  solve(
-    input: { name: string; mean: number; std: number },
-    logit: string,
-  ): Omit<QuantisationTable, 'sourceSha256'> {
-    const { floats } = this.#choice;
+  /** A head's range: all that the photos show of one that is mixed, since another may outweigh it. */
+  #head(tensor: string, alone: boolean): TensorEntry {
+    const { smallest, largest } = this.#merged(tensor);
+    const { low, high } = alone ? LOGIT : { low: Math.floor(smallest), high: Math.ceil(largest) };
+    return { scale: (high - low) / (LEVELS * PARTS), zeroPoint: 0, steps: { count: PARTS, low } };
+  }
+
+  solve({ name: image, mean, std }: ImageInput): Omit<QuantisationTable, 'sourceSha256'> {
+    const { heads, mixing, deepest } = this.#layers;
+    const floats = [...deepest, ...mixing];
+    const isHead = (tensor: string) => heads.some((head) => head.tensor === tensor);
     this.#additions();
     for (const [name, { signed }] of this.#all) {
-      if (name === logit || this.#tensors[name]) continue;
+      if (isHead(name) || this.#tensors[name]) continue;
       this.#enter(name, this.#choose(name), signed ? 128 : 0);
     }
     const shifts = new Map<Convolution, Float64Array>();
     for (const convolution of this.#layers.convolutions) {
-      // The image's own values are exact, and the logit has no one step.
-      if (convolution.makes === logit || floats.includes(convolution.name)) continue;
+      // The image's own values are exact, and a head has no one step.
+      if (isHead(convolution.makes) || floats.includes(convolution.name)) continue;
       const own = convolution.reads.length === 0;
       shifts.set(convolution, own ? new Float64Array(convolution.outputs) : this.#roundingShift(convolution));
     }
     this.#againstCutting(shifts);
-    // One 8-bit value is one step of the image.
-    this.#tensors[input.name] = { scale: 1 / input.std, zeroPoint: input.mean };
-    const { low, high, parts } = LOGIT;
-    this.#tensors[logit] = {
-      scale: (high - low) / (LEVELS * parts),
-      zeroPoint: 0,
-      steps: { count: parts, low },
-    };
+    // One step for all colours. Where they are normalised alike it is one value of the image.
+    const low = Math.min(...mean.map((value, c) => (0 - value) / (std[c] ?? Number.NaN)));
+    const high = Math.max(...mean.map((value, c) => (LEVELS - value) / (std[c] ?? Number.NaN)));
+    const scale = (high - low) / LEVELS;
+    this.#tensors[image] = { scale, zeroPoint: Math.round(-low / scale) };
+    for (const { tensor, alone } of heads) this.#tensors[tensor] = this.#head(tensor, alone);
     const bias: Record<string, number[]> = {};
     for (const [{ name, makes }, shift] of shifts) {
       const steps = this.#steps(makes);
       const counted = [...shift].map((amount, c) => Math.round((BIAS_STEPS * amount) / (steps[c] as number)));
       if (counted.some((each) => each !== 0)) bias[name] = counted;
     }
-    return { float: [...floats], tensors: this.#tensors, bias };
+    return { float: floats, tensors: this.#tensors, bias };
   }
 }
 
+/** The network's input and how an image becomes it. */
+export interface ImageInput {
+  readonly name: string;
+  readonly mean: readonly number[];
+  readonly std: readonly number[];
+}
+
 /**
- * A table of 8-bit scales from what the photos showed, put together by `merge`. `logit`: the tensor before the last
- * enlarging and the sigmoid. The same statistics and choice give the same table.
+ * A table of 8-bit scales from what the photos showed, put together by `merge`. The same statistics and quantiles give
+ * the same table.
  */
 export function solve(
   layers: Layers,
   photos: Map<string, Merged>,
-  choice: Choice,
-  input: { name: string; mean: number; std: number },
-  logit: string,
+  quantiles: Quantiles,
+  input: ImageInput,
 ): Omit<QuantisationTable, 'sourceSha256'> {
-  return new Solver(layers, photos, choice).solve(input, logit);
+  return new Solver(layers, photos, quantiles).solve(input);
 }

@@ -67,10 +67,9 @@ const wholeFactors = (from: Side, to: Side): Side | undefined => {
   return factors.every((factor) => Number.isInteger(factor) && factor >= 1) ? factors : undefined;
 };
 
-/**
- * Integer scale factors of every Resize for an input of this size; undefined if one is not enlarged by an
- * integer. Sizes may be constant, or begin with computed parts and end with constant ones.
- */
+type Maps = ReadonlyMap<string, Side>;
+
+/** Integer scale factors of every Resize; undefined if one is not enlarged by an integer. */
 class Enlargements {
   readonly #known: ReadonlyMap<string, TensorProto>;
   readonly #producers: ReadonlyMap<string, NodeProto>;
@@ -80,21 +79,42 @@ class Enlargements {
     this.#producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
   }
 
-  #ends(sizes: string): Side | undefined {
-    const tensor = this.#known.get(sizes);
-    const join = this.#producers.get(sizes);
-    const last = join?.opType === 'Concat' ? this.#known.get(join.input.at(-1) ?? '') : undefined;
-    const values = (tensor && int64Values(tensor)) ?? (last && int64Values(last));
-    const [height, width] = values?.slice(-2).map(Number) ?? [];
-    return height === undefined || width === undefined ? undefined : [height, width];
+  /** Integers that are constant or computed from the sides of maps; NaN for those that are not known here. */
+  #integers(name: string, maps: Maps): number[] {
+    const constant = this.#known.get(name);
+    if (constant) return int64Values(constant)?.map(Number) ?? [Number.NaN];
+    const node = this.#producers.get(name);
+    const [first = '', ...rest] = node?.input ?? [];
+    const of = (each: string) => this.#integers(each, maps);
+    switch (node?.opType) {
+      case 'Shape':
+        return [Number.NaN, Number.NaN, ...(maps.get(first) ?? [Number.NaN, Number.NaN])];
+      case 'Gather': {
+        const from = of(first);
+        return of(rest[0] ?? '').map((at) => from.at(at) ?? Number.NaN);
+      }
+      case 'Slice': {
+        const [[start], [end]] = [of(rest[0] ?? ''), of(rest[1] ?? '')];
+        return rest[3] === undefined || of(rest[3])[0] === 1 ? of(first).slice(start, end) : [Number.NaN];
+      }
+      case 'Cast':
+      case 'Squeeze':
+      case 'Unsqueeze':
+        return of(first);
+      case 'Concat':
+        return node.input.flatMap(of);
+      default:
+        return [Number.NaN];
+    }
   }
 
-  of(node: NodeProto, side: Side): Side | undefined {
-    if (attribute(node, 'axes')) return undefined;
+  of(node: NodeProto, maps: Maps): Side | undefined {
+    const side = maps.get(node.input[0] ?? '');
+    if (attribute(node, 'axes') || !side) return undefined;
     const [, , scales = '', sizes = ''] = node.input;
     if (sizes !== '') {
-      const to = this.#ends(sizes);
-      return to && wholeFactors(side, to);
+      const [height = Number.NaN, width = Number.NaN] = this.#integers(sizes, maps).slice(-2);
+      return wholeFactors(side, [height, width]);
     }
     const [batch, channels, height, width] = floats(this.#known.get(scales)) ?? [];
     if (batch !== 1 || channels !== 1 || height === undefined || width === undefined) return undefined;
@@ -160,8 +180,8 @@ function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
   for (const node of graph.node.filter(({ opType }) => opType === 'Resize')) {
     const before = graph.node.slice(0, graph.node.indexOf(node));
     const part = { ...graph, node: before, output: [] };
-    const side = sidesOf(part, input, factors)?.get(node.input[0] ?? '');
-    const factor = side && enlargements.of(node, side);
+    const maps = sidesOf(part, input, factors);
+    const factor = maps && enlargements.of(node, maps);
     if (!factor) return undefined;
     factors.set(node, factor);
   }
@@ -178,10 +198,10 @@ function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
 }
 
 /**
- * Frees the input size of a network published for one size: a Resize to constant sides becomes one by integer
- * factors. Done only if every operator between input and output is known to work at any size and every map
- * keeps its exact proportion to the image; otherwise nothing changes. @returns the number that both sides of
- * the input must be a multiple of; undefined if the size stays fixed
+ * Frees the input size of a network published for one size: a Resize to sides that are constant, or another map's,
+ * becomes one by integer factors. Done only if every operator between input and output is known to work at any size
+ * and every map keeps its exact proportion to the image; otherwise nothing changes. @returns the number that both
+ * sides of the input must be a multiple of; undefined if the size stays fixed
  */
 export function freeSize(graph: GraphProto): number | undefined {
   const input = declaredSide(graph.input[0]);
@@ -204,7 +224,7 @@ export function freeSize(graph: GraphProto): number | undefined {
   for (const [node, [height, width]] of factors) {
     const name = `${node.output[0]}/scales`;
     graph.initializer.push(floatTensor(name, [4], Float32Array.of(1, 1, height, width)));
-    node.input = [node.input[0] ?? '', '', name];
+    node.input = [node.input[0] ?? '', node.input[1] ?? '', name];
   }
   for (const value of [graph.input[0], ...graph.output]) {
     const dims = (value && shapeOf(value)) ?? [];
