@@ -153,8 +153,8 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
 LayerColours empty_colours(const Guide& guide) {
   LayerColours colours;
   for (std::size_t c = 0; c < 3; ++c) {
-    colours.fore[c] = std::make_unique_for_overwrite<float[]>(guide.size());
-    colours.back[c] = std::make_unique_for_overwrite<float[]>(guide.size());
+    colours.fore[c] = make_large_array<float>(guide.size());
+    colours.back[c] = make_large_array<float>(guide.size());
   }
   return colours;
 }

@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <vector>
 
+#include "core/large_memory.h"
 #include "core/thread_pool.h"
 #include "matte/guide.h"
 #include "matte/tiles.h"
@@ -14,8 +14,8 @@ namespace cutout {
 /// Foreground and background colour of network pixels: planes of guide.size() floats in 0..1. Only
 /// the tiles that were asked for hold values; the rest is uninitialised.
 struct LayerColours {
-  std::array<std::unique_ptr<float[]>, 3> fore;
-  std::array<std::unique_ptr<float[]>, 3> back;
+  std::array<LargeArray<float>, 3> fore;
+  std::array<LargeArray<float>, 3> back;
 };
 
 /// Estimates both colours of every network pixel of the tiles by multi-level foreground estimation

@@ -204,12 +204,12 @@ void common_along(const std::uint8_t* labels, int width, std::vector<std::uint8_
 }  // namespace
 
 ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
-  ColourSampling result{std::make_unique_for_overwrite<float[]>(guide.size()),
-                        std::make_unique_for_overwrite<float[]>(guide.size()),
-                        std::make_unique_for_overwrite<float[]>(guide.size())};
-  const auto along = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
-  const auto inside = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
-  const auto haze = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  ColourSampling result{make_large_array<float>(guide.size()),
+                        make_large_array<float>(guide.size()),
+                        make_large_array<float>(guide.size())};
+  const auto along = make_large_array<std::uint8_t>(guide.size());
+  const auto inside = make_large_array<std::uint8_t>(guide.size());
+  const auto haze = make_large_array<std::uint8_t>(guide.size());
   const auto height = static_cast<std::size_t>(guide.height);
   const int width = guide.width;
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -233,8 +233,8 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
       wide_down(guide, i * kStrip, right, haze.get());
     }
   });
-  const auto samples = std::make_unique_for_overwrite<float[]>(guide.size());
-  const auto unknown = std::make_unique_for_overwrite<std::uint8_t[]>(guide.size());
+  const auto samples = make_large_array<float>(guide.size());
+  const auto unknown = make_large_array<std::uint8_t>(guide.size());
   std::atomic<unsigned> found{0};
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(width));
@@ -263,9 +263,12 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
 }
 
 ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> p) {
-  ColourSampling result{std::make_unique<float[]>(guide.size()),
-                        std::make_unique<float[]>(guide.size()),
-                        std::make_unique<float[]>(guide.size())};
+  const auto zeros = [&guide] {
+    auto values = make_large_array<float>(guide.size());
+    std::fill_n(values.get(), guide.size(), 0.0F);
+    return values;
+  };
+  ColourSampling result{zeros(), zeros(), zeros()};
   float* alpha = result.alpha.get();
   for (std::size_t i = 0; i < guide.size(); ++i) alpha[i] = clamp01(p[i]);
   const auto all = [&](int x, int y, int radius, auto holds) {

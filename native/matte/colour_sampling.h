@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memory>
 #include <span>
 
+#include "core/large_memory.h"
 #include "core/thread_pool.h"
 #include "matte/guide.h"
 
@@ -10,9 +10,9 @@ namespace cutout {
 
 /// Result of sample_colours: planes of guide.size() numbers in 0..1.
 struct ColourSampling {
-  std::unique_ptr<float[]> alpha;              // p moved towards the sampled alpha
-  std::unique_ptr<float[]> sample_confidence;  // c
-  std::unique_ptr<float[]> sampled_alpha;      // t; 0 where c is 0
+  LargeArray<float> alpha;              // p moved towards the sampled alpha
+  LargeArray<float> sample_confidence;  // c
+  LargeArray<float> sampled_alpha;      // t; 0 where c is 0
 };
 
 /// Sampling-based matting (Wang 2007, Gastal 2010) of a network's answer: where colour samples of

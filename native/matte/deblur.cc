@@ -230,9 +230,8 @@ CUTOUT_SIMD void begin_pixels(const float* __restrict p, const float* __restrict
 }
 
 DeblurredMatte empty_matte(const Guide& guide) {
-  return {std::make_unique_for_overwrite<float[]>(guide.size()),
-          std::make_unique_for_overwrite<float[]>(guide.size()),
-          std::make_unique_for_overwrite<std::uint8_t[]>(guide.size())};
+  return {make_large_array<float>(guide.size()), make_large_array<float>(guide.size()),
+          make_large_array<std::uint8_t>(guide.size())};
 }
 
 /// Start values of a row: alpha is p where uncertain, 0 or 1 elsewhere; confidence is 0.
@@ -393,12 +392,12 @@ struct Patches {
 
 /// Errors of the answer against its own blur, independent of the guide; 0 where not uncertain.
 struct Softness {
-  std::unique_ptr<float[]> network;  // mean of (p - blur(p))^2 over 5 x 5 network pixels
-  std::unique_ptr<float[]> again;    // s
+  LargeArray<float> network;  // mean of (p - blur(p))^2 over 5 x 5 network pixels
+  LargeArray<float> again;    // s
 
   explicit Softness(const Guide& grid)
-      : network(std::make_unique_for_overwrite<float[]>(grid.size())),
-        again(std::make_unique_for_overwrite<float[]>(grid.size())) {}
+      : network(make_large_array<float>(grid.size())),
+        again(make_large_array<float>(grid.size())) {}
 };
 
 CUTOUT_SIMD void softness_row(const float* __restrict first, const float* __restrict second,
@@ -480,8 +479,8 @@ void update_tile(const Guide& grid, const float* p, const float* estimate, const
 DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p, float enlargement,
                             ThreadPool& pool) {
   DeblurredMatte matte = empty_matte(guide);
-  const auto start = std::make_unique_for_overwrite<float[]>(guide.size());
-  const auto estimate = std::make_unique_for_overwrite<float[]>(guide.size());
+  const auto start = make_large_array<float>(guide.size());
+  const auto estimate = make_large_array<float>(guide.size());
   Softness softness(guide);
   pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "core/large_memory.h"
 #include "core/thread_pool.h"
 #include "matte/guide.h"
 
@@ -11,10 +11,9 @@ namespace cutout {
 
 /// A deblurred answer at its own size: planes of guide.size().
 struct DeblurredMatte {
-  std::unique_ptr<float[]> alpha;       // 0..1; exactly 0 or 1 where not uncertain
-  std::unique_ptr<float[]> confidence;  // 0..1: weight of the guide; 0 where not uncertain
-  std::unique_ptr<std::uint8_t[]>
-      uncertain;  // 1: it or one of its eight neighbours is neither 0 nor 1
+  LargeArray<float> alpha;             // 0..1; exactly 0 or 1 where not uncertain
+  LargeArray<float> confidence;        // 0..1: weight of the guide; 0 where not uncertain
+  LargeArray<std::uint8_t> uncertain;  // 1: it or one of its eight neighbours is neither 0 nor 1
 };
 
 /// Removes the network's blur where the guide's colours explain the edge, by iterative

@@ -147,7 +147,7 @@ LayerColours colours_of(const Guide& guide, const float* alpha, const std::vecto
   if (guide.sample_confidence == nullptr || tiles.empty()) {
     return estimate_colours(guide, alpha, tiles, pool);
   }
-  const auto sampled_alpha = std::make_unique_for_overwrite<float[]>(guide.size());
+  const auto sampled_alpha = make_large_array<float>(guide.size());
   pool.parallel_for(guide.size(), kPixelGrain, [&](std::size_t begin, std::size_t end) {
     toward_samples_row(alpha + begin, guide.sample_confidence + begin, guide.sampled_alpha + begin,
                        end - begin, sampled_alpha.get() + begin);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <vector>
 
+#include "core/large_memory.h"
 #include "core/simd.h"
 #include "core/thread_pool.h"
 #include "matte/guide.h"
@@ -20,11 +20,11 @@ constexpr int kSums = 8;
 struct Level {
   int width = 0;
   int height = 0;
-  std::unique_ptr<float[]> values;
+  LargeArray<float> values;
 
   Level(int w, int h) : width(w), height(h) {
-    values = std::make_unique_for_overwrite<float[]>(kSums * static_cast<std::size_t>(w) *
-                                                     static_cast<std::size_t>(h));
+    values =
+        make_large_array<float>(kSums * static_cast<std::size_t>(w) * static_cast<std::size_t>(h));
   }
   [[nodiscard]] float* row(int plane, int y) const {
     return values.get() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;

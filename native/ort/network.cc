@@ -68,7 +68,7 @@ Ort::SessionOptions session_options(int intra_op_threads) {
   options.SetExecutionMode(ORT_SEQUENTIAL);
   options.SetGraphOptimizationLevel(ORT_ENABLE_ALL);
   options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
-  options.AddConfigEntry(kOrtSessionOptionsConfigUseEnvAllocators, "1");  // NetworkMemory
+  options.AddConfigEntry(kOrtSessionOptionsConfigUseEnvAllocators, "1");  // LargeMemory
   // Idle threads must sleep: Node, libvips and the pixel pool share the cores.
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <new>
 
-#include "ort/allocator.h"
+#include "core/large_memory.h"
 #include "ort/environment.h"
 
 namespace cutout::ort {
@@ -25,18 +25,18 @@ std::string opened_version;
 void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, const char*,
                            const char*) {}
 
-/// NetworkMemory as an OrtAllocator.
+/// LargeMemory as an OrtAllocator.
 struct Allocator : OrtAllocator {
   Allocator() : OrtAllocator{} {
     version = ORT_API_VERSION;
     // Throws, as ONNX Runtime's own allocators do: its kernels do not check for null. Its C
     // functions turn the exception into a status.
     Alloc = [](OrtAllocator*, std::size_t bytes) {
-      void* const memory = network_memory().allocate(bytes);
+      void* const memory = large_memory().allocate(bytes);
       if (memory == nullptr) throw std::bad_alloc();
       return memory;
     };
-    Free = [](OrtAllocator*, void* pointer) { network_memory().free(pointer); };
+    Free = [](OrtAllocator*, void* pointer) { large_memory().free(pointer); };
     Info = [](const OrtAllocator* self) -> const OrtMemoryInfo* {
       return static_cast<const Allocator*>(self)->info;
     };
@@ -96,11 +96,11 @@ void trim_heap() {
 }
 
 void release_memory() {
-  network_memory().release_cached();
+  large_memory().release_cached();
   trim_heap();
 }
 
-std::size_t kept_bytes() { return network_memory().cached_bytes(); }
+std::size_t kept_bytes() { return large_memory().cached_bytes(); }
 
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {

@@ -1,8 +1,9 @@
 #include "pipeline/refinement.h"
 
 #include <algorithm>
-#include <vector>
+#include <span>
 
+#include "core/large_memory.h"
 #include "image/plane.h"
 #include "matte/apply.h"
 #include "matte/colour_sampling.h"
@@ -43,11 +44,12 @@ MatteSummary write_matte(ImageView image, const NetworkAnswer& answer, const Mat
     }
     return refine(image, guide, answer.alpha, answer.taught_on, plan, pool);
   }
-  std::vector<float> planes(3 * guide.size());
-  fill_network_input(image, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}}, planes.data(),
+  const auto planes = make_large_array<float>(3 * guide.size());
+  fill_network_input(image, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}}, planes.get(),
                      pool);
-  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.size();
-  std::vector<float> alpha(guide.size());
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.get() + c * guide.size();
+  const auto resized = make_large_array<float>(guide.size());
+  const std::span<float> alpha{resized.get(), guide.size()};
   resize_plane(answer.alpha, answer.width, answer.height, guide.width, guide.height, alpha, pool);
   return refine(image, guide, alpha, answer.taught_on, plan, pool);
 }

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "classify/features.h"
+#include "core/large_memory.h"
 #include "image/network_input.h"
 #include "integer/run.h"
 #include "matte/component_filter.h"
-#include "ort/allocator.h"
 #include "pipeline/compose.h"
 #include "pipeline/refinement.h"
 #include "png/encode.h"
@@ -102,7 +102,7 @@ Status find_features(ThreadPool& pool) {
 }
 
 Status use_memory() {
-  ort::NetworkMemory memory;
+  LargeMemory memory;
   std::vector<void*> held;
   held.reserve(6);
   for (std::size_t i = 0; i < 6; ++i) {

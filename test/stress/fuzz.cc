@@ -27,11 +27,11 @@
 #include "classify/features.h"
 #include "classify/statistics.h"
 #include "classify/subject_head.h"
+#include "core/region.h"
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
 #include "matte/confident.h"
-#include "ort/region.h"
 #include "pipeline/compose.h"
 #include "pipeline/matte.h"
 #include "pipeline/refinement.h"
@@ -475,7 +475,7 @@ void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
 
 /// Blocks of all sizes: inside the region, intact, never shared.
 void use_region(Dice& dice) {
-  using ort::Region;
+  using cutout::Region;
   const std::size_t preferred = Region::kPage * static_cast<std::size_t>(dice.pick(1, 2000));
   const auto region = Region::reserve(preferred, Region::kPage);
   if (!region) return;

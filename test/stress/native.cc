@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
+#include "core/large_memory.h"
 #include "core/thread_pool.h"
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/apply.h"
-#include "ort/allocator.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 
@@ -184,7 +184,7 @@ void scheduler_round(Random& random) {
 
 /// Blocks of all sizes from several threads: aligned, whole, never shared.
 void memory_round(Random& random) {
-  cutout::ort::NetworkMemory memory;
+  cutout::LargeMemory memory;
   const auto use = [&memory](std::uint32_t seed) {
     Random own(seed);
     struct Held {
@@ -198,7 +198,7 @@ void memory_round(Random& random) {
         const auto bytes = static_cast<std::size_t>(between(own, 0, 1 << between(own, 4, 22)));
         auto* const data = static_cast<std::uint8_t*>(memory.allocate(bytes));
         expect(data != nullptr, "no memory");
-        expect(reinterpret_cast<std::uintptr_t>(data) % cutout::ort::NetworkMemory::kAlignment == 0,
+        expect(reinterpret_cast<std::uintptr_t>(data) % cutout::LargeMemory::kAlignment == 0,
                "not aligned");
         const auto mark = static_cast<std::uint8_t>(own());
         std::memset(data, mark, bytes);

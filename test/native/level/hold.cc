@@ -24,7 +24,8 @@ HIDDEN ProcessorModel __cpu_model;
 
 #if CUTOUT_LEVEL == 3
 static bool is_v3() {
-  // The loop below must see what it has written: the compiler takes its own variable for another one.
+  // The loop below must see what it has written: the compiler takes its own variable for another
+  // one.
   __asm__ volatile("" ::: "memory");
   return __builtin_cpu_supports("x86-64-v3") != 0;
 }
@@ -33,7 +34,8 @@ static bool is_v3() {
 /// Called by resolvers while the addon is being loaded: only this file may be used.
 HIDDEN int __cpu_indicator_init() {
 #if CUTOUT_LEVEL == 3
-  // The bit of a level has no public name: it is found as the one that makes the compiler see the level.
+  // The bit of a level has no public name: it is found as the one that makes the compiler see the
+  // level.
   for (int bit = 0; bit < kWords * 32 && !is_v3(); ++bit) {
     __cpu_features2[bit / 32] = 1U << (bit % 32);
     if (!is_v3()) __cpu_features2[bit / 32] = 0;

@@ -4,10 +4,10 @@
 #include <map>
 #include <memory>
 
-namespace cutout::ort {
+namespace cutout {
 
 /// A range of address space that is allocated in blocks, first fit; freed neighbours are merged, so
-/// that pages are reused by blocks of any size. Not thread-safe: NetworkMemory locks.
+/// that pages are reused by blocks of any size. Not thread-safe: LargeMemory locks.
 ///
 /// | limit   |                                                                                 |
 /// |---------|---------------------------------------------------------------------------------|
@@ -54,4 +54,4 @@ class Region {
   Extents allocated_;  // nodes move between the two maps
 };
 
-}  // namespace cutout::ort
+}  // namespace cutout

@@ -1,4 +1,4 @@
-#include "ort/region.h"
+#include "core/region.h"
 
 #include <sys/mman.h>
 
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace cutout::ort {
+namespace cutout {
 
 std::unique_ptr<Region> Region::reserve(std::size_t preferred, std::size_t minimum) {
   for (std::size_t bytes = std::max(preferred, minimum);; bytes = std::max(bytes / 2, minimum)) {
@@ -94,4 +94,4 @@ std::size_t Region::resident_bytes() const {
   return bytes;
 }
 
-}  // namespace cutout::ort
+}  // namespace cutout

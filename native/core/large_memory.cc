@@ -1,4 +1,4 @@
-#include "ort/allocator.h"
+#include "core/large_memory.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-namespace cutout::ort {
+namespace cutout {
 
 namespace {
 
@@ -18,16 +18,16 @@ constexpr std::size_t kRegion = std::size_t{64} << 30;
 struct Header {
   std::size_t mapped_bytes;  // 0: from the heap
 };
-static_assert(sizeof(Header) <= NetworkMemory::kAlignment);
+static_assert(sizeof(Header) <= LargeMemory::kAlignment);
 
 void* behind_header(void* base, std::size_t mapped_bytes) {
   new (base) Header{mapped_bytes};
-  return static_cast<std::byte*>(base) + NetworkMemory::kAlignment;
+  return static_cast<std::byte*>(base) + LargeMemory::kAlignment;
 }
 
 }  // namespace
 
-void* NetworkMemory::allocate(std::size_t bytes) noexcept {
+void* LargeMemory::allocate(std::size_t bytes) noexcept {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
   const std::size_t whole = bytes + kAlignment;
   if (whole < kMapped) {
@@ -43,7 +43,7 @@ void* NetworkMemory::allocate(std::size_t bytes) noexcept {
   }
 }
 
-void* NetworkMemory::allocate_pages(std::size_t bytes) {
+void* LargeMemory::allocate_pages(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Region>& region : regions_) {
     if (void* const base = region->allocate(bytes)) return base;
@@ -54,7 +54,7 @@ void* NetworkMemory::allocate_pages(std::size_t bytes) {
   return regions_.back()->allocate(bytes);
 }
 
-void NetworkMemory::free(void* pointer) noexcept {
+void LargeMemory::free(void* pointer) noexcept {
   if (pointer == nullptr) return;
   void* const base = static_cast<std::byte*>(pointer) - kAlignment;
   const std::size_t mapped_bytes = static_cast<Header*>(base)->mapped_bytes;
@@ -68,22 +68,40 @@ void NetworkMemory::free(void* pointer) noexcept {
   (*home)->free(base);
 }
 
-void NetworkMemory::release_cached() {
+void LargeMemory::release_cached() {
   const std::lock_guard lock(mutex_);
   std::erase_if(regions_, [](const auto& region) { return region->idle(); });
   for (const std::unique_ptr<Region>& region : regions_) region->release();
 }
 
-std::size_t NetworkMemory::cached_bytes() const {
+std::size_t LargeMemory::cached_bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
   for (const std::unique_ptr<Region>& region : regions_) bytes += region->resident_bytes();
   return bytes;
 }
 
-NetworkMemory& network_memory() {
-  static NetworkMemory* const instance = new NetworkMemory();
+LargeMemory& large_memory() {
+  static LargeMemory* const instance = new LargeMemory();
   return *instance;
 }
 
-}  // namespace cutout::ort
+#ifdef __SANITIZE_ADDRESS__
+
+void* allocate_large_array(std::size_t bytes) { return ::operator new(bytes); }
+
+void LargeArrayDeleter::operator()(void* array) const noexcept { ::operator delete(array); }
+
+#else
+
+void* allocate_large_array(std::size_t bytes) {
+  void* const array = large_memory().allocate(bytes);
+  if (array == nullptr) throw std::bad_alloc();
+  return array;
+}
+
+void LargeArrayDeleter::operator()(void* array) const noexcept { large_memory().free(array); }
+
+#endif
+
+}  // namespace cutout

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "core/region.h"
+
+namespace cutout {
+
+/// Memory of large blocks that come and go with every job: those of the networks on the CPU, in
+/// place of ONNX Runtime's arena, and the planes of refinement. Blocks have their exact size
+/// instead of a power of two, use huge pages where the system has them, reuse each other's pages,
+/// and are returned to the system by release_cached(). See docs/decisions/0011 and 0080.
+///
+/// | size        | source                                                                         |
+/// |-------------|--------------------------------------------------------------------------------|
+/// | < 256 KiB   | the C++ heap                                                                   |
+/// | others      | a Region; another region only where the first ones have no room                |
+///
+/// Every function may be called from any thread.
+class LargeMemory {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  LargeMemory() = default;
+  ~LargeMemory() { release_cached(); }
+  LargeMemory(const LargeMemory&) = delete;
+  LargeMemory& operator=(const LargeMemory&) = delete;
+
+  /// `bytes` aligned to kAlignment, content undefined; null when there is no memory.
+  [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
+  /// Frees a block from allocate(); null has no effect. Does not allocate.
+  void free(void* pointer) noexcept;
+  /// Returns all pages that are not in use to the system.
+  void release_cached();
+
+  /// Upper bound of the bytes that are not in use and not returned.
+  [[nodiscard]] std::size_t cached_bytes() const;
+
+ private:
+  [[nodiscard]] void* allocate_pages(std::size_t bytes);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Region>> regions_;  // and their content: guarded by mutex_
+};
+
+/// The instance of this process. Never destroyed, like ONNX Runtime's environment, which uses it.
+LargeMemory& large_memory();
+
+struct LargeArrayDeleter {
+  void operator()(void* array) const noexcept;
+};
+
+/// Numbers in large_memory(). With AddressSanitizer on the heap, where it watches their ends.
+template <typename T>
+using LargeArray = std::unique_ptr<T[], LargeArrayDeleter>;
+
+/// The memory of a LargeArray, aligned for any number; throws std::bad_alloc.
+[[nodiscard]] void* allocate_large_array(std::size_t bytes);
+
+/// `count` numbers with undefined values. Throws std::bad_alloc.
+template <typename T>
+  requires std::is_arithmetic_v<T>
+[[nodiscard]] LargeArray<T> make_large_array(std::size_t count) {
+  return LargeArray<T>(static_cast<T*>(allocate_large_array(count * sizeof(T))));
+}
+
+}  // namespace cutout
