@@ -1,12 +1,12 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, fileFields, type UploadedFile } from '../form.ts';
 import { type BodyLimits, maxFields, maxFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
-import { PartReader, type PartReceiver, type Sink } from './partReader.ts';
-import { receive } from './receive.ts';
+import { catchInListener, receive } from './receive.ts';
 
 /** Most bytes of the headers of one part. */
 const maxHeaderBytes = 8 * 1024;
@@ -15,6 +15,11 @@ const maxHeaders = 32;
 const maxParts = maxFields + maxFiles;
 /** RFC 2046, section 5.1.1. */
 const maxBoundaryLength = 70;
+
+/** Bytes that the parser may buffer: more than one read from a connection returns. */
+const bufferedBytes = 256 * 1024;
+
+type Headers = Readonly<Record<string, readonly string[]>>;
 
 const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
@@ -42,33 +47,16 @@ interface Head {
 
 const transferEncodings: ReadonlySet<string> = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
 
-/** The headers of a part, their names in lower case. A line that is no header ends them. */
-function headersOf(text: string): readonly (readonly [string, string])[] {
-  const headers: [string, string][] = [];
-  for (const line of text.split('\r\n')) {
-    if (line === '') continue;
-    const colon = line.indexOf(':');
-    const last = headers.at(-1);
-    if (/[\r\n]/.test(line)) break;
-    // A folded line continues the header before it.
-    if (last && /^[ \t]/.test(line)) last[1] += line;
-    else if (colon > 0) headers.push([line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]);
-    else break;
-  }
-  return headers;
-}
-
-function headOf(text: string): Head {
-  const headers = headersOf(text);
-  if (headers.length === 0) throw malformed('A part of the form has no headers.');
-  if (headers.length > maxHeaders) throw malformed(`A part of the form has more than ${maxHeaders} headers.`);
-  if (text.length > maxHeaderBytes)
+function headOf(headers: Headers): Head {
+  const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => name + value));
+  if (lines.length === 0) throw malformed('A part of the form has no headers.');
+  if (lines.length > maxHeaders) throw malformed(`A part of the form has more than ${maxHeaders} headers.`);
+  if (lines.reduce((sum, line) => sum + line.length, 0) > maxHeaderBytes)
     throw malformed(`The headers of a part of the form have more than ${maxHeaderBytes / 1024} KB.`);
-  const first = (name: string) => headers.find(([known]) => known === name)?.[1] ?? '';
-  const { parameters } = headerValue(first('content-disposition'));
+  const { parameters } = headerValue(headers['content-disposition']?.[0] ?? '');
   const name = parameters.get('name');
   if (name !== undefined) checkName(name);
-  const encoding = first('content-transfer-encoding').toLowerCase();
+  const encoding = (headers['content-transfer-encoding']?.[0] ?? '').trim().toLowerCase();
   if (encoding !== 'base64' && !transferEncodings.has(encoding))
     throw malformed('The Content-Transfer-Encoding of a part is not supported.');
   return { name, filename: parameters.get('filename'), base64: encoding === 'base64' };
@@ -86,8 +74,14 @@ interface Part {
 
 type Write = (piece: Buffer) => void;
 
+/** Receives the bytes of a part. */
+interface Sink {
+  readonly write: Write;
+  readonly end: () => void;
+}
+
 /** The parts of one form, from their headers to their bytes. Nothing is written to disk. */
-class Parts implements PartReceiver {
+class Parts {
   readonly #limits: BodyLimits;
   readonly #kept: MultipartBounds['kept'];
   /** Length of the whole body, 0 if unknown. */
@@ -105,12 +99,14 @@ class Parts implements PartReceiver {
     this.#length = length;
   }
 
+  /** Counts one more part of any kind. */
   count(): void {
     this.#count += 1;
     if (this.#count > maxParts) throw malformed(`The form has more than ${maxParts} parts.`);
   }
 
-  open(headers: string): Sink {
+  /** Chooses the receiver for a part with these headers. */
+  open(headers: Headers): Sink {
     const head = headOf(headers);
     const write = this.#writerFor(head);
     return head.base64 ? decoding(write) : { write, end: () => {} };
@@ -198,10 +194,17 @@ function decoding(write: Write): Sink {
   };
 }
 
+/** Settings of Dicer that its types lack. */
+interface DicerSettings extends Dicer.Config {
+  readonly highWaterMark: number;
+  readonly partHwm: number;
+  /** Longer headers are truncated. Twice the accepted length, so that truncation is detected. */
+  readonly maxHeaderSize: number;
+}
+
 function boundaryOf(req: IncomingMessage): string {
   const boundary = headerValue(req.headers['content-type'] ?? '').parameters.get('boundary');
-  // No header contains a CR, on which the search relies.
-  if (!boundary || boundary.includes('\r')) throw malformed('The Content-Type has no boundary.');
+  if (!boundary) throw malformed('The Content-Type has no boundary.');
   if (boundary.length > maxBoundaryLength)
     throw malformed(`The boundary of the form has more than ${maxBoundaryLength} characters.`);
   return boundary;
@@ -216,10 +219,68 @@ export async function receiveMultipart(
   bounds: MultipartBounds,
 ): Promise<MultipartForm> {
   const { limits, signal } = bounds;
+  const settings: DicerSettings = {
+    boundary: boundaryOf(req),
+    maxHeaderPairs: maxHeaders + 1,
+    maxHeaderSize: 2 * maxHeaderBytes,
+    highWaterMark: bufferedBytes,
+    partHwm: bufferedBytes,
+  };
+  const parser = new Dicer(settings);
   const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));
-  const reader = new PartReader(boundaryOf(req), maxHeaderBytes, parts);
-  const { multipart: maxBytes, tooLarge } = limits;
-  await receive(req, { maxBytes, tooLarge, signal }, (piece) => reader.write(piece));
-  if (!reader.complete) throw malformed('The form ends before its last boundary.');
+  let open = 0;
+  let finished = false;
+  let done = () => {};
+  const over = () => {
+    if (finished && open === 0) done();
+  };
+  const { maxBytes, tooLarge } = { maxBytes: limits.multipart, tooLarge: limits.tooLarge };
+  let fault = (_error: unknown) => {};
+  let failure: { readonly error: unknown } | undefined;
+  const failed = (error: unknown) => {
+    failure ??= { error };
+    fault(error);
+  };
+  const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
+  const begin = (stream: Dicer.PartStream) => {
+    // A piece of the body may contain thousands more parts.
+    if (failure) return;
+    open += 1;
+    parts.count();
+    let sink: Sink = { write: () => {}, end: () => {} };
+    const read = (headers: object) => {
+      sink = parts.open(headers as Headers);
+    };
+    stream.on('header', catchInListener(read, failed));
+    stream.on(
+      'data',
+      catchInListener((piece: Buffer | string) => sink.write(piece as Buffer), failed),
+    );
+    const end = () => {
+      sink.end();
+      open -= 1;
+      over();
+    };
+    stream.on('end', catchInListener(end, failed));
+    stream.on('error', broken);
+  };
+  parser.on('part', catchInListener(begin, failed));
+  parser.on('error', broken);
+  parser.on('finish', () => {
+    finished = true;
+    over();
+  });
+  await receive(req, { maxBytes, tooLarge, signal }, (rejected) => {
+    fault = rejected;
+    return (piece) =>
+      parser.write(piece) ? undefined : new Promise((drained) => parser.once('drain', drained));
+  });
+  await new Promise<void>((resolve, reject) => {
+    done = resolve;
+    fault = reject;
+    if (failure) return reject(failure.error);
+    if (finished) over();
+    else parser.end();
+  });
   return parts.form();
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import { type AppError, clientClosed } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
 import { timeSlice } from '../timeSlice.ts';
@@ -14,22 +15,35 @@ interface ReceiveBounds {
 /** Pieces of a body that are taken in one turn of the event loop. */
 const piecesATurn = 500;
 
+/** Receives a piece of the body; a returned promise pauses the body until it is fulfilled. */
+type Take = (piece: Buffer) => Promise<void> | undefined;
+
+/** Passes errors of `listener` to `failed`: an error thrown in an event listener would end the process. */
+export const catchInListener =
+  <A extends readonly unknown[]>(listener: (...args: A) => void, failed: (error: unknown) => void) =>
+  (...args: A): void => {
+    try {
+      listener(...args);
+    } catch (error) {
+      failed(error);
+    }
+  };
+
 /**
- * Passes every piece of a request's body to `take`, and resolves when the body is complete. Rejects, and
- * leaves the rest unread, if the body exceeds `maxBytes` bytes, if the client disconnects, if the signal is
- * aborted, and with any error of `take`.
+ * Passes every piece of a request's body to the function that `start` returns, and resolves when the body is
+ * complete. Rejects, and leaves the rest unread, if the body exceeds `maxBytes` bytes, if the client disconnects,
+ * if the signal is aborted, and with any error of `take` or given to `failed`.
  */
 export function receive(
   req: IncomingMessage,
   { maxBytes, tooLarge, signal }: ReceiveBounds,
-  take: (piece: Buffer) => void,
+  start: (failed: (error: unknown) => void) => Take,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let received = 0;
     let pieces = 0;
-    let stopped = false;
+    let waiting = 0;
     const stop = () => {
-      stopped = true;
       req.off('data', data);
       req.off('end', end);
       req.off('close', left);
@@ -50,26 +64,26 @@ export function receive(
       stop();
       resolve();
     };
-    // Other requests get a turn even if thousands of tiny pieces arrive at once.
-    const pause = () => {
-      pieces = 0;
+    const pauseUntil = (ready: Promise<unknown>) => {
+      waiting += 1;
       req.pause();
-      setImmediate(() => {
-        if (!stopped) req.resume();
-      });
+      const resume = () => {
+        waiting -= 1;
+        pieces = 0;
+        if (waiting === 0) req.resume();
+      };
+      ready.then(resume, failed);
     };
-    const data = (piece: Buffer) => {
+    const take = start(failed);
+    const data = catchInListener((piece: Buffer) => {
       received += piece.length;
+      if (received > maxBytes) throw tooLarge();
+      const ready = take(piece);
+      if (ready !== undefined) pauseUntil(ready);
       pieces += 1;
-      // An error thrown in an event listener would end the process.
-      try {
-        if (received > maxBytes) throw tooLarge();
-        take(piece);
-      } catch (error) {
-        return failed(error);
-      }
-      if (pieces === piecesATurn) pause();
-    };
+      // Other requests get a turn even if thousands of tiny pieces arrive at once.
+      if (pieces === piecesATurn) pauseUntil(turn());
+    }, failed);
     if (signal.aborted) return aborted();
     signal.addEventListener('abort', aborted);
     req.on('end', end);
@@ -89,9 +103,10 @@ export async function receiveBytes(
   { arrived, ...bounds }: ReceiveBounds & { readonly arrived: (bytes: number) => void },
 ): Promise<Buffer> {
   const bytes = new UploadBuffer(Number(req.headers['content-length'] ?? 0), bounds.maxBytes);
-  await receive(req, bounds, (piece) => {
+  await receive(req, bounds, () => (piece) => {
     arrived(bytes.size + piece.length);
     bytes.add(piece);
+    return undefined;
   });
   return bytes.take();
 }
