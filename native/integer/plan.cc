@@ -24,6 +24,13 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
 }
 
+/// Orders in which blocks are placed. IS-Net needs no more memory than is in use at one time from
+/// the third on.
+constexpr int kAttempts = 6;
+
+/// Operations that a part of a concatenation waits for it, at least, to lie apart.
+constexpr std::size_t kLongWait = 16;
+
 /// A stretch of memory that is in use from one operation to another, both included.
 struct Block {
   int value = 0;
@@ -48,6 +55,33 @@ std::size_t lowest_place(const Block& block, const std::vector<Block>& placed) {
   return at;
 }
 
+/// Bytes up to the end of all blocks.
+std::size_t end_of(const std::vector<Block>& placed) {
+  std::size_t end = 0;
+  for (const Block& block : placed) end = std::max(end, block.offset + block.bytes);
+  return end;
+}
+
+/// The blocks at their offsets, one after the other in their order; then again with the block that
+/// ended last as the first, where that needs less memory.
+std::vector<Block> placed_blocks(std::vector<Block> order) {
+  std::vector<Block> best;
+  for (int attempt = 0; attempt < kAttempts && !order.empty(); ++attempt) {
+    std::vector<Block> placed;
+    placed.reserve(order.size());
+    for (Block block : order) {
+      block.offset = lowest_place(block, placed);
+      placed.push_back(block);
+    }
+    const auto last = std::ranges::max_element(
+        placed, {}, [](const Block& block) { return block.offset + block.bytes; });
+    const auto index = last - placed.begin();
+    if (best.empty() || end_of(placed) < end_of(best)) best = std::move(placed);
+    std::rotate(order.begin(), order.begin() + index, order.begin() + index + 1);
+  }
+  return best;
+}
+
 }  // namespace
 
 int Plan::root(int value) const {
@@ -58,6 +92,15 @@ int Plan::root(int value) const {
 }
 
 Status Plan::make(const Program& program, int width, int height, Plan& plan) {
+  Plan apart;
+  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, Waiting::kInPlace, plan));
+  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, Waiting::kApart, apart));
+  // A copy has to save a tenth of the memory.
+  if (apart.bytes_ < plan.bytes_ / 10 * 9) plan = std::move(apart);
+  return {};
+}
+
+Status Plan::lay_out(const Program& program, int width, int height, Waiting waiting, Plan& plan) {
   const Status misfit(Code::kModel, "The integer part of the network does not fit an input of " +
                                         std::to_string(width) + " x " + std::to_string(height) +
                                         " pixels.");
@@ -134,8 +177,15 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
     place(operation.output).height = h;
   }
 
-  // The parts of a concatenation lie in it, each in the first one that takes it.
-  for (const Operation& operation : program.operations()) {
+  // The parts of a concatenation lie in it, each in the first one that takes it. With kApart those
+  // that wait for it through most of the program do not, and are copied: until then the room of the
+  // other parts would be held for nothing.
+  std::vector<std::size_t> written(count, 0);
+  const std::size_t long_wait = std::max(kLongWait, program.operations().size() / 3 * 2);
+  for (std::size_t at = 0; at < program.operations().size(); ++at) {
+    const Operation& operation = program.operations()[at];
+    if (operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput) continue;
+    written[static_cast<std::size_t>(operation.output)] = at;
     if (operation.kind != Kind::kConcat) continue;
     int channel = 0;
     for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -144,7 +194,9 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
           std::find(operation.inputs.begin(),
                     operation.inputs.begin() + static_cast<std::ptrdiff_t>(i),
                     input) != operation.inputs.begin() + static_cast<std::ptrdiff_t>(i);
-      if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again) {
+      const bool waits =
+          waiting == Waiting::kApart && at - written[static_cast<std::size_t>(input)] > long_wait;
+      if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again && !waits) {
         place(input).parent = operation.output;
         place(input).channel = channel;
       }
@@ -187,13 +239,11 @@ Status Plan::make(const Program& program, int width, int height, Plan& plan) {
   }
   // The largest first: they decide how much is needed.
   std::ranges::stable_sort(order, std::greater{}, &Block::bytes);
-  std::vector<Block> placed;
-  for (Block block : order) {
-    block.offset = lowest_place(block, placed);
+  const std::vector<Block> placed = placed_blocks(std::move(order));
+  for (const Block& block : placed) {
     made.places_[static_cast<std::size_t>(block.value)].offset = block.offset;
-    made.bytes_ = std::max(made.bytes_, block.offset + block.bytes);
-    placed.push_back(block);
   }
+  made.bytes_ = end_of(placed);
   if (made.bytes_ > static_cast<std::size_t>(kMostBytes)) return misfit;
   plan = std::move(made);
   return {};

@@ -56,6 +56,10 @@ class Plan {
     std::size_t offset = 0;
   };
 
+  /// Where the parts of a concatenation lie that wait for it for long.
+  enum class Waiting { kInPlace, kApart };
+
+  static Status lay_out(const Program& program, int width, int height, Waiting waiting, Plan& plan);
   [[nodiscard]] int root(int value) const;
 
   std::vector<Place> places_;

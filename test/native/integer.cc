@@ -69,16 +69,37 @@ void check(Napi::Env env, const Status& status) {
   if (!status.ok()) throw Napi::Error::New(env, status.message());
 }
 
+struct GivenProgram {
+  explicit GivenProgram(const Napi::Value& value) : GivenProgram(value.As<Napi::Object>()) {}
+  explicit GivenProgram(const Napi::Object& given)
+      : code(given.Get("code")),
+        floats(given.Get("floats")),
+        ints(given.Get("ints")),
+        weights(given.Get("weights")) {
+    check(given.Env(),
+          integer::Program::read(code.span(), floats.span(), ints.span(), weights.span(), program));
+  }
+
+  const GuardedCopy<std::int64_t> code;
+  const GuardedCopy<float> floats;
+  const GuardedCopy<std::int32_t> ints;
+  const GuardedCopy<std::int8_t> weights;
+  integer::Program program;
+};
+
+/// planBytes(program, width, height): the memory of a run.
+Napi::Value plan_bytes_js(const Napi::CallbackInfo& info) {
+  const GivenProgram given(info[0]);
+  integer::Plan plan;
+  check(info.Env(), integer::Plan::make(given.program, info[1].ToNumber().Int32Value(),
+                                        info[2].ToNumber().Int32Value(), plan));
+  return Napi::Number::New(info.Env(), static_cast<double>(plan.bytes()));
+}
+
 /// runInteger(program, input, width, height, kernel, threads): the planes of each output.
 Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
-  const auto given = info[0].As<Napi::Object>();
-  const GuardedCopy<std::int64_t> code(given.Get("code"));
-  const GuardedCopy<float> floats(given.Get("floats"));
-  const GuardedCopy<std::int32_t> ints(given.Get("ints"));
-  const GuardedCopy<std::int8_t> weights(given.Get("weights"));
-  integer::Program program;
-  check(info.Env(),
-        integer::Program::read(code.span(), floats.span(), ints.span(), weights.span(), program));
+  const GivenProgram given(info[0]);
+  const integer::Program& program = given.program;
   const int width = info[2].ToNumber().Int32Value();
   const int height = info[3].ToNumber().Int32Value();
   integer::Plan plan;
@@ -133,6 +154,7 @@ Napi::Value integer_kernels_js(const Napi::CallbackInfo& info) {
 }
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
   exports.Set("runInteger", Napi::Function::New(env, run_integer_js));
   exports.Set("integerKernels", Napi::Function::New(env, integer_kernels_js));
 });

@@ -12,7 +12,7 @@ import { random } from '../fixtures/random.ts';
 import { runNetwork } from '../models/run.ts';
 import { integerAddon, type Program, programOf } from './integerAddon.ts';
 
-const { runInteger, integerKernels } = integerAddon;
+const { runInteger, planBytes, integerKernels } = integerAddon;
 const kernels = integerKernels();
 if (kernels.length > 0) leaveOutKernels(kernels);
 
@@ -225,6 +225,30 @@ test('nodes that the operator does not support keep the standard operators', (t)
 test("a channel finer than 8 bits, as a network's last one", (t) => {
   if (!present(t)) return;
   checkAll(t, (b) => b.logit(b.conv('image', { channels: 16 })), sizes);
+});
+
+/** A map of the full size that waits for its concatenation while narrow convolutions and a wide one run. */
+function waitingSkip(b: NetworkBuilder): string {
+  const stem = b.conv('image', { channels: 64 });
+  let deep = b.pool(stem, true);
+  for (const channels of [16, 16, 16, 16, 16, 16, 16, 16, 256, 256, 16, 16, 16, 16, 16, 16, 16, 16, 64]) {
+    deep = b.conv(deep, { channels, kernel: 1 });
+  }
+  return b.conv(b.concat(b.resize(deep, 2), stem), { channels: 16, kernel: 1 });
+}
+
+test('a part that waits long for its concatenation is copied', (t) => {
+  if (!present(t)) return;
+  checkAll(t, waitingSkip, [[8, 12]]);
+});
+
+test('the room of a concatenation is not held while one of its parts waits for the others', (t) => {
+  const side = 128;
+  const { program } = make(waitingSkip, side, side);
+  const stem = 64 * side * side;
+  const wide = 256 * (side / 2) ** 2;
+  // With the whole concatenation held, it would be two of the wide maps and twice the stem.
+  t.true(planBytes(program, side, side) < 1.2 * (2 * wide + stem), `${planBytes(program, side, side)}`);
 });
 
 test("the operator agrees with ONNX Runtime's own operators within a level", async (t) => {

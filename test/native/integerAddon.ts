@@ -21,13 +21,16 @@ export interface IntegerAddon {
     kernel: string,
     threads: number,
   ) => Float32Array[];
+  /** Bytes of memory that a run takes. */
+  readonly planBytes: (program: Program, width: number, height: number) => number;
   /** Instruction sets of this processor for which there is a kernel, best first. */
   readonly integerKernels: () => string[];
 }
 
 /** Runs on every level of the other loops too (levels.ts). */
-export const integerAddon = onEveryLevel(({ runInteger, integerKernels }) => ({
+export const integerAddon = onEveryLevel(({ runInteger, planBytes, integerKernels }) => ({
   runInteger,
+  planBytes,
   integerKernels,
 })) as IntegerAddon;
 
