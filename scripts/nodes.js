@@ -16,7 +16,7 @@ await onSupportedNode();
 /** The tests in every folder that depend on Node.js: streams, sockets, processes, addons, files, cryptography. */
 const tests = [
   'accounts/sessions',
-  'billing/purchases',
+  'billing/stripeCheckout',
   'cli/start',
   'engine/addon',
   'engine/native',

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { serve } from './cli/serve.ts';
-import { type Config, InvalidSettings, loadConfig } from './config/config.ts';
+import { type Config, InvalidSettings, loadConfig } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf } from '../../src/models/precision.ts';
+import { dotProductOf } from '../../src/models/preparedForm.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -36,7 +36,7 @@ export const bareNetwork = (): string =>
     ? eightBitNetwork()
     : preparedNetwork();
 
-/** The file that a server uses on this machine (src/models/precision.ts). */
+/** The file that a server uses on this machine (src/models/preparedForm.ts). */
 export function usedNetwork(): string {
   const file = bareNetwork();
   return file === eightBitNetwork() && usedOperators() !== undefined ? operatorsNetwork() : file;

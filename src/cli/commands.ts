@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
-import { type Config, describeConfig } from '../config/config.ts';
+import { type Config, describeConfig } from '../config/readConfig.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';

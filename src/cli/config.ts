@@ -1,4 +1,4 @@
-import type { ConfigLine } from '../config/config.ts';
+import type { ConfigLine } from '../config/readConfig.ts';
 
 /** `cutout config`: every setting with its value and origin; a `!` marks those that a fault names. */
 export function showConfig(lines: readonly ConfigLine[], json: boolean, out: NodeJS.WritableStream): void {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
@@ -19,7 +19,7 @@ import {
   formsOf,
   operatorsText,
   type PrecisionChoice,
-} from '../models/precision.ts';
+} from '../models/preparedForm.ts';
 import { verifySource } from '../models/verify.ts';
 import { version } from '../server/installation.ts';
 import { threadsOf } from '../server/openEngine.ts';

@@ -3,8 +3,8 @@ import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catal
 import { ModelError } from '../models/error.ts';
 import { exists } from '../models/files.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
-import { choosePrecision, formFor, type PrecisionQuestion } from '../models/precision.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
+import { choosePrecision, formFor, type PrecisionQuestion } from '../models/preparedForm.ts';
 import {
   type PullDependencies,
   type PullOptions,

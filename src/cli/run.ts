@@ -2,7 +2,7 @@ import { open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Presets, SingleBar } from 'cli-progress';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import type { CutoutResult } from '../cutout/cutout.ts';
 import { type CutoutRequest, plainRequest } from '../cutout/request.ts';
 import { AppError, toAppError, UserError } from '../errors.ts';

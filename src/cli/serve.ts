@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { createHealth, type Health } from '../ops/health.ts';
 import { type Logger, openLog } from '../ops/log.ts';
 import { onStopSignal } from '../ops/stop.ts';

@@ -1,5 +1,5 @@
 import { formatCredits } from '../billing/price.ts';
-import type { BookedPurchase, Purchase } from '../billing/purchases.ts';
+import type { BookedPurchase, Purchase } from '../billing/stripeCheckout.ts';
 import type { Transactional } from '../billing/transaction.ts';
 import { inTransaction } from './command.ts';
 

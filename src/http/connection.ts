@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
-import { errorHeaders } from './errorHeaders.ts';
 import { corsHeaders } from './middleware/cors.ts';
+import { errorHeaders } from './rateHeaders.ts';
 
 interface Exchange {
   readonly req: IncomingMessage;

@@ -1,6 +1,6 @@
 import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/bookPurchase.ts';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import { createApp } from '../http/app.ts';
 import { listen } from '../http/server.ts';
@@ -36,7 +36,7 @@ async function openPurchases(
 ) {
   const selling = purchasesOf(billing);
   if (!selling) return undefined;
-  const { Purchases } = await import('../billing/purchases.ts');
+  const { Purchases } = await import('../billing/stripeCheckout.ts');
   return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
 }
 

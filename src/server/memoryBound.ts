@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { largestJobBytes } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
 import { largestBody } from '../http/middleware/receiveBody.ts';

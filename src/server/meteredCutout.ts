@@ -1,6 +1,6 @@
 import { createCreditCheck } from '../billing/creditCheck.ts';
 import type { Ledger } from '../billing/ledger.ts';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { createAdmission } from '../cutout/admission.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { OpenFetch } from '../cutout/fetchImage.ts';

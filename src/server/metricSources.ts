@@ -1,6 +1,6 @@
 import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';

@@ -1,10 +1,10 @@
 import type { Provider } from '../accounts/oidc.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
-import type { Purchases } from '../billing/purchases.ts';
 import type { Stores } from '../billing/stores.ts';
+import type { Purchases } from '../billing/stripeCheckout.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import type { SignInConfig } from '../config/signIn.ts';
 import type { ConsoleParts } from '../http/route/console/route.ts';
 import { sessionCookie } from '../http/route/console/session.ts';

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { unmetered } from '../cutout/unmetered.ts';

@@ -8,7 +8,7 @@ import type { Form } from '../models/layout.ts';
 import { findFor, locateNetwork, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
-import { choosePrecision, formFor, type PrecisionChoice } from '../models/precision.ts';
+import { choosePrecision, formFor, type PrecisionChoice } from '../models/preparedForm.ts';
 import { openSubjectTypes } from './openSubjectTypes.ts';
 
 /** The engine with its network loaded and warmed up. */

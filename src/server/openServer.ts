@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../config/readConfig.ts';
 import { openEngine } from './openEngine.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
 

@@ -1,5 +1,5 @@
 import { type BillingOptions, standardBilling } from '../billing/price.ts';
-import type { PurchaseOptions } from '../billing/purchases.ts';
+import type { PurchaseOptions } from '../billing/stripeCheckout.ts';
 import type { BillingConfig } from '../config/billing.ts';
 import type { ImproveConfig } from '../config/improve.ts';
 import type { OpenImproveOptions } from '../improve/open.ts';

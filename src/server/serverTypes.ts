@@ -1,6 +1,6 @@
 import type { Provider } from '../accounts/oidc.ts';
-import type { PurchaseOptions } from '../billing/purchases.ts';
 import type { ServedStores } from '../billing/stores.ts';
+import type { PurchaseOptions } from '../billing/stripeCheckout.ts';
 import type { CachedResult } from '../cutout/cachedResult.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { DownloadOptions } from '../fetch/download.ts';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { doctor, type Report } from '../../src/cli/doctor.ts';
-import { type Environment, loadConfig } from '../../src/config/config.ts';
+import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
 import { pullNetwork } from '../../src/models/pull.ts';

@@ -13,7 +13,7 @@ import type { Finding } from '../../src/cli/install/finding.ts';
 import { checkLimits } from '../../src/cli/install/limits.ts';
 import { checkRedis } from '../../src/cli/install/redis.ts';
 import { checkExposure, checkServer } from '../../src/cli/install/server.ts';
-import { type Environment, loadConfig } from '../../src/config/config.ts';
+import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';

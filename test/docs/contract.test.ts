@@ -1,6 +1,6 @@
 import test from 'ava';
 import { formatCredits, standardBilling } from '../../src/billing/price.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import { sizeToReserve } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';

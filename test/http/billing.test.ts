@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import test from 'ava';
-import { Purchases } from '../../src/billing/purchases.ts';
+import { Purchases } from '../../src/billing/stripeCheckout.ts';
 import { bookPurchase } from '../../src/commands/bookPurchase.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';

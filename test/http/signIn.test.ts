@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { Provider, type ProviderOptions } from '../../src/accounts/oidc.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import type { AccountSummary, Page, SessionInfo } from '../../src/http/route/console/api.ts';
 import { providersOf } from '../../src/server/openConsole.ts';
 import { Browser } from '../fixtures/browser.ts';

@@ -7,7 +7,7 @@ import { loadAddon } from '../../src/engine/addon.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { type Form, networkFiles } from '../../src/models/layout.ts';
-import { dotProductOf } from '../../src/models/precision.ts';
+import { dotProductOf } from '../../src/models/preparedForm.ts';
 import { verifyPrepared, verifySource } from '../../src/models/verify.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Recorder } from '../fixtures/networks.ts';

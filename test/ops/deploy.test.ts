@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
-import { describeConfig, loadConfig } from '../../src/config/config.ts';
+import { describeConfig, loadConfig } from '../../src/config/readConfig.ts';
 import { root, temporaryFolder } from '../fixtures/cli.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { everyMetric } from '../support/metrics.ts';

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
 import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { createHealth } from '../../src/ops/health.ts';

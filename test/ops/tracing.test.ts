@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { openTracing } from '../../src/ops/tracing.ts';

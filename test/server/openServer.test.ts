@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';

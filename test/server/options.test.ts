@@ -1,5 +1,5 @@
 import test from 'ava';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 import { billingOf, improveOf, purchasesOf } from '../../src/server/options.ts';
 import { testStores } from '../support/stores.ts';
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Stripe from 'stripe';
 import { parsePacks } from '../../src/billing/packs.ts';
-import type { PurchaseOptions } from '../../src/billing/purchases.ts';
+import type { PurchaseOptions } from '../../src/billing/stripeCheckout.ts';
 import type { Cleanup } from './stores.ts';
 
 export const webhookSecret = 'whsec_of_this_test';

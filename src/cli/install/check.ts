@@ -1,4 +1,4 @@
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/readConfig.ts';
 import { checkDatabase } from './database.ts';
 import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import path from 'node:path';
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/readConfig.ts';
 import { type Finding, note, ok, problem } from './finding.ts';
 
 /** Bytes. A network and its prepared files take 0.4 to 1.5 GB. */

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/readConfig.ts';
 import { availableCores } from '../../engine/threads.ts';
 import { describeAllocator, memoryLimit } from '../../ops/memory.ts';
 import { threadsOf } from '../../server/openEngine.ts';

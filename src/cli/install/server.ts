@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../../config/readConfig.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
 const loopback = (host: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(host);

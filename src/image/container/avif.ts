@@ -1,4 +1,4 @@
-import { tooManyParts } from './bounds.ts';
+import { tooManyParts } from './scanLimits.ts';
 
 const maxBoxes = 10_000;
 const maxDepth = 12;

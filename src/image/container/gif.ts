@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { bytesATurn, tooManyParts } from './bounds.ts';
+import { bytesATurn, tooManyParts } from './scanLimits.ts';
 
 /** Frames and extensions; a frame of an animation has one extension, and the file has a few. */
 const maxBlocks = 20_000;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { bytesATurn, tooManyParts } from './bounds.ts';
+import { bytesATurn, tooManyParts } from './scanLimits.ts';
 
 /**
  * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full

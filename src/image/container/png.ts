@@ -1,4 +1,4 @@
-import { tooManyParts } from './bounds.ts';
+import { tooManyParts } from './scanLimits.ts';
 
 const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */

@@ -1,5 +1,5 @@
 import { ImageError } from '../errors.ts';
-import { tooManyParts } from './bounds.ts';
+import { tooManyParts } from './scanLimits.ts';
 
 /** Pages, one behind the other. */
 const maxImages = 1000;

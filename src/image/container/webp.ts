@@ -1,4 +1,4 @@
-import { tooManyParts } from './bounds.ts';
+import { tooManyParts } from './scanLimits.ts';
 
 /** Frames of an animation are chunks as well. */
 const maxChunks = 10_000;

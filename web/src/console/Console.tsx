@@ -4,11 +4,11 @@ import { openLink, post, readSession, type SignedIn } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { Top } from '../ui/Top.tsx';
 import { AccountPage } from './AccountPage.tsx';
-import { Accounts } from './Accounts.tsx';
 import { AuditPage } from './AuditPage.tsx';
-import { Buy } from './Buy.tsx';
-import { Images } from './Images.tsx';
-import { Keys } from './Keys.tsx';
+import { BuyPage } from './BuyPage.tsx';
+import { ImagesPage } from './ImagesPage.tsx';
+import { KeysPage } from './KeysPage.tsx';
+import { OperatorAccountsPage } from './OperatorAccountsPage.tsx';
 import { OverviewPage } from './OverviewPage.tsx';
 import { SignIn } from './SignIn.tsx';
 import { StatementPage } from './StatementPage.tsx';
@@ -24,12 +24,17 @@ const always = () => true;
 
 const pages: readonly Page[] = [
   { id: 'overview', name: 'Overview', shown: always, view: () => <OverviewPage /> },
-  { id: 'keys', name: 'Keys', shown: always, view: () => <Keys /> },
+  { id: 'keys', name: 'Keys', shown: always, view: () => <KeysPage /> },
   { id: 'statement', name: 'Statement', shown: always, view: () => <StatementPage /> },
-  { id: 'buy', name: 'Buy credits', shown: ({ selling }) => selling, view: () => <Buy /> },
-  { id: 'images', name: 'Images', shown: always, view: () => <Images /> },
+  { id: 'buy', name: 'Buy credits', shown: ({ selling }) => selling, view: () => <BuyPage /> },
+  { id: 'images', name: 'Images', shown: always, view: () => <ImagesPage /> },
   { id: 'account', name: 'Account', shown: always, view: (session) => <AccountPage session={session} /> },
-  { id: 'accounts', name: 'All accounts', shown: ({ operator }) => operator, view: () => <Accounts /> },
+  {
+    id: 'accounts',
+    name: 'All accounts',
+    shown: ({ operator }) => operator,
+    view: () => <OperatorAccountsPage />,
+  },
   { id: 'audit', name: 'Audit log', shown: ({ operator }) => operator, view: () => <AuditPage /> },
 ];
 

@@ -1,5 +1,5 @@
 import { formatCredits, toCredits } from '../../../billing/price.ts';
-import type { Purchases } from '../../../billing/purchases.ts';
+import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
 import { tooManyAttempts } from '../../../limits/refuse.ts';

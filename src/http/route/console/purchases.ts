@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { toCredits } from '../../../billing/price.ts';
-import type { Purchases } from '../../../billing/purchases.ts';
+import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import { fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
 import { inBody, parse, text } from '../../parameters.ts';

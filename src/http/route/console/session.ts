@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AuditLog } from '../../../accounts/audit.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
 import { isoTime } from '../../../billing/present.ts';
-import type { Purchases } from '../../../billing/purchases.ts';
+import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { signInByLink } from '../../../commands/signIn.ts';
 import { fail } from '../../../errors.ts';

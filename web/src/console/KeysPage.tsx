@@ -57,7 +57,7 @@ export function KeyTable({
   );
 }
 
-export function Keys() {
+export function KeysPage() {
   const loaded = useLoad<readonly KeyInfo[]>('keys');
   const [name, setName] = useState('');
   const [made, setMade] = useState<NewKey>();

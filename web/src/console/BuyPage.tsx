@@ -7,7 +7,7 @@ import { Show } from './Show.tsx';
 import { useLoad } from './useLoad.ts';
 
 /** The packs for sale; payment happens on the payment service's page. */
-export function Buy() {
+export function BuyPage() {
   const loaded = useLoad<readonly PackInfo[]>('packs');
   const [trouble, setTrouble] = useState('');
   const buy = (pack: string) => {

@@ -1,6 +1,6 @@
 import type { AppError, RateWindow } from '../errors.ts';
 
-/** The three headers of docs/contract.md section 11. */
+/** The three headers of docs/contract.md section 11, for successes and refusals. */
 export const rateHeaders = ({ limit, remaining, reset }: RateWindow): Readonly<Record<string, string>> => ({
   'X-RateLimit-Limit': String(limit),
   'X-RateLimit-Remaining': String(remaining),

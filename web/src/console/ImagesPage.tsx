@@ -9,7 +9,7 @@ import { PagedList } from './PagedList.tsx';
 import { usePages } from './usePages.ts';
 
 /** Images that the account submitted to improve the networks. */
-export function Images() {
+export function ImagesPage() {
   const pages = usePages<ImageInfo>('images');
   const [trouble, setTrouble] = useState('');
   const remove = (id: string) => {

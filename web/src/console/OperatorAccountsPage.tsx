@@ -9,7 +9,7 @@ import { post } from '../lib/console.ts';
 import { messageOf } from '../lib/message.ts';
 import { at, credits } from '../ui/format.ts';
 import { useDebounced } from '../ui/useDebounced.ts';
-import { KeyTable } from './Keys.tsx';
+import { KeyTable } from './KeysPage.tsx';
 import { PagedList } from './PagedList.tsx';
 import { Show } from './Show.tsx';
 import { useLoad } from './useLoad.ts';
@@ -129,7 +129,7 @@ function Account({ account, changed }: { readonly account: AccountSummary; reado
 }
 
 /** Operators: every account, its keys and credits. */
-export function Accounts() {
+export function OperatorAccountsPage() {
   const [search, setSearch] = useState('');
   const wanted = useDebounced(search.trim(), 300);
   const pages = usePages<AccountSummary>(`operator/accounts?${new URLSearchParams({ search: wanted })}`);

@@ -8,7 +8,7 @@ import {
   formsOf,
   operatorsText,
   type PrecisionQuestion,
-} from '../../src/models/precision.ts';
+} from '../../src/models/preparedForm.ts';
 import { tinyManifest } from '../fixtures/networks.ts';
 
 const plain = tinyManifest({ kind: 'file', path: 'published.onnx' });

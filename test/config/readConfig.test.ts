@@ -1,6 +1,6 @@
 import path from 'node:path';
 import test from 'ava';
-import { describeConfig, InvalidSettings, loadConfig } from '../../src/config/config.ts';
+import { describeConfig, InvalidSettings, loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
 
 test('without a CUTOUT_ variable every value is a default', (t) => {
