@@ -86,7 +86,7 @@ export async function reserve(
     ...(charge ? { reservationId: charge.id, note: 'repeat' } : zeroPriceNote(payment, amount)),
   });
   if (payment === 'free') await takeFree(transaction);
-  await insert(transaction, answer, id, charge && (await whileUndelivered(sql, charge)));
+  await insert(transaction, answer, id, charge && (await undeliveredChargeId(sql, charge)));
   return { outcome: 'reserved', id, tier, payment };
 }
 
@@ -107,21 +107,21 @@ export async function settle(
   const row = await byId(sql, answer.id);
   const reserved = await reservedBy(sql, accountId, reservation);
   if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
-  const held = row?.reservationId === reservation;
+  const stillReserved = row?.reservationId === reservation;
 
   const existing = await validChargeFor(transaction, reserved, request);
   if (existing) {
-    if (held && existing.id === reserved.repeatOf) await endSettled(transaction, reservation);
-    else if (held) await endReservation(transaction, reserved, 'charged already');
-    await carry(transaction, answer, row, await whileUndelivered(sql, existing));
+    if (stillReserved && existing.id === reserved.repeatOf) await endSettled(transaction, reservation);
+    else if (stillReserved) await endReservation(transaction, reserved, 'charged already');
+    await attachCharge(transaction, answer, row, await undeliveredChargeId(sql, existing));
     return { charged: zero, charge: existing.id };
   }
   const charge =
-    held && reserved.repeatOf === null
+    stillReserved && reserved.repeatOf === null
       ? { id: reservation, amount: reserved.amount }
-      : await reserveAnew(transaction, reserved, held, request, options);
+      : await reserveAnew(transaction, reserved, stillReserved, request, options);
   await endSettled(transaction, charge.id);
-  await carry(transaction, answer, row, charge.id);
+  await attachCharge(transaction, answer, row, charge.id);
   if (request.repeat)
     await rememberCharge(sql, accountId, request.repeat, { charge: charge.id, at: transaction.at });
   return { charged: charge.amount, charge: charge.id };
@@ -161,25 +161,31 @@ export async function answerWith(
 ): Promise<boolean> {
   const { sql } = transaction;
   if (!(await isChargeValid(sql, charge))) return false;
-  const undelivered = await whileUndelivered(sql, { id: charge });
+  const undelivered = await undeliveredChargeId(sql, { id: charge });
   if (undelivered !== null) await insert(transaction, answer, null, undelivered);
   return true;
 }
 
-/** Refunds a charge. A number is that of the charge which the given reservation repeats; nothing was changed then. */
+/** What became of a refund; it changed something only if `refunded`. */
+export type RefundOutcome =
+  | { readonly outcome: 'refunded' | 'refunded before' | 'not charged' | 'unknown' }
+  /** The reservation repeats charge `of`, which is the one to refund. */
+  | { readonly outcome: 'is repeat'; readonly of: number };
+
+/** Refunds a charge. */
 export async function refund(
   transaction: LedgerTransaction,
   reservation: number,
   note: string | null,
-): Promise<'refunded' | 'refunded before' | 'not charged' | 'unknown' | number> {
+): Promise<RefundOutcome> {
   const { sql, accountId } = transaction;
   const reserved = await reservedBy(sql, accountId, reservation);
-  if (!reserved) return 'unknown';
-  if ((await endOf(sql, reservation)) !== 'settle') return 'not charged';
-  if (reserved.repeatOf !== null) return reserved.repeatOf;
+  if (!reserved) return { outcome: 'unknown' };
+  if ((await endOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
+  if (reserved.repeatOf !== null) return { outcome: 'is repeat', of: reserved.repeatOf };
   // Answers in progress with it have nothing left to release.
   await deliver(transaction, reservation);
-  return (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before';
+  return { outcome: (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before' };
 }
 
 export interface Open {
@@ -232,7 +238,7 @@ async function insert(
  * Settles the answer: it reserves nothing and may carry this charge. With a final charge (null) it needs no row any more.
  * Without a row it had been released.
  */
-async function carry(
+async function attachCharge(
   transaction: LedgerTransaction,
   answer: NewAnswer,
   row: Row | undefined,
@@ -256,14 +262,14 @@ const endSettled = (transaction: LedgerTransaction, reservation: number) =>
 async function reserveAnew(
   transaction: LedgerTransaction,
   reserved: Reserved,
-  held: boolean,
+  stillReserved: boolean,
   { requestId }: ReserveRequest,
   options: BillingOptions,
 ): Promise<{ readonly id: number; readonly amount: QuarterCredits }> {
   const { balance } = transaction;
   const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
   if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
-  if (held) await endReservation(transaction, reserved, 'its charge was refunded');
+  if (stillReserved) await endReservation(transaction, reserved, 'its charge was refunded');
   const id = await transaction.append({
     kind: 'reserve',
     amount: quarters(0 - amount),
@@ -317,7 +323,7 @@ async function isUndelivered(sql: Sql, charge: number): Promise<boolean> {
   return (await sql.get('SELECT 1 AS found FROM answer WHERE charge_id = @charge', { charge })) !== undefined;
 }
 
-const whileUndelivered = async (sql: Sql, { id }: Pick<ValidCharge, 'id'>): Promise<number | null> =>
+const undeliveredChargeId = async (sql: Sql, { id }: Pick<ValidCharge, 'id'>): Promise<number | null> =>
   (await isUndelivered(sql, id)) ? id : null;
 
 async function isRefunded(sql: Sql, charge: number): Promise<boolean> {

@@ -95,20 +95,18 @@ export class Ledger extends Postings implements Reservations, Balances {
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment } = reserving;
     const state: AnswerState = { answer: answer.id, accountId, charge: undefined };
-    const settle = async (): Promise<Settlement> => {
-      const settlement = await this.#transaction(accountId, (transaction) =>
-        chargeStates.settle(transaction, answer, id, request, this.#billing),
-      );
-      state.charge = settlement.charge;
-      return settlement;
-    };
     let settling: Promise<Settlement> | undefined;
     const reservation: Reservation = {
       id,
       tier,
       payment,
       settle: () => {
-        settling ??= settle();
+        settling ??= this.#transaction(accountId, (transaction) =>
+          chargeStates.settle(transaction, answer, id, request, this.#billing),
+        ).then((settlement) => {
+          state.charge = settlement.charge;
+          return settlement;
+        });
         return settling;
       },
       ...this.#answer(state),

@@ -76,22 +76,23 @@ export class Postings {
    * STORE_UNKNOWN_RESERVATION, and with STORE_NOT_CHARGED if it is open, was released or repeats another one.
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    const refunded = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
+    const refund = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
       chargeStates.refund(transaction, reservationId, note ?? null),
     );
-    if (refunded === 'unknown') {
+    if (refund.outcome === 'unknown') {
       const message = `Account ${accountId} has no reservation ${reservationId}.`;
       throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
     }
-    if (typeof refunded === 'number') {
-      const message = `Reservation ${reservationId} repeats ${refunded} and cost nothing: ${refunded} was charged, refund that one.`;
+    if (refund.outcome === 'is repeat') {
+      const { of } = refund;
+      const message = `Reservation ${reservationId} repeats ${of} and cost nothing: ${of} was charged, refund that one.`;
       throw new StoreError('STORE_NOT_CHARGED', message);
     }
-    if (refunded === 'not charged') {
+    if (refund.outcome === 'not charged') {
       const message = `Reservation ${reservationId} was not charged, so there is nothing to refund.`;
       throw new StoreError('STORE_NOT_CHARGED', message);
     }
-    return refunded === 'refunded';
+    return refund.outcome === 'refunded';
   }
 }
 

@@ -20,8 +20,8 @@ interface AdmissionParts {
 
 interface AdmissionCall {
   readonly accountId: string;
-  /** It already has a place among the concurrent requests of its account (`takePlace`), and leaves it itself. */
-  readonly hasPlace: boolean;
+  /** It already has a permit of its account's concurrent requests (`acquirePermit`), and releases it itself. */
+  readonly hasPermit: boolean;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
   /** `performance.now()` of the deadline; absent: none. */
@@ -30,14 +30,14 @@ interface AdmissionCall {
   readonly telemetry: RequestTelemetry;
 }
 
-/** What was taken for a plan that is executed. `end` must be called once, whatever happens. */
+/** What was acquired for a plan that is executed. `end` must be called once, whatever happens. */
 export interface Admitted {
   /** The plan for the reserved size. */
   readonly plan: Plan;
   readonly reservation: Reservation;
-  /** The plan was executed, in these stages, and the reservation settled: `end` gives back neither credits nor rate. */
+  /** The plan was executed, in these stages, and the reservation settled: `end` releases neither credits nor rate. */
   done(stages: Stages): void;
-  /** Leaves the slot and the place. Without `done` before, it also releases the reservation and gives back the rate. */
+  /** Releases slot and permit; without `done` before, also the reservation and the rate. */
   end(): Promise<void>;
 }
 
@@ -45,29 +45,32 @@ export interface Admitted {
 export interface Admission {
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), then waits for a slot (503). If it rejects, everything
-   * that was taken is given back.
+   * that was acquired is released.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
-  /** The first check alone: a place among the concurrent requests of the account (429). Resolves with what leaves it. */
-  takePlace(accountId: string): Promise<() => Promise<void>>;
+  /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */
+  acquirePermit(accountId: string): Promise<() => Promise<void>>;
 }
 
-/** What a request has taken so far. */
-interface Taken {
-  leavePlace?: () => Promise<void>;
+/** What a request has acquired so far. */
+interface Acquired {
+  releasePermit?: () => Promise<void>;
   ticket?: RateTicket;
   reservation?: Reservation;
-  leaveSlot?: (done: boolean) => void;
+  releaseSlot?: (done: boolean) => void;
 }
 
-/** Gives back what was taken, last first; of work that is done, only slot and place. */
-async function end({ leavePlace, ticket, reservation, leaveSlot }: Taken, done: boolean): Promise<void> {
-  leaveSlot?.(done);
+/** Releases what was acquired, last first; of work that is done, only slot and permit. */
+async function release(
+  { releasePermit, ticket, reservation, releaseSlot }: Acquired,
+  done: boolean,
+): Promise<void> {
+  releaseSlot?.(done);
   try {
     if (!done) await reservation?.release();
   } finally {
-    if (!done) await ticket?.giveBack();
-    await leavePlace?.();
+    if (!done) await ticket?.release();
+    await releasePermit?.();
   }
 }
 
@@ -91,7 +94,7 @@ export function createAdmission({
   scheduler,
   estimate,
 }: AdmissionParts): Admission {
-  async function takePlace(accountId: string): Promise<() => Promise<void>> {
+  async function acquirePermit(accountId: string): Promise<() => Promise<void>> {
     const leave = await concurrency.enter(accountId);
     if (leave) return leave;
     throw tooMany(
@@ -104,20 +107,20 @@ export function createAdmission({
   async function takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
     const { width, height } = plans.full.image.probe;
     const pixels = width * height;
-    const asked = await rate.take(accountId, pixels);
-    if (asked.outcome === 'taken') return asked.ticket;
-    const { limit, remaining } = asked.state;
+    const taken = await rate.take(accountId, pixels);
+    if (taken.outcome === 'taken') return taken.ticket;
+    const { limit, remaining } = taken.state;
     const cost = rateCost({ megapixels: limit }, pixels);
     throw tooMany(
-      asked.state,
+      taken.state,
       `This request counts ${cost} of ${limit} megapixels a minute, ${remaining} are left.`,
     );
   }
 
   async function takeCredits({ accountId, reserve, telemetry }: AdmissionCall): Promise<Reservation> {
-    const asked = await telemetry.timed('reserve', () => reservations.reserve(accountId, reserve));
-    if (asked.outcome === 'reserved') return asked.reservation;
-    throw insufficientCredits(asked);
+    const reserved = await telemetry.timed('reserve', () => reservations.reserve(accountId, reserve));
+    if (reserved.outcome === 'reserved') return reserved.reservation;
+    throw insufficientCredits(reserved);
   }
 
   async function takeSlot(
@@ -127,25 +130,25 @@ export function createAdmission({
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
     const ms = estimate.milliseconds(resources);
     const heavy = estimate.isHeavy(ms);
-    const asked = { account, ms, bytes: resources.bytes, heavy, deadline };
-    const entered = await telemetry.timed('admission', () => scheduler.enter(asked, signal));
+    const work = { account, ms, bytes: resources.bytes, heavy, deadline };
+    const entered = await telemetry.timed('admission', () => scheduler.enter(work, signal));
     if (entered.outcome === 'busy') throw overloaded(entered);
     if (entered.outcome === 'large') throw tooLarge();
     return entered.leave;
   }
 
   return {
-    takePlace,
+    acquirePermit,
     async admit(call) {
-      const taken: Taken = {};
+      const acquired: Acquired = {};
       try {
-        if (!call.hasPlace) taken.leavePlace = await takePlace(call.accountId);
-        taken.ticket = await takeRate(call);
+        if (!call.hasPermit) acquired.releasePermit = await acquirePermit(call.accountId);
+        acquired.ticket = await takeRate(call);
         const reservation = await takeCredits(call);
-        taken.reservation = reservation;
+        acquired.reservation = reservation;
         const plan = call.plans[reservation.tier];
         const resources = estimateResources(plan);
-        taken.leaveSlot = await takeSlot(call, resources);
+        acquired.releaseSlot = await takeSlot(call, resources);
         let done = false;
         return {
           plan,
@@ -154,10 +157,10 @@ export function createAdmission({
             estimate.learn(resources, timesOf(stages));
             done = true;
           },
-          end: () => end(taken, done),
+          end: () => release(acquired, done),
         };
       } catch (error) {
-        await end(taken, false);
+        await release(acquired, false);
         throw error;
       }
     },

@@ -4,8 +4,8 @@ import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { OpenFetch } from './fetchImage.ts';
-import { loader } from './load.ts';
-import { createResultMaker, type ResultCall, type ResultParts } from './makeResult.ts';
+import { load } from './load.ts';
+import { createMakeResult, type ResultCall, type ResultParts } from './makeResult.ts';
 import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
@@ -34,18 +34,23 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
  */
 export function createCutout(parts: CutoutParts): Cutout {
   const { rate, idempotency, openFetch, precheck, limits } = parts;
-  const resultMaker = createResultMaker(parts);
+  const makeResult = createMakeResult(parts);
   return async (request, call) => {
     const { accountId, idempotencyKey, signal, telemetry } = call;
-    const images = openFetch({ accountId, telemetry, rate, precheck: precheck(request, accountId) });
+    const images = openFetch({
+      accountId,
+      telemetry,
+      rate,
+      precheck: () => precheck(request, accountId),
+    });
     try {
       // Steps 1 to 6: an earlier result for the same Idempotency-Key or content, or else a new one.
       const found = await idempotency.once({
         accountId,
         idempotencyKey,
         signal,
-        load: loader(request, images, limits),
-        make: resultMaker(request, images, call),
+        load: (signal) => load(request, images, limits, signal),
+        make: (loaded, repeat, signal) => makeResult(request, images, call, { loaded, repeat, signal }),
       });
       // Step 7.
       return await answer(found, { accountId, signal, telemetry, images, rate });

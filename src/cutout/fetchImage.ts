@@ -25,14 +25,14 @@ interface FetchCall {
   readonly telemetry: RequestTelemetry;
   /**
    * Called once, before anything is fetched. Rejects with an AppError where nothing may be; resolves with a function that
-   * leaves the request's place, to be called when the request is over.
+   * releases the request's permit, to be called when the request is over.
    */
   readonly precheck: () => Promise<() => Promise<void>>;
   /** Whose window a 429 reports; absent: none. */
   readonly rate?: Pick<RateLimit, 'state'>;
 }
 
-/** Downloads of one request: the place that they take in its account, and the memory of their bytes. */
+/** Downloads of one request: its permit of the account's concurrent requests, and the memory of their bytes. */
 export interface ImageFetch {
   /**
    * Checks an address: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. Returns a
@@ -42,8 +42,8 @@ export interface ImageFetch {
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array>;
   /** The images are used, and counted, until the returned function is called, once; even if the request ends before. */
   use(): () => Promise<void>;
-  /** True from a successful `precheck` until the place that it took is left. */
-  readonly hasPlace: boolean;
+  /** True from a successful `precheck` until the permit that it acquired is released. */
+  readonly hasPermit: boolean;
   /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
@@ -73,7 +73,7 @@ class Fetch implements ImageFetch {
   readonly #call: FetchCall;
   /** The request itself, and each `use`. */
   #users = 1;
-  #leavePlace: (() => Promise<void>) | undefined;
+  #releasePermit: (() => Promise<void>) | undefined;
   #hold: Hold | undefined;
   /** Of the images that were downloaded. */
   #bytes = 0;
@@ -86,8 +86,8 @@ class Fetch implements ImageFetch {
     this.#call = call;
   }
 
-  get hasPlace(): boolean {
-    return this.#leavePlace !== undefined;
+  get hasPermit(): boolean {
+    return this.#releasePermit !== undefined;
   }
 
   open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
@@ -105,7 +105,7 @@ class Fetch implements ImageFetch {
   }
 
   async #fetch(download: Download, signal: AbortSignal): Promise<Uint8Array> {
-    if (!this.hasPlace) await this.#precheck();
+    if (!this.hasPermit) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
@@ -139,7 +139,7 @@ class Fetch implements ImageFetch {
         `Too many downloads of this account failed. Try again in ${wait} seconds, or upload the image.`,
         { reason: 'downloads', retryAfter: wait },
       );
-    this.#leavePlace = await precheck();
+    this.#releasePermit = await precheck();
   }
 
   async #slot(): Promise<{ leave: () => void }> {
@@ -183,9 +183,9 @@ class Fetch implements ImageFetch {
     this.#users--;
     if (this.#users > 0) return;
     this.#hold?.resize(0);
-    const leavePlace = this.#leavePlace;
-    this.#leavePlace = undefined;
-    await leavePlace?.();
+    const releasePermit = this.#releasePermit;
+    this.#releasePermit = undefined;
+    await releasePermit?.();
   }
 }
 
@@ -204,7 +204,7 @@ const nothing = () => {
 
 /** For local files: no address is ever opened. */
 export const noFetch: OpenFetch = () => ({
-  hasPlace: false,
+  hasPermit: false,
   open: nothing,
   use: () => async () => {},
   end: async () => {},

@@ -15,28 +15,31 @@ export interface Loaded extends Content {
  * Step 1: reads the uploads, decodes base64 and downloads the addresses of a request. Rejects with an AppError, an
  * ImageError or the signal's reason.
  */
-export const loader =
-  (request: CutoutRequest, images: ImageFetch, limits: ProbeLimits) =>
-  async (signal: AbortSignal): Promise<Loaded> => {
-    const endUse = images.use();
-    try {
-      const { source, background } = request;
-      const from = { images, maxBytes: limits.maxBytes, signal };
-      // Both addresses are checked before either is fetched.
-      const readImage = openSource(source, from);
-      const readBackground =
-        background.kind === 'image' ? openSource(background.source, from, 'bg_image_url') : undefined;
-      const image = await readImage();
-      // Nothing is fetched for an image that is refused (docs/contract.md section 6).
-      const fetches = background.kind === 'image' && background.source.kind === 'url';
-      const probed = fetches ? await probeImage(request, image, limits) : undefined;
-      return {
-        image,
-        background: await readBackground?.(),
-        settings: settingsOf(request),
-        ...(probed && { probed }),
-      };
-    } finally {
-      await endUse();
-    }
-  };
+export async function load(
+  request: CutoutRequest,
+  images: ImageFetch,
+  limits: ProbeLimits,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  const endUse = images.use();
+  try {
+    const { source, background } = request;
+    const from = { images, maxBytes: limits.maxBytes, signal };
+    // Both addresses are checked before either is fetched.
+    const readImage = openSource(source, from);
+    const readBackground =
+      background.kind === 'image' ? openSource(background.source, from, 'bg_image_url') : undefined;
+    const image = await readImage();
+    // Nothing is fetched for an image that is refused (docs/contract.md section 6).
+    const fetches = background.kind === 'image' && background.source.kind === 'url';
+    const probed = fetches ? await probeImage(request, image, limits) : undefined;
+    return {
+      image,
+      background: await readBackground?.(),
+      settings: settingsOf(request),
+      ...(probed && { probed }),
+    };
+  } finally {
+    await endUse();
+  }
+}

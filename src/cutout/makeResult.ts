@@ -1,16 +1,17 @@
+import { insufficientCredits } from '../billing/creditCheck.ts';
+import { type Reservation, ShortOfCredits } from '../billing/reservation.ts';
 import type { Repeatable } from '../idempotency/chargedContent.ts';
-import type { Paid } from '../idempotency/sharedResult.ts';
+import { type Paid, paymentOf } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { ImageFetch } from './fetchImage.ts';
 import type { Loaded } from './load.ts';
-import { createPipeline, type PipelineParts } from './pipeline.ts';
-import { makePlans, sizeToReserve } from './plan.ts';
+import { createPipeline, type PipelineCall, type PipelineParts, type PipelineResult } from './pipeline.ts';
+import { makePlans, type Plan, sizeToReserve } from './plan.ts';
 import { probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
-import { settle } from './settle.ts';
 
 export interface ResultParts extends PipelineParts {
   readonly admission: Admission;
@@ -26,44 +27,80 @@ export interface ResultCall {
   readonly telemetry: RequestTelemetry;
 }
 
-/** `signal` aborts when the last of those who wait for the result leaves. */
-type MakeResult = (
-  loaded: Loaded,
-  repeat: Repeatable | undefined,
-  signal: AbortSignal,
+/** Content whose result is made. */
+export interface ResultContent {
+  readonly loaded: Loaded;
+  /** What the ledger recognises a repeat of this content by; undefined where it need not. */
+  readonly repeat: Repeatable | undefined;
+  /** Aborts when the last of those who wait for the result leaves. */
+  readonly signal: AbortSignal;
+}
+
+/** Steps 3 to 6: makes a result from what was loaded, and charges it. */
+export type MakeResult = (
+  request: CutoutRequest,
+  images: ImageFetch,
+  call: ResultCall,
+  content: ResultContent,
 ) => Promise<Paid<CachedResult>>;
 
-/** Steps 3 to 6: from what was loaded to a result that is charged. */
-export function createResultMaker(parts: ResultParts) {
+/**
+ * Step 6: charges the finished work (billing/chargeStates.ts `settle`) and returns the cacheable result. Rejects
+ * with 402 if the reservation is gone and cannot be paid again, or with the signal's reason; the caller then
+ * releases the reservation.
+ */
+async function charge(
+  reservation: Reservation,
+  plan: Plan,
+  { encoded, ...rest }: PipelineResult,
+  { signal, telemetry }: PipelineCall,
+): Promise<Paid<CachedResult>> {
+  signal.throwIfAborted();
+  const settlement = await telemetry
+    .timed('settle', () => reservation.settle())
+    .catch((error: unknown) => {
+      throw error instanceof ShortOfCredits ? insufficientCredits(error.shortfall) : error;
+    });
+  signal.throwIfAborted();
+  // Recorded here, because each result is made once, and not where the charge is reported.
+  telemetry.add({ payment: reservation.payment });
+  return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, payment: paymentOf(reservation) };
+}
+
+export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, limits } = parts;
   const pipeline = createPipeline(parts);
-  return (request: CutoutRequest, images: ImageFetch, call: ResultCall): MakeResult =>
-    async (loaded, repeat, signal) => {
-      const { accountId, requestId, deadline, telemetry } = call;
-      const endUse = images.use();
+  return async (request, images, { accountId, requestId, deadline, telemetry }, content) => {
+    const { loaded, repeat, signal } = content;
+    const endUse = images.use();
+    try {
+      // 3. Plan.
+      const inputs = await probeInputs(request, loaded, limits, telemetry);
+      const plans = makePlans(request, inputs, parts);
+      // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
+      const size = sizeToReserve(request, inputs.image.probe);
+      const admitted = await admission.admit({
+        accountId,
+        hasPermit: images.hasPermit,
+        plans,
+        reserve: { requestId, size, repeat },
+        deadline,
+        signal,
+        telemetry,
+      });
       try {
-        // 3. Plan.
-        const inputs = await probeInputs(request, loaded, limits, telemetry);
-        const plans = makePlans(request, inputs, parts);
-        // 4. Admit. From here on every way out settles or gives back.
-        const size = sizeToReserve(request, inputs.image.probe);
-        const reserve = { requestId, size, repeat };
-        const { hasPlace } = images;
-        const asked = { accountId, hasPlace, plans, reserve, deadline, signal, telemetry };
-        const admitted = await admission.admit(asked);
-        try {
-          // 5. Pipeline.
-          const { plan, reservation } = admitted;
-          const result = await pipeline(plan, { signal, telemetry });
-          // 6. Settle: only now is anything charged.
-          const paid = await settle(reservation, plan, result, { signal, telemetry });
-          admitted.done(result.stages);
-          return paid;
-        } finally {
-          await admitted.end();
-        }
+        // 5. Pipeline.
+        const { plan, reservation } = admitted;
+        const result = await pipeline(plan, { signal, telemetry });
+        // 6. Settle: only now is anything charged.
+        const paid = await charge(reservation, plan, result, { signal, telemetry });
+        admitted.done(result.stages);
+        return paid;
       } finally {
-        await endUse();
+        await admitted.end();
       }
-    };
+    } finally {
+      await endUse();
+    }
+  };
 }

@@ -11,7 +11,7 @@ for (const space of ' \t\n\v\f\r') isSpace[space.charCodeAt(0)] = 1;
 const PADDING = '='.charCodeAt(0);
 
 /** Characters read before the event loop gets a turn. */
-const charactersATurn = 2 * 1024 * 1024;
+const charactersPerTurn = 2 * 1024 * 1024;
 
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
@@ -25,10 +25,10 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
   const cuts = [start];
   let digits = 0;
   let padding = 0;
-  for (let at = start, until = start + charactersATurn; at < text.length; at += 1) {
+  for (let at = start, until = start + charactersPerTurn; at < text.length; at += 1) {
     if (at >= until && digits % 4 === 0) {
       cuts.push(at);
-      until = at + charactersATurn;
+      until = at + charactersPerTurn;
       await turn();
       signal.throwIfAborted();
     }

@@ -9,10 +9,10 @@ import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode
 import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
-import { lacksSubject, type Machine, type Plan, typeWord } from './plan.ts';
+import { lacksSubject, type NetworkProfile, type Plan, typeWord } from './plan.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 
-export interface PipelineParts extends Machine {
+export interface PipelineParts extends NetworkProfile {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: NetworkSize & { readonly name: string };
@@ -41,7 +41,7 @@ export interface PipelineResult extends Dimensions {
 export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
 
 /** The same pixels in a buffer large enough for a canvas of this size. */
-function roomFor({ width, height }: Dimensions, image: Raster): Raster {
+function withCapacity({ width, height }: Dimensions, image: Raster): Raster {
   const needed = width * height * 4;
   if (image.data.length >= needed) return image;
   const data = new Uint8Array(needed);
@@ -134,7 +134,7 @@ export const createPipeline =
       started = performance.now();
       const { subject: _, ...composePlan } = composed;
       const layers = await backgroundLayer(plan, composed, jobLimits);
-      image = roomFor(composed, image);
+      image = withCapacity(composed, image);
       ({ box, opaque } = await engine.compose(image, { ...composePlan, ...layers }, { signal }));
       add({ compose: performance.now() - started });
     }

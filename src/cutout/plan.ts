@@ -10,25 +10,25 @@ import { type NetworkSize, networkInput, type Profile } from './qualityProfile.t
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 
 /** An encoded image as received, and its header. */
-export interface Input {
+export interface EncodedImage {
   readonly bytes: Uint8Array;
   readonly probe: Probe;
 }
 
 export interface Inputs {
-  readonly image: Input;
-  readonly background: Input | undefined;
+  readonly image: EncodedImage;
+  readonly background: EncodedImage | undefined;
 }
 
 /** The background of the result. */
 export type Backdrop =
   | { readonly kind: 'none' }
   | { readonly kind: 'colour'; readonly colour: Colour }
-  | ({ readonly kind: 'image' } & Input);
+  | ({ readonly kind: 'image' } & EncodedImage);
 
 /** One job: its inputs and every size and choice, fixed before the first pixel is decoded. */
 export interface Plan {
-  readonly image: Input;
+  readonly image: EncodedImage;
   readonly background: Backdrop;
   /** Size of the result before crop, scale and position. */
   readonly result: Dimensions;
@@ -56,7 +56,7 @@ export interface Plan {
 export type Plans = Readonly<Record<Tier, Plan>>;
 
 /** The loaded network, and the profile of CUTOUT_PROFILE. */
-export interface Machine {
+export interface NetworkProfile {
   readonly network: NetworkSize;
   readonly profile: Profile;
 }
@@ -89,7 +89,7 @@ export function makePlan(
   request: CutoutRequest,
   size: SizeName,
   { image, background }: Inputs,
-  { network, profile }: Machine,
+  { network, profile }: NetworkProfile,
 ): Plan {
   const source = image.probe;
   const result = resultSize(source, SIZE_LIMITS[size]);
@@ -117,8 +117,8 @@ export function makePlan(
 }
 
 /** Step 3: plans a request whose headers were read. Only `size=auto` leaves the size to what the ledger reserves. */
-export function makePlans(request: CutoutRequest, inputs: Inputs, machine: Machine): Plans {
-  const planOf = (size: SizeName) => makePlan(request, size, inputs, machine);
+export function makePlans(request: CutoutRequest, inputs: Inputs, setup: NetworkProfile): Plans {
+  const planOf = (size: SizeName) => makePlan(request, size, inputs, setup);
   if (request.size === 'auto') return { full: planOf('full'), preview: planOf('preview') };
   const plan = planOf(request.size);
   return { full: plan, preview: plan };

@@ -8,7 +8,7 @@ import type { CutoutRequest } from './request.ts';
 
 export interface PrecheckParts {
   readonly rate: Pick<RateLimit, 'state'>;
-  readonly admission: Pick<Admission, 'takePlace'>;
+  readonly admission: Pick<Admission, 'acquirePermit'>;
   readonly checkCredit: CreditCheck;
   /**
    * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
@@ -18,12 +18,12 @@ export interface PrecheckParts {
 
 /**
  * What a request needs before anything is downloaded for it: some of its rate window left (429), the means to pay (402) and
- * a place among the concurrent requests of its account (429). Resolves with a function that leaves that place.
+ * a permit of the account's concurrent requests (429). Resolves with a function that releases the permit.
  *
  * An address that passed while the account could pay passes again when it cannot: most likely that first request used the
  * credits up, and its result is cached.
  */
-export type Precheck = (request: CutoutRequest, accountId: string) => () => Promise<() => Promise<void>>;
+export type Precheck = (request: CutoutRequest, accountId: string) => Promise<() => Promise<void>>;
 
 function addressesOf({ source, background }: CutoutRequest): readonly (string | undefined)[] {
   const address = (from: CutoutRequest['source']) => (from.kind === 'url' ? from.url : undefined);
@@ -34,7 +34,7 @@ function addressesOf({ source, background }: CutoutRequest): readonly (string | 
 const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
 export function createPrecheck({ rate, admission, checkCredit, permitted }: PrecheckParts): Precheck {
-  return (request, accountId) => async () => {
+  return async (request, accountId) => {
     const state = await rate.state(accountId);
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
@@ -43,6 +43,6 @@ export function createPrecheck({ rate, admission, checkCredit, permitted }: Prec
     const unknown = () => false;
     if (!shortfall) await permitted?.set(name, true).catch(unknown);
     else if (!(await permitted?.get(name).catch(unknown))) throw insufficientCredits(shortfall);
-    return admission.takePlace(accountId);
+    return admission.acquirePermit(accountId);
   };
 }

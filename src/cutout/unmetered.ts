@@ -53,6 +53,6 @@ export function unmetered(
     admission,
     idempotency: new Idempotency<CachedResult>(undefined),
     openFetch: noFetch,
-    precheck: (_, accountId) => () => admission.takePlace(accountId),
+    precheck: (_, accountId) => admission.acquirePermit(accountId),
   };
 }

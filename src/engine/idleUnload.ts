@@ -28,7 +28,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   constructor(engine: Engine, options: IdleUnloadOptions) {
     this.#engine = engine;
     this.#options = options;
-    this.#wait();
+    this.#scheduleUnload();
   }
 
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
@@ -40,7 +40,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
       return await this.#engine.matte(pixels, plan, control);
     } finally {
       this.#working--;
-      if (this.#working === 0) this.#wait();
+      if (this.#working === 0) this.#scheduleUnload();
     }
   }
 
@@ -53,12 +53,12 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     this.#working++;
   }
 
-  #wait(): void {
+  #scheduleUnload(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#rest(), this.#options.afterMs).unref();
+    this.#timer = setTimeout(() => this.#unload(), this.#options.afterMs).unref();
   }
 
-  #rest(): void {
+  #unload(): void {
     // An abandoned load finishes and is then unloaded.
     if (!this.#loaded) return;
     const { onChange } = this.#options;

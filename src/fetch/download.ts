@@ -107,7 +107,7 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
     const { hostname } = target;
     const rule = ruleOf(hostname, portOf(target));
     if (rule === 'listed') return trusted(target, callback);
-    if (rule !== 'public') return callback(notAllowed(rule === 'port' ? 'port' : 'blocked'), null);
+    if (rule !== 'public') return callback(notAllowed(rule === 'denied-port' ? 'port' : 'blocked'), null);
     if (isIP(hostname) !== 0 && !isAllowedAddress(hostname)) return callback(notAllowed('blocked'), null);
     guardedConnector(target, (error, socket) => {
       if (error) return callback(error, null);

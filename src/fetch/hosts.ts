@@ -10,22 +10,22 @@ export interface HostOptions {
 }
 
 /**
- * `listed`: fetched whatever its address. `public`: fetched if its address is public. `host`, `port`: not
- * fetched, because of its host or port.
+ * `listed`: fetched whatever its address. `public`: fetched if its address is public. `denied-host`,
+ * `denied-port`: not fetched.
  */
-type HostRule = 'listed' | 'public' | 'host' | 'port';
+type HostRule = 'listed' | 'public' | 'denied-host' | 'denied-port';
 
 /** Returns the rule for a host and port. `hostname` may have the brackets of IPv6. */
 export function createHostRule({ mode, allowHosts, ports }: HostOptions) {
   const listed = new Set(allowHosts);
   return (hostname: string, port: number): HostRule => {
     const name = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
-    if (mode === 'off') return 'host';
+    if (mode === 'off') return 'denied-host';
     if (listed.has(`${name}:${port}`)) return 'listed';
     const usual = ports.includes(port);
-    if (listed.has(name)) return usual ? 'listed' : 'port';
-    if (mode === 'listed') return 'host';
-    return usual ? 'public' : 'port';
+    if (listed.has(name)) return usual ? 'listed' : 'denied-port';
+    if (mode === 'listed') return 'denied-host';
+    return usual ? 'public' : 'denied-port';
   };
 }
 

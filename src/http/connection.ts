@@ -20,7 +20,7 @@ const maxStarted = 4;
 const maxOpen = 64;
 
 /** Milliseconds that a connection stays open after its last answer if the client does not close it. */
-const lingerMs = 1000;
+const idleCloseMs = 1000;
 /** Milliseconds between two checks whether a half-closed client is still there. */
 const firstLookMs = 50;
 const lastLookMs = 5000;
@@ -87,7 +87,7 @@ export class Connection {
     req.once('close', () => this.#requestOver());
     // node:http would read the rest of an unwanted body, however long it is.
     res.once('finish', () => {
-      if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
+      if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), idleCloseMs).unref();
     });
     this.#startNext();
   }
@@ -154,7 +154,7 @@ export class Connection {
   close(): void {
     this.#closing = true;
     // A client that has just connected may be about to send.
-    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), lingerMs).unref();
+    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), idleCloseMs).unref();
     else this.#closeWhenIdle();
   }
 
@@ -178,7 +178,7 @@ export class Connection {
     // Further input is discarded: closing at once would reset the connection before the client reads the
     // answer.
     socket.resume();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
+    setTimeout(() => socket.destroy(), idleCloseMs).unref();
   }
 
   /**

@@ -25,7 +25,7 @@ export interface State {
   /** receiveBody */
   form?: Form;
   /** cutoutRoute: called when the head of the answer has been sent. */
-  headSent?: () => void;
+  onHeadSent?: () => void;
   /** router: pattern of the matching route; absent if there is none. */
   route?: string;
   /** requestId creates it, anyone adds: attributes for log, metrics and traces. */

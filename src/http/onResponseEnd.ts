@@ -4,7 +4,7 @@ import type { Context } from './context.ts';
 import { timeSlice } from './timeSlice.ts';
 
 /** The end of one request: one listener on each emitter, however many subscribers there are. */
-interface Ending {
+interface ResponseEnd {
   delivered: boolean;
   over: boolean;
   readonly listeners: (() => void)[];
@@ -12,7 +12,7 @@ interface Ending {
   readonly work: Promise<void>[];
 }
 
-const endings = new WeakMap<IncomingMessage, Ending>();
+const endings = new WeakMap<IncomingMessage, ResponseEnd>();
 
 /** Subscribers to the end of a connection; one listener per socket, however many requests it carries. */
 const socketCloseListeners = new WeakMap<Socket, Set<() => void>>();
@@ -28,11 +28,11 @@ function closeListenersOf(socket: Socket): Set<() => void> {
   return all;
 }
 
-function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): Ending {
+function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): ResponseEnd {
   const known = endings.get(req);
   if (known) return known;
   const { socket } = req;
-  const ending: Ending = { delivered: false, over: false, listeners: [], work: [] };
+  const ending: ResponseEnd = { delivered: false, over: false, listeners: [], work: [] };
   endings.set(req, ending);
   const finish = () => {
     // A write that failed immediately sets `errored` only: the socket is destroyed later.
@@ -76,7 +76,7 @@ export function onResponseEnd(
 ): void {
   const ending = endingOf(context);
   const work = new Promise<void>((resolve, reject) => {
-    const tell = () => {
+    const notify = () => {
       try {
         resolve(listener(ending.delivered));
       } catch (error) {
@@ -84,8 +84,8 @@ export function onResponseEnd(
         reject(error);
       }
     };
-    if (ending.over) tell();
-    else ending.listeners.push(tell);
+    if (ending.over) notify();
+    else ending.listeners.push(notify);
   });
   // `subscribersDone` reports the error to whoever stops the server.
   work.catch(() => {});

@@ -4,7 +4,7 @@ import { contentKey, type Found, type ResultStats, type ResultStore } from './re
 import { type Ending, type Paid, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
-/** What a call is about, once it is loaded. */
+/** The inputs of a call, once they are loaded; calls with equal content share one result. */
 export interface Content {
   readonly image: Uint8Array;
   readonly background: Uint8Array | undefined;
@@ -16,7 +16,7 @@ export interface OnceRequest<L extends Content, T> {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
-  /** Loads what the call is about; may download it. Not called for a known Idempotency-Key. */
+  /** Loads the call's content; may download it. Not called for a known Idempotency-Key. */
   readonly load: (signal: AbortSignal) => Promise<L>;
   /**
    * Makes the result of what was loaded and charges for it. `repeat`: what the ledger recognises a repeat of this content
@@ -33,10 +33,10 @@ export interface OnceResult<T> {
    * True for all others: nothing is charged to them.
    */
   readonly replayed: boolean;
-  /** The charge is final and another answer reports it: what becomes of this one makes no difference. */
+  /** The charge is final and another answer reports it: the outcome of this one has no effect. */
   readonly final: boolean;
   /**
-   * To be called once, when it is known what became of the answer. One that is not delivered leaves it to the next caller
+   * To be called once, when the outcome of the response is known. One that is not delivered leaves it to the next caller
    * to be the first; a result of which nothing was ever sent is void, and its charge is released.
    */
   end(ending: Ending): Promise<void>;
@@ -53,7 +53,7 @@ export interface OnceResult<T> {
  *    UNKNOWN ────────────────────▶ IN FLIGHT ────────────────────▶ UNDELIVERED ────────────────────▶ DELIVERED
  *       ▲                         singleFlight.ts                sharedResult.ts                        │
  *       │        it failed, or      │    ▲  │                          │ no answer was sent             │
- *       │        everybody left     │    └──┘ one more caller waits    ▼                                │
+ *       │        all callers aborted│    └──┘ one more caller waits    ▼                                │
  *       ├───────────────────────────┘                                VOID: its charge is released       │
  *       │                                                              │                                │
  *       └──────────────────────────────────────────────────────────────┴────────────────────────────────┘
@@ -83,7 +83,7 @@ export class Idempotency<T> {
     const { signal } = request;
     const handle = await this.#handle(request);
     // A caller that left in the same moment must not be the one that reports the charge.
-    const first = !signal.aborted && (await handle.isFirst());
+    const first = !signal.aborted && (await handle.claimChargeReport());
     if (signal.aborted) {
       await handle.end('unsent');
       throw signal.reason;
@@ -130,4 +130,4 @@ function firstHandle<T>(result: SharedResult<T>): ResultHandle<T> {
 }
 
 const unsharedHandle = <T>(paid: Paid<T>): ResultHandle<T> =>
-  firstHandle(new SharedResult(paid, { first: async () => true, takeBack: async () => {} }));
+  firstHandle(new SharedResult(paid, { claim: async () => true, release: async () => {} }));

@@ -47,12 +47,12 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
   wrap(paid: Paid<T>): SharedResult<T> {
     let reported = false;
     return new SharedResult(paid, {
-      first: async () => {
+      claim: async () => {
         const first = !reported;
         reported = true;
         return first;
       },
-      takeBack: async () => {
+      release: async () => {
         reported = false;
       },
     });

@@ -136,14 +136,14 @@ class RedisChargeReport implements ChargeReport {
     this.#reported = kept !== undefined;
   }
 
-  async first(): Promise<boolean> {
+  async claim(): Promise<boolean> {
     const there = await this.#ask(report, -1);
     const first = there === -1 ? !this.#reported : there === 1;
     this.#reported = true;
     return first;
   }
 
-  async takeBack(): Promise<void> {
+  async release(): Promise<void> {
     this.#reported = false;
     await this.#ask(unreport, 0);
   }

@@ -23,10 +23,10 @@ export interface Paid<T> {
 
 /** Decides which of all answers with a result reports its charge: the first. Neither method rejects. */
 export interface ChargeReport {
-  /** True for the first caller. */
-  first(): Promise<boolean>;
-  /** The first answer was not delivered: the next one becomes the first. */
-  takeBack(): Promise<void>;
+  /** True for the first caller, until it releases the claim. */
+  claim(): Promise<boolean>;
+  /** The answer that claimed it was not delivered: the next one may claim it. */
+  release(): Promise<void>;
 }
 
 /** Outcome of one answer: sent; interrupted while it was sent; nothing of it was sent. */
@@ -87,7 +87,7 @@ export class SharedResult<T> {
 /** The right to answer with a result, until `end`, which must be called once. */
 export class ResultHandle<T> {
   readonly #result: SharedResult<T>;
-  #first = false;
+  #reportsCharge = false;
 
   constructor(result: SharedResult<T>) {
     this.#result = result;
@@ -109,19 +109,19 @@ export class ResultHandle<T> {
     return handle;
   }
 
-  /** Whether this answer reports the charge. Never rejects. */
-  async isFirst(): Promise<boolean> {
-    this.#first = await this.#result.chargeReport.first();
-    return this.#first;
+  /** Claims the report of the charge for this answer; false if another one has it. Never rejects. */
+  async claimChargeReport(): Promise<boolean> {
+    this.#reportsCharge = await this.#result.chargeReport.claim();
+    return this.#reportsCharge;
   }
 
   /** Whether the charge is final and another answer reports it: the outcome of this one has no effect. */
   get isFinal(): boolean {
-    return !this.#first && this.#result.isDelivered;
+    return !this.#reportsCharge && this.#result.isDelivered;
   }
 
   async end(ending: Ending): Promise<void> {
-    if (this.#first && ending !== 'delivered') await this.#result.chargeReport.takeBack();
+    if (this.#reportsCharge && ending !== 'delivered') await this.#result.chargeReport.release();
     await this.#result.end(ending);
   }
 }

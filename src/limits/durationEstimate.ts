@@ -14,10 +14,10 @@ type WorkTimes = WorkSize;
 const parts = ['source', 'network', 'result'] as const;
 
 /** Decay of what was learnt, per completed job. */
-const stays = 7 / 8;
+const decay = 7 / 8;
 
 /** A job is heavy if it takes more than this many times as long as a preview. */
-const heavy = 4;
+const heavyFactor = 4;
 
 /** Initial milliseconds per megapixel, measured on two slow cores. */
 const firstGuess: WorkTimes = { source: 12, network: 900, result: 40 };
@@ -43,7 +43,7 @@ export class DurationEstimate {
 
   /** Whether a job of this duration would delay previews noticeably. */
   isHeavy(ms: number): boolean {
-    return this.#preview !== undefined && ms > heavy * this.milliseconds(this.#preview);
+    return this.#preview !== undefined && ms > heavyFactor * this.milliseconds(this.#preview);
   }
 
   milliseconds(size: WorkSize): number {
@@ -52,8 +52,8 @@ export class DurationEstimate {
 
   learn(size: WorkSize, times: WorkTimes): void {
     for (const part of parts) {
-      this.#times[part] = this.#times[part] * stays + times[part];
-      this.#sizes[part] = this.#sizes[part] * stays + size[part];
+      this.#times[part] = this.#times[part] * decay + times[part];
+      this.#sizes[part] = this.#sizes[part] * decay + size[part];
     }
   }
 }

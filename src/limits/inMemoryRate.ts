@@ -49,13 +49,13 @@ export class InMemoryRateLimit implements RateLimit {
     return rateRefusal(this.#options, this.#clock.now(), seconds);
   }
 
-  async usedUp(account: string): Promise<RateState | undefined> {
+  async usedUpState(account: string): Promise<RateState | undefined> {
     const state = this.#state(this.#current(account));
     return state.remaining === 0 ? state : undefined;
   }
 
   async take(account: string, pixels: number): Promise<RateOutcome> {
-    if (!this.limited) return { outcome: 'taken', ticket: { giveBack: async () => {} } };
+    if (!this.limited) return { outcome: 'taken', ticket: { release: async () => {} } };
     const known = this.#current(account);
     const cost = rateCost(this.#options, pixels);
     if (cost > this.#options.megapixels - (known?.used ?? 0))
@@ -65,14 +65,14 @@ export class InMemoryRateLimit implements RateLimit {
     window.used += cost;
     window.calls++;
     let taken = true;
-    const giveBack = async () => {
+    const release = async () => {
       if (!taken) return;
       taken = false;
       window.used -= cost;
       window.calls--;
       if (window.calls === 0 && this.#windows.get(account) === window) this.#windows.delete(account);
     };
-    return { outcome: 'taken', ticket: { giveBack } };
+    return { outcome: 'taken', ticket: { release } };
   }
 
   #state(window: Window | undefined): RateState {

@@ -40,7 +40,7 @@ export const minRoom = 1.5 * minHeld;
 const heldFor = (largestBody: number): number =>
   Math.ceil((largestBody * (maxShareOfFree + 1)) / maxShareOfFree);
 /** With less room the largest allowed body may be refused even if nothing else is held. */
-export const roomFor = (largestBody: number): number => 2 * heldFor(largestBody);
+export const roomForBody = (largestBody: number): number => 2 * heldFor(largestBody);
 
 /**
  * Bounds the bytes of all requests together (docs/decisions/0151). Waiting requests hold their bodies, so
@@ -61,7 +61,9 @@ export class MemoryBudget {
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
     this.#room = room;
     const wanted =
-      room < roomFor(largestBody) ? room - largestWork : Math.max(room - largestWork, heldFor(largestBody));
+      room < roomForBody(largestBody)
+        ? room - largestWork
+        : Math.max(room - largestWork, heldFor(largestBody));
     this.#maxHeld = Math.max(minHeld, Math.min(room / 2, wanted));
   }
 
@@ -87,7 +89,7 @@ export class MemoryBudget {
       const all = (this.#heldBy.get(account) ?? 0) + more;
       if (all > 0) this.#heldBy.set(account, all);
       else this.#heldBy.delete(account);
-      if (more < 0) this.#tell();
+      if (more < 0) this.#notify();
     };
     resize(bytes);
     const grow = (more: number) => {
@@ -121,7 +123,7 @@ export class MemoryBudget {
     let own = bytes;
     return () => {
       this.#working -= own;
-      if (own > 0) this.#tell();
+      if (own > 0) this.#notify();
       own = 0;
     };
   }
@@ -131,7 +133,7 @@ export class MemoryBudget {
     this.#listeners.push(listener);
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

@@ -9,8 +9,8 @@ export interface RateState {
 }
 
 export interface RateTicket {
-  /** Returns what a failed call took. Only the first call has an effect. Never rejects. */
-  giveBack(): Promise<void>;
+  /** Returns what a failed call took to the window. Only the first call has an effect. Never rejects. */
+  release(): Promise<void>;
 }
 
 export type RateOutcome =
@@ -37,7 +37,7 @@ export interface RateLimit {
   /** State for headers of a refusal before the account is known: nothing left for `seconds`. */
   refusal(seconds: number): RateState;
   /** The state to refuse a call with before its body is read; undefined while anything is left. */
-  usedUp(account: string): Promise<RateState | undefined>;
+  usedUpState(account: string): Promise<RateState | undefined>;
   /** `pixels` of the upright input. An image larger than the limit takes all of a fresh window. */
   take(account: string, pixels: number): Promise<RateOutcome>;
 }

@@ -42,7 +42,7 @@ redis.call('HINCRBY', KEYS[1], 'calls', 1)
 return {1, start, used + cost, now, name}`);
 
 /** KEYS: window. ARGV: its name when the share was taken, the share. */
-const giveBack = script(`
+const release = script(`
 if redis.call('HGET', KEYS[1], 'name') ~= ARGV[1] then return end
 if redis.call('HINCRBY', KEYS[1], 'calls', -1) <= 0 then
   redis.call('DEL', KEYS[1])
@@ -82,14 +82,14 @@ export class RedisRateLimit implements RateLimit {
     return rateRefusal(this.#options, Date.now(), seconds);
   }
 
-  async usedUp(account: string): Promise<RateState | undefined> {
+  async usedUpState(account: string): Promise<RateState | undefined> {
     if (!this.limited) return undefined;
     const { state } = await this.#take(account, 0);
     return state.remaining === 0 ? state : undefined;
   }
 
   async take(account: string, pixels: number): Promise<RateOutcome> {
-    if (!this.limited) return { outcome: 'taken', ticket: { giveBack: async () => {} } };
+    if (!this.limited) return { outcome: 'taken', ticket: { release: async () => {} } };
     const cost = rateCost(this.#options, pixels);
     const { taken, name, state } = await this.#take(account, cost);
     if (!taken) return { outcome: 'refused', state };
@@ -97,10 +97,10 @@ export class RedisRateLimit implements RateLimit {
     return {
       outcome: 'taken',
       ticket: {
-        giveBack: async () => {
+        release: async () => {
           if (!open) return;
           open = false;
-          await this.#redis.commands.run(giveBack, [keyOf(account)], [name, cost]).catch(() => {});
+          await this.#redis.commands.run(release, [keyOf(account)], [name, cost]).catch(() => {});
         },
       },
     };

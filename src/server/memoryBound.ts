@@ -3,7 +3,7 @@ import { largestJobBytes } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
 import { largestBody } from '../http/middleware/receiveBody.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { type MemoryBudget, minRoom, roomFor } from '../limits/memoryBudget.ts';
+import { type MemoryBudget, minRoom, roomForBody } from '../limits/memoryBudget.ts';
 import type { Logger } from '../ops/log.ts';
 import { countedShare, describeAllocator, memoryLimit } from '../ops/memory.ts';
 import type { OpenedEngine } from './openEngine.ts';
@@ -48,9 +48,9 @@ export function boundMemory(
     );
   memory.bound({ room, largestWork: largestJobBytes(limits), largestBody });
   logger.info(facts, 'memory');
-  if (room < roomFor(largestBody))
+  if (room < roomForBody(largestBody))
     logger.warn(
-      { ...facts, wantedMb: mb(roomFor(largestBody)) },
+      { ...facts, wantedMb: mb(roomForBody(largestBody)) },
       'memory: the largest bodies may be refused with 503',
     );
   const maxWork = memory.maxWork;

@@ -69,7 +69,7 @@ export function testRateContract(
       Array.from({ length: 200 }, (_, i) => (i % 2 ? here : there).take('a', 10e6)),
     );
     t.is(asked.filter(({ outcome }) => outcome === 'taken').length, 50);
-    t.is((await here.usedUp('a'))?.remaining, 0);
+    t.is((await here.usedUpState('a'))?.remaining, 0);
   });
 
   test(is('a refused call consumes nothing and opens no window; a smaller one still fits'), async (t) => {
@@ -79,9 +79,9 @@ export function testRateContract(
     if (refused.outcome !== 'refused') return t.fail();
     t.deepEqual([refused.state.limit, refused.state.remaining], [500, 10]);
     t.true(refused.state.retryAfter >= 50 && refused.state.retryAfter <= 60);
-    t.is(await here.usedUp('a'), undefined);
+    t.is(await here.usedUpState('a'), undefined);
     taken(await here.take('a', 10e6));
-    const full = await there.usedUp('a');
+    const full = await there.usedUpState('a');
     t.is(full?.remaining, 0);
     t.is(full?.reset, (await here.state('a')).reset);
   });
@@ -90,8 +90,8 @@ export function testRateContract(
     const { here, there, forward } = await make(t, short);
     const failed = taken(await here.take('a', 20e6));
     const { reset } = await there.state('a');
-    await failed.giveBack();
-    await failed.giveBack();
+    await failed.release();
+    await failed.release();
     t.is((await there.state('a')).remaining, 500);
     await forward(1100);
     taken(await there.take('a', 1));
@@ -105,7 +105,7 @@ export function testRateContract(
     const failed = taken(await there.take('a', 20e6));
     await forward(200);
     await here.take('a', 1e6);
-    await failed.giveBack();
+    await failed.release();
     const state = await there.state('a');
     t.deepEqual([state.remaining, state.reset], [498, reset]);
   });
@@ -115,7 +115,7 @@ export function testRateContract(
     const old = taken(await here.take('a', 50e6));
     await forward(2010);
     await there.take('a', 3e6);
-    await old.giveBack();
+    await old.release();
     t.is((await here.state('a')).remaining, 497);
   });
 
@@ -129,7 +129,7 @@ export function testRateContract(
   test(is('without a limit nothing is refused and the headers still have numbers'), async (t) => {
     const { here } = await make(t, { megapixels: 0, windowSeconds: 60 });
     for (let i = 0; i < 1000; i++) t.is((await here.take('a', 50e6)).outcome, 'taken');
-    t.is(await here.usedUp('a'), undefined);
+    t.is(await here.usedUpState('a'), undefined);
     const state = await here.state('a');
     t.deepEqual([state.limit, state.remaining, state.retryAfter], [1_000_000, 1_000_000, 60]);
     t.false(here.limited);
@@ -139,7 +139,7 @@ export function testRateContract(
     const { here, there } = await make(t, standardRate);
     const step = fc.oneof(
       fc.record({ take: fc.integer({ min: 1, max: 60_000_000 }) }),
-      fc.record({ giveBack: fc.nat() }),
+      fc.record({ release: fc.nat() }),
     );
     let account = 0;
     await fc.assert(
@@ -156,7 +156,7 @@ export function testRateContract(
             t.is(outcome.outcome, cost <= before ? 'taken' : 'refused');
             if (outcome.outcome === 'taken') open.push({ ticket: outcome.ticket, cost });
           } else if (open.length > 0) {
-            await open.splice(one.giveBack % open.length, 1)[0]?.ticket.giveBack();
+            await open.splice(one.release % open.length, 1)[0]?.ticket.release();
           }
           const used = open.reduce((sum, { cost }) => sum + cost, 0);
           t.is((await node().state(id)).remaining, 500 - used);

@@ -62,10 +62,10 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       answerWith: async () => undefined,
     },
   });
-  const admit = ({ hasPlace = false, signal = new AbortController().signal } = {}) =>
+  const admit = ({ hasPermit = false, signal = new AbortController().signal } = {}) =>
     admission.admit({
       accountId,
-      hasPlace,
+      hasPermit,
       plans,
       reserve: { requestId: 'r1', size: 'auto' },
       signal,
@@ -161,10 +161,10 @@ test('the rate is not asked without a place, nor the ledger without the rate', a
   t.deepEqual(await taken(), { ...nothingTaken, megapixels: 9 });
 });
 
-test('a request that has its place already takes no other, and leaves it itself', async (t) => {
+test('a request that has its permit already acquires no other, and releases it itself', async (t) => {
   const { admission, admit, taken } = start();
-  const leave = await admission.takePlace(accountId);
-  const admitted = await admit({ hasPlace: true });
+  const leave = await admission.acquirePermit(accountId);
+  const admitted = await admit({ hasPermit: true });
   await admitted.end();
   t.like(await taken(), { places: 1, slots: 0 });
   await leave();

@@ -331,10 +331,10 @@ test('only allowed ports are contacted, also after redirects; a listed host on i
 test('a port that a listed host names may be the usual one of the scheme', async (t) => {
   const hosts = createHostRule({ mode: 'listed', allowHosts: ['a.test:80', 'b.test'], ports: [443] });
   t.is(hosts('a.test', 80), 'listed');
-  t.is(hosts('a.test', 443), 'host');
+  t.is(hosts('a.test', 443), 'denied-host');
   t.is(hosts('b.test', 443), 'listed');
-  t.is(hosts('b.test', 80), 'port');
-  t.is(hosts('c.test', 443), 'host');
+  t.is(hosts('b.test', 80), 'denied-port');
+  t.is(hosts('c.test', 443), 'denied-host');
   t.is(portOf(new URL('http://a.test:80/')), 80);
   t.is(portOf(new URL('https://a.test/')), 443);
 });

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { largestBody } from '../../src/http/middleware/receiveBody.ts';
-import { type Hold, MemoryBudget, roomFor } from '../../src/limits/memoryBudget.ts';
+import { type Hold, MemoryBudget, roomForBody } from '../../src/limits/memoryBudget.ts';
 
 const upload = 20e6;
 
@@ -91,7 +91,7 @@ test('before `bound` there is no limit', (t) => {
 
 test('the largest body grows to its end if it fits, and work continues meanwhile', (t) => {
   const memory = new MemoryBudget();
-  memory.bound({ room: roomFor(largestBody), largestWork: 1e9, largestBody });
+  memory.bound({ room: roomForBody(largestBody), largestWork: 1e9, largestBody });
   const hold = memory.hold('a', 1000);
   for (let bytes = 1000; bytes < largestBody; bytes += 1e6)
     t.true(hold?.grow(Math.min(1e6, largestBody - bytes)) ?? false);

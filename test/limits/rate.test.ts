@@ -46,7 +46,7 @@ if (redisIsHere) {
       t.is(state.remaining, 470);
       t.true(state.retryAfter <= 60, String(state.retryAfter));
       t.true(Number(await server.ask('PTTL', 'cutout:rate:a')) <= 60_000);
-      if (failed.outcome === 'taken') await failed.ticket.giveBack();
+      if (failed.outcome === 'taken') await failed.ticket.release();
       t.is((await rate.state('a')).remaining, 480);
     });
 
@@ -94,11 +94,11 @@ for (const [jump, ms] of [
     pass(20_000);
     now += ms;
     const reset = Math.ceil(now / 1000) + 40;
-    t.deepEqual(await rate.usedUp('a'), { limit: 10, remaining: 0, reset, retryAfter: 40 });
+    t.deepEqual(await rate.usedUpState('a'), { limit: 10, remaining: 0, reset, retryAfter: 40 });
     pass(39_999);
-    t.deepEqual(await rate.usedUp('a'), { limit: 10, remaining: 0, reset, retryAfter: 1 });
+    t.deepEqual(await rate.usedUpState('a'), { limit: 10, remaining: 0, reset, retryAfter: 1 });
     pass(1);
-    t.is(await rate.usedUp('a'), undefined);
+    t.is(await rate.usedUpState('a'), undefined);
     t.is((await rate.take('a', 10e6)).outcome, 'taken');
     t.is((await rate.state('a')).reset, reset + 60);
   });
@@ -126,7 +126,7 @@ test('Retry-After is at least 1, and a client that waits for the reset is served
   clock.forward(300);
   await rate.take('a', 1);
   clock.forward(59_900);
-  const state = await rate.usedUp('a');
+  const state = await rate.usedUpState('a');
   t.is(state?.retryAfter, 1);
   clock.at = (state?.reset ?? 0) * 1000;
   t.is((await rate.take('a', 1)).outcome, 'taken');

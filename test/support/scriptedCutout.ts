@@ -79,7 +79,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     }),
     idempotency,
     openFetch: noFetch,
-    precheck: () => () => Promise.reject(new Error('nothing is downloaded')),
+    precheck: () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
   });

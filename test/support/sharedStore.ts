@@ -78,7 +78,7 @@ export class SharedPlace {
   }
 }
 
-const chargeReport = (): ChargeReport => ({ first: async () => true, takeBack: async () => {} });
+const chargeReport = (): ChargeReport => ({ claim: async () => true, release: async () => {} });
 
 /** One node's view of it: results are serialised as through Redis, between nodes and on one. */
 export class SharedStore implements ResultStore<CachedResult> {

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
 import { maxNameLength, nameTooLong } from '../form.ts';
-import { bytesATurn, maxFields } from './limits.ts';
+import { bodyBytesPerTurn, maxFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 /** Within the outermost object: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
@@ -58,9 +58,9 @@ export async function scanJson(bytes: Buffer): Promise<Scanned> {
   let textStart = 0;
   let textLength = 0;
   let digits = 0;
-  for (let from = 0; from < bytes.length; from += bytesATurn) {
+  for (let from = 0; from < bytes.length; from += bodyBytesPerTurn) {
     if (from > 0) await turn();
-    const end = Math.min(bytes.length, from + bytesATurn);
+    const end = Math.min(bytes.length, from + bodyBytesPerTurn);
     for (let at = from; at < end; at += 1) {
       const byte = bytes[at] ?? 0;
       if (inText) {

@@ -56,4 +56,4 @@ export const maxFields = 1000;
 export const maxFiles = 16;
 
 /** Bytes that are scanned before the event loop gets a turn. */
-export const bytesATurn = 4 * mebibyte;
+export const bodyBytesPerTurn = 4 * mebibyte;

@@ -13,7 +13,7 @@ interface ReceiveBounds {
 }
 
 /** Pieces of a body that are taken in one turn of the event loop. */
-const piecesATurn = 500;
+const piecesPerTurn = 500;
 
 /** Receives a piece of the body; a returned promise pauses the body until it is fulfilled. */
 type Take = (piece: Buffer) => Promise<void> | undefined;
@@ -82,7 +82,7 @@ export function receive(
       if (ready !== undefined) pauseUntil(ready);
       pieces += 1;
       // Other requests get a turn even if thousands of tiny pieces arrive at once.
-      if (pieces === piecesATurn) pauseUntil(turn());
+      if (pieces === piecesPerTurn) pauseUntil(turn());
     }, failed);
     if (signal.aborted) return aborted();
     signal.addEventListener('abort', aborted);

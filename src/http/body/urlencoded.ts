@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
 import { maxNameLength, nameTooLong } from '../form.ts';
-import { bytesATurn, maxFields } from './limits.ts';
+import { bodyBytesPerTurn, maxFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 const AMPERSAND = 0x26;
@@ -46,7 +46,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   let inName = true;
   let nameStart = 0;
   let escapeEnd = 0;
-  for (let until = bytesATurn; at < bytes.length; until += bytesATurn) {
+  for (let until = bodyBytesPerTurn; at < bytes.length; until += bodyBytesPerTurn) {
     if (at > 0) await turn();
     for (; at < bytes.length && at < until; at += 1) {
       let byte = bytes[at] ?? 0;

@@ -23,7 +23,7 @@ const sendHead = ({ req: { socket }, res }: Context, sent: () => void): Promise<
  */
 export const headBeforeBody: Middleware = async (ctx, next) => {
   await next();
-  const { headSent } = ctx.state;
+  const { onHeadSent } = ctx.state;
   // An error answer is not charged.
-  if (headSent && ctx.status === 200) await sendHead(ctx, headSent);
+  if (onHeadSent && ctx.status === 200) await sendHead(ctx, onHeadSent);
 };

@@ -24,7 +24,7 @@ export const rateHeadersOnRefusal =
 export const rateWindow =
   (rate: RateLimit): Middleware =>
   async (ctx, next) => {
-    const state = await rate.usedUp(accountOf(ctx).id);
+    const state = await rate.usedUpState(accountOf(ctx).id);
     if (state) throw windowUsedUp(state);
     await next();
   };

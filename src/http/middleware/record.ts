@@ -3,7 +3,7 @@ import { outcomeOf, type Recorder, type RequestRecord } from '../../ops/record.t
 import type { Context, Middleware } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
-/** Koa may fail to parse the path of a request that `head` refused. */
+/** Koa may fail to parse the path of a request that `checkTargetAndHost` refused. */
 function pathOf(ctx: Context): string {
   try {
     return ctx.path;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { bytesATurn, tooManyParts } from './scanLimits.ts';
+import { scannedBytesPerTurn, tooManyParts } from './scanLimits.ts';
 
 /** Frames and extensions; a frame of an animation has one extension, and the file has a few. */
 const maxBlocks = 20_000;
@@ -18,7 +18,7 @@ const tableBytes = (packed: number): number => ((packed & 0x80) === 0 ? 0 : 3 * 
 export async function checkGif(gif: Uint8Array): Promise<void> {
   const byte = (at: number) => gif[at] ?? 0;
   let blocks = 0;
-  let until = bytesATurn;
+  let until = scannedBytesPerTurn;
   for (let at = headerBytes + tableBytes(byte(10)); at < gif.length; ) {
     const kind = gif[at];
     if (kind !== IMAGE && kind !== EXTENSION) return;
@@ -30,7 +30,7 @@ export async function checkGif(gif: Uint8Array): Promise<void> {
     for (; byte(at) !== 0; at += 1 + byte(at)) {
       if (at < until) continue;
       await turn();
-      until = at + bytesATurn;
+      until = at + scannedBytesPerTurn;
     }
     at += 1;
   }

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { bytesATurn, tooManyParts } from './scanLimits.ts';
+import { scannedBytesPerTurn, tooManyParts } from './scanLimits.ts';
 
 /**
  * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
@@ -17,11 +17,11 @@ const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
 export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
   let segments = 0;
   let inScan = false;
-  let until = bytesATurn;
+  let until = scannedBytesPerTurn;
   for (let at = 2; at + 1 < jpeg.length; ) {
     if (at >= until) {
       await turn();
-      until = at + bytesATurn;
+      until = at + scannedBytesPerTurn;
     }
     const stop = Math.min(until, jpeg.length - 1);
     while (at < stop && jpeg[at] !== 0xff) at += 1;

@@ -12,4 +12,4 @@ export function tooManyParts(parts: string, max: number): ImageError {
 }
 
 /** Bytes that are scanned before the event loop gets a turn. */
-export const bytesATurn = 4 * 1024 * 1024;
+export const scannedBytesPerTurn = 4 * 1024 * 1024;

@@ -23,7 +23,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
     // Stays false if an error is answered instead, or if the connection closes before the answer.
     let sent = false;
     if (!result.final)
-      ctx.state.headSent = () => {
+      ctx.state.onHeadSent = () => {
         sent = true;
       };
     const ended = (delivered: boolean) =>
