@@ -12,7 +12,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 7;
+constexpr int kAbi = 8;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());
@@ -25,7 +25,11 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
     return list;
   };
   result.Set("instructionSets", names(instruction_sets()));
-  result.Set("operators", names(integer::kernels()));
+  const integer::Kernels& kernels = integer::kernels();
+  std::vector<std::string> usable = kernels.integers;
+  usable.insert(usable.end(), kernels.bf16.begin(), kernels.bf16.end());
+  result.Set("operators", names(usable));
+  result.Set("refusedOperators", names(kernels.refused));
   return result;
 }
 

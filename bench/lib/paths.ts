@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf } from '../../src/models/preparedForm.ts';
+import { dotProductOf, operatorsOf } from '../../src/models/preparedForm.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -26,7 +26,7 @@ export const operatorsNetwork = (name = 'isnet'): string =>
 export function usedOperators(): string | undefined {
   const requested = process.env['CUTOUT_OPERATORS'] ?? 'auto';
   if (requested === 'off') return undefined;
-  return requested === 'auto' ? loadAddon().versions().operators[0] : requested;
+  return requested === 'auto' ? operatorsOf('int8', loadAddon().versions().operators)[0] : requested;
 }
 
 /** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses on this machine. */

@@ -48,9 +48,12 @@ std::vector<std::string> find() {
   const bool avx512 = zmm && bit(seven.b, 16) && bit(seven.b, 17) && bit(seven.b, 28) &&
                       bit(seven.b, 30) && bit(seven.b, 31);
   std::vector<std::string> found;
+  const bool bf16 = avx512 && bit(more.a, 5);
   if (tiles && bit(seven.d, 24) && bit(seven.d, 25)) found.emplace_back("amx_int8");
   if (avx512 && bit(seven.c, 11)) found.emplace_back("avx512_vnni");
   if (ymm && bit(more.a, 4)) found.emplace_back("avx_vnni");
+  if (tiles && bit(seven.d, 24) && bit(seven.d, 22) && bf16) found.emplace_back("amx_bf16");
+  if (bf16) found.emplace_back("avx512_bf16");
   if (avx512) found.emplace_back("avx512");
   if (ymm && bit(seven.b, 5)) found.emplace_back("avx2");
   return found;

@@ -1,6 +1,7 @@
 #include "integer/conv.h"
 
 #include "core/cpu.h"
+#include "integer/self_check.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
@@ -26,30 +27,43 @@ bool tiles_granted() {
 }  // namespace
 
 ConvTask::ConvTask(const Conv& of, const Map& from, const Map& to, bool as_floats, float input_gain)
-    : conv(&of), input(from), output(to), floats(as_floats), gain(input_gain) {
+    : conv(&of),
+      input(from),
+      output(to),
+      floats(as_floats),
+      group_bytes(kLanes * (as_floats ? bytes_of(Type::kFloats) : of.element())),
+      gain(input_gain) {
   offsets.reserve(of.chunks.size());
   for (const Chunk& chunk : of.chunks) {
     offsets.push_back(chunk.row * of.dilation * from.pitch +
-                      chunk.column * of.dilation * from.stride + chunk.channel);
+                      chunk.column * of.dilation * from.stride + chunk.offset);
   }
 }
 
-ConvKernel kernel_for(const std::string& instruction_set) {
+Kernel kernel_for(const std::string& instruction_set) {
 #if defined(__x86_64__) && defined(__linux__)
-  if (instruction_set == "amx_int8") return tiles_granted() ? &conv_amx : nullptr;
-  if (instruction_set == "avx512_vnni") return &conv_avx512_vnni;
-  if (instruction_set == "avx_vnni") return &conv_avx_vnni;
+  if (instruction_set == "amx_int8" && tiles_granted()) return {&conv_amx, false};
+  if (instruction_set == "amx_bf16" && tiles_granted()) return {&conv_amx_bf16, true};
+  if (instruction_set == "avx512_bf16") return {&conv_avx512_bf16, true};
+  if (instruction_set == "avx512_vnni") return {&conv_avx512_vnni, false};
+  if (instruction_set == "avx_vnni") return {&conv_avx_vnni, false};
 #endif
   static_cast<void>(instruction_set);
-  return nullptr;
+  return {};
 }
 
-std::vector<std::string> kernels() {
-  std::vector<std::string> found;
-  for (const std::string& name : instruction_sets()) {
-    if (kernel_for(name) != nullptr) found.push_back(name);
-  }
-  return found;
+const Kernels& kernels() {
+  static const Kernels known = [] {
+    Kernels found;
+    for (const std::string& name : instruction_sets()) {
+      const Kernel kernel = kernel_for(name);
+      if (kernel.run == nullptr) continue;
+      const bool good = !kernel.bf16 || multiplies_bf16(kernel.run);
+      (!good ? found.refused : kernel.bf16 ? found.bf16 : found.integers).push_back(name);
+    }
+    return found;
+  }();
+  return known;
 }
 
 }  // namespace cutout::integer

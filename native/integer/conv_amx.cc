@@ -2,194 +2,38 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
-#include <algorithm>
-#include <array>
-
+#define CUTOUT_TARGET \
+  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl")))
+#define CUTOUT_TILE_DOT(sums, inputs, weights) _tile_dpbusd(sums, inputs, weights)
+#include "integer/conv_tiles.h"
 #include "integer/requantise_avx512.h"
-
-#define CUTOUT_AMX __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl")))
 
 namespace cutout::integer {
 
 namespace {
 
-constexpr int kTilePixels = 16;
-using Sums = std::array<std::int32_t, std::size_t{kTilePixels} * kLanes>;
+struct TilesOfIntegers {
+  using Sum = std::int32_t;
+  using Finisher = Requantiser512;
+  static constexpr bool kWide = true;
 
-/// Layout of the processor's tile configuration, palette 1.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::array<std::uint8_t, 14> reserved{};
-  std::array<std::uint16_t, 16> row_bytes{};
-  std::array<std::uint8_t, 16> rows{};
+  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
+    return requantiser_of(task, group);
+  }
+  CUTOUT_AVX512 static inline void finish(const Sum* sums, const Finisher& by,
+                                          std::uint8_t* output) {
+    requantise(_mm512_load_si512(sums), by, output);
+  }
+  CUTOUT_AVX512 static inline void finish(const Sum* high, const Sum* low, const Finisher& by,
+                                          std::uint8_t* output) {
+    requantise(_mm512_load_si512(high), _mm512_load_si512(low), by, output);
+  }
 };
-static_assert(sizeof(TileConfig) == 64);
-
-/// Tiles 0 to 3: sums of 16 pixels by 16 channels; 4 and 5: 64 inputs of 16 pixels; 6 and 7: a
-/// chunk of weights.
-class Tiles {
- public:
-  CUTOUT_AMX Tiles() {
-    TileConfig config;
-    for (std::size_t tile = 0; tile < 8; ++tile) {
-      config.row_bytes[tile] = 64;
-      config.rows[tile] = 16;
-    }
-    _tile_loadconfig(&config);
-  }
-  CUTOUT_AMX ~Tiles() { _tile_release(); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
-
-/// 16 output pixels of one row; the last ones of a row begin earlier and are computed twice, so
-/// that nothing is read beyond the row's window.
-struct Segment {
-  const std::uint8_t* window;
-  std::uint8_t* output;
-  int pixels;
-};
-
-class Segments {
- public:
-  Segments(const ConvTask& task, int first_row, int last_row)
-      : task_(task),
-        first_row_(first_row),
-        a_row_((task.output.width + kTilePixels - 1) / kTilePixels),
-        count_((last_row - first_row) * a_row_) {}
-
-  [[nodiscard]] int count() const { return count_; }
-  [[nodiscard]] Segment at(int index) const {
-    const int last = std::max(0, task_.output.width - kTilePixels);
-    const int y = first_row_ + index / a_row_;
-    const int x = std::min(index % a_row_ * kTilePixels, last);
-    return {task_.window(x, y), task_.output.at(x, y),
-            std::min(kTilePixels, task_.output.width - x)};
-  }
-
- private:
-  const ConvTask& task_;
-  int first_row_;
-  int a_row_;
-  int count_;
-};
-
-CUTOUT_AMX void write(const Sums& sums, const Segment& segment, std::ptrdiff_t stride, int group,
-                      const Requantiser512& by) {
-  std::uint8_t* output = group_of(segment.output, group, by.floats);
-  for (int i = 0; i < segment.pixels; ++i, output += stride) {
-    requantise(_mm512_load_si512(sums.data() + std::size_t{kLanes} * static_cast<std::size_t>(i)),
-               by, output);
-  }
-}
-
-CUTOUT_AMX void write(const Sums& high, const Sums& low, const Segment& segment,
-                      std::ptrdiff_t stride, int group, const Requantiser512& by) {
-  std::uint8_t* output = group_of(segment.output, group, by.floats);
-  for (int i = 0; i < segment.pixels; ++i, output += stride) {
-    const std::size_t at = std::size_t{kLanes} * static_cast<std::size_t>(i);
-    requantise(_mm512_load_si512(high.data() + at), _mm512_load_si512(low.data() + at), by, output);
-  }
-}
-
-/// Two segments by two panels: every tile that is loaded is used twice.
-CUTOUT_AMX void multiply_2x2(const ConvTask& task, const Segment& a, const Segment& b,
-                             const std::int8_t* first, const std::int8_t* second,
-                             std::array<Sums, 4>& sums) {
-  const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (const std::ptrdiff_t offset : task.offsets) {
-    _tile_loadd(4, a.window + offset, stride);
-    _tile_loadd(6, first, 64);
-    _tile_dpbusd(0, 4, 6);
-    _tile_loadd(7, second, 64);
-    _tile_dpbusd(1, 4, 7);
-    _tile_loadd(5, b.window + offset, stride);
-    _tile_dpbusd(2, 5, 6);
-    _tile_dpbusd(3, 5, 7);
-    first += kChunkBytes;
-    second += kChunkBytes;
-  }
-  _tile_stored(0, sums[0].data(), 64);
-  _tile_stored(1, sums[1].data(), 64);
-  _tile_stored(2, sums[2].data(), 64);
-  _tile_stored(3, sums[3].data(), 64);
-}
-
-/// Four segments by one panel.
-CUTOUT_AMX void multiply_4x1(const ConvTask& task, const std::array<Segment, 4>& segments,
-                             const std::int8_t* weights, std::array<Sums, 4>& sums) {
-  const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (const std::ptrdiff_t offset : task.offsets) {
-    _tile_loadd(6, weights, 64);
-    _tile_loadd(4, segments[0].window + offset, stride);
-    _tile_dpbusd(0, 4, 6);
-    _tile_loadd(5, segments[1].window + offset, stride);
-    _tile_dpbusd(1, 5, 6);
-    _tile_loadd(4, segments[2].window + offset, stride);
-    _tile_dpbusd(2, 4, 6);
-    _tile_loadd(5, segments[3].window + offset, stride);
-    _tile_dpbusd(3, 5, 6);
-    weights += kChunkBytes;
-  }
-  _tile_stored(0, sums[0].data(), 64);
-  _tile_stored(1, sums[1].data(), 64);
-  _tile_stored(2, sums[2].data(), 64);
-  _tile_stored(3, sums[3].data(), 64);
-}
 
 }  // namespace
 
-CUTOUT_AMX void conv_amx(const ConvTask& task, int first_row, int last_row, int first_group,
-                         int last_group) {
-  const Tiles tiles;
-  const Segments segments(task, first_row, last_row);
-  const int count = segments.count();
-  const std::ptrdiff_t stride = task.output.stride;
-  const bool wide = task.conv->wide;
-  alignas(64) std::array<Sums, 4> sums;
-  for (int group = first_group; group < last_group;) {
-    const Requantiser512 by = requantiser_of(task, group);
-    if (!wide && group + 1 == last_group) {
-      for (int i = 0; i < count; i += 4) {
-        std::array<Segment, 4> four;
-        for (int k = 0; k < 4; ++k) {
-          four[static_cast<std::size_t>(k)] = segments.at(std::min(i + k, count - 1));
-        }
-        multiply_4x1(task, four, task.weights(group), sums);
-        for (std::size_t k = 0; k < 4; ++k) write(sums[k], four[k], stride, group, by);
-      }
-      return;
-    }
-    const std::int8_t* const first = task.weights(group);
-    const std::int8_t* const second = first + task.panel_bytes();
-    for (int i = 0; i < count; i += 2) {
-      const Segment a = segments.at(i);
-      const Segment b = segments.at(std::min(i + 1, count - 1));
-      multiply_2x2(task, a, b, first, second, sums);
-      if (wide) {
-        write(sums[0], sums[1], a, stride, group, by);
-        write(sums[2], sums[3], b, stride, group, by);
-      } else {
-        const Requantiser512 next = requantiser_of(task, group + 1);
-        write(sums[0], a, stride, group, by);
-        write(sums[1], a, stride, group + 1, next);
-        write(sums[2], b, stride, group, by);
-        write(sums[3], b, stride, group + 1, next);
-      }
-    }
-    group += wide ? 1 : 2;
-  }
+void conv_amx(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
+  convolve_tiles<TilesOfIntegers>(task, first_row, last_row, first_group, last_group);
 }
 
 }  // namespace cutout::integer

@@ -2,110 +2,43 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-
+#define CUTOUT_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#include "integer/conv_avx512.h"
 #include "integer/requantise_avx512.h"
-
-#define CUTOUT_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 namespace cutout::integer {
 
 namespace {
 
-CUTOUT_VNNI inline __attribute__((always_inline)) __m512i four_inputs(const std::uint8_t* from) {
-  std::int32_t inputs;
-  std::memcpy(&inputs, from, sizeof(inputs));
-  return _mm512_set1_epi32(inputs);
-}
+struct Vnni {
+  using Sums = __m512i;
+  using Finisher = Requantiser512;
+  static constexpr bool kWide = true;
 
-/// Sums of kPixels neighbouring pixels for kPanels panels that lie `between` bytes apart, in
-/// registers.
-template <int kPixels, int kPanels>
-CUTOUT_VNNI inline __attribute__((always_inline)) void multiply(const ConvTask& task,
-                                                                const std::uint8_t* window,
-                                                                const std::int8_t* weights,
-                                                                std::size_t between,
-                                                                __m512i (&sums)[kPixels][kPanels]) {
-  const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
-  for (auto& pixel : sums) {
-    for (__m512i& sum : pixel) sum = _mm512_setzero_si512();
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Sums zero() {
+    return _mm512_setzero_si512();
   }
-  for (std::size_t i = 0; i < task.offsets.size(); ++i) {
-    const std::uint8_t* from = window + task.offsets[i];
-    const std::int8_t* row = weights + i * kChunkBytes;
-    const int groups = (task.conv->chunks[i].inputs + 3) / 4;
-    for (int j = 0; j < groups; ++j, from += 4, row += 4 * kLanes) {
-      __m512i by[kPanels];
-#pragma GCC unroll 4
-      for (int b = 0; b < kPanels; ++b) {
-        by[b] = _mm512_loadu_si512(row + static_cast<std::size_t>(b) * between);
-      }
-#pragma GCC unroll 16
-      for (int p = 0; p < kPixels; ++p) {
-        const __m512i inputs = four_inputs(from + p * stride);
-#pragma GCC unroll 4
-        for (int b = 0; b < kPanels; ++b) {
-          sums[p][b] = _mm512_dpbusd_epi32(sums[p][b], inputs, by[b]);
-        }
-      }
-    }
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Sums dot(Sums sums, __m512i inputs,
+                                                                      __m512i weights) {
+    return _mm512_dpbusd_epi32(sums, inputs, weights);
   }
-}
-
-/// Some groups of one row.
-template <int kPixels, int kPanels>
-CUTOUT_VNNI void row_of(const ConvTask& task, int y, int group) {
-  const bool wide = task.conv->wide;
-  const int width = task.output.width;
-  std::array<Requantiser512, kPanels> by;
-  for (int b = 0; b < kPanels; ++b) {
-    by[static_cast<std::size_t>(b)] = requantiser_of(task, wide ? group : group + b);
+  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
+    return requantiser_of(task, group);
   }
-  for (int x = 0; x < width; x += kPixels) {
-    // The last ones of a row begin earlier and are computed twice.
-    const int from = std::max(0, std::min(x, width - kPixels));
-    __m512i sums[kPixels][kPanels];
-    multiply<kPixels, kPanels>(task, task.window(from, y), task.weights(group), task.panel_bytes(),
-                               sums);
-    const int pixels = std::min(kPixels, width - from);
-    std::uint8_t* output = task.output.at(from, y);
-    for (int p = 0; p < pixels; ++p, output += task.output.stride) {
-      if (wide) {
-        requantise(sums[p][0], sums[p][kPanels - 1], by[0], group_of(output, group, task.floats));
-        continue;
-      }
-#pragma GCC unroll 4
-      for (int b = 0; b < kPanels; ++b) {
-        requantise(sums[p][b], by[static_cast<std::size_t>(b)],
-                   group_of(output, group + b, task.floats));
-      }
-    }
+  CUTOUT_AVX512 static inline void finish(Sums sums, const Finisher& by, std::uint8_t* output) {
+    requantise(sums, by, output);
   }
-}
+  CUTOUT_AVX512 static inline void finish(Sums high, Sums low, const Finisher& by,
+                                          std::uint8_t* output) {
+    requantise(high, low, by, output);
+  }
+};
 
 }  // namespace
 
-CUTOUT_VNNI void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row,
-                                  int first_group, int last_group) {
-  const bool wide = task.conv->wide;
-  for (int group = first_group; group < last_group;) {
-    const int left = last_group - group;
-    const int groups = wide ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    for (int y = first_row; y < last_row; ++y) {
-      if (wide || groups == 2) {
-        row_of<12, 2>(task, y, group);
-      } else if (groups == 4) {
-        row_of<6, 4>(task, y, group);
-      } else {
-        row_of<24, 1>(task, y, group);
-      }
-    }
-    group += groups;
-  }
+void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
+                      int last_group) {
+  convolve<Vnni>(task, first_row, last_row, first_group, last_group);
 }
 
 }  // namespace cutout::integer

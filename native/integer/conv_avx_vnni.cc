@@ -48,7 +48,7 @@ CUTOUT_AVX_VNNI inline __attribute__((always_inline)) void multiply(const ConvTa
   for (std::size_t i = 0; i < task.offsets.size(); ++i) {
     const std::uint8_t* from = window + task.offsets[i];
     const std::int8_t* row = weights + i * kChunkBytes;
-    const int groups = (task.conv->chunks[i].inputs + 3) / 4;
+    const int groups = (task.conv->chunks[i].bytes + 3) / 4;
     for (int j = 0; j < groups; ++j, from += 4, row += 4 * kLanes) {
       const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row));
       const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + 32));

@@ -6,12 +6,11 @@
 #include <cstring>
 
 #include "core/simd.h"
+#include "integer/neighbours.h"
 
 namespace cutout::integer {
 
 namespace {
-
-constexpr int kBits = 10;  // of the weights of a resize
 
 /// 0 for NaN: the order of the arguments decides.
 CUTOUT_INLINE std::uint8_t cut_off(float value) {
@@ -42,14 +41,14 @@ CUTOUT_SIMD void larger(const std::uint8_t* values, int count, std::uint8_t* mos
 CUTOUT_SIMD void blend(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
                        const std::uint8_t* d, int x_weight, int y_weight, int count,
                        std::uint8_t* output) {
-  constexpr int kOne = 1 << kBits;
+  constexpr int kOne = 1 << kResizeBits;
   const int wa = (kOne - x_weight) * (kOne - y_weight);
   const int wb = x_weight * (kOne - y_weight);
   const int wc = (kOne - x_weight) * y_weight;
   const int wd = x_weight * y_weight;
   for (int i = 0; i < count; ++i) {
-    output[i] =
-        static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >> (2 * kBits));
+    output[i] = static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >>
+                                          (2 * kResizeBits));
   }
 }
 
@@ -105,21 +104,6 @@ CUTOUT_SIMD int sum_of(const std::uint8_t* values, int count) {
   return total;
 }
 
-/// The neighbours of an output pixel on one axis and the weight of the second.
-struct Neighbours {
-  int first;
-  int second;
-  int weight;
-};
-
-Neighbours neighbours(int at, int factor, int length) {
-  // Centres: (at + 1/2) / factor - 1/2, in 1024ths. factor is a power of two: exact up to 512.
-  const int place = ((2 * at + 1) << kBits) / (2 * factor) - (1 << (kBits - 1));
-  const int inside = std::clamp(place, 0, (length - 1) << kBits);
-  const int first = inside >> kBits;
-  return {first, std::min(first + 1, length - 1), inside & ((1 << kBits) - 1)};
-}
-
 }  // namespace
 
 void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
@@ -173,15 +157,13 @@ void resize(const Resize& resize, const Map& input, const Map& output, int first
 }
 
 void resize_floats(const Resize& resize, const Map& input, const Map& output, int first, int last) {
-  constexpr float kUnit = 1.0F / (1 << kBits);
   for (int y = first; y < last; ++y) {
     const Neighbours v = neighbours(y, resize.factor, input.height);
     for (int x = 0; x < output.width; ++x) {
       const Neighbours u = neighbours(x, resize.factor, input.width);
       blend_floats(input.floats_at(u.first, v.first), input.floats_at(u.second, v.first),
                    input.floats_at(u.first, v.second), input.floats_at(u.second, v.second),
-                   static_cast<float>(u.weight) * kUnit, static_cast<float>(v.weight) * kUnit,
-                   output.channels, output.floats_at(x, y));
+                   u.part(), v.part(), output.channels, output.floats_at(x, y));
     }
   }
 }
@@ -251,11 +233,10 @@ void add(const Add& add, const Map& a, const Map& b, const Map& output, int firs
   }
 }
 
-void copy(const Map& input, const Map& output, int channel, int first, int last) {
+void copy(const Map& input, const Map& output, int before, int first, int last) {
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {
-      std::memcpy(output.at(x, y) + channel, input.at(x, y),
-                  static_cast<std::size_t>(input.channels));
+      std::memcpy(output.at(x, y) + before, input.at(x, y), static_cast<std::size_t>(input.bytes));
     }
   }
 }
@@ -276,7 +257,7 @@ void dequantise(const Map& input, std::span<const float> scales, int zero, std::
   }
 }
 
-void planes_of(const Map& input, std::span<float> planes, int first, int last) {
+void planes_of(const Map& input, int channels, std::span<float> planes, int first, int last) {
   const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {
@@ -284,7 +265,7 @@ void planes_of(const Map& input, std::span<float> planes, int first, int last) {
       float* const to = planes.data() +
                         static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width) +
                         static_cast<std::size_t>(x);
-      for (int c = 0; c < input.channels; ++c) to[static_cast<std::size_t>(c) * plane] = values[c];
+      for (int c = 0; c < channels; ++c) to[static_cast<std::size_t>(c) * plane] = values[c];
     }
   }
 }

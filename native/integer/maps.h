@@ -17,8 +17,8 @@ void max_pool(const MaxPool& pool, const Map& input, const Map& output, int firs
 void resize(const Resize& resize, const Map& input, const Map& output, int first, int last);
 void resize_floats(const Resize& resize, const Map& input, const Map& output, int first, int last);
 void add(const Add& add, const Map& a, const Map& b, const Map& output, int first, int last);
-/// Into the channels of `output` from `channel` on.
-void copy(const Map& input, const Map& output, int channel, int first, int last);
+/// Into every pixel of `output`, `before` bytes from its start.
+void copy(const Map& input, const Map& output, int before, int first, int last);
 /// The largest of a map of floats, at least 0.
 float largest(const Map& input);
 /// Floats from 0 to 65535 * gain as 16 bits.
@@ -31,8 +31,8 @@ void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int 
 /// A quantised map to planes of floats.
 void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
                 int first, int last);
-/// Floats to planes.
-void planes_of(const Map& input, std::span<float> planes, int first, int last);
+/// The first channels of floats to planes.
+void planes_of(const Map& input, int channels, std::span<float> planes, int first, int last);
 /// To one plane of floats.
 void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last);
 /// The border of so many pixels around a quantised map.

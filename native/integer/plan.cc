@@ -129,7 +129,7 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
       case Kind::kConv: {
         const Conv& conv = operation.conv;
         const int input = operation.inputs.front();
-        if (conv.reads_rows() && conv.channels % kChunkInputs != 0) {
+        if (conv.reads_rows() && conv.pixel_bytes() % kChunkInputs != 0) {
           apart[static_cast<std::size_t>(input)] = true;
         }
         border[static_cast<std::size_t>(input)] =
@@ -171,7 +171,7 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
       default:
         break;
     }
-    if (operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput) continue;
+    if (operation.outward()) continue;
     if (!is_side(w) || !is_side(h)) return misfit;
     place(operation.output).width = w;
     place(operation.output).height = h;
@@ -184,10 +184,10 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
   const std::size_t long_wait = std::max(kLongWait, program.operations().size() / 3 * 2);
   for (std::size_t at = 0; at < program.operations().size(); ++at) {
     const Operation& operation = program.operations()[at];
-    if (operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput) continue;
+    if (operation.outward()) continue;
     written[static_cast<std::size_t>(operation.output)] = at;
     if (operation.kind != Kind::kConcat) continue;
-    int channel = 0;
+    int before = 0;
     for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
       const int input = operation.inputs[i];
       const bool again =
@@ -198,9 +198,9 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
           waiting == Waiting::kApart && at - written[static_cast<std::size_t>(input)] > long_wait;
       if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again && !waits) {
         place(input).parent = operation.output;
-        place(input).channel = channel;
+        place(input).before = before;
       }
-      channel += made.channels_[static_cast<std::size_t>(input)];
+      before += made.bytes_a_pixel_[static_cast<std::size_t>(input)];
     }
   }
 
@@ -215,8 +215,7 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
   for (std::size_t i = 0; i < program.operations().size(); ++i) {
     const Operation& operation = program.operations()[i];
     for (const int input : operation.inputs) use(input, i);
-    if (operation.kind != Kind::kOutput && operation.kind != Kind::kSumOutput)
-      use(operation.output, i);
+    if (!operation.outward()) use(operation.output, i);
   }
   for (std::size_t value = 0; value < count; ++value) {
     const auto top = static_cast<std::size_t>(made.root(static_cast<int>(value)));
@@ -251,10 +250,10 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
 
 Map Plan::map(int value, std::uint8_t* memory) const {
   const auto index = static_cast<std::size_t>(value);
-  int channel = 0;
+  int before = 0;
   for (int at = value; places_[static_cast<std::size_t>(at)].parent >= 0;
        at = places_[static_cast<std::size_t>(at)].parent) {
-    channel += places_[static_cast<std::size_t>(at)].channel;
+    before += places_[static_cast<std::size_t>(at)].before;
   }
   const auto top = static_cast<std::size_t>(root(value));
   const Place& block = places_[top];
@@ -262,9 +261,10 @@ Map Plan::map(int value, std::uint8_t* memory) const {
   map.width = places_[index].width;
   map.height = places_[index].height;
   map.channels = channels_[index];
+  map.bytes = bytes_a_pixel_[index];
   map.stride = bytes_a_pixel_[top];
   map.pitch = map.stride * (block.width + 2 * block.border);
-  map.data = memory + block.offset + block.border * (map.pitch + map.stride) + channel;
+  map.data = memory + block.offset + block.border * (map.pitch + map.stride) + before;
   return map;
 }
 

@@ -16,6 +16,7 @@ struct Map {
   int width = 0;
   int height = 0;
   int channels = 0;
+  int bytes = 0;              // of the value's own channels of a pixel
   std::ptrdiff_t stride = 0;  // bytes between pixels; of floats too
   std::ptrdiff_t pitch = 0;   // bytes between rows
 
@@ -51,7 +52,7 @@ class Plan {
     int width = 0;
     int height = 0;
     int parent = -1;  // the concatenation it lies in
-    int channel = 0;  // of the parent
+    int before = 0;   // bytes of the parent's pixel before it
     int border = 0;   // of the block, in pixels
     std::size_t offset = 0;
   };

@@ -71,8 +71,8 @@ class Reader {
 std::vector<Chunk> chunks_of(const Conv& conv) {
   std::vector<Chunk> chunks;
   // With whole chunks a tap both orders are the same, and taps may lie apart.
-  const bool rows = conv.reads_rows() && conv.channels % kChunkInputs != 0;
-  const int side_by_side = rows ? conv.kernel_width * conv.channels : conv.channels;
+  const bool rows = conv.reads_rows() && conv.pixel_bytes() % kChunkInputs != 0;
+  const int side_by_side = (rows ? conv.kernel_width : 1) * conv.pixel_bytes();
   for (int row = 0; row < conv.kernel_height; ++row) {
     for (int column = 0; column < (rows ? 1 : conv.kernel_width); ++column) {
       for (int from = 0; from < side_by_side; from += kChunkInputs) {
@@ -99,18 +99,24 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
   conv.outputs = output.channels;
   conv.zero = output.zero;
+  conv.bf16 = input.type == Type::kBf16;
   if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
-  if (conv.channels % 4 != 0 || input.type != Type::kQuantised) {
+  if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats || (conv.bf16 && conv.wide)) {
     throw Malformed{"the input of a convolution"};
   }
   // Whole rows of the kernel are read at once where all channels are.
-  if (conv.reads_rows() && conv.channels != input.channels && conv.channels % kChunkInputs != 0) {
+  if (conv.reads_rows() && conv.channels != input.channels &&
+      conv.pixel_bytes() % kChunkInputs != 0) {
     throw Malformed{"the channels of a convolution's input"};
   }
   conv.chunks = chunks_of(conv);
   const auto outputs = static_cast<std::size_t>(conv.outputs);
   const auto panels = static_cast<std::size_t>(conv.panels());
   conv.weights = reader.weights(outputs / kLanes * panels * conv.chunks.size() * kChunkBytes);
+  if (conv.bf16) {
+    conv.float_bias = reader.floats(outputs);
+    return conv;
+  }
   conv.bias = reader.ints(outputs);
   conv.scales = reader.floats(outputs);
   return conv;
@@ -129,14 +135,14 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
   bool good = true;
   switch (operation.kind) {
     case Kind::kInput:
-      good = inputs.empty() && output.type == Type::kQuantised;
+      good = inputs.empty() && output.type != Type::kFloats;
       break;
     case Kind::kConv:
       good = inputs.size() == 1;
       break;
     case Kind::kMaxPool:
-      good = inputs.size() == 1 && all(Type::kQuantised) && output.type == Type::kQuantised &&
-             same_channels();
+      good =
+          inputs.size() == 1 && all(output.type) && output.type != Type::kFloats && same_channels();
       break;
     case Kind::kResize:
       good = inputs.size() == 1 && all(output.type) && same_channels();
@@ -151,7 +157,7 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
         channels += value.channels;
         good = good && value.zero == output.zero;
       }
-      good = good && !inputs.empty() && all(Type::kQuantised) && output.type == Type::kQuantised &&
+      good = good && !inputs.empty() && all(output.type) && output.type != Type::kFloats &&
              channels == output.channels;
       break;
     }
@@ -160,10 +166,15 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
              output.channels == 2 * inputs.front().channels && output.zero == 0;
       break;
     case Kind::kCombine:
-      good = !inputs.empty() && all(Type::kFloats) && same_channels();
+      good = !inputs.empty() && same_channels() &&
+             (all(Type::kBf16) ? output.type == Type::kBf16
+                               : all(Type::kFloats) && output.type != Type::kBf16);
       break;
     case Kind::kOutput:
-      good = inputs.size() == 1;
+      good = inputs.size() == 1 && !all(Type::kBf16);
+      break;
+    case Kind::kPlanes:
+      good = inputs.size() == 1 && !all(Type::kQuantised);
       break;
     case Kind::kSumOutput:
       good = inputs.size() == 1 && all(Type::kQuantised);
@@ -186,13 +197,14 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
     operation.inputs.push_back(index);
     given.push_back(values[static_cast<std::size_t>(index)]);
   }
-  const bool outward = operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput;
-  operation.output = reader.number(0, (outward ? made.outputs() : count) - 1, "an output");
-  const Value output = outward ? Value{} : values[static_cast<std::size_t>(operation.output)];
+  operation.output =
+      reader.number(0, (operation.outward() ? made.outputs() : count) - 1, "an output");
+  const Value output =
+      operation.outward() ? Value{} : values[static_cast<std::size_t>(operation.output)];
   check_types(operation, given, output);
   switch (operation.kind) {
     case Kind::kInput:
-      operation.scales = reader.floats(1);
+      if (!made.bf16()) operation.scales = reader.floats(1);
       if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
       break;
     case Kind::kConv:
@@ -230,6 +242,9 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       operation.low = parts[1];
       break;
     }
+    case Kind::kPlanes:
+      operation.channels = reader.number(1, given.front().channels, "the channels of an output");
+      break;
   }
   return operation;
 }
@@ -247,17 +262,21 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
     const int count = reader.number(1, kMostValues, "the number of values");
     for (int i = 0; i < count; ++i) {
       Value value;
-      value.type = reader.number(0, 1, "a value's type") == 1 ? Type::kFloats : Type::kQuantised;
+      value.type = static_cast<Type>(reader.number(0, kTypes - 1, "a value's type"));
       value.channels = reader.number(1, kMostChannels, "a value's channels");
-      value.zero = reader.number(0, 255, "a zero point");
+      value.zero = reader.number(0, value.type == Type::kBf16 ? 0 : 255, "a zero point");
       made.values_.push_back(value);
     }
+    const auto has = [&made](Type type) {
+      return std::ranges::find(made.values_, type, &Value::type) != made.values_.end();
+    };
+    made.bf16_ = has(Type::kBf16);
+    if (made.bf16_ && has(Type::kQuantised)) throw Malformed{"the types of its values"};
     std::vector<bool> written(made.values_.size(), false);
     std::vector<bool> given(static_cast<std::size_t>(made.outputs_), false);
     while (!reader.done()) {
       Operation operation = read_operation(reader, made, written);
-      const bool outward = operation.kind == Kind::kOutput || operation.kind == Kind::kSumOutput;
-      std::vector<bool>& seen = outward ? given : written;
+      std::vector<bool>& seen = operation.outward() ? given : written;
       if (seen[static_cast<std::size_t>(operation.output)])
         throw Malformed{"a value written twice"};
       seen[static_cast<std::size_t>(operation.output)] = true;

@@ -20,8 +20,8 @@ inline constexpr int kChunkInputs = 64;
 struct Chunk {
   int row = 0;     // of the kernel
   int column = 0;  // of the kernel
-  int channel = 0;
-  int inputs = 0;  // at most kChunkInputs; the weights behind them are 0
+  int offset = 0;  // bytes from the first channel
+  int bytes = 0;   // at most kChunkInputs; the weights behind them are 0
 };
 
 struct Conv {
@@ -36,19 +36,26 @@ struct Conv {
   bool wide = false;  // weights of 16 bits: 256 * high byte + low byte, both signed
   int outputs = 0;    // rounded up to whole groups of kLanes
   std::vector<Chunk> chunks;
-  /// [group of kLanes output channels][panel][chunk][16][kLanes][4], int8. Borrowed.
-  /// A panel is what 8-bit weights of one group are packed into; 16-bit weights have two, of their
-  /// high bytes and of their low ones.
+  /// [group of kLanes output channels][panel][chunk][16][kLanes][4], int8, or [2], bf16. Borrowed.
+  /// A panel is what weights of 8 bits or bf16 of one group are packed into; 16-bit weights have
+  /// two, of their high bytes and of their low ones.
   std::span<const std::int8_t> weights;
   /// Of the sums, for the zero point of the input too. Borrowed.
   std::span<const std::int32_t> bias;
   /// From sums to values of the output. Borrowed.
   std::span<const float> scales;
+  bool bf16 = false;  // whether inputs and weights are; bias and scales are then empty
+  /// Of a convolution in bf16. Borrowed.
+  std::span<const float> float_bias;
   int zero = 0;       // of the output
   int channel = 0;    // of the input: the first it reads
   int channels = 0;   // of the input it reads
-  bool relu = false;  // of an output of floats; quantised values are cut off at 0 anyway
+  bool relu = false;  // of an output of floats or bf16; quantised values are cut off at 0 anyway
 
+  /// Bytes of an input.
+  [[nodiscard]] int element() const { return bf16 ? 2 : 1; }
+  /// Bytes of the channels it reads of a pixel.
+  [[nodiscard]] int pixel_bytes() const { return channels * element(); }
   [[nodiscard]] int groups() const { return outputs / kLanes; }
   [[nodiscard]] int panels() const { return wide ? 2 : 1; }
   [[nodiscard]] bool reads_rows() const { return dilation == 1 && kernel_width > 1; }
@@ -86,14 +93,15 @@ enum class Kind {
   kCombine,
   kOutput,
   kSumOutput,
+  kPlanes,
 };
-inline constexpr int kKinds = 10;
+inline constexpr int kKinds = 11;
 
 /// Values are numbered; each is written by one operation.
 struct Operation {
   Kind kind = Kind::kConv;
   std::vector<int> inputs;  // values
-  int output = -1;          // value; of kOutput and kSumOutput the output's number
+  int output = -1;          // value; of an outward operation the output's number
   Conv conv;
   MaxPool pool;
   Resize resize;
@@ -101,10 +109,26 @@ struct Operation {
   Combine combine;
   std::span<const float> scales;  // kInput, kCombine, kSumOutput: one; kOutput: one a channel
   float low = 0;                  // kSumOutput: what 0 stands for
+  int channels = 0;               // kPlanes
+
+  /// Whether it gives an output of the operator.
+  [[nodiscard]] bool outward() const {
+    return kind == Kind::kOutput || kind == Kind::kSumOutput || kind == Kind::kPlanes;
+  }
+  /// Planes of the output that it gives, of an input of so many channels.
+  [[nodiscard]] int planes(int given) const {
+    return kind == Kind::kSumOutput ? 1 : kind == Kind::kPlanes ? channels : given;
+  }
 };
 
 /// What a value's numbers are.
-enum class Type { kQuantised, kFloats };
+enum class Type { kQuantised, kFloats, kBf16 };
+inline constexpr int kTypes = 3;
+
+/// Bytes of one.
+constexpr int bytes_of(Type type) {
+  return type == Type::kFloats ? 4 : type == Type::kBf16 ? 2 : 1;
+}
 
 struct Value {
   Type type = Type::kQuantised;
@@ -112,9 +136,7 @@ struct Value {
   int zero = 0;        // of quantised values: what stands for 0, and what borders are filled with
   bool split = false;  // whether a kSplit writes it
 
-  [[nodiscard]] int bytes() const {
-    return type == Type::kFloats ? channels * static_cast<int>(sizeof(float)) : channels;
-  }
+  [[nodiscard]] int bytes() const { return channels * bytes_of(type); }
 };
 
 /// The 8-bit part of a network: maps [height, width, channels] of quantised values (u8), a few of
@@ -135,9 +157,14 @@ struct Value {
 /// | kCombine   | sum of maps of floats, negative ones 0 with relu; u8: round(v / scale) + zero   |
 /// | kOutput    | (q - zero) * scale of the channel, or the floats, as planes                    |
 /// | kSumOutput | sum of the channels * scale + low                                              |
+/// | kPlanes    | the first channels of a map of floats or bf16                                  |
 ///
 /// A convolution of a kSplit reads one half of its channels and takes its gain: 256 of 1 / 65535ths
 /// of the largest for the upper half, 1 for the lower.
+///
+/// A program may be in bf16 instead: no value is quantised, inputs and weights of its convolutions
+/// are bf16, sums are floats, and every result that is stored as bf16 is rounded to the nearest, to
+/// even. kConv is then sum + bias, negative ones 0 with relu; kCombine also sums maps of bf16.
 class Program {
  public:
   /// Reads what src/models/integer/program.ts writes. `code` are the operations, `floats` and
@@ -152,12 +179,15 @@ class Program {
   /// Planes of floats that go in.
   [[nodiscard]] int input_channels() const { return input_channels_; }
   [[nodiscard]] int outputs() const { return outputs_; }
+  /// Whether it computes in bf16.
+  [[nodiscard]] bool bf16() const { return bf16_; }
 
  private:
   std::vector<Value> values_;
   std::vector<Operation> operations_;
   int input_channels_ = 0;
   int outputs_ = 0;
+  bool bf16_ = false;
 };
 
 }  // namespace cutout::integer

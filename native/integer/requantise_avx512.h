@@ -33,12 +33,6 @@ CUTOUT_AVX512 inline Requantiser512 requantiser_of(const ConvTask& task, int gro
           _mm512_set1_ps(conv.relu ? 0.0F : -INFINITY), task.floats};
 }
 
-/// Where a group's outputs of a pixel lie.
-inline std::uint8_t* group_of(std::uint8_t* pixel, int group, bool floats) {
-  const std::ptrdiff_t lane = floats ? sizeof(float) : 1;
-  return pixel + static_cast<std::ptrdiff_t>(group) * kLanes * lane;
-}
-
 CUTOUT_AVX512 inline void store_scaled(__m512 scaled, const Requantiser512& by,
                                        std::uint8_t* output) {
   if (by.floats) {

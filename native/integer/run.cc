@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "integer/bf16_maps.h"
 #include "integer/maps.h"
 
 namespace cutout::integer {
@@ -55,9 +56,11 @@ class Runner {
     return program_.values()[static_cast<std::size_t>(value)].zero;
   }
 
-  [[nodiscard]] bool is_floats(int value) const {
-    return program_.values()[static_cast<std::size_t>(value)].type == Type::kFloats;
+  [[nodiscard]] Type type_of(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].type;
   }
+  [[nodiscard]] bool is_floats(int value) const { return type_of(value) == Type::kFloats; }
+  [[nodiscard]] bool is_bf16(int value) const { return type_of(value) == Type::kBf16; }
   [[nodiscard]] bool is_split(int value) const {
     return program_.values()[static_cast<std::size_t>(value)].split;
   }
@@ -83,7 +86,7 @@ class Runner {
   }
 
   static double bytes_of(const Map& map) {
-    return static_cast<double>(map.width) * map.height * map.channels;
+    return static_cast<double>(map.width) * map.height * map.bytes;
   }
 
   void compute(const Operation& operation) {
@@ -91,6 +94,10 @@ class Runner {
       case Kind::kInput: {
         const Map output = map(operation.output);
         rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
+          if (is_bf16(operation.output)) {
+            bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
+            return;
+          }
           quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
                    zero_of(operation.output), output, first, last);
         });
@@ -102,8 +109,10 @@ class Runner {
       case Kind::kMaxPool: {
         const Map input = map(operation.inputs.front());
         const Map output = map(operation.output);
-        rows(output.height, bytes_of(input),
-             [&](int first, int last) { max_pool(operation.pool, input, output, first, last); });
+        rows(output.height, bytes_of(input), [&](int first, int last) {
+          const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
+          pool(operation.pool, input, output, first, last);
+        });
         break;
       }
       case Kind::kResize: {
@@ -112,6 +121,8 @@ class Runner {
         rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
           if (is_floats(operation.output)) {
             resize_floats(operation.resize, input, output, first, last);
+          } else if (is_bf16(operation.output)) {
+            resize_bf16(operation.resize, input, output, first, last);
           } else {
             resize(operation.resize, input, output, first, last);
           }
@@ -146,7 +157,7 @@ class Runner {
         const Map input = map(operation.inputs.front());
         rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
           if (is_floats(operation.inputs.front())) {
-            planes_of(input, output_of(operation), first, last);
+            planes_of(input, input.channels, output_of(operation), first, last);
           } else {
             dequantise(input, operation.scales, zero_of(operation.inputs.front()),
                        output_of(operation), first, last);
@@ -161,6 +172,14 @@ class Runner {
         });
         break;
       }
+      case Kind::kPlanes: {
+        const Map input = map(operation.inputs.front());
+        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          const auto& planes = is_bf16(operation.inputs.front()) ? planes_of_bf16 : planes_of;
+          planes(input, operation.channels, output_of(operation), first, last);
+        });
+        break;
+      }
     }
   }
 
@@ -172,12 +191,13 @@ class Runner {
     const Conv& conv = operation.conv;
     const float gain = gains_[static_cast<std::size_t>(operation.inputs.front())];
     // The first half of a split holds the upper 8 bits.
-    const float input_gain =
-        is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
+    const float part = is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
     const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
-                        is_floats(operation.output), input_gain);
-    const double multiplications = bytes_of(task.output) * static_cast<double>(task.panels()) *
-                                   static_cast<double>(conv.chunks.size()) * kChunkInputs;
+                        is_floats(operation.output), part);
+    const double multiplications = static_cast<double>(task.output.width) * task.output.height *
+                                   conv.outputs * static_cast<double>(task.panels()) *
+                                   static_cast<double>(conv.chunks.size()) * kChunkInputs /
+                                   conv.element();
     const int height = task.output.height;
     // A wide map is split by rows, a deep one by channels: its weights are more than its values.
     const bool by_rows = height >= kMostParts || conv.groups() < 4;
@@ -200,7 +220,9 @@ class Runner {
     for (const int value : operation.inputs) inputs.push_back(map(value));
     const Map output = map(operation.output);
     rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
-      if (is_floats(operation.output)) {
+      if (is_bf16(operation.output)) {
+        combine_bf16(inputs, operation.combine.relu, output, first, last);
+      } else if (is_floats(operation.output)) {
         combine(inputs, operation.combine.relu, output, first, last);
       } else {
         combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
@@ -212,15 +234,15 @@ class Runner {
   /// Copies the parts that do not lie in place.
   void join(const Operation& operation) {
     const Map output = map(operation.output);
-    int channel = 0;
+    int before = 0;
     for (const int value : operation.inputs) {
       const Map input = map(value);
-      const bool there = input.data == output.data + channel && input.stride == output.stride;
+      const bool there = input.data == output.data + before && input.stride == output.stride;
       if (!there) {
         rows(input.height, 2 * bytes_of(input),
-             [&](int first, int last) { copy(input, output, channel, first, last); });
+             [&](int first, int last) { copy(input, output, before, first, last); });
       }
-      channel += input.channels;
+      before += input.bytes;
     }
   }
 

@@ -94,12 +94,15 @@ namespace {
 
 /// One node of one session.
 struct IntegerKernel {
-  IntegerKernel(const OrtKernelInfo* from, integer::ConvKernel conv_kernel) : kernel(conv_kernel) {
+  IntegerKernel(const OrtKernelInfo* from, integer::Kernel conv_kernel) : kernel(conv_kernel.run) {
     const Ort::ConstKernelInfo info(from);
     const Status status = integer::Program::read(
         constant<std::int64_t>(info, 1), constant<float>(info, 2), constant<std::int32_t>(info, 3),
         constant<std::int8_t>(info, 4), program);
     if (!status.ok()) raise(status);
+    if (program.bf16() != conv_kernel.bf16) {
+      raise({Code::kModel, "The steps are not for the operator that they were given to."});
+    }
     if (info.GetOutputCount() != static_cast<std::size_t>(program.outputs())) {
       raise({Code::kModel, "IntegerNetwork has another number of outputs than its program."});
     }
@@ -122,10 +125,9 @@ struct IntegerKernel {
     std::vector<std::pair<float*, std::size_t>> outputs(
         static_cast<std::size_t>(program.outputs()));
     for (const integer::Operation& operation : program.operations()) {
-      if (operation.kind != integer::Kind::kOutput && operation.kind != integer::Kind::kSumOutput)
-        continue;
+      if (!operation.outward()) continue;
       const integer::Map map = plan->map(operation.inputs.front(), nullptr);
-      const int channels = operation.kind == integer::Kind::kSumOutput ? 1 : map.channels;
+      const int channels = operation.planes(map.channels);
       const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
       const auto number = static_cast<std::size_t>(operation.output);
       outputs[number] = {
@@ -177,13 +179,15 @@ struct IntegerKernel {
 
 class IntegerNetwork : public Ort::CustomOpBase<IntegerNetwork, IntegerKernel, true> {
  public:
-  explicit IntegerNetwork(integer::ConvKernel kernel) : kernel_(kernel) {}
+  explicit IntegerNetwork(integer::Kernel kernel) : kernel_(kernel) {}
 
   // ONNX Runtime's names.
   OrtStatusPtr CreateKernelV2(const OrtApi& /*api*/, const OrtKernelInfo* info, void** made) const {
     return as_status([&] { *made = std::make_unique<IntegerKernel>(info, kernel_).release(); });
   }
-  [[nodiscard]] const char* GetName() const { return "IntegerNetwork"; }
+  [[nodiscard]] const char* GetName() const {
+    return kernel_.bf16 ? "Bf16Network" : "IntegerNetwork";
+  }
   [[nodiscard]] const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
   [[nodiscard]] std::size_t GetInputTypeCount() const { return kInputTypes.size(); }
   [[nodiscard]] ONNXTensorElementDataType GetInputType(std::size_t index) const {
@@ -204,17 +208,17 @@ class IntegerNetwork : public Ort::CustomOpBase<IntegerNetwork, IntegerKernel, t
       ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
       ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8};
 
-  integer::ConvKernel kernel_;
+  integer::Kernel kernel_;
 };
 
 }  // namespace
 
 struct IntegerDomain::Operator {
-  explicit Operator(integer::ConvKernel kernel) : network(kernel) {}
+  explicit Operator(integer::Kernel kernel) : network(kernel) {}
   IntegerNetwork network;
 };
 
-IntegerDomain::IntegerDomain(integer::ConvKernel kernel)
+IntegerDomain::IntegerDomain(integer::Kernel kernel)
     : operator_(std::make_unique<Operator>(kernel)), domain_("cutout") {
   domain_.Add(&operator_->network);
 }

@@ -22,8 +22,8 @@ class RunToken {
   static const CancelToken* current();
 };
 
-/// The domain `cutout` with the operator `IntegerNetwork`: the 8-bit part of a network as one node
-/// (native/integer).
+/// The domain `cutout` with one operator: `IntegerNetwork`, the 8-bit part of a network as one
+/// node, or `Bf16Network`, the convolutional part of a network in bf16 (native/integer).
 ///
 /// | input | type    | shape                            | what                                     |
 /// |-------|---------|----------------------------------|------------------------------------------|
@@ -33,12 +33,15 @@ class RunToken {
 /// | 3     | int32   | [n], constant                    | biases                                   |
 /// | 4     | int8    | [n], constant                    | packed weights, used where they lie      |
 ///
+/// Of `Bf16Network` input 3 is empty and the weights are pairs of bytes.
+///
 /// Outputs: float32 [batch, channels, height, width] each. It runs on the session's threads; its
 /// memory comes from the session's allocator, for the time of a run.
 class IntegerDomain {
  public:
-  /// `kernel` computes the convolutions. A session that knows the domain must not outlive it.
-  explicit IntegerDomain(integer::ConvKernel kernel);
+  /// `kernel` computes the convolutions and decides which operator it is. A session that knows the
+  /// domain must not outlive it.
+  explicit IntegerDomain(integer::Kernel kernel);
   ~IntegerDomain();
   IntegerDomain(const IntegerDomain&) = delete;
   IntegerDomain& operator=(const IntegerDomain&) = delete;

@@ -152,8 +152,10 @@ struct Network::Session {
   Status add_operators(const std::string& instruction_set, Ort::SessionOptions& settings) {
     if (instruction_set.empty()) return {};
     // A kernel's instructions would end the process on a processor without them.
-    const std::vector<std::string> known = integer::kernels();
-    if (std::ranges::find(known, instruction_set) == known.end()) {
+    const auto has = [&instruction_set](const std::vector<std::string>& known) {
+      return std::ranges::find(known, instruction_set) != known.end();
+    };
+    if (!has(integer::kernels().integers) && !has(integer::kernels().bf16)) {
       return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
                                   "' on this processor."};
     }

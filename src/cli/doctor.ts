@@ -17,8 +17,10 @@ import {
   dotProductOf,
   formFor,
   formsOf,
+  operatorsOf,
   operatorsText,
   type PrecisionChoice,
+  refusedText,
 } from '../models/preparedForm.ts';
 import { verifySource } from '../models/verify.ts';
 import { version } from '../server/installation.ts';
@@ -33,7 +35,7 @@ const RUNS = 5;
 
 interface Measured {
   readonly precision: Precision;
-  /** Instruction set of Cutout's operators that computed the 8-bit part; null: ONNX Runtime's computed all. */
+  /** Instruction set of Cutout's operators that computed a part of it; null: ONNX Runtime's computed all. */
   readonly operators: string | null;
   /** Whether the server would use it now. */
   readonly used: boolean;
@@ -68,7 +70,7 @@ export interface Report {
     readonly name: string;
     readonly device: string;
     readonly precision: Precision;
-    /** Instruction set of Cutout's operators that would compute its 8-bit part; null: ONNX Runtime's compute all. */
+    /** Instruction set of Cutout's operators that would compute a part of it; null: ONNX Runtime's compute all. */
     readonly operators: string | null;
     readonly because: string;
   } | null;
@@ -154,6 +156,8 @@ class Doctor {
         }),
       ));
     if (choice?.warning) this.warnings.push(choice.warning);
+    const refused = versions && refusedText(versions);
+    if (refused !== undefined) this.warnings.push(refused);
     const measured =
       native && runtimeFile !== undefined && entry && choice
         ? await this.#networks(native, runtimeFile, entry, choice, measure)
@@ -226,7 +230,8 @@ class Doctor {
       ...formsOf(manifest, this.#config.engine.device, operators).filter((each) => each !== used),
     ];
     for (const form of measure ? forms : []) {
-      const kernel = choice.operators ?? operators[0];
+      const known = operatorsOf(precisionOfForm(form), operators);
+      const kernel = known.find((name) => name === choice.operators) ?? known[0];
       const result = await this.#try(() =>
         this.#measure(native, runtimePath, entry, { form, kernel, used: form === used }),
       );
@@ -291,7 +296,7 @@ class Doctor {
     if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
     const settings = [
       ...(fastest.precision === used.precision ? [] : [`CUTOUT_PRECISION=${fastest.precision}`]),
-      ...(fastest.precision === 'int8' ? [`CUTOUT_OPERATORS=${fastest.operators ?? 'off'}`] : []),
+      ...(fastest.precision === 'fp32' ? [] : [`CUTOUT_OPERATORS=${fastest.operators ?? 'off'}`]),
     ];
     this.warnings.push(
       `${nameOf(fastest)} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${nameOf(used)} on this machine; ${settings.join(' ')} selects it.`,

@@ -31,14 +31,14 @@ export const engineSettings = {
   precision: setting(
     'CUTOUT_PRECISION',
     'auto',
-    oneOf('auto', 'fp32', 'int8'),
-    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products, which auto detects (cutout doctor).',
+    oneOf('auto', 'fp32', 'int8', 'bf16'),
+    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products, bf16 on those with dot products of bf16; auto detects them (cutout doctor).',
   ),
   operators: setting(
     'CUTOUT_OPERATORS',
     'auto',
-    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni'),
-    "What computes the 8-bit part of a network: auto takes Cutout's own operators where they were measured to be faster (AMX, AVX-512 VNNI), a name takes those for that instruction set, off takes those of ONNX Runtime.",
+    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni', 'amx_bf16', 'avx512_bf16'),
+    "What computes the part of a network that is in 8 bits or bf16: auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
   runtime: setting(
     'CUTOUT_RUNTIME',

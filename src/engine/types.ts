@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 7;
+export const ABI = 8;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -375,7 +375,8 @@ export interface NativeModule {
   /**
    * `simd`: x86-64-v4, x86-64-v3 or baseline. `onnxruntime`: '' before the first Engine. `instructionSets`:
    * those of native/core/cpu.h, for example ['avx512_vnni', 'avx512', 'avx2']. `operators`: those of them that
-   * Cutout's operators have kernels for, best first.
+   * Cutout's operators have kernels for, best first; `refusedOperators`: those whose kernels computed a small product
+   * wrongly when they were first looked for.
    */
   versions(): {
     readonly addon: string;
@@ -383,6 +384,7 @@ export interface NativeModule {
     readonly onnxruntime: string;
     readonly instructionSets: readonly string[];
     readonly operators: readonly string[];
+    readonly refusedOperators: readonly string[];
   };
   /** Throws ENGINE_RUNTIME if the library at `runtimePath` cannot be used. */
   readonly Engine: new (

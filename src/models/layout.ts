@@ -2,18 +2,19 @@ import path from 'node:path';
 import type { Manifest } from './manifest.ts';
 
 /**
- * Number format of a prepared network: float32 for every CPU, int8 for CPUs with dot-product instructions,
- * float16 for GPUs where the network was published in it.
+ * Number format of a prepared network: float32 for every CPU, int8 for CPUs with dot-product instructions, bf16 for
+ * CPUs with those of bf16, float16 for GPUs where the network was published in it.
  */
-export type Precision = 'fp32' | 'int8' | 'fp16';
+export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
 
 /**
  * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
- * operator of Cutout (integer/convert.ts), for processors with a kernel for it.
+ * operator of Cutout (integer/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
+ * (integer/bf16.ts).
  */
 export type Form = Precision | 'int8-operators';
 
-export const FORMS = ['fp32', 'int8-operators', 'int8', 'fp16'] as const satisfies readonly Form[];
+export const FORMS = ['fp32', 'bf16', 'int8-operators', 'int8', 'fp16'] as const satisfies readonly Form[];
 
 export const precisionOfForm = (form: Form): Precision => (form === 'int8-operators' ? 'int8' : form);
 

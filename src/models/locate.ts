@@ -65,7 +65,7 @@ export interface PreparedFacts {
    * than the manifest's; 0 if its size is fixed.
    */
   readonly sizeStep: number;
-  /** Whether its 8-bit part is one operator of Cutout. */
+  /** Whether it has an operator of Cutout. */
   readonly operators: boolean;
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { writeAtomically } from './files.ts';
+import { asBf16Network } from './integer/bf16.ts';
 import { asIntegerNetwork } from './integer/convert.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import type { Manifest } from './manifest.ts';
@@ -29,7 +30,7 @@ export const preparedRecordSchema = z.strictObject({
   sourceSha256: z.string(),
   sha256: z.string(),
   bytes: z.number().int(),
-  precision: z.enum(['fp32', 'fp16', 'int8']),
+  precision: z.enum(['fp32', 'bf16', 'fp16', 'int8']),
   /** Names of the outputs: the matte, then the deepest feature map of the encoder if the manifest names one. */
   outputs: z.array(z.string()),
   /** Whether several images can be run in one batch. */
@@ -38,7 +39,7 @@ export const preparedRecordSchema = z.strictObject({
   sizeStep: z.number().int().min(0),
   /** SHA-256 of the scale table that an int8 network was made with. */
   tableSha256: z.string().optional(),
-  /** Whether its 8-bit part is one operator of Cutout; false in the form for it where the network cannot be made so. */
+  /** Whether it has an operator of Cutout; false in the form `int8-operators` where the network cannot be made so. */
   operators: z.boolean().optional(),
 });
 
@@ -84,7 +85,8 @@ function refuseExternalData(model: ModelProto): void {
  *   dimension stays as published, so that ONNX Runtime knows the size of every map;
  * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
  * - for `int8-operators`, also makes the 8-bit part one operator (integer/convert.ts), unless the network has
- *   something that this operator does not support: the result is then the same as for `int8`.
+ *   something that this operator does not support: the result is then the same as for `int8`;
+ * - for `bf16`, makes the convolutional part one operator (integer/bf16.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -123,9 +125,14 @@ export function rewrite(
     operators = form === 'int8-operators' && madeOperator(model, floats);
     if (operators) dropUnused(graph);
   }
+  if (precision === 'bf16') {
+    asBf16Network(model, floatReader(widened, widenBytes));
+    dropUnused(graph);
+    operators = true;
+  }
   return {
     pieces: encodeModel(model, widened, widenBytes),
-    precision: half || precision === 'int8' ? precision : 'fp32',
+    precision: precision === 'fp16' && !half ? 'fp32' : precision,
     outputs,
     freeBatch: free,
     sizeStep,
@@ -189,7 +196,7 @@ export async function prepareNetwork(
     freeBatch: rewritten.freeBatch,
     sizeStep: rewritten.sizeStep,
     ...(read && { tableSha256: read.sha256 }),
-    ...(form === 'int8-operators' && { operators: rewritten.operators }),
+    ...((form === 'int8-operators' || form === 'bf16') && { operators: rewritten.operators }),
   };
   await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;

@@ -4,17 +4,30 @@ import type { Form, Precision } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
-const PRECISION_SETTINGS = ['auto', 'fp32', 'int8'] as const;
+const PRECISION_SETTINGS = ['auto', 'fp32', 'int8', 'bf16'] as const;
 type PrecisionSetting = (typeof PRECISION_SETTINGS)[number];
 
 /** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
-export type OperatorsSetting = 'auto' | 'off' | 'amx_int8' | 'avx512_vnni' | 'avx_vnni';
+export type OperatorsSetting =
+  | 'auto'
+  | 'off'
+  | 'amx_int8'
+  | 'avx512_vnni'
+  | 'avx_vnni'
+  | 'amx_bf16'
+  | 'avx512_bf16';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
 
-/** Instruction sets for which Cutout's operators were measured to be faster than ONNX Runtime's (docs/decisions/0212). */
-const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni'];
+/** Instruction sets for dot products of bf16. */
+const BF16: readonly string[] = ['amx_bf16', 'avx512_bf16'];
+
+/** Instruction sets that `auto` takes Cutout's operators for (docs/decisions/0212, 0213). */
+const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni', ...BF16];
+
+/** Largest mean difference from floats at which `auto` takes bf16. */
+const BF16_DIFFERENCE = 0.002;
 
 /** The first instruction set of a processor that makes an 8-bit network worthwhile. */
 export const dotProductOf = (instructionSets: readonly string[]): string | undefined =>
@@ -22,7 +35,7 @@ export const dotProductOf = (instructionSets: readonly string[]): string | undef
 
 export interface PrecisionChoice {
   readonly precision: Precision;
-  /** Instruction set of Cutout's operators for the 8-bit part; undefined: ONNX Runtime's operators. */
+  /** Instruction set of Cutout's operators for the part in 8 bits or bf16; undefined: ONNX Runtime's operators. */
   readonly operators?: string;
   /** The reason in a word, for example "avx512_vnni". */
   readonly because: string;
@@ -44,29 +57,67 @@ export interface PrecisionQuestion {
 export const formFor = ({ precision, operators }: Pick<PrecisionChoice, 'precision' | 'operators'>): Form =>
   precision === 'int8' && operators !== undefined ? 'int8-operators' : precision;
 
-/** Who computes the 8-bit part, for a person; undefined where there is none. */
+/** Who computes the part in 8 bits or bf16, for a person; undefined where there is none. */
 export function operatorsText({ precision, operators }: PrecisionChoice): string | undefined {
-  if (precision !== 'int8') return undefined;
+  if (precision !== 'int8' && precision !== 'bf16') return undefined;
   return operators === undefined ? "ONNX Runtime's operators" : `Cutout's operators for ${operators}`;
 }
 
-/** Throws ModelError for operators that this processor cannot run. */
-function chooseOperators({ operators, requestedOperators }: PrecisionQuestion): { operators?: string } {
+/** Those of Cutout's operators on this processor that compute in a precision, best first. */
+export const operatorsOf = (precision: Precision, operators: readonly string[]): readonly string[] =>
+  precision === 'int8' || precision === 'bf16'
+    ? operators.filter((name) => BF16.includes(name) === (precision === 'bf16'))
+    : [];
+
+/** What the operator should know about kernels that failed their check; undefined where none did. */
+export const refusedText = ({ refusedOperators }: { readonly refusedOperators: readonly string[] }) =>
+  refusedOperators.length === 0
+    ? undefined
+    : `Cutout's operators for ${refusedOperators.join(', ')} compute wrongly on this processor and are not used; please report it.`;
+
+/** Throws ModelError for operators that this processor cannot run, or not in this precision. */
+function chooseOperators(
+  { operators, requestedOperators }: PrecisionQuestion,
+  precision: 'int8' | 'bf16',
+): { operators?: string } {
   if (requestedOperators === 'off') return {};
-  const best = operators.find((name) => FASTER_OPERATORS.includes(name));
+  const known = operatorsOf(precision, operators);
+  const best = known.find((name) => FASTER_OPERATORS.includes(name));
   if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
-  if (operators.includes(requestedOperators)) return { operators: requestedOperators };
+  if (known.includes(requestedOperators)) return { operators: requestedOperators };
+  const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
   throw new ModelError(
     'model_unsupported',
-    `CUTOUT_OPERATORS=${requestedOperators} is for another processor: here it can be ${['auto', 'off', ...operators].join(', ')}.`,
+    `CUTOUT_OPERATORS=${requestedOperators} is for another ${other}: here it can be ${['auto', 'off', ...known].join(', ')}.`,
   );
+}
+
+/** Cutout's operators in bf16, which are all there are. Throws ModelError without any. */
+function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoice {
+  const chosen = chooseOperators(question, 'bf16');
+  if (chosen.operators !== undefined) return { precision: 'bf16', because, ...chosen };
+  const reason =
+    question.requestedOperators === 'off'
+      ? 'needs operators of Cutout: set CUTOUT_OPERATORS to auto, or'
+      : 'needs a processor with dot products of bf16 (AMX or AVX-512 BF16):';
+  throw new ModelError(
+    'model_unsupported',
+    `CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`,
+  );
+}
+
+/** Whether bf16 is good and fast enough to be taken without being asked for. */
+function takesBf16({ bf16 }: Manifest, { operators, requestedOperators }: PrecisionQuestion): boolean {
+  const named = requestedOperators === 'auto' || BF16.includes(requestedOperators);
+  return named && bf16 !== undefined && bf16 <= BF16_DIFFERENCE && operatorsOf('bf16', operators).length > 0;
 }
 
 /**
  * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
- * if the network has a scale table and the processor has dot-product instructions, else float32; without
- * those, pairs of products saturate at 16 bits and nothing is gained (docs/decisions/0109). For int8, Cutout's own
- * operators where the processor has a kernel for them (docs/decisions/0212). Throws ModelError
+ * if the network has a scale table and the processor has dot-product instructions; without those, pairs of products
+ * saturate at 16 bits and nothing is gained (docs/decisions/0109). Else bf16 if the processor has its dot products and
+ * the network was measured to lose little, else float32. Cutout's own operators where the processor has a kernel for
+ * them (docs/decisions/0212, 0213). Throws ModelError
  * `model_unsupported` for a setting that cannot be met.
  */
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
@@ -88,19 +139,29 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
       );
     }
     const because = 'CUTOUT_PRECISION=int8';
-    if (dotProduct) return { precision: 'int8', because, ...chooseOperators(question) };
+    const operators = chooseOperators(question, 'int8');
+    if (dotProduct) return { precision: 'int8', because, ...operators };
     const warning =
       'This processor has no 8-bit dot product: mattes can be worse and runs slower than with CUTOUT_PRECISION=fp32.';
-    return { precision: 'int8', because, warning, ...chooseOperators(question) };
+    return { precision: 'int8', because, warning, ...operators };
+  }
+  if (requested === 'bf16') return bf16Choice(question, 'CUTOUT_PRECISION=bf16');
+  if (manifest.int8 === undefined && takesBf16(manifest, question)) {
+    return bf16Choice(question, 'no 8-bit form of this network');
   }
   if (manifest.int8 === undefined) return { precision: 'fp32', because: 'no 8-bit form of this network' };
   if (!dotProduct) return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
-  return { precision: 'int8', because: dotProduct, ...chooseOperators(question) };
+  return { precision: 'int8', because: dotProduct, ...chooseOperators(question, 'int8') };
 }
 
 /** Forms a network can be prepared in for a device, the default first. */
 export function formsOf(manifest: Manifest, device: Provider, operators: readonly string[]): readonly Form[] {
   if (device !== 'cpu') return [manifest.file.precision];
-  if (manifest.int8 === undefined) return ['fp32'];
-  return operators.length === 0 ? ['fp32', 'int8'] : ['fp32', 'int8-operators', 'int8'];
+  const has = (precision: Precision) => operatorsOf(precision, operators).length > 0;
+  return [
+    'fp32',
+    ...(manifest.bf16 !== undefined && has('bf16') ? (['bf16'] as const) : []),
+    ...(manifest.int8 !== undefined && has('int8') ? (['int8-operators'] as const) : []),
+    ...(manifest.int8 === undefined ? [] : (['int8'] as const)),
+  ];
 }

@@ -8,7 +8,7 @@ import type { Form } from '../models/layout.ts';
 import { findFor, locateNetwork, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
-import { choosePrecision, formFor, type PrecisionChoice } from '../models/preparedForm.ts';
+import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
 import { openSubjectTypes } from './openSubjectTypes.ts';
 
 /** The engine with its network loaded and warmed up. */
@@ -107,7 +107,10 @@ export async function openEngine(
 ): Promise<OpenedEngine> {
   const { modelsDir, device, deviceId, model, runtime } = config;
   const native = loadAddon();
-  const choice = await precisionOf(config, native.versions());
+  const versions = native.versions();
+  const choice = await precisionOf(config, versions);
+  const refused = refusedText(versions);
+  if (refused !== undefined) observer.notice(refused);
   const form = formFor(choice);
   const { operators } = choice;
   const located = {

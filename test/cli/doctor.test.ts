@@ -8,6 +8,7 @@ import { doctor, type Report } from '../../src/cli/doctor.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
+import { operatorsOf } from '../../src/models/preparedForm.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -124,7 +125,7 @@ async function pulledForOperators(t: ExecutionContext): Promise<Workplace> {
 test.serial(
   "Cutout's operators are used where the processor has a kernel, unless the setting says off",
   async (t) => {
-    const [best] = loadAddon().versions().operators;
+    const [best] = operatorsOf('int8', loadAddon().versions().operators);
     if (best === undefined) {
       sayLeftOut(t, 'Cutout has no operators for this processor');
       return;
@@ -159,8 +160,40 @@ test.serial(
   },
 );
 
+test.serial(
+  'a network without a table is computed in bf16 where it was measured to lose little',
+  async (t) => {
+    const [best] = operatorsOf('bf16', loadAddon().versions().operators);
+    if (best === undefined) {
+      sayLeftOut(t, 'this processor has no dot products of bf16');
+      return;
+    }
+    const place = await workplace(t);
+    const builder = new NetworkBuilder(5);
+    const { file } = builder.build(builder.logit(builder.conv('image', { channels: 16 })), 32, 32);
+    const source = { kind: 'file', path: 'published.onnx' } as const;
+    const entry = await place.entry(source, file, { int8: undefined, features: undefined, bf16: 0.001 });
+    await pullNetwork(entry, place.options());
+    const { network, measured, problems } = report(await examine(place));
+    t.deepEqual(problems, []);
+    t.is(network?.precision, 'bf16');
+    t.is(network?.operators, best);
+    t.deepEqual(
+      measured.map(({ precision, operators, used }) => [precision, operators, used]),
+      [
+        ['bf16', best, true],
+        ['fp32', null, false],
+      ],
+    );
+    t.true((await place.files()).includes('prepared.bf16.onnx'));
+    const refused = () => ({ ...loadAddon().versions(), refusedOperators: ['amx_bf16'] });
+    const warned = await examine(place, {}, { load: () => ({ ...loadAddon(), versions: refused }) });
+    t.regex(report(warned).warnings.join(' '), /operators for amx_bf16 compute wrongly.*not used/);
+  },
+);
+
 test.serial("a network that Cutout's operators do not support is computed by ONNX Runtime's", async (t) => {
-  if (loadAddon().versions().operators.length === 0) {
+  if (operatorsOf('int8', loadAddon().versions().operators).length === 0) {
     sayLeftOut(t, 'Cutout has no operators for this processor');
     return;
   }

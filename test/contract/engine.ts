@@ -13,7 +13,7 @@ import type {
 } from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
-import { INTEGER_KERNELS } from '../fixtures/integerKernels.ts';
+import { BF16_KERNELS, INTEGER_KERNELS } from '../fixtures/integerKernels.ts';
 
 /** What every implementation of src/engine/types.ts must do. Registers its tests with `test`. */
 export function testEngineContract(test: TestFn, load: () => NativeModule): void {
@@ -43,18 +43,21 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
   });
 
   test('versions: instruction sets are known ones, and those that Linux reports', (t) => {
-    const { instructionSets, operators } = load().versions();
-    const known = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
+    const { instructionSets, operators, refusedOperators } = load().versions();
+    const kernels = [...INTEGER_KERNELS, ...BF16_KERNELS];
+    const known = [...kernels, 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
     t.deepEqual(
       instructionSets,
       known.filter((name) => instructionSets.includes(name)),
     );
     // Operators exist for some of these; the system may refuse a process the tiles of AMX.
-    const kernels = instructionSets.filter((name) => INTEGER_KERNELS.includes(name));
     t.deepEqual(
       operators,
-      kernels.filter((name) => name !== 'amx_int8' || operators.includes(name)),
+      kernels.filter(
+        (name) => instructionSets.includes(name) && (!name.startsWith('amx') || operators.includes(name)),
+      ),
     );
+    t.deepEqual(refusedOperators, []);
     if (process.platform !== 'linux') return;
     const flags =
       /^(?:flags|Features)\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(/\s+/) ??

@@ -8,6 +8,7 @@ import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
 import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
+import { operatorsOf } from '../../src/models/preparedForm.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
 import { engineOptions, planFor } from '../fixtures/engineSetup.ts';
@@ -85,7 +86,7 @@ test('without the detector types are off and the operator is informed of the rem
 /** Undefined, with a message in the log, if the photos or a network are missing. */
 async function networkAndPhotos(t: ExecutionContext<Context>) {
   // `npm test` prepares it in the form that this processor runs best.
-  const [operators] = loadAddon().versions().operators;
+  const [operators] = operatorsOf('int8', loadAddon().versions().operators);
   for (const form of ['int8-operators', 'int8', 'fp32'] as const) {
     const place = { modelsDir, device: 'cpu', form } as const;
     const network = await locateNetwork('isnet', place);

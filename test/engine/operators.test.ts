@@ -5,17 +5,21 @@ import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import type { EngineOptions, NetworkSpec } from '../../src/engine/types.ts';
+import type { Form } from '../../src/models/layout.ts';
 import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { rewrite } from '../../src/models/prepare.ts';
+import { operatorsOf } from '../../src/models/preparedForm.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
-import { leaveOutKernels } from '../fixtures/integerKernels.ts';
+import { BF16_KERNELS, leaveOutKernels } from '../fixtures/integerKernels.ts';
 import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 
 const native = loadAddon();
-const { operators } = native.versions();
+const operators = operatorsOf('int8', native.versions().operators);
+const bf16Operators = operatorsOf('bf16', native.versions().operators);
 const [best = ''] = operators;
 if (operators.length > 0) leaveOutKernels(operators);
+if (bf16Operators.length > 0) leaveOutKernels(bf16Operators, BF16_KERNELS);
 const networks = new Networks();
 test.after.always(() => networks.remove());
 
@@ -31,10 +35,10 @@ interface Sizes {
   readonly convolutions: number;
 }
 
-/** A network in both 8-bit forms: its specs without operators. */
+/** A network in floats, in bf16 and in both 8-bit forms: its specs without operators. */
 function formsOf(builder: NetworkBuilder, output: string, side: number, title: string) {
   const { file, table } = builder.build(output, side, side);
-  const written = (form: 'int8' | 'int8-operators'): NetworkSpec => {
+  const written = (form: Form): NetworkSpec => {
     const name = path.join(networks.folder, `${form}-${side}-${title}.onnx`);
     writeFileSync(name, Buffer.concat([...rewrite(file, undefined, form, table).pieces]));
     return {
@@ -47,7 +51,12 @@ function formsOf(builder: NetworkBuilder, output: string, side: number, title: s
       output: 'logit',
     };
   };
-  return { standard: written('int8'), own: written('int8-operators') };
+  return {
+    standard: written('int8'),
+    own: written('int8-operators'),
+    /** Throws for a network that cannot be computed in bf16. */
+    inBf16: () => ({ floats: written('fp32'), bf16: written('bf16') }),
+  };
 }
 
 function networkOf({ side, convolutions }: Sizes) {
@@ -183,21 +192,53 @@ test('concurrent runs and engines give the results of single ones', async (t) =>
   for (const each of others) t.deepEqual(each, first);
 });
 
-test.serial('a cancelled run ends early', async (t) => {
-  if (!present(t)) return;
-  t.timeout(120_000);
-  const spec = { ...networkOf({ side: 768, convolutions: 24 }).own, operators: best };
+test('every kernel for bf16 gives a matte like that of floats, and only for files in bf16', async (t) => {
+  if (bf16Operators.length === 0) {
+    sayLeftOut(t, 'this processor has no dot products of bf16');
+    return;
+  }
+  const { inBf16, own } = networkOf({ side: 64, convolutions: 2 });
+  const { floats, bf16 } = inBf16();
+  const mattes: Uint8Array[] = [];
+  for (const spec of [floats, ...bf16Operators.map((each) => ({ ...bf16, operators: each }))]) {
+    const engine = engineFor(t, { intraOpThreads: 2 });
+    await engine.load(spec);
+    const image = halves(64, 64);
+    await engine.matte(1, image, planFor(spec.name, image));
+    mattes.push(alphaOf(image.data));
+  }
+  const [wanted = new Uint8Array(), ...others] = mattes;
+  for (const each of others) t.true(each.every((alpha, i) => Math.abs(alpha - (wanted[i] ?? 0)) <= 4));
+  t.true(new Set(wanted).size > 3);
   const engine = engineFor(t);
-  const { warmUpMs } = await engine.load(spec);
-  const image = halves(768, 768);
-  const job = engine.matte(1, image, planFor(spec.name, image));
-  job.catch(() => {});
-  await until(engine, ({ running }) => running === 1);
-  await sleep(warmUpMs / 3);
-  const start = performance.now();
-  t.true(engine.cancel(1));
-  await t.throwsAsync(job, { code: 'ENGINE_CANCELLED' });
-  const took = performance.now() - start;
-  t.log(`cancelled in ${took.toFixed(1)} ms of a run of ${warmUpMs.toFixed(0)} ms`);
-  t.true(took < Math.max(100, warmUpMs / 5), `${took} ms of ${warmUpMs} ms`);
+  await t.throwsAsync(engine.load(bf16), { code: 'ENGINE_MODEL' });
+  await t.throwsAsync(engine.load({ ...own, operators: bf16Operators[0] ?? '' }), { code: 'ENGINE_MODEL' });
+  if (best === '') return;
+  await t.throwsAsync(engine.load({ ...bf16, operators: best }), { code: 'ENGINE_MODEL' });
 });
+
+for (const form of ['own', 'bf16'] as const) {
+  test.serial(`a cancelled run ends early: ${form}`, async (t) => {
+    const [kernel] = form === 'own' ? operators : bf16Operators;
+    if (kernel === undefined) {
+      sayLeftOut(t, 'Cutout has no operators for this processor');
+      return;
+    }
+    t.timeout(120_000);
+    const { own, inBf16 } = networkOf({ side: 768, convolutions: 24 });
+    const spec = { ...(form === 'own' ? own : inBf16().bf16), operators: kernel };
+    const engine = engineFor(t);
+    const { warmUpMs } = await engine.load(spec);
+    const image = halves(768, 768);
+    const job = engine.matte(1, image, planFor(spec.name, image));
+    job.catch(() => {});
+    await until(engine, ({ running }) => running === 1);
+    await sleep(warmUpMs / 3);
+    const start = performance.now();
+    t.true(engine.cancel(1));
+    await t.throwsAsync(job, { code: 'ENGINE_CANCELLED' });
+    const took = performance.now() - start;
+    t.log(`cancelled in ${took.toFixed(1)} ms of a run of ${warmUpMs.toFixed(0)} ms`);
+    t.true(took < Math.max(100, warmUpMs / 5), `${took} ms of ${warmUpMs} ms`);
+  });
+}

@@ -8,6 +8,7 @@ import {
   formsOf,
   operatorsText,
   type PrecisionQuestion,
+  refusedText,
 } from '../../src/models/preparedForm.ts';
 import { tinyManifest } from '../fixtures/networks.ts';
 
@@ -118,4 +119,70 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
     message:
       'CUTOUT_OPERATORS=avx_vnni is for another processor: here it can be auto, off, amx_int8, avx512_vnni.',
   });
+});
+
+test('bf16 is taken for networks without a table that lose little in it, where the processor has it', (t) => {
+  const [little, much] = [0.002, 0.0021].map((bf16) => manifestSchema.parse({ ...plain, bf16 }));
+  if (!little || !much) throw new Error('no manifests');
+  const zen4 = {
+    instructionSets: ['avx512_vnni', 'avx512_bf16', 'avx512'],
+    operators: ['avx512_vnni', 'avx512_bf16'],
+  };
+  const auto = choosePrecision(little, ask(zen4));
+  t.deepEqual(auto, {
+    precision: 'bf16',
+    operators: 'avx512_bf16',
+    because: 'no 8-bit form of this network',
+  });
+  t.is(formFor(auto), 'bf16');
+  t.is(operatorsText(auto), "Cutout's operators for avx512_bf16");
+  t.is(choosePrecision(little, ask({ ...zen4, requestedOperators: 'avx512_bf16' })).precision, 'bf16');
+  // It loses too much, was not measured, or Cutout's operators are not wanted or not there.
+  for (const choice of [
+    choosePrecision(much, ask(zen4)),
+    choosePrecision(plain, ask(zen4)),
+    choosePrecision(little, ask({ ...zen4, requestedOperators: 'off' })),
+    choosePrecision(little, ask({ ...zen4, requestedOperators: 'avx512_vnni' })),
+    choosePrecision(little, ask({ instructionSets: cascadeLake, operators: ['avx512_vnni'] })),
+  ]) {
+    t.deepEqual(choice, { precision: 'fp32', because: 'no 8-bit form of this network' });
+  }
+  // A table is better.
+  const all = manifestSchema.parse({ ...both, bf16: 0 });
+  t.is(choosePrecision(all, ask(zen4)).operators, 'avx512_vnni');
+  t.deepEqual(formsOf(all, 'cpu', zen4.operators), ['fp32', 'bf16', 'int8-operators', 'int8']);
+  t.deepEqual(formsOf(both, 'cpu', ['avx512_bf16']), ['fp32', 'int8']);
+});
+
+test('CUTOUT_PRECISION=bf16 is taken as it is, or refused with the remedy', (t) => {
+  const requested = 'bf16';
+  const sapphireRapids = {
+    instructionSets: ['amx_int8', 'avx512_vnni', 'amx_bf16', 'avx512_bf16'],
+    operators: ['amx_int8', 'avx512_vnni', 'amx_bf16', 'avx512_bf16'],
+  };
+  t.deepEqual(choosePrecision(both, ask({ ...sapphireRapids, requested })), {
+    precision: 'bf16',
+    operators: 'amx_bf16',
+    because: 'CUTOUT_PRECISION=bf16',
+  });
+  const refused = (question: Partial<PrecisionQuestion>, message: RegExp) =>
+    t.throws(() => choosePrecision(both, ask({ requested, ...question })), {
+      code: 'model_unsupported',
+      message,
+    });
+  refused({ instructionSets: cascadeLake, operators: ['avx512_vnni'] }, /AVX-512 BF16.*to auto or fp32\.$/);
+  refused({ ...sapphireRapids, requestedOperators: 'off' }, /set CUTOUT_OPERATORS to auto/);
+  refused(
+    { ...sapphireRapids, requestedOperators: 'avx512_vnni' },
+    /for another precision than bf16: here it can be auto, off, amx_bf16, avx512_bf16\.$/,
+  );
+  refused({ device: 'cuda' }, /is for the device cpu/);
+});
+
+test('operators that failed their check are named to the operator', (t) => {
+  t.is(refusedText({ refusedOperators: [] }), undefined);
+  t.regex(
+    refusedText({ refusedOperators: ['amx_bf16'] }) ?? '',
+    /^Cutout's operators for amx_bf16 .*not used/,
+  );
 });

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "core/cpu.h"
 #include "core/thread_pool.h"
+#include "emulated_tiles.h"
 #include "images.h"
 #include "integer/run.h"
+#include "integer/self_check.h"
 #include "registry.h"
 
 namespace cutout::test {
@@ -96,6 +100,31 @@ Napi::Value plan_bytes_js(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(plan.bytes()));
 }
 
+/// Kernels for AMX with tiles of arrays instead of registers, by name.
+const std::map<std::string, integer::Kernel>& emulated() {
+  static const std::map<std::string, integer::Kernel> known = [] {
+    std::map<std::string, integer::Kernel> found;
+    const std::vector<std::string> sets = instruction_sets();
+    const auto has = [&sets](const char* set) {
+      return std::ranges::find(sets, set) != sets.end();
+    };
+#if defined(__x86_64__)
+    if (has("avx512")) found["emulated amx_int8"] = {&integer::conv_emulated_amx, false};
+    if (has("avx512_bf16")) found["emulated amx_bf16"] = {&integer::conv_emulated_amx_bf16, true};
+#endif
+    return found;
+  }();
+  return known;
+}
+
+integer::Kernel kernel_named(Napi::Env env, const std::string& name) {
+  if (const auto found = emulated().find(name); found != emulated().end()) return found->second;
+  for (const auto& known : {integer::kernels().integers, integer::kernels().bf16}) {
+    if (std::ranges::find(known, name) != known.end()) return integer::kernel_for(name);
+  }
+  throw Napi::RangeError::New(env, "no such kernel");
+}
+
 /// runInteger(program, input, width, height, kernel, threads): the planes of each output.
 Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   const GivenProgram given(info[0]);
@@ -106,11 +135,8 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   check(info.Env(), integer::Plan::make(program, width, height, plan));
   constexpr std::size_t kMostBytes = std::size_t{1} << 30;
   if (plan.bytes() > kMostBytes) throw Napi::Error::New(info.Env(), "too large for this test");
-  const std::vector<std::string> kernels = integer::kernels();
-  const std::string name = info[4].ToString().Utf8Value();
-  if (std::ranges::find(kernels, name) == kernels.end()) {
-    throw Napi::RangeError::New(info.Env(), "no such kernel");
-  }
+  const integer::Kernel kernel = kernel_named(info.Env(), info[4].ToString().Utf8Value());
+  if (kernel.bf16 != program.bf16()) throw Napi::RangeError::New(info.Env(), "of other numbers");
   const GuardedCopy<float> input(info[1]);
   const std::size_t pixels = static_cast<std::size_t>(program.input_channels()) *
                              static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
@@ -118,10 +144,9 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
 
   std::vector<std::vector<float>> values(static_cast<std::size_t>(program.outputs()));
   for (const integer::Operation& operation : program.operations()) {
-    if (operation.kind != integer::Kind::kOutput && operation.kind != integer::Kind::kSumOutput)
-      continue;
+    if (!operation.outward()) continue;
     const integer::Map map = plan.map(operation.inputs.front(), nullptr);
-    const int channels = operation.kind == integer::Kind::kSumOutput ? 1 : map.channels;
+    const int channels = operation.planes(map.channels);
     values[static_cast<std::size_t>(operation.output)].resize(static_cast<std::size_t>(channels) *
                                                               static_cast<std::size_t>(map.width) *
                                                               static_cast<std::size_t>(map.height));
@@ -137,8 +162,7 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
       for (std::size_t part = first; part < last; ++part) work(part);
     });
   };
-  check(info.Env(),
-        integer::run(program, plan, integer::kernel_for(name), buffers, parallel, nullptr));
+  check(info.Env(), integer::run(program, plan, kernel.run, buffers, parallel, nullptr));
   Napi::Array results = Napi::Array::New(info.Env());
   for (const std::vector<float>& each : values) {
     results.Set(results.Length(), from_floats(info.Env(), each));
@@ -146,17 +170,40 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   return results;
 }
 
-/// integerKernels(): the instruction sets that runInteger accepts here, best first.
+/// integerKernels(bf16): the kernels that runInteger accepts here for programs in bf16, or in 8
+/// bits, the processor's own first.
 Napi::Value integer_kernels_js(const Napi::CallbackInfo& info) {
+  const bool bf16 = info[0].ToBoolean().Value();
   Napi::Array names = Napi::Array::New(info.Env());
-  for (const std::string& name : integer::kernels()) names.Set(names.Length(), name);
+  const integer::Kernels& kernels = integer::kernels();
+  for (const std::string& name : bf16 ? kernels.bf16 : kernels.integers) {
+    names.Set(names.Length(), name);
+  }
+  for (const auto& [name, kernel] : emulated()) {
+    if (kernel.bf16 == bf16) names.Set(names.Length(), name);
+  }
   return names;
+}
+
+/// Leaves out the last channel group of a part, as a kernel that does not work.
+void conv_incomplete(const integer::ConvTask& task, int first_row, int last_row, int first_group,
+                     int last_group) {
+  emulated().at("emulated amx_bf16").run(task, first_row, last_row, first_group, last_group - 1);
+}
+
+/// passesSelfCheck(kernel): whether it would be used; "incomplete" is a kernel that does not work.
+Napi::Value passes_self_check_js(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].ToString().Utf8Value();
+  const integer::ConvKernel kernel =
+      name == "incomplete" ? &conv_incomplete : kernel_named(info.Env(), name).run;
+  return Napi::Boolean::New(info.Env(), integer::multiplies_bf16(kernel));
 }
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
   exports.Set("runInteger", Napi::Function::New(env, run_integer_js));
   exports.Set("integerKernels", Napi::Function::New(env, integer_kernels_js));
+  exports.Set("passesSelfCheck", Napi::Function::New(env, passes_self_check_js));
 });
 
 }  // namespace

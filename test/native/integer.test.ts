@@ -13,7 +13,7 @@ import { runNetwork } from '../models/run.ts';
 import { integerAddon, type Program, programOf } from './integerAddon.ts';
 
 const { runInteger, planBytes, integerKernels } = integerAddon;
-const kernels = integerKernels();
+const kernels = integerKernels(false);
 if (kernels.length > 0) leaveOutKernels(kernels);
 
 function present(t: ExecutionContext): boolean {

@@ -23,22 +23,29 @@ export interface IntegerAddon {
   ) => Float32Array[];
   /** Bytes of memory that a run takes. */
   readonly planBytes: (program: Program, width: number, height: number) => number;
-  /** Instruction sets of this processor for which there is a kernel, best first. */
-  readonly integerKernels: () => string[];
+  /**
+   * Kernels that can run here for programs in bf16, or in 8 bits: the processor's own by their instruction sets, best
+   * first, then those for AMX with tiles of arrays ("emulated …").
+   */
+  readonly integerKernels: (bf16: boolean) => string[];
+  /** Whether a kernel for bf16 would be used; "incomplete" is one that does not work. */
+  readonly passesSelfCheck: (kernel: string) => boolean;
 }
 
 /** Runs on every level of the other loops too (levels.ts). */
-export const integerAddon = onEveryLevel(({ runInteger, planBytes, integerKernels }) => ({
+export const integerAddon = onEveryLevel(({ runInteger, planBytes, integerKernels, passesSelfCheck }) => ({
   runInteger,
   planBytes,
   integerKernels,
+  passesSelfCheck,
 })) as IntegerAddon;
 
-/** The program in a network of the form `int8-operators`. Throws if it has none. */
+/** The program in a network of the form `int8-operators` or `bf16`. Throws if it has none. */
 export function programOf(file: Uint8Array): Program {
   const { graph } = fromBinary(ModelProtoSchema, file);
   const [node] = graph?.node ?? [];
-  if (!graph || node?.opType !== 'IntegerNetwork') throw new Error('the network has no IntegerNetwork');
+  if (!graph || node?.domain !== 'cutout')
+    throw new Error('the network does not begin with an operator of Cutout');
   const bytes = (at: number) => {
     const tensor = graph.initializer.find(({ name }) => name === node.input[at]);
     if (!tensor) throw new Error(`input ${at} is no constant`);

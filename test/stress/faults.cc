@@ -150,10 +150,11 @@ Status run_program(const test::ProgramData& data, const CancelToken& token, Thre
       for (std::size_t part = first; part < end; ++part) work(part);
     });
   };
-  const std::vector<std::string> kernels = integer::kernels();
-  return integer::run(program, plan,
-                      kernels.empty() ? &test::conv_scalar : integer::kernel_for(kernels.front()),
-                      buffers, parallel, &token);
+  const std::vector<std::string> kernels = integer::kernels().integers;
+  return integer::run(
+      program, plan,
+      kernels.empty() ? &test::conv_scalar : integer::kernel_for(kernels.front()).run, buffers,
+      parallel, &token);
 }
 
 using Work = std::function<Status(const CancelToken&, ThreadPool&)>;

@@ -197,7 +197,7 @@ class ProgramGenerator {
       auto place = static_cast<std::size_t>(conv.weights.data() - data_.weights.data());
       for (int panel = 0; panel < conv.groups() * conv.panels(); ++panel) {
         for (const integer::Chunk& chunk : conv.chunks) {
-          const auto used = static_cast<std::ptrdiff_t>(chunk.inputs) * integer::kLanes;
+          const auto used = static_cast<std::ptrdiff_t>(chunk.bytes) * integer::kLanes;
           const auto begin = data_.weights.begin() + static_cast<std::ptrdiff_t>(place);
           std::fill(begin + used, begin + integer::kChunkBytes, std::int8_t{0});
           place += integer::kChunkBytes;
@@ -220,7 +220,7 @@ inline void conv_scalar(const integer::ConvTask& task, int first_row, int last_r
   const auto sum_of = [&](const std::uint8_t* window, const std::int8_t* panel, int lane) {
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < conv.chunks.size(); ++i) {
-      for (int k = 0; k < conv.chunks[i].inputs; ++k) {
+      for (int k = 0; k < conv.chunks[i].bytes; ++k) {
         const std::ptrdiff_t place = (k / 4 * integer::kLanes + lane) * 4 + k % 4;
         sum += window[task.offsets[i] + k] * panel[place];
       }

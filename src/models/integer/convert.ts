@@ -1,21 +1,9 @@
-import { create } from '@bufbuild/protobuf';
-import { attribute, FLOAT, INT8, INT32, INT64, newNode, rawTensor, UINT8 } from '../onnx/graph.ts';
-import {
-  type GraphProto,
-  type ModelProto,
-  type NodeProto,
-  OperatorSetIdProtoSchema,
-  type TensorProto,
-} from '../onnx/onnx_pb.ts';
+import { attribute, INT8, INT32, UINT8 } from '../onnx/graph.ts';
+import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
+import { type ConvGeometry, convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
+import { importOperators, operatorNode } from './operator.ts';
 import { CHUNK, LANES, pack } from './pack.ts';
 import { type ConvSpec, ProgramWriter } from './program.ts';
-
-/** The domain and the operator that native/ort/integer_op.h registers. */
-const DOMAIN = 'cutout';
-const OPERATOR = 'IntegerNetwork';
-
-/** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
-const CODE = 'steps';
 
 /** Largest weight of 16 bits: 256 * 127 for the high byte, and what the low one adds. */
 const WIDE_LIMIT = 256 * 127;
@@ -45,8 +33,6 @@ interface Unscaled {
   readonly value: number;
   readonly zero: number;
 }
-
-class Unsupported extends RangeError {}
 
 const numbers = ({ rawData }: TensorProto): DataView =>
   new DataView(rawData.buffer, rawData.byteOffset, rawData.byteLength);
@@ -83,25 +69,9 @@ class Converter {
     for (const node of this.#graph.node) this.#node(node);
     const [input] = this.#graph.input;
     if (!input || this.#program.outputs === 0) throw new Unsupported('it has no 8-bit part');
-    this.#graph.node = [this.#operator(input.name), ...this.#kept];
-  }
-
-  #operator(input: string): NodeProto {
-    const { floats, ints, weights } = this.#program;
-    const code = this.#program.code();
-    const constant = (name: string, type: number, length: number, bytes: Uint8Array) => {
-      this.#graph.initializer.push(rawTensor(`integer/${name}`, type, [length], bytes));
-      return `integer/${name}`;
-    };
-    const inputs = [
-      input,
-      constant(CODE, INT64, code.length, new Uint8Array(code.buffer)),
-      constant('scales', FLOAT, floats.length, floats.bytes()),
-      constant('biases', INT32, ints.length, ints.bytes()),
-      constant('weights', INT8, weights.length, weights.bytes()),
-    ];
     const names = [...this.#made].sort(([, a], [, b]) => a - b).map(([name]) => name);
-    return Object.assign(newNode(OPERATOR, inputs, names), { domain: DOMAIN });
+    const operator = operatorNode(this.#graph, 'IntegerNetwork', this.#program, input.name, names);
+    this.#graph.node = [operator, ...this.#kept];
   }
 
   #initializer(name: string | undefined): TensorProto {
@@ -237,12 +207,12 @@ class Converter {
         return true;
       }
       case 'MaxPool': {
-        const [kernel, stride, roundUp] = this.#window(node);
+        const [kernel, stride, roundUp] = windowOf(node);
         set(this.#program.maxPool(first.value, kernel, stride, roundUp));
         return true;
       }
       case 'Resize':
-        set(this.#program.resize(first.value, this.#factor(node)));
+        set(this.#program.resize(first.value, this.#enlargement(node)));
         return true;
       case 'Concat': {
         if (attribute(node, 'axis')?.i !== 1n) return false;
@@ -307,7 +277,7 @@ class Converter {
       return true;
     }
     if (node.opType === 'Resize' && a.kind === 'floats') {
-      this.#source(to, { kind: 'floats', value: this.#program.resize(a.value, this.#factor(node)) });
+      this.#source(to, { kind: 'floats', value: this.#program.resize(a.value, this.#enlargement(node)) });
       return true;
     }
     if (node.opType === 'Concat' && attribute(node, 'axis')?.i === 1n) {
@@ -330,64 +300,15 @@ class Converter {
     this.#kept.push(node);
   }
 
+  /** By how much a Resize enlarges. */
+  #enlargement(node: NodeProto): number {
+    return enlargementOf(node, this.#floatsOf(this.#initializer(node.input[2])));
+  }
+
   /** The ReLU that is the only consumer of a tensor. */
   #relu(name: string): NodeProto | undefined {
     const next = this.#onlyConsumer(name);
     return next?.opType === 'Relu' ? next : undefined;
-  }
-
-  #window(node: NodeProto): [kernel: number, stride: number, roundUp: boolean] {
-    const ints = (name: string) => attribute(node, name)?.ints.map(Number) ?? [];
-    const [height = 0, width = 0] = ints('kernel_shape');
-    const [down = 1, right = 1] = ints('strides');
-    const plain = ints('pads').every((pad) => pad === 0) && ints('dilations').every((each) => each === 1);
-    if (!plain || height !== width || down !== right) throw new Unsupported(`${node.name} has an odd window`);
-    return [height, down, attribute(node, 'ceil_mode')?.i === 1n];
-  }
-
-  /** The factor of a bilinear Resize with half-pixel centres. */
-  #factor(node: NodeProto): number {
-    const text = (name: string) => new TextDecoder().decode(attribute(node, name)?.s);
-    const [n, c, height = 0, width = 0] = this.#floatsOf(this.#initializer(node.input[2]));
-    const coordinates = text('coordinate_transformation_mode');
-    const plain =
-      text('mode') === 'linear' && (coordinates === 'half_pixel' || coordinates === 'pytorch_half_pixel');
-    if (
-      !plain ||
-      n !== 1 ||
-      c !== 1 ||
-      height !== width ||
-      !Number.isInteger(Math.log2(height)) ||
-      height < 1
-    ) {
-      throw new Unsupported(`${node.name} is no enlargement by a power of two`);
-    }
-    return height;
-  }
-
-  #convShape(node: NodeProto, dims: readonly bigint[]) {
-    const ints = (name: string) => attribute(node, name)?.ints.map(Number) ?? [];
-    const [outputs = 0, channels = 0, height = 0, width = 0] = dims.map(Number);
-    const [down = 1, right = 1] = ints('strides');
-    const [dilation = 1, dilationX = 1] = ints('dilations');
-    const [top = 0, left = 0, bottom = 0, end = 0] = ints('pads');
-    const pads: [number, number, number, number] = [top, left, bottom, end];
-    const automatic = new TextDecoder().decode(attribute(node, 'auto_pad')?.s);
-    const grouped = (attribute(node, 'group')?.i ?? 1n) !== 1n;
-    if (
-      grouped ||
-      (automatic !== '' && automatic !== 'NOTSET') ||
-      down !== right ||
-      down > 4 ||
-      dilation !== dilationX ||
-      outputs % LANES !== 0 ||
-      channels % 4 !== 0 ||
-      dims.length !== 4
-    ) {
-      throw new Unsupported(`${node.name} is a convolution of another shape`);
-    }
-    const kernel: [number, number] = [height, width];
-    return { outputs, channels, kernel, stride: down, dilation, pads };
   }
 
   /** A convolution between 8-bit tensors. */
@@ -396,7 +317,7 @@ class Converter {
     if (input?.kind !== 'quantised' || weights?.kind !== 'weights' || (bias && bias.kind !== 'bias')) {
       throw new Unsupported(`${node.name} is no 8-bit convolution`);
     }
-    const shape = this.#convShape(node, weights.tensor.dims);
+    const shape = wholeGroups(node, weights.tensor.dims);
     const { outputs, channels } = shape;
     const { rawData } = weights.tensor;
     const bytes = new Int8Array(rawData.buffer, rawData.byteOffset, rawData.byteLength);
@@ -426,7 +347,7 @@ class Converter {
     const [to = ''] = node.output;
     const tensor = this.#initializer(weightName);
     const weights = this.#floatsOf(tensor);
-    const shape = this.#convShape(node, tensor.dims);
+    const shape = wholeGroups(node, tensor.dims);
     const bias = biasName ? this.#floatsOf(this.#initializer(biasName)) : new Float32Array(shape.outputs);
     const relu = this.#relu(to) !== undefined;
     const parts = source.kind === 'concat' ? source.parts : [source];
@@ -468,6 +389,15 @@ class Converter {
     this.#split.set(value, known);
     return known;
   }
+}
+
+/** The shape of a convolution, whose outputs are whole groups of 16 channels. */
+function wholeGroups(node: NodeProto, dims: readonly bigint[]): ConvGeometry {
+  const geometry = convGeometry(node, dims);
+  if (geometry.outputs % LANES !== 0 || geometry.channels % 4 !== 0) {
+    throw new Unsupported(`${node.name} is a convolution of another number of channels`);
+  }
+  return geometry;
 }
 
 interface Columns {
@@ -551,5 +481,5 @@ export function asIntegerNetwork(model: ModelProto, floats: (tensor: TensorProto
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
   new Converter(graph, floats).run();
-  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: DOMAIN, version: 1n }));
+  importOperators(model);
 }

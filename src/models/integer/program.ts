@@ -12,16 +12,21 @@ const KIND = {
   combine: 7,
   output: 8,
   sumOutput: 9,
+  planes: 10,
 } as const;
 
+/** Types of values, by their numbers in native/integer/program.h. */
+const TYPE = { quantised: 0, floats: 1, bf16: 2 } as const;
+
 export interface ValueSpec {
-  readonly type: 'quantised' | 'floats';
+  readonly type: keyof typeof TYPE;
   readonly channels: number;
-  /** Zero point: the quantised value that stands for 0; 0 for floats. */
+  /** Zero point: the quantised value that stands for 0; 0 for floats and bf16. */
   readonly zero: number;
 }
 
-export interface ConvSpec {
+/** What convolutions of 8-bit values and of bf16 have in common. */
+interface ConvWindow {
   /** First input channel that is read, and the number of channels. */
   readonly channel: number;
   readonly channels: number;
@@ -32,11 +37,20 @@ export interface ConvSpec {
   /** Top, left, bottom, right. */
   readonly pads: readonly [number, number, number, number];
   readonly relu: boolean;
+}
+
+export interface ConvSpec extends ConvWindow {
   /** Packed (pack.ts): for each group of 16 output channels one panel, for 16-bit weights two. */
   readonly weights: Int8Array;
   readonly panels: 1 | 2;
   readonly bias: Int32Array;
   readonly scales: Float32Array;
+}
+
+export interface Bf16ConvSpec extends ConvWindow {
+  /** Packed (pack.ts). */
+  readonly weights: Int8Array;
+  readonly bias: Float32Array;
 }
 
 /** Values of one kind, which operations refer to by index. */
@@ -101,11 +115,13 @@ export class ProgramWriter {
     return output;
   }
 
-  input(spec: ValueSpec, scale: number): number {
-    return this.#operation('input', [], this.#value(spec), this.floats.add(Float32Array.of(scale)));
+  /** `scale` applies to quantised values only. */
+  input(spec: ValueSpec, scale = 1): number {
+    const scales = spec.type === 'quantised' ? [this.floats.add(Float32Array.of(scale))] : [];
+    return this.#operation('input', [], this.#value(spec), ...scales);
   }
 
-  conv(input: number, output: ValueSpec, conv: ConvSpec): number {
+  #conv(input: number, output: ValueSpec, conv: ConvWindow, panels: 1 | 2, ...constants: number[]): number {
     return this.#operation(
       'conv',
       [input],
@@ -116,12 +132,20 @@ export class ProgramWriter {
       conv.stride,
       conv.dilation,
       ...conv.pads,
-      conv.panels,
+      panels,
       conv.relu ? 1 : 0,
-      this.weights.add(conv.weights),
-      this.ints.add(conv.bias),
-      this.floats.add(conv.scales),
+      ...constants,
     );
+  }
+
+  conv(input: number, output: ValueSpec, conv: ConvSpec): number {
+    const { weights, bias, scales } = conv;
+    const constants = [this.weights.add(weights), this.ints.add(bias), this.floats.add(scales)];
+    return this.#conv(input, output, conv, conv.panels, ...constants);
+  }
+
+  bf16Conv(input: number, output: ValueSpec, conv: Bf16ConvSpec): number {
+    return this.#conv(input, output, conv, 1, this.weights.add(conv.weights), this.floats.add(conv.bias));
   }
 
   maxPool(input: number, kernel: number, stride: number, roundUp: boolean): number {
@@ -148,11 +172,8 @@ export class ProgramWriter {
   concat(inputs: readonly number[]): number {
     const specs = inputs.map((input) => this.spec(input));
     const channels = specs.reduce((sum, spec) => sum + spec.channels, 0);
-    return this.#operation(
-      'concat',
-      inputs,
-      this.#value({ type: 'quantised', channels, zero: specs[0]?.zero ?? 0 }),
-    );
+    const { type, zero } = specs[0] ?? { type: 'quantised', zero: 0 };
+    return this.#operation('concat', inputs, this.#value({ type, channels, zero }));
   }
 
   split(input: number): number {
@@ -164,7 +185,7 @@ export class ProgramWriter {
     );
   }
 
-  /** Sum of float values; `scale` applies to quantised values only. */
+  /** Sum of float or bf16 values; `scale` applies to quantised values only. */
   combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
     const at = this.floats.add(Float32Array.of(scale));
     return this.#operation('combine', inputs, this.#value(output), relu ? 1 : 0, at);
@@ -184,12 +205,13 @@ export class ProgramWriter {
     );
   }
 
+  /** Returns the output's number: the first `channels` of floats or bf16. */
+  planes(input: number, channels: number): number {
+    return this.#operation('planes', [input], this.#outputs++, channels);
+  }
+
   code(): BigInt64Array {
-    const values = this.#values.flatMap(({ type, channels, zero }) => [
-      type === 'floats' ? 1 : 0,
-      channels,
-      zero,
-    ]);
+    const values = this.#values.flatMap(({ type, channels, zero }) => [TYPE[type], channels, zero]);
     const head = [this.#inputChannels, this.#outputs, this.#values.length];
     return BigInt64Array.from([...head, ...values, ...this.#operations].map(BigInt));
   }
