@@ -8,7 +8,7 @@ namespace cutout {
 
 namespace {
 
-constexpr double kMostScales = 8;
+constexpr double kMaxScales = 8;
 
 bool all_finite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(),
@@ -54,7 +54,7 @@ Subject Head::apply(std::span<const float> features) const {
   for (std::size_t i = 0; i < w.inputs; ++i) {
     const double scaled = (static_cast<double>(features[i]) - static_cast<double>(w.mean[i])) *
                           static_cast<double>(w.scale[i]);
-    values[i] = std::clamp(scaled, -kMostScales, kMostScales);
+    values[i] = std::clamp(scaled, -kMaxScales, kMaxScales);
   }
   std::vector<double> logits = layer(w.first, w.first_scale, w.first_bias, values);
   if (w.hidden > 0) {

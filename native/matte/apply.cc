@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "matte/certainty.h"
+#include "matte/cubic_taps.h"
 #include "matte/pixels.h"
-#include "matte/upsample.h"
 
 namespace cutout {
 

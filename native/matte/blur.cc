@@ -10,8 +10,8 @@
 #include <numbers>
 #include <vector>
 
+#include "matte/certainty.h"
 #include "matte/guide.h"
-#include "matte/upsample.h"
 
 namespace cutout {
 
@@ -42,16 +42,16 @@ inline std::size_t rank_of(std::size_t soft) {
 inline float blur_by(int slope) {
   const double steepness = (slope + 0.5) / kFineness;
   const auto sigma = static_cast<float>(1.0 / (steepness * std::sqrt(2.0 * std::numbers::pi)));
-  if (sigma > kMostBlur) {
-    return std::max(kLeastBlur, kMostBlur - (kMostBlur - kLeastBlur) * (sigma - kMostBlur));
+  if (sigma > kMaxBlur) {
+    return std::max(kMinBlur, kMaxBlur - (kMaxBlur - kMinBlur) * (sigma - kMaxBlur));
   }
-  return std::max(sigma, kLeastBlur);
+  return std::max(sigma, kMinBlur);
 }
 
 }  // namespace
 
-float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool) {
-  if (width < 3 || height < 3) return kLeastBlur;
+float estimate_blur(std::span<const float> p, int width, int height, ThreadPool& pool) {
+  if (width < 3 || height < 3) return kMinBlur;
   using Counts = std::array<std::uint32_t, kSlopes>;
   Counts counts{};
   std::mutex adding;
@@ -70,7 +70,7 @@ float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool)
                     });
   std::size_t soft = 0;
   for (const std::uint32_t count : counts) soft += count;
-  if (soft == 0) return kLeastBlur;
+  if (soft == 0) return kMinBlur;
   std::size_t steeper = rank_of(soft);
   int slope = kSlopes - 1;
   while (counts[static_cast<std::size_t>(slope)] <= steeper) {
@@ -80,7 +80,7 @@ float blur_of(std::span<const float> p, int width, int height, ThreadPool& pool)
   return blur_by(slope);
 }
 
-float blur_of_scalar(std::span<const float> p, int width, int height) {
+float estimate_blur_scalar(std::span<const float> p, int width, int height) {
   std::vector<int> slopes;
   for (int y = 1; y < height - 1; ++y) {
     for (int x = 1; x < width - 1; ++x) {
@@ -88,7 +88,7 @@ float blur_of_scalar(std::span<const float> p, int width, int height) {
       if (slope >= 0) slopes.push_back(slope);
     }
   }
-  if (slopes.empty()) return kLeastBlur;
+  if (slopes.empty()) return kMinBlur;
   std::sort(slopes.begin(), slopes.end(), std::greater<>());
   return blur_by(slopes[rank_of(slopes.size())]);
 }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "matte/certainty.h"
 #include "matte/pyramid.h"
 #include "matte/tiles.h"
-#include "matte/upsample.h"
 
 namespace cutout {
 
@@ -181,7 +181,7 @@ void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* u
   Widened widened(colours, guide.width, tile.left, n);
   std::array<float, static_cast<std::size_t>(Widened::kColours) * kTile> layers{};
   for (int y = tile.top; y < tile.bottom; ++y) {
-    const Half v = half_of(y, colours.height);
+    const CoarseTaps v = coarse_taps(y, colours.height);
     for (int c = 0; c < Widened::kColours; ++c) {
       blend_row(widened.row(c, v.near), widened.row(c, v.far), n, layers.data() + c * kTile);
     }

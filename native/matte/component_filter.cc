@@ -7,14 +7,13 @@
 #include <limits>
 #include <vector>
 
+#include "matte/certainty.h"
 #include "matte/connected_components.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr float kBackground = 0.02F;  // as kCertainBackground and kCertainForeground
-constexpr float kForeground = 0.98F;
 constexpr float kWisp = 0.1F;
 constexpr float kHole = 0.9F;
 constexpr std::int64_t kSubjectPart = 200;  // of the confident pixels of the largest component
@@ -166,7 +165,7 @@ int count(const std::vector<char>& chosen) {
 ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
                                    ThreadPool& pool) {
   const Components found =
-      find_components(p, width, area, kBackground, 1, Neighbours::kEight, pool);
+      find_components(p, width, area, kCertainBackground, 1, Neighbours::kEight, pool);
   const int most = most_confident(found.components);
   if (most == 0) return {};
 
@@ -189,7 +188,8 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
   }
   write(p, width, found, removed, 0);
 
-  const Components holes = find_components(p, width, area, 0, kForeground, Neighbours::kFour, pool);
+  const Components holes =
+      find_components(p, width, area, 0, kCertainForeground, Neighbours::kFour, pool);
   const std::vector<char> filled = holes_to_fill(holes, found);
   write(p, width, holes, filled, 1);
   return {count(removed), count(filled)};
@@ -197,7 +197,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
 
 ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area) {
   const Components found =
-      find_components_scalar(p, width, area, kBackground, 1, Neighbours::kEight);
+      find_components_scalar(p, width, area, kCertainBackground, 1, Neighbours::kEight);
   const int most = most_confident(found.components);
   if (most == 0) return {};
 
@@ -237,7 +237,7 @@ ComponentSummary filter_components_scalar(std::span<float> p, int width, const B
   }
 
   const Components holes =
-      find_components_scalar(p, width, area, 0, kForeground, Neighbours::kFour);
+      find_components_scalar(p, width, area, 0, kCertainForeground, Neighbours::kFour);
   int filled = 0;
   std::vector<char> counted(holes.components.size(), 0);
   for (const Run& run : holes.runs) {

@@ -11,19 +11,19 @@ namespace cutout {
 namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
-constexpr float kConfident = 0.5F;
+constexpr float kForegroundThreshold = 0.5F;
 constexpr float kLow = 0.1F;
 constexpr float kHigh = 0.9F;
 
 struct Counts {
-  int confident = 0;  // p >= kConfident
+  int confident = 0;  // p >= kForegroundThreshold
   int ambiguous = 0;  // kLow < p < kHigh
 };
 
 CUTOUT_SIMD Counts count(const float* p, int n) {
   Counts counts;
   for (int x = 0; x < n; ++x) {
-    counts.confident += static_cast<int>(p[x] >= kConfident);
+    counts.confident += static_cast<int>(p[x] >= kForegroundThreshold);
     counts.ambiguous += static_cast<int>(p[x] > kLow) & static_cast<int>(p[x] < kHigh);
   }
   return counts;
@@ -57,7 +57,7 @@ bool is_confident_scalar(std::span<const float> p, int width, const Box& area) {
     for (int x = area.left; x < area.left + area.width; ++x) {
       const float value = p[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                             static_cast<std::size_t>(x)];
-      if (value >= kConfident) ++confident;
+      if (value >= kForegroundThreshold) ++confident;
       if (value > kLow && value < kHigh) ++ambiguous;
     }
   }

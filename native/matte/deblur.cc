@@ -9,9 +9,9 @@
 
 #include "core/simd.h"
 #include "matte/blur.h"
+#include "matte/certainty.h"
 #include "matte/local_model.h"
 #include "matte/tiles.h"
-#include "matte/upsample.h"
 
 namespace cutout {
 
@@ -498,8 +498,8 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p, float 
   std::vector<Tile> tiles = tiles_near(matte.uncertain.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return matte;
   for (Tile& tile : tiles) tile = marked_part(tile, matte.uncertain.get(), guide.width);
-  const BlurWeights weights =
-      blur_weights(guide.blur > 0.0F ? guide.blur : blur_of(p, guide.width, guide.height, pool));
+  const BlurWeights weights = blur_weights(
+      guide.blur > 0.0F ? guide.blur : estimate_blur(p, guide.width, guide.height, pool));
   const float back = added_back(guide, enlargement);
   pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
     Patches patches;
@@ -617,8 +617,8 @@ DeblurredMatte deblur_matte_scalar(const Guide& guide, std::span<const float> p,
   }
   std::fill_n(matte.confidence.get(), guide.size(), 0.0F);
   const std::vector<float> start(matte.alpha.get(), matte.alpha.get() + guide.size());
-  const BlurWeights weights =
-      blur_weights(guide.blur > 0.0F ? guide.blur : blur_of_scalar(p, guide.width, guide.height));
+  const BlurWeights weights = blur_weights(
+      guide.blur > 0.0F ? guide.blur : estimate_blur_scalar(p, guide.width, guide.height));
   const float back = added_back(guide, enlargement);
   Wide network(guide, start);
   Wide changes = change_scalar(guide, network, network, kBlurRadius, weights);

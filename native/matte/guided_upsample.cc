@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/colour.h"
+#include "matte/cubic_taps.h"
 #include "matte/deblur.h"
+#include "matte/foreground_colours.h"
 #include "matte/local_model.h"
 #include "matte/tiles.h"
-#include "matte/upsample.h"
 
 namespace cutout {
 

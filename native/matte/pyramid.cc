@@ -169,7 +169,7 @@ void push(const Level& coarse, Level& fine, ThreadPool& pool) {
                     [&](std::size_t begin, std::size_t end) {
                       Widened widened(coarse, fine.width, 0, fine.width);
                       for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-                        const Half v = half_of(y, coarse.height);
+                        const CoarseTaps v = coarse_taps(y, coarse.height);
                         for (int c = 0; c < Widened::kColours; ++c) {
                           const int plane = c < 3 ? c : c + 1;
                           push_row(widened.row(c, v.near), widened.row(c, v.far),

@@ -38,12 +38,12 @@ CUTOUT_INLINE float power8(float v) {
 }
 
 /// The two pixels of the next coarser level that pixel x is interpolated from.
-struct Half {
+struct CoarseTaps {
   int near;
   int far;
 };
 
-inline Half half_of(int x, int coarse) {
+inline CoarseTaps coarse_taps(int x, int coarse) {
   const int near = x / 2;
   const int far = std::clamp(x % 2 == 0 ? near - 1 : near + 1, 0, coarse - 1);
   return {near, far};
@@ -54,8 +54,8 @@ CUTOUT_INLINE float interpolate(float near, float far) { return 0.75F * near + 0
 
 /// Plane `plane` of the coarser level at pixel (x, y) of the finer one, bilinear.
 inline float from_coarse(const Level& coarse, int plane, int x, int y) {
-  const Half h = half_of(x, coarse.width);
-  const Half v = half_of(y, coarse.height);
+  const CoarseTaps h = coarse_taps(x, coarse.width);
+  const CoarseTaps v = coarse_taps(y, coarse.height);
   const float* near = coarse.row(plane, v.near);
   const float* far = coarse.row(plane, v.far);
   return interpolate(interpolate(near[h.near], near[h.far]), interpolate(far[h.near], far[h.far]));

@@ -9,7 +9,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
-#include "matte/shadow.h"
+#include "image/shadow.h"
 
 namespace cutout {
 
@@ -32,7 +32,7 @@ struct ComposeSummary {
 /// The numbered steps of one composition, on the calling thread and idle threads of the pool:
 ///  1. crop, scale and place the image (image/place.h)
 ///  2. find the subject's box
-///  3. blur its shadow at a reduced size (matte/shadow.h)
+///  3. blur its shadow at a reduced size (image/shadow.h)
 ///  4. lay the image over shadow and background (image/layers.h)
 /// `token` is checked after every step.
 ///

@@ -138,7 +138,7 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
                       Done<Description> done) {
   const std::shared_ptr<const SubjectTypes> types = subject_types();
   if (types == nullptr) {
-    done({Code::kModel, "Nothing that tells subject types is loaded."}, {});
+    done({Code::kModel, "No subject classifier is loaded."}, {});
     return;
   }
   const auto work = [this, job, types](int worker, const CancelToken& token,
@@ -168,7 +168,7 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   }
   const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
   if (plan.subject && (types == nullptr || !types->head)) {
-    done({Code::kModel, "Nothing that tells subject types is loaded."}, {});
+    done({Code::kModel, "No subject classifier is loaded."}, {});
     return;
   }
   const auto work = [this, pixels, plan, loaded, types, queued = Clock::now()](

@@ -1,7 +1,7 @@
 #include "pipeline/compose.h"
 
+#include "image/shadow.h"
 #include "images.h"
-#include "matte/shadow.h"
 #include "registry.h"
 
 namespace cutout::test {

@@ -1,9 +1,9 @@
 #include "image/plane.h"
 #include "images.h"
 #include "matte/blur.h"
-#include "matte/colour.h"
 #include "matte/colour_sampling.h"
 #include "matte/deblur.h"
+#include "matte/foreground_colours.h"
 #include "matte/guided_upsample.h"
 #include "matte/local_model.h"
 #include "pipeline/refinement.h"
@@ -130,8 +130,8 @@ Napi::Value blur_of_js(const Napi::CallbackInfo& info) {
   const int height = info[2].ToNumber().Int32Value();
   const int threads = info[3].ToNumber().Int32Value();
   ThreadPool pool(std::max(threads, 0));
-  return Napi::Number::New(
-      info.Env(), threads < 0 ? blur_of_scalar(p, width, height) : blur_of(p, width, height, pool));
+  return Napi::Number::New(info.Env(), threads < 0 ? estimate_blur_scalar(p, width, height)
+                                                   : estimate_blur(p, width, height, pool));
 }
 
 /// estimateColours(guide, alpha, threads): six planes, F r, g, b, B r, g, b, of all network pixels.

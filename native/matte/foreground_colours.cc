@@ -1,4 +1,4 @@
-#include "matte/colour.h"
+#include "matte/foreground_colours.h"
 
 #include <algorithm>
 #include <array>
@@ -13,14 +13,14 @@ namespace cutout {
 
 namespace {
 
-constexpr int kSteps = 8;
+constexpr int kJacobiSteps = 8;
 constexpr float kSmooth = 1e-5F;  // weight of a neighbour where alpha is even, as published
 constexpr std::size_t kTileGrain = 4;
 
 /// The 2 x 2 system of F and B of one network pixel.
-struct Pull {
+struct System {
   float a00, a01, a11;  // symmetric matrix
-  float over;           // 1 / determinant
+  float inverse_determinant;
 };
 
 CUTOUT_INLINE float weight_between(float a, float b) {
@@ -32,27 +32,27 @@ struct Neighbours {
   float left, right, up, down;
 };
 
-CUTOUT_INLINE Pull pull_of(float alpha, const Neighbours& w) {
+CUTOUT_INLINE System system_of(float alpha, const Neighbours& w) {
   const float sum = (w.left + w.right) + (w.up + w.down);
   const float rest = 1.0F - alpha;
-  Pull pull{alpha * alpha + sum, alpha * rest, rest * rest + sum, 0.0F};
-  pull.over = 1.0F / (pull.a00 * pull.a11 - pull.a01 * pull.a01);
-  return pull;
+  System system{alpha * alpha + sum, alpha * rest, rest * rest + sum, 0.0F};
+  system.inverse_determinant = 1.0F / (system.a00 * system.a11 - system.a01 * system.a01);
+  return system;
 }
 
-CUTOUT_INLINE float pulled(float own, const Neighbours& w, const Neighbours& v) {
+CUTOUT_INLINE float right_side(float own, const Neighbours& w, const Neighbours& v) {
   return own + ((w.left * v.left + w.right * v.right) + (w.up * v.up + w.down * v.down));
 }
 
-CUTOUT_INLINE float solve_fore(const Pull& m, float b0, float b1) {
-  return clamp01(m.over * (m.a11 * b0 - m.a01 * b1));
+CUTOUT_INLINE float solve_fore(const System& m, float b0, float b1) {
+  return clamp01(m.inverse_determinant * (m.a11 * b0 - m.a01 * b1));
 }
 
-CUTOUT_INLINE float solve_back(const Pull& m, float b0, float b1) {
-  return clamp01(m.over * (m.a00 * b1 - m.a01 * b0));
+CUTOUT_INLINE float solve_back(const System& m, float b0, float b1) {
+  return clamp01(m.inverse_determinant * (m.a00 * b1 - m.a01 * b0));
 }
 
-constexpr int kSide = kTile + 2 * (kSteps + 1);
+constexpr int kSide = kTile + 2 * (kJacobiSteps + 1);
 constexpr int kSpare = 16;  // values behind the last that a loop over whole vectors may touch
 constexpr int kPatch = kSide * kSide + kSpare;
 // Columns of a patch without the outermost ones: a whole number of vectors. Values outside of what
@@ -77,14 +77,14 @@ CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict 
       const Neighbours w{weight_between(a, alpha[at - 1]), weight_between(a, alpha[at + 1]),
                          weight_between(a, alpha[at - kSide]),
                          weight_between(a, alpha[at + kSide])};
-      const Pull m = pull_of(a, w);
+      const System m = system_of(a, w);
       for (int c = 0; c < 3; ++c) {
         const float* fore = from + c * kPatch + at;
         const float* back = from + (c + 3) * kPatch + at;
         const float own = colour[c * kPatch + at];
-        const float b0 = pulled(a * own, w, {fore[-1], fore[1], fore[-kSide], fore[kSide]});
+        const float b0 = right_side(a * own, w, {fore[-1], fore[1], fore[-kSide], fore[kSide]});
         const float b1 =
-            pulled((1.0F - a) * own, w, {back[-1], back[1], back[-kSide], back[kSide]});
+            right_side((1.0F - a) * own, w, {back[-1], back[1], back[-kSide], back[kSide]});
         to[c * kPatch + at] = solve_fore(m, b0, b1);
         to[(c + 3) * kPatch + at] = solve_back(m, b0, b1);
       }
@@ -118,11 +118,11 @@ CUTOUT_SIMD void guess_row(const float* __restrict alpha, const float* __restric
 
 void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, const Tile& tile,
                 Patches& at, LayerColours& out) {
-  const int left = tile.left - kSteps - 1;
+  const int left = tile.left - kJacobiSteps - 1;
   Widened widened(coarse, guide.width, left, kSide);
   for (int j = 0; j < kSide; ++j) {
-    const int y = std::clamp(tile.top - kSteps - 1 + j, 0, guide.height - 1);
-    const Half v = half_of(y, coarse.height);
+    const int y = std::clamp(tile.top - kJacobiSteps - 1 + j, 0, guide.height - 1);
+    const CoarseTaps v = coarse_taps(y, coarse.height);
     const std::size_t row = guide.at(0, y);
     const int k = j * kSide;
     copy_padded(alpha + row, guide.width, left, kSide, at.alpha + k);
@@ -136,12 +136,12 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
                 at.layers[0][c + 3] + k);
     }
   }
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kJacobiSteps; ++step) {
     jacobi(at.colour[0], at.alpha, at.layers[step % 2][0], step + 1, at.layers[(step + 1) % 2][0]);
   }
-  const auto& result = at.layers[kSteps % 2];
+  const auto& result = at.layers[kJacobiSteps % 2];
   for (int y = tile.top; y < tile.bottom; ++y) {
-    const int k = (y - tile.top + kSteps + 1) * kSide + kSteps + 1;
+    const int k = (y - tile.top + kJacobiSteps + 1) * kSide + kJacobiSteps + 1;
     const std::size_t bytes = static_cast<std::size_t>(tile.right - tile.left) * sizeof(float);
     for (std::size_t c = 0; c < 3; ++c) {
       std::memcpy(out.fore[c].get() + guide.at(tile.left, y), result[c] + k, bytes);
@@ -182,7 +182,7 @@ LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
   const Level coarse = spread_colours_scalar(guide, alpha, 0.0F);
 
   // The Jacobi steps on the guide, its border repeated as far as they depend on it.
-  constexpr int kBorder = kSteps + 1;
+  constexpr int kBorder = kJacobiSteps + 1;
   const int width = guide.width + 2 * kBorder;
   const int height = guide.height + 2 * kBorder;
   const auto index_of = [&](int x, int y) {
@@ -207,7 +207,7 @@ LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
       }
     }
   }
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kJacobiSteps; ++step) {
     const std::array<std::vector<float>, 6> before = now;
     for (int y = step + 1; y < height - step - 1; ++y) {
       for (int x = step + 1; x < width - step - 1; ++x) {
@@ -216,15 +216,15 @@ LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
                            weight_between(a, alpha[index_of(x + 1, y)]),
                            weight_between(a, alpha[index_of(x, y - 1)]),
                            weight_between(a, alpha[index_of(x, y + 1)])};
-        const Pull m = pull_of(a, w);
+        const System m = system_of(a, w);
         for (std::size_t c = 0; c < 3; ++c) {
           const auto around = [&](const std::vector<float>& plane) {
             return Neighbours{plane[bordered(x - 1, y)], plane[bordered(x + 1, y)],
                               plane[bordered(x, y - 1)], plane[bordered(x, y + 1)]};
           };
           const float own = guide.colour(c, index_of(x, y));
-          const float b0 = pulled(a * own, w, around(before[c]));
-          const float b1 = pulled((1.0F - a) * own, w, around(before[c + 3]));
+          const float b0 = right_side(a * own, w, around(before[c]));
+          const float b1 = right_side((1.0F - a) * own, w, around(before[c + 3]));
           now[c][bordered(x, y)] = solve_fore(m, b0, b1);
           now[c + 3][bordered(x, y)] = solve_back(m, b0, b1);
         }

@@ -1,4 +1,4 @@
-#include "matte/upsample.h"
+#include "matte/cubic_taps.h"
 
 #include <algorithm>
 #include <cstddef>

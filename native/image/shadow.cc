@@ -1,4 +1,4 @@
-#include "matte/shadow.h"
+#include "image/shadow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ int radius_of(const DropShadow& shadow) {
   return static_cast<int>(std::ceil(kRadius * static_cast<double>(shadow.sigma)));
 }
 
-Box moved_and_grown(const Box& subject, const DropShadow& shadow) {
+Box shadow_box(const Box& subject, const DropShadow& shadow) {
   const int radius = radius_of(shadow);
   return {subject.left + shadow.offset_x - radius, subject.top + shadow.offset_y - radius,
           subject.width + 2 * radius, subject.height + 2 * radius};
@@ -83,12 +83,12 @@ CUTOUT_SIMD void mix(const float* __restrict a, const float* __restrict b, float
 }  // namespace
 
 Box shadow_extent(const Box& subject, const DropShadow& shadow) {
-  return join(subject, moved_and_grown(subject, shadow));
+  return join(subject, shadow_box(subject, shadow));
 }
 
 ShadowPlane::ShadowPlane(ConstImageView canvas, const Box& subject, const DropShadow& shadow,
                          ThreadPool& pool)
-    : box_(clip(moved_and_grown(subject, shadow), canvas.width, canvas.height)),
+    : box_(clip(shadow_box(subject, shadow), canvas.width, canvas.height)),
       offset_x_(shadow.offset_x),
       offset_y_(shadow.offset_y),
       fade_end_(canvas.height),
@@ -203,7 +203,7 @@ void ShadowPlane::row(int y, float* out) const {
 std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
                                  const DropShadow& shadow) {
   const auto width = static_cast<std::size_t>(canvas.width);
-  const Box box = clip(moved_and_grown(subject, shadow), canvas.width, canvas.height);
+  const Box box = clip(shadow_box(subject, shadow), canvas.width, canvas.height);
   const int rows = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
   const auto sigma = static_cast<double>(shadow.sigma);
   // Weight of a pixel at a distance, normalised over all pixels within the radius.

@@ -1,0 +1,15 @@
+#pragma once
+
+namespace cutout {
+
+/// Outside this range the network is certain. Networks leave a haze of 1/255 to 5/255 on the
+/// background, which would extend boxes and crops over the whole image.
+inline constexpr float kCertainBackground = 0.02F;
+inline constexpr float kCertainForeground = 0.98F;
+
+/// 0 or 1 where the network is certain, else p; 0 for NaN.
+inline float snap(float p) {
+  return p >= kCertainBackground ? (p <= kCertainForeground ? p : 1.0F) : 0.0F;
+}
+
+}  // namespace cutout
