@@ -114,9 +114,9 @@ export const dropShadowOpacities = (options: ShadowOptions): Readonly<Record<Sub
 const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
 
 /** Limits of the engine in pixels; exceeded by sides above 200 000 only. */
-const LEAST_SIGMA = 0.1;
-const MOST_SIGMA = 4096;
-const MOST_OFFSET = 65_535;
+const MIN_SIGMA = 0.1;
+const MAX_SIGMA = 4096;
+const MAX_OFFSET = 65_535;
 
 /**
  * The drop shadow of a subject on a canvas of this height. It fades out above the lower border if that cuts
@@ -125,11 +125,11 @@ const MOST_OFFSET = 65_535;
 export function dropShadow(subject: Box, canvasHeight: number, opacity: number): DropShadow {
   const side = Math.max(subject.width, subject.height);
   const cut = subject.top + subject.height === canvasHeight;
-  const offset = (share: number) => Math.min(Math.round(side * share), MOST_OFFSET);
+  const offset = (share: number) => Math.min(Math.round(side * share), MAX_OFFSET);
   return {
     opacity,
     // The engine computes in single precision: rounded here, both sides find the same extent.
-    sigma: Math.fround(Math.min(Math.max(side * DROP.sigma, LEAST_SIGMA), MOST_SIGMA)),
+    sigma: Math.fround(Math.min(Math.max(side * DROP.sigma, MIN_SIGMA), MAX_SIGMA)),
     offsetX: offset(DROP.offsetX),
     offsetY: offset(DROP.offsetY),
     fade: cut ? Math.max(1, Math.round(side * DROP.fade)) : 0,

@@ -19,7 +19,7 @@ const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055
 const LAST_STEP = 4095;
 
 /** Most entries of a curve that is read; profiles in use have no more. */
-const MOST_ENTRIES = 4096;
+const MAX_ENTRIES = 4096;
 
 /** Pixels between two turns of the event loop: about 1 ms. */
 const PIXELS_A_TURN = 65_536;
@@ -59,7 +59,7 @@ function curve(tag: DataView): Curve | undefined {
       const gamma = tag.getUint16(12) / 256;
       return (v) => v ** gamma;
     }
-    if (count > MOST_ENTRIES) return;
+    if (count > MAX_ENTRIES) return;
     if (12 + 2 * count > tag.byteLength) throw new RangeError('a curve outside of its tag');
     const table = Float64Array.from({ length: count }, (_, i) => tag.getUint16(12 + 2 * i) / 65_535);
     return (v) => {

@@ -26,7 +26,7 @@ test('an incomplete key opens nothing', async (t) => {
   }
 });
 
-test('a revoked key opens nothing from the next call on; the others of the account still do', async (t) => {
+test('a revoked key is rejected from the next call on; other keys of the account stay valid', async (t) => {
   const { accounts, clock } = await testStores(t);
   const account = await accounts.create('Ada');
   const [lost, kept] = [await accounts.createKey(account.id), await accounts.createKey(account.id)];

@@ -34,7 +34,7 @@ test('quantiles grow with q and stay within the values', (t) => {
   );
 });
 
-test('the slope of a line is found, and is 0 for one place', (t) => {
+test('slope() of a line is its slope, and 0 if all points have the same x', (t) => {
   t.is(
     slope([
       [0, 5],

@@ -75,7 +75,7 @@ test('only a preview is planned as one', (t) => {
     t.is(sizeToReserve(request({ size }), source), 'full');
 });
 
-test('there are two plans if the size is left open, else one', (t) => {
+test('size=auto is planned as full and as preview; any other size has one plan', (t) => {
   const machine = { network, profile: PROFILES.balanced };
   const open = makePlans(request({ size: 'auto' }), planInputs(source), machine);
   t.deepEqual([open.full.result, open.preview.result], [source, { width: 577, height: 433 }]);

@@ -182,7 +182,7 @@ if (redisIsHere) {
     t.deepEqual([(await first).replayed, second.replayed].sort(), [false, true]);
   });
 
-  test.serial('redis: flushed under way, the work ends well, is kept, and still runs once', async (t) => {
+  test.serial('redis: work in flight during a flush succeeds, is cached and runs once', async (t) => {
     t.timeout(60_000);
     const server = await ownDatabase();
     const node = async () => nodeOn(await server.open(t), { leaseMs: 2000 });
@@ -346,7 +346,7 @@ test('shared names are the same everywhere, and tell images, settings and backgr
   t.is(await sharedContentName(Buffer.from('xab').subarray(1, 2), 's'), String(names[0]));
 });
 
-test('names tell images, settings and backgrounds apart, also in the last byte of a large one', async (t) => {
+test('content names differ by image, settings and background, also in the last byte of a large image', async (t) => {
   const name = createContentName();
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];
   const large = Buffer.alloc(3_000_001, 7);

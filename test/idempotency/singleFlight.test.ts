@@ -158,7 +158,7 @@ test('who comes while stopped work winds down waits for its end, then runs', asy
   t.true(started);
 });
 
-test('work that ended well although everybody had left serves who came meanwhile', async (t) => {
+test('work that succeeds after all its callers aborted serves callers that joined since', async (t) => {
   const flights = new SingleFlight<number>();
   const first = controlled<number>();
   const leaving = new AbortController();

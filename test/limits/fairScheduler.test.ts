@@ -102,7 +102,7 @@ test('short jobs go before long ones that came a little earlier, but not before 
   t.deepEqual(order, ['short', 'long', 'late']);
 });
 
-test('accounts take turns by the work they are given, whatever they ask for', async (t) => {
+test('accounts alternate by the work executed for them, however much they have queued', async (t) => {
   const { scheduler } = open();
   const many = Array.from({ length: 6 }, (_, i) => ({ name: `a${i}`, ...work({ account: 'a' }) }));
   const few = [0, 1].map((i) => ({ name: `b${i}`, ...work({ account: 'b' }) }));

@@ -60,7 +60,7 @@ const recorded = () => {
 };
 const unix = (text: string) => Date.parse(text) / 1000;
 
-test('the window of the recorded account', async (t) => {
+test('rate headers count down as in the recorded window, and begin anew after its reset', async (t) => {
   const { clock, rate } = recorded();
   const reset = unix('2020-06-01T15:49:27Z');
   for (let call = 1; call <= 6; call++) {

@@ -241,7 +241,7 @@ test('a depthwise convolution of 18 channels gets 14 zero channels, one of 16 no
   t.deepEqual(channels(fused(graphOf(block)), 'deep'), [16, 1, 3, 3]);
 });
 
-test('an output gets no zero channels', (t) => {
+test('a convolution whose result is an output of the graph is not padded with zero channels', (t) => {
   const { node } = fused(graphOf({ ...head, outputs: ['last', 'left/2'] }));
   const deep = node.find(({ name }) => name === 'left/2');
   t.is(deep?.attribute.find(({ name }) => name === 'group')?.i, 18n);

@@ -106,7 +106,7 @@ const dimsOf = (graph: GraphProto, name: string) => {
 const image = (height: number, width: number) =>
   Float32Array.from({ length: 3 * height * width }, (_, i) => Math.sin(i * 0.7) + Math.cos(i * 0.013));
 
-test('the sizes of a convolutional network are freed, its constants become factors', (t) => {
+test('a convolutional network gets dynamic sizes; its constant sizes become factors', (t) => {
   const rewritten = rewrite(published(16, 24), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.is(rewritten.sizeStep, 4);
@@ -122,7 +122,7 @@ test('the sizes of a convolutional network are freed, its constants become facto
   }
 });
 
-test('a freed network gives at every size the result of one published for that size', async (t) => {
+test('a network with dynamic sizes gives at every size the result of one published for that size', async (t) => {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-size-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const free = path.join(folder, 'free.onnx');

@@ -122,7 +122,7 @@ for (const from of [16, 32, 64, 80, 128]) {
   });
 }
 
-test('the image itself is convolved at every size', (t) => {
+test('a convolution may read the input of the network, at every size', (t) => {
   if (!present(t)) return;
   checkAll(t, (b) => b.conv('image', { channels: 16 }), sizes);
   checkAll(t, (b) => b.conv('image', { channels: 32, kernel: 3, stride: 2 }), sizes);

@@ -84,7 +84,7 @@ function testUpgrade(where: string, newPlace: NewPlace): void {
     t.deepEqual(await ledger.verify(), []);
   });
 
-  test.serial(`${where}: what an older version left open expires`, async (t) => {
+  test.serial(`${where}: open answers of an older version expire`, async (t) => {
     const { ledger, balance } = await upgraded(t, newPlace);
     clock.forward(900_000);
     t.is(await ledger.sweep(), 4);

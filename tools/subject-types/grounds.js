@@ -11,8 +11,8 @@ const oneOf = (random, list) => list[Math.floor(random() * list.length)];
 const raw = ({ data, width, height }) => sharp(data, { raw: { width, height, channels: 4 } });
 
 /** A smaller share of an image, or shorter sides in pixels, is not classified. */
-const LEAST_SHARE = 0.02;
-const LEAST_SIDE = 16;
+const MIN_SHARE = 0.02;
+const MIN_SIDE = 16;
 
 /** What of an `image` lies under a `matte` of any size, cut to where that is; undefined where there is next to nothing. */
 export async function cutOut({ data, width, height }, matte) {
@@ -34,7 +34,7 @@ export async function cutOut({ data, width, height }, matte) {
     [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
   }
   const [w, h] = [right - left + 1, bottom - top + 1];
-  if (sum < LEAST_SHARE * width * height || w < LEAST_SIDE || h < LEAST_SIDE) return undefined;
+  if (sum < MIN_SHARE * width * height || w < MIN_SIDE || h < MIN_SIDE) return undefined;
   const box = { x: left / width, y: top / height, w: w / width, h: h / height };
   return cropped({ data: subject, width, height }, box);
 }

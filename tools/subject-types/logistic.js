@@ -7,7 +7,7 @@ const RATE = 0.05;
 /** Rows that are worked on together. */
 const BLOCK = 64;
 /** As native/classify/subject_head.cc clamps. */
-const MOST_SCALES = 8;
+const MAX_SCALES = 8;
 
 /**
  * Mean of every feature and `share` of 1 / its standard deviation (the smaller, the more a weight on it costs);
@@ -26,7 +26,7 @@ export function standardise(vectors, share) {
   const scale = Float64Array.from(mean, (m, i) => share(i) / Math.sqrt(Math.max(square[i] - m * m, 1e-6)));
   const apply = (vector) =>
     Float64Array.from(vector, (value, i) =>
-      Math.min(MOST_SCALES, Math.max(-MOST_SCALES, (value - mean[i]) * scale[i])),
+      Math.min(MAX_SCALES, Math.max(-MAX_SCALES, (value - mean[i]) * scale[i])),
     );
   return { mean, scale, apply };
 }

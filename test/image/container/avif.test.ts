@@ -40,7 +40,7 @@ async function refusal(bytes: Buffer): Promise<string> {
   );
 }
 
-test('boxes without end are refused, at any level, some are not', async (t) => {
+test('too many boxes are refused at any level; a few thousand are accepted', async (t) => {
   const avif = await image();
   const free = (count: number) => Buffer.alloc(8 * count, box('free'));
   t.is((await probe(Buffer.concat([avif, free(5000)]), limits)).width, width);
