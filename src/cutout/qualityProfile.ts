@@ -26,12 +26,18 @@ export interface NetworkSize extends Dimensions {
   readonly sizeStep?: number;
 }
 
+/**
+ * Input sides are not reduced below this: it is what small networks were made for, whose runs are short anyway.
+ */
+const SMALLEST_SIDE = 320;
+
 /** Input size of the network for a result of this size; never above its usual one. */
 export function networkInput(profile: Profile, size: SizeName, network: NetworkSize): Dimensions {
   const { width, height, sizeStep = 0 } = network;
   const part = size === 'preview' ? profile.previewInput : profile.input;
   if (sizeStep === 0 || part === 1) return { width, height };
-  const side = (usual: number) =>
-    Math.min(usual, Math.max(sizeStep, Math.round((usual * part) / sizeStep) * sizeStep));
+  const steps = (side: number) => Math.round(side / sizeStep);
+  const least = Math.ceil(SMALLEST_SIDE / sizeStep);
+  const side = (usual: number) => Math.min(usual, Math.max(least, steps(usual * part)) * sizeStep);
   return { width: side(width), height: side(height) };
 }

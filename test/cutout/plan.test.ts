@@ -52,9 +52,13 @@ test('a network with a free size runs smaller for a preview, one with a fixed si
   t.deepEqual(plan('preview', 'balanced').input, { width: 640, height: 640 });
   t.deepEqual(plan('full', 'balanced').input, { width: 1024, height: 1024 });
   const wide = networkInput(PROFILES.balanced, 'preview', { width: 1024, height: 96, sizeStep: 32 });
-  t.deepEqual(wide, { width: 640, height: 64 });
-  const coarse = networkInput(PROFILES.fast, 'preview', { width: 320, height: 320, sizeStep: 256 });
-  t.deepEqual(coarse, { width: 256, height: 256 });
+  t.deepEqual(wide, { width: 640, height: 96 });
+  const coarse = networkInput(PROFILES.fast, 'preview', { width: 1024, height: 640, sizeStep: 256 });
+  t.deepEqual(coarse, { width: 512, height: 512 });
+  for (const profile of Object.values(PROFILES)) {
+    const small = networkInput(profile, 'preview', { width: 320, height: 320, sizeStep: 32 });
+    t.deepEqual(small, { width: 320, height: 320 });
+  }
 });
 
 test('auto is the size that the ledger resolved it to, and a preview if its result is no larger than one', (t) => {
