@@ -26,9 +26,7 @@ export interface NetworkSize extends Dimensions {
   readonly sizeStep?: number;
 }
 
-/**
- * Input sides are not reduced below this: it is what small networks were made for, whose runs are short anyway.
- */
+/** Input sides are not reduced below this: small networks were made for it, and their runs are short anyway. */
 const SMALLEST_SIDE = 320;
 
 /** Input size of the network for a result of this size; never above its usual one. */

@@ -47,7 +47,7 @@ test('a table of 8-bit scales is of its network, and of no photo that tables are
       [],
     );
   }
-  t.deepEqual(made, ['isnet']);
+  t.deepEqual(made, ['isnet', 'u2net']);
 });
 
 test('checksums differ between files, and a restricted licence has an explanation', async (t) => {

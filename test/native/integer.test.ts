@@ -186,14 +186,20 @@ test('convolutions with a result finer than 8 bits: of an 8-bit map, of a float 
   const eight = { channels: 32 } as const;
   const stem = (b: NetworkBuilder) => b.conv('image', eight);
   checkAll(t, (b) => b.conv(b.conv(stem(b), { channels: 16, wide: true }), eight), sizes, 'a level');
-  for (const shape of [{ channels: 16, kernel: 1 }, { channels: 16, dilation: 2 }, { channels: 64 }]) {
+  const fine: readonly ConvShape[] = [
+    { channels: 16, kernel: 1 },
+    { channels: 16, dilation: 2 },
+    { channels: 64 },
+    { channels: 16, kernel: 1, idle: true },
+  ];
+  for (const shape of fine) {
     const wide = { ...shape, wide: true };
     checkAll(
       t,
       (b) => {
         const first = stem(b);
-        const fine = b.conv(b.conv(first, eight), wide);
-        return b.conv(b.conv(b.concat(fine, first), { ...wide, channels: 16 }), { channels: 16, kernel: 1 });
+        const finer = b.conv(b.conv(first, eight), wide);
+        return b.conv(b.conv(b.concat(finer, first), { ...wide, channels: 16 }), { channels: 16, kernel: 1 });
       },
       sizes,
       'a level',

@@ -13,5 +13,10 @@ export const USUAL_QUANTILE = 0.4;
 
 const ISNET: Quantiles = { stage3: 1, stage4: 1, stage5: 0.9, stage6: 1 };
 
+const U2NET: Quantiles = {
+  ...{ stage1: 0.6, stage2: 0.8, stage3: 0.8, stage4: 0.8, stage5: 1, stage6: 0.6 },
+  ...{ stage5d: 0.4, stage4d: 0.8, stage3d: 0.9, stage2d: 0.4, stage1d: 0.8 },
+};
+
 /** By network. */
-export const QUANTILES: Readonly<Record<string, Quantiles>> = { isnet: ISNET };
+export const QUANTILES: Readonly<Record<string, Quantiles>> = { isnet: ISNET, u2net: U2NET };

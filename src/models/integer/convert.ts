@@ -441,7 +441,9 @@ function wideConv(
         else if (-value > largest) largest = -value;
       }
     }
-    const weightScale = Math.fround(Math.max(largest / WIDE_LIMIT, 1e-30));
+    const wanted = bias?.[output] ?? 0;
+    // In a channel with (almost) no weights the scale must still let the bias fit 32 bits.
+    const weightScale = Math.fround(Math.max(largest / WIDE_LIMIT, Math.abs(wanted) / 2 ** 29, 1e-30));
     let sum = 0;
     const at = output * count;
     for (let i = 0; i < count; i++) {
@@ -453,7 +455,7 @@ function wideConv(
       sum += whole;
     }
     weightScales[output] = weightScale;
-    const shift = Math.round((bias?.[output] ?? 0) / weightScale) - zero * sum;
+    const shift = Math.round(wanted / weightScale) - zero * sum;
     if (Math.abs(shift) > 2 ** 30) throw new Unsupported('a bias is too large for 32 bits');
     shifts[output] = shift;
   }
