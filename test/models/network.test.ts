@@ -18,8 +18,11 @@ import { largestDifference, runNetwork } from './run.ts';
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
-/** Networks with an 8-bit form. Other than the default one they are only where somebody has pulled them. */
-const NETWORKS = ['isnet', 'u2net'];
+/**
+ * Networks with an 8-bit form, and how far it may be from floats on average. Other than the default one they are only
+ * where somebody has pulled them.
+ */
+const NETWORKS = { isnet: 0.012, u2net: 0.02 };
 
 type Colour = (x: number, y: number) => readonly [number, number, number];
 
@@ -71,7 +74,7 @@ function present(t: ExecutionContext, name: string): boolean {
 const prepared = (name: string, form: Form) =>
   ensureNetwork(name, { modelsDir, pull: false, device: 'cpu', form, observer: new Recorder() });
 
-for (const name of NETWORKS) {
+for (const [name, allowed] of Object.entries(NETWORKS)) {
   test(`${name} as pulled and as prepared has the expected checksums`, async (t) => {
     if (!present(t, name)) return;
     t.timeout(180_000);
@@ -117,7 +120,7 @@ for (const name of NETWORKS) {
         t.log(
           `${title}: 8 bits ${mean.toFixed(4)} from floats, ${edge.toFixed(4)} where the matte is between`,
         );
-        t.true(mean <= 0.012, title);
+        t.true(mean <= allowed, title);
         t.true(mean > 0, title);
       }
     },
