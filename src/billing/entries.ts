@@ -58,7 +58,10 @@ const dayMs = 86_400_000;
 /** UTC: '2026-11-21'. */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** Oldest of the entries behind `after` that are in the span, in the order of their times if there is a span. */
+/**
+ * Oldest of the entries behind `after` that are in the span, in the order of their times if there is a span; then none if
+ * `after` is no entry of the account.
+ */
 export async function statement(sql: Sql, accountId: string, page: StatementPage): Promise<Entry[]> {
   const { from, to = endless, after = 0, limit = endless } = page;
   if (from === undefined && to === endless)
@@ -66,8 +69,9 @@ export async function statement(sql: Sql, accountId: string, page: StatementPage
       `SELECT ${columns} FROM entry WHERE account_id = @accountId AND id > @after ORDER BY id LIMIT @limit`,
       { accountId, after, limit },
     );
-  const known = after === 0 ? undefined : await timeOf(sql, accountId, after);
-  const [at, id] = known !== undefined && known >= (from ?? 0) ? [known, after] : [from ?? 0, 0];
+  const known = after === 0 ? -1 : await timeOf(sql, accountId, after);
+  if (known === undefined) return [];
+  const [at, id] = known >= (from ?? 0) ? [known, after] : [from ?? 0, 0];
   return sql.all(
     `SELECT ${columns} FROM entry${sql.dialect.through('entry_at')}
      WHERE account_id = @accountId AND (at, id) > (@at, @id) AND at < @to ORDER BY at, id LIMIT @limit`,
@@ -76,8 +80,8 @@ export async function statement(sql: Sql, accountId: string, page: StatementPage
 }
 
 /**
- * Newest first, of those before `before`: in the order of their times if there is a span or a kind. Reads the entries of
- * the page only, through an index that has their order.
+ * Newest first, of those before `before`: in the order of their times if there is a span or a kind; then none if `before` is
+ * no entry of the account. Reads the entries of the page only, through an index that has their order.
  */
 export async function history(sql: Sql, accountId: string, page: HistoryPage): Promise<Entry[]> {
   const { from = 0, to = endless, before = endless, limit = endless, kind } = page;
@@ -87,8 +91,9 @@ export async function history(sql: Sql, accountId: string, page: HistoryPage): P
        WHERE account_id = @accountId AND id < @before ORDER BY id DESC LIMIT @limit`,
       { accountId, before, limit },
     );
-  const known = before === endless ? undefined : await timeOf(sql, accountId, before);
-  const [at, id] = known !== undefined && known < to ? [known, before] : [to, 0];
+  const known = before === endless ? endless : await timeOf(sql, accountId, before);
+  if (known === undefined) return [];
+  const [at, id] = known < to ? [known, before] : [to, 0];
   return sql.all(
     `SELECT ${columns} FROM entry${sql.dialect.through(kind === undefined ? 'entry_at' : 'entry_kind')}
      WHERE account_id = @accountId ${kind === undefined ? '' : 'AND kind = @kind'}
