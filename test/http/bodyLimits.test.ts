@@ -61,6 +61,8 @@ const errorOfConsole = async (answer: Response) =>
 test('JSON is bounded in depth and values before it is parsed', async (t) => {
   const service = await startService(t);
   await malformed(t, service, '{"a":{"b":{"c":{}}}}', json, /deeper than 2/);
+  await malformed(t, service, '{"a":{"b":{"c":1}}}', json, /deeper than 2/);
+  await malformed(t, service, '{"a":{"b":[{"c":1}]}}', json, /deeper than 2/);
   await malformed(t, service, '['.repeat(100_000), json, /deeper than 2/);
   await malformed(t, service, `{"a":[${'1,'.repeat(1000)}1]}`, json, /more than 1000 values/);
   await malformed(t, service, `{${'"a":1,'.repeat(1000)}"b":1}`, json, /more than 1000 values/);

@@ -4,15 +4,16 @@ import { maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn, maxFields } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
-/** Within the outermost object: a field may be an object, `{"shadow_type": {"person": "drop"}}`, of lists. */
+/** Objects: a field may be one, `{"shadow_type": {"person": "drop"}}`. Its values may be lists, one level deeper. */
 const maxDepth = 2;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
+const OBJECT = 0x7b;
 /** The opening and closing brackets: `[` `]`, `{` `}`. */
-const OPENING = [0x5b, 0x7b];
+const OPENING = [0x5b, OBJECT];
 const CLOSING = [0x5d, 0x7d];
 
 /** How each byte outside of strings is counted; 0: not at all. */
@@ -96,7 +97,7 @@ export async function scanJson(bytes: Buffer): Promise<Scanned> {
       else if (kind === comma || kind === open) {
         values += 1;
         if (kind === open) depth += 1;
-        if (depth > 1 + maxDepth)
+        if (depth > maxDepth + 1 || (depth > maxDepth && byte === OBJECT))
           throw fail('malformed_request', { detail: `The JSON is nested deeper than ${maxDepth} levels.` });
         if (values > maxFields)
           throw fail('malformed_request', { detail: `The JSON has more than ${maxFields} values.` });
