@@ -114,17 +114,17 @@ export async function settle(
     if (stillReserved && existing.id === reserved.repeatOf) await endSettled(transaction, reservation);
     else if (stillReserved) await endReservation(transaction, reserved, 'charged already');
     await attachCharge(transaction, answer, row, await undeliveredChargeId(sql, existing));
-    return { charged: zero, charge: existing.id };
+    return { charged: zero, payment: undefined, charge: existing.id };
   }
   const charge =
     stillReserved && reserved.repeatOf === null
-      ? { id: reservation, amount: reserved.amount }
+      ? { id: reservation, amount: reserved.amount, payment: reserved.payment }
       : await reserveAnew(transaction, reserved, stillReserved, request, options);
   await endSettled(transaction, charge.id);
   await attachCharge(transaction, answer, row, charge.id);
   if (request.repeat)
     await rememberCharge(sql, accountId, request.repeat, { charge: charge.id, at: transaction.at });
-  return { charged: charge.amount, charge: charge.id };
+  return { charged: charge.amount, payment: charge.payment, charge: charge.id };
 }
 
 /** An answer with this charge was delivered: the charge is final, for every other answer with it too. */
@@ -265,7 +265,7 @@ async function reserveAnew(
   stillReserved: boolean,
   { requestId }: ReserveRequest,
   options: BillingOptions,
-): Promise<{ readonly id: number; readonly amount: QuarterCredits }> {
+): Promise<{ readonly id: number; readonly amount: QuarterCredits; readonly payment: Payment }> {
   const { balance } = transaction;
   const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
   if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
@@ -279,7 +279,7 @@ async function reserveAnew(
     ...zeroPriceNote(payment, amount),
   });
   if (payment === 'free') await takeFree(transaction);
-  return { id, amount };
+  return { id, amount, payment };
 }
 
 async function releaseRow(transaction: LedgerTransaction, row: Row, note: string | null): Promise<void> {

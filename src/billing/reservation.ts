@@ -32,6 +32,8 @@ export interface PendingAnswer {
 export interface Settlement {
   /** What this answer costs: 0 if it carries the charge of another one. */
   readonly charged: QuarterCredits;
+  /** What the charge was paid with; undefined if the answer carries the charge of another one. */
+  readonly payment: Payment | undefined;
   /** Number of the charge that the answer carries, its own or the one it repeats. Undefined without a ledger. */
   readonly charge: number | undefined;
 }

@@ -1,5 +1,6 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
-import { type Reservation, ShortOfCredits } from '../billing/reservation.ts';
+import type { QuarterCredits } from '../billing/price.ts';
+import { type Payment, type Reservation, ShortOfCredits } from '../billing/reservation.ts';
 import type { Repeatable } from '../idempotency/chargedContent.ts';
 import { type Paid, paymentOf } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -16,6 +17,8 @@ import type { CutoutRequest } from './request.ts';
 export interface ResultParts extends PipelineParts {
   readonly admission: Admission;
   readonly limits: ProbeLimits;
+  /** Called once for every charge that was made, also if it is refunded because nothing is sent. */
+  readonly onCharge?: ((payment: Payment, charged: QuarterCredits) => void) | undefined;
 }
 
 /** The call for which a result is made; others may wait for it too. */
@@ -53,22 +56,26 @@ async function charge(
   reservation: Reservation,
   plan: Plan,
   { encoded, ...rest }: PipelineResult,
-  { signal, telemetry }: PipelineCall,
+  { signal, telemetry, onCharge }: PipelineCall & Pick<ResultParts, 'onCharge'>,
 ): Promise<Paid<CachedResult>> {
   signal.throwIfAborted();
-  const settlement = await telemetry
+  const { payment, ...settlement } = await telemetry
     .timed('settle', () => reservation.settle())
     .catch((error: unknown) => {
       throw error instanceof ShortOfCredits ? insufficientCredits(error.shortfall) : error;
     });
+  // Here, and not where the charge is reported: the client that started the work may have left, and an answer that
+  // broke off is followed by another one that reports the same charge.
+  if (payment !== undefined) {
+    onCharge?.(payment, settlement.charged);
+    telemetry.add({ payment });
+  }
   signal.throwIfAborted();
-  // Recorded here, because each result is made once, and not where the charge is reported.
-  telemetry.add({ payment: reservation.payment });
   return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, payment: paymentOf(reservation) };
 }
 
 export function createMakeResult(parts: ResultParts): MakeResult {
-  const { admission, limits } = parts;
+  const { admission, limits, onCharge } = parts;
   const pipeline = createPipeline(parts);
   return async (request, images, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, signal } = content;
@@ -93,7 +100,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
         const { plan, reservation } = admitted;
         const result = await pipeline(plan, { signal, telemetry });
         // 6. Settle: only now is anything charged.
-        const paid = await charge(reservation, plan, result, { signal, telemetry });
+        const paid = await charge(reservation, plan, result, { signal, telemetry, onCharge });
         admitted.done(result.stages);
         return paid;
       } finally {

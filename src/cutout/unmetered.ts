@@ -21,7 +21,7 @@ const unmeteredReservations: Reservations = {
       id: 0,
       tier: size === 'auto' ? 'full' : size,
       payment: 'free',
-      settle: async () => ({ charged: nothing, charge: undefined }),
+      settle: async () => ({ charged: nothing, payment: undefined, charge: undefined }),
       isChargeValid: async () => true,
       deliver: async () => {},
       release: async () => {},

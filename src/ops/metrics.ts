@@ -169,6 +169,12 @@ export class Metrics {
     this.#unloads.inc();
   }
 
+  /** A result was charged; `credits` may be 0. */
+  charged(payment: string, credits: number): void {
+    this.#charges.inc({ payment });
+    this.#credits.inc({ payment }, credits);
+  }
+
   readonly record: Recorder = (request) => {
     const { attributes, route, method, status } = request;
     this.#requests.inc({ route, method: methodLabel(method), status, size: attributes.size ?? 'none' });
@@ -188,9 +194,6 @@ export class Metrics {
     if (attributes.runs !== undefined) this.#runs.inc(attributes.runs);
     if (attributes.type !== undefined) this.#types.inc({ type: attributes.type });
     if (attributes.replayed) this.#replays.inc();
-    if (attributes.payment === undefined) return;
-    this.#charges.inc({ payment: attributes.payment });
-    this.#credits.inc({ payment: attributes.payment }, Number(attributes.charged ?? 0));
   }
 
   readonly contentType: string = this.#registry.contentType;

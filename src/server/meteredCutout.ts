@@ -1,5 +1,6 @@
 import { createCreditCheck } from '../billing/creditCheck.ts';
 import type { Ledger } from '../billing/ledger.ts';
+import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { createAdmission } from '../cutout/admission.ts';
 import type { Cutout } from '../cutout/cutout.ts';
@@ -82,6 +83,7 @@ export function meteredCutout(
       precheck,
       limits,
       timeout,
+      onCharge: (payment, charged) => parts.metrics?.charged(payment, toCredits(charged)),
     }),
     stop: () => idle?.stop(),
   };

@@ -41,7 +41,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
     id: 1,
     tier: 'preview',
     payment: 'free',
-    settle: async () => ({ charged: credits(0), charge: undefined }),
+    settle: async () => ({ charged: credits(0), payment: undefined, charge: undefined }),
     isChargeValid: async () => true,
     deliver: async () => {},
     release: async () => {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
-import { credits } from '../../src/billing/price.ts';
+import { credits, toCredits } from '../../src/billing/price.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
+import { samplesOf } from '../support/prometheus.ts';
 
 const keep = { ttlSeconds: 600, credits: 10 };
 
@@ -33,6 +34,16 @@ function hold(service: Service): () => void {
 async function arrived(service: Service, calls: number): Promise<void> {
   await eventually(() => service.calls() === calls);
   await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+/** The metrics agree with the ledger, which has one charge. */
+async function chargesAreCounted(t: ExecutionContext, service: Service): Promise<void> {
+  const [row, ...others] = await service.stores.ledger.usage();
+  t.like(row, { payment: 'full', calls: 1, credits: credits(1) });
+  t.is(others.length, 0);
+  const seen = samplesOf(await service.metrics.text());
+  t.is(seen.get('cutout_charges_total{payment="full"}'), row?.calls);
+  t.is(seen.get('cutout_charged_credits_total{payment="full"}'), toCredits(row?.credits ?? credits(0)));
 }
 
 const changing = new Set([
@@ -145,7 +156,7 @@ test('if the first call fails, the second is processed', async (t) => {
 });
 
 test('if the first call disconnects, its work continues for the second, which pays and reports it', async (t) => {
-  const service = await startService(t, keep);
+  const service = await startService(t, { ...keep, metrics: true });
   const release = hold(service);
   const controller = new AbortController();
   const first = fetch(`${service.url}/v1.0/cutout`, {
@@ -169,6 +180,7 @@ test('if the first call disconnects, its work continues for the second, which pa
   t.is((await service.balance()).credits, 9);
   await eventually(async () => (await service.stores.ledger.openReservations()) === 0);
   t.is((await post(service, 1)).headers.get('x-credits-charged'), '0');
+  await chargesAreCounted(t, service);
 });
 
 /** An image whose result is larger than what two sockets buffer for a client that does not read. */
@@ -203,7 +215,7 @@ async function slowReader(service: Service, image: Buffer, key: string) {
 
 // Serial: generating noise takes time that other tests wait for.
 test.serial('the next answer reports the charge of one that was never sent', async (t) => {
-  const service = await startService(t, keep);
+  const service = await startService(t, { ...keep, metrics: true });
   const large = await noise();
   const { socket } = await slowReader(service, large, 'k');
   socket.destroy();
@@ -216,6 +228,7 @@ test.serial('the next answer reports the charge of one that was never sent', asy
   t.is((await again()).headers.get('x-credits-charged'), '0');
   t.is(service.engine.started, 1);
   t.is((await service.balance()).credits, 9, 'charged once');
+  await chargesAreCounted(t, service);
 });
 
 test.serial('the charge of an answer being read cannot be refunded by other requests', async (t) => {

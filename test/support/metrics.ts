@@ -32,9 +32,8 @@ export function everyMetric(): Metrics {
     size: 'full',
     error: 'rate_limit_exceeded',
     reason: 'rate',
-    payment: 'full',
-    charged: '1',
   });
+  metrics.charged('full', 1);
   telemetry.add({ inputPixels: 1, inputBytes: 1, resultPixels: 1, resultBytes: 1, runs: 1, type: 'car' });
   metrics.record({
     requestId: '',
