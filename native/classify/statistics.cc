@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kSampleSide = 512;
 constexpr std::size_t kColours = 4096;
-constexpr int kFlatMost = 2;
-constexpr int kSmoothMost = 6;
-constexpr int kTextureLeast = 6;
-constexpr int kTextureMost = 60;
+constexpr int kMaxFlat = 2;
+constexpr int kMaxSmooth = 6;
+constexpr int kMinTexture = 6;
+constexpr int kMaxTexture = 60;
 constexpr int kEdgeOver = 96;
 constexpr int kSharpOver = 200;
 constexpr int kSaturatedOver = 100;
@@ -26,7 +26,8 @@ constexpr int kNear = 16;
 constexpr int kHues = 6;
 constexpr std::size_t kRows = 64;  // in a range of work
 constexpr int kWhole = 255;        // weight of a pixel that lies wholly in a region
-constexpr double kLeast = 2048;    // a region has at least 1 / kLeast of the image's pixels
+constexpr double kRegionShareDivisor =
+    2048;  // a region has at least 1 / kRegionShareDivisor of the image's pixels
 
 float& at(Statistics& statistics, Statistic which) {
   return statistics[static_cast<std::size_t>(which)];
@@ -203,9 +204,9 @@ CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* _
     const auto colour = static_cast<std::uint32_t>(chroma);
     const std::uint32_t coloured = w * colour;
     weight += w;
-    count(flat, step <= kFlatMost, 1, w);
-    count(smooth, step <= kSmoothMost, 1, w);
-    count(texture, step >= kTextureLeast && step <= kTextureMost, 1, w);
+    count(flat, step <= kMaxFlat, 1, w);
+    count(smooth, step <= kMaxSmooth, 1, w);
+    count(texture, step >= kMinTexture && step <= kMaxTexture, 1, w);
     count(edge, step > kEdgeOver, 1, w);
     count(sharp, step > kSharpOver, 1, w);
     count(chroma_sum, true, colour, coloured);
@@ -357,7 +358,7 @@ std::uint8_t step_of(float weight) {
 
 /// Whether a region of this weight is large enough for statistics of its own.
 bool is_seen(std::int64_t weight, double pixels) {
-  return static_cast<double>(weight) * kLeast >= pixels * kWhole;
+  return static_cast<double>(weight) * kRegionShareDivisor >= pixels * kWhole;
 }
 
 CUTOUT_INLINE float clamped(float value) {
@@ -507,7 +508,7 @@ Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const flo
   // Statistics inside (`within`) or outside the matte.
   const auto described_under = [&](bool within) {
     const double wanted = within ? subject : pixels - subject;
-    const bool whole = wanted * kLeast < pixels * (1 - 1e-12);
+    const bool whole = wanted * kRegionShareDivisor < pixels * (1 - 1e-12);
     const double sum = whole ? pixels : wanted;
     const auto mean = [&](auto&& of) {
       double total = 0;
@@ -550,11 +551,10 @@ Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const flo
     const auto set = [&](RegionStatistic which, double number) {
       at(statistics, which) = static_cast<float>(number);
     };
-    set(RegionStatistic::kFlat, mean([&](int x, int y) { return step(x, y) <= kFlatMost; }));
-    set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kSmoothMost; }));
-    set(RegionStatistic::kTexture, mean([&](int x, int y) {
-          return step(x, y) >= kTextureLeast && step(x, y) <= kTextureMost;
-        }));
+    set(RegionStatistic::kFlat, mean([&](int x, int y) { return step(x, y) <= kMaxFlat; }));
+    set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kMaxSmooth; }));
+    set(RegionStatistic::kTexture,
+        mean([&](int x, int y) { return step(x, y) >= kMinTexture && step(x, y) <= kMaxTexture; }));
     set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeOver; }));
     set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpOver; }));
     set(RegionStatistic::kSaturation, mean([&](int x, int y) { return chroma(x, y) / 255.0; }));

@@ -115,7 +115,7 @@ void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int
   }
 }
 
-void planes_of_bf16(const Map& input, int channels, std::span<float> planes, int first, int last) {
+void bf16_to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last) {
   const auto width = static_cast<std::size_t>(input.width);
   const std::size_t plane = width * static_cast<std::size_t>(input.height);
   for (int y = first; y < last; ++y) {

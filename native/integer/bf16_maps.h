@@ -18,6 +18,6 @@ void resize_bf16(const Resize& resize, const Map& input, const Map& output, int 
 /// Sum of maps.
 void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
 /// The first channels to planes of floats.
-void planes_of_bf16(const Map& input, int channels, std::span<float> planes, int first, int last);
+void bf16_to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last);
 
 }  // namespace cutout::integer

@@ -32,7 +32,7 @@ ConvTask::ConvTask(const Conv& of, const Map& from, const Map& to, bool as_float
       output(to),
       floats(as_floats),
       group_bytes(kLanes * (as_floats ? bytes_of(Type::kFloats) : of.element())),
-      gain(input_gain) {
+      split_scale(input_gain) {
   offsets.reserve(of.chunks.size());
   for (const Chunk& chunk : of.chunks) {
     offsets.push_back(chunk.row * of.dilation * from.pitch +

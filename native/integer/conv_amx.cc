@@ -20,13 +20,13 @@ struct TilesOfIntegers {
   CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
     return requantiser_of(task, group);
   }
-  CUTOUT_AVX512 static inline void finish(const Sum* sums, const Finisher& by,
+  CUTOUT_AVX512 static inline void finish(const Sum* sums, const Finisher& finisher,
                                           std::uint8_t* output) {
-    requantise(_mm512_load_si512(sums), by, output);
+    requantise(_mm512_load_si512(sums), finisher, output);
   }
-  CUTOUT_AVX512 static inline void finish(const Sum* high, const Sum* low, const Finisher& by,
+  CUTOUT_AVX512 static inline void finish(const Sum* high, const Sum* low, const Finisher& finisher,
                                           std::uint8_t* output) {
-    requantise(_mm512_load_si512(high), _mm512_load_si512(low), by, output);
+    requantise(_mm512_load_si512(high), _mm512_load_si512(low), finisher, output);
   }
 };
 

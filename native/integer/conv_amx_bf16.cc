@@ -20,9 +20,9 @@ struct TilesOfBf16 {
   CUTOUT_AVX512_BF16 static inline Finisher finisher(const ConvTask& task, int group) {
     return finisher_bf16(task, group);
   }
-  CUTOUT_AVX512_BF16 static inline void finish(const Sum* sums, const Finisher& by,
+  CUTOUT_AVX512_BF16 static inline void finish(const Sum* sums, const Finisher& finisher,
                                                std::uint8_t* output) {
-    finish_bf16(_mm512_load_ps(sums), by, output);
+    finish_bf16(_mm512_load_ps(sums), finisher, output);
   }
 };
 

@@ -42,17 +42,17 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
     const std::int8_t* row = weights + i * kChunkBytes;
     const int groups = (task.conv->chunks[i].bytes + 3) / 4;
     for (int j = 0; j < groups; ++j, from += 4, row += 4 * kLanes) {
-      __m512i by[kPanels];
+      __m512i weights[kPanels];
 #pragma GCC unroll 4
       for (int b = 0; b < kPanels; ++b) {
-        by[b] = _mm512_loadu_si512(row + static_cast<std::size_t>(b) * between);
+        weights[b] = _mm512_loadu_si512(row + static_cast<std::size_t>(b) * between);
       }
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
         const __m512i inputs = four_bytes(from + p * stride);
 #pragma GCC unroll 4
         for (int b = 0; b < kPanels; ++b) {
-          sums[p][b] = Arithmetic::dot(sums[p][b], inputs, by[b]);
+          sums[p][b] = Arithmetic::dot(sums[p][b], inputs, weights[b]);
         }
       }
     }
@@ -64,9 +64,9 @@ template <typename Arithmetic, int kPixels, int kPanels>
 CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
   const bool wide = Arithmetic::kWide && task.conv->wide;
   const int width = task.output.width;
-  std::array<typename Arithmetic::Finisher, kPanels> by;
+  std::array<typename Arithmetic::Finisher, kPanels> finishers;
   for (int b = 0; b < kPanels; ++b) {
-    by[static_cast<std::size_t>(b)] = Arithmetic::finisher(task, wide ? group : group + b);
+    finishers[static_cast<std::size_t>(b)] = Arithmetic::finisher(task, wide ? group : group + b);
   }
   for (int x = 0; x < width; x += kPixels) {
     // The last ones of a row begin earlier and are computed twice.
@@ -79,13 +79,14 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
     for (int p = 0; p < pixels; ++p, output += task.output.stride) {
       if constexpr (Arithmetic::kWide) {
         if (wide) {
-          Arithmetic::finish(sums[p][0], sums[p][kPanels - 1], by[0], task.group_at(output, group));
+          Arithmetic::finish(sums[p][0], sums[p][kPanels - 1], finishers[0],
+                             task.group_at(output, group));
           continue;
         }
       }
 #pragma GCC unroll 4
       for (int b = 0; b < kPanels; ++b) {
-        Arithmetic::finish(sums[p][b], by[static_cast<std::size_t>(b)],
+        Arithmetic::finish(sums[p][b], finishers[static_cast<std::size_t>(b)],
                            task.group_at(output, group + b));
       }
     }

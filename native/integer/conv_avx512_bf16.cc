@@ -23,9 +23,9 @@ struct DotBf16 {
   CUTOUT_AVX512_BF16 static inline Finisher finisher(const ConvTask& task, int group) {
     return finisher_bf16(task, group);
   }
-  CUTOUT_AVX512_BF16 static inline void finish(Sums sums, const Finisher& by,
+  CUTOUT_AVX512_BF16 static inline void finish(Sums sums, const Finisher& finisher,
                                                std::uint8_t* output) {
-    finish_bf16(sums, by, output);
+    finish_bf16(sums, finisher, output);
   }
 };
 

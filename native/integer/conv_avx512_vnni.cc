@@ -25,12 +25,13 @@ struct Vnni {
   CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
     return requantiser_of(task, group);
   }
-  CUTOUT_AVX512 static inline void finish(Sums sums, const Finisher& by, std::uint8_t* output) {
-    requantise(sums, by, output);
-  }
-  CUTOUT_AVX512 static inline void finish(Sums high, Sums low, const Finisher& by,
+  CUTOUT_AVX512 static inline void finish(Sums sums, const Finisher& finisher,
                                           std::uint8_t* output) {
-    requantise(high, low, by, output);
+    requantise(sums, finisher, output);
+  }
+  CUTOUT_AVX512 static inline void finish(Sums high, Sums low, const Finisher& finisher,
+                                          std::uint8_t* output) {
+    requantise(high, low, finisher, output);
   }
 };
 

@@ -73,12 +73,13 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
   const bool wide = conv.wide;
   for (int group = first_group; group < last_group; ++group) {
     const std::int8_t* const weights = task.weights(group);
-    std::array<Requantiser256, 2> by;
+    std::array<Requantiser256, 2> requantisers;
     for (std::size_t half = 0; half < 2; ++half) {
       const std::size_t at = static_cast<std::size_t>(group) * kLanes + half * kHalf;
       const __m256 scale = _mm256_loadu_ps(conv.scales.data() + at);
-      by[half] = {task.floats ? _mm256_mul_ps(scale, _mm256_set1_ps(task.gain)) : scale,
-                  _mm256_loadu_si256(reinterpret_cast<const __m256i*>(conv.bias.data() + at))};
+      requantisers[half] = {
+          task.floats ? _mm256_mul_ps(scale, _mm256_set1_ps(task.split_scale)) : scale,
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(conv.bias.data() + at))};
     }
     for (int y = first_row; y < last_row; ++y) {
       for (int x = 0; x < width; x += kPixels) {
@@ -95,13 +96,13 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
           __m256 values[2];
           for (std::size_t half = 0; half < 2; ++half) {
             const __m256i last = wide ? low[p][half] : sums[p][half];
-            __m256 value = _mm256_cvtepi32_ps(_mm256_add_epi32(last, by[half].bias));
+            __m256 value = _mm256_cvtepi32_ps(_mm256_add_epi32(last, requantisers[half].bias));
             if (wide) {
               const __m256 upper =
                   _mm256_mul_ps(_mm256_cvtepi32_ps(sums[p][half]), _mm256_set1_ps(256.0F));
               value = _mm256_add_ps(upper, value);
             }
-            values[half] = _mm256_mul_ps(value, by[half].scale);
+            values[half] = _mm256_mul_ps(value, requantisers[half].scale);
           }
           if (task.floats) {
             auto* const floats = reinterpret_cast<float*>(output);

@@ -86,10 +86,10 @@ class Segments {
 
 template <typename Arithmetic>
 CUTOUT_TARGET void write(const ConvTask& task, const Sums<Arithmetic>& sums, const Segment& segment,
-                         int group, const typename Arithmetic::Finisher& by) {
+                         int group, const typename Arithmetic::Finisher& finisher) {
   std::uint8_t* output = task.group_at(segment.output, group);
   for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish(sums.data() + kLanes * i, by, output);
+    Arithmetic::finish(sums.data() + kLanes * i, finisher, output);
     output += task.output.stride;
   }
 }
@@ -97,10 +97,10 @@ CUTOUT_TARGET void write(const ConvTask& task, const Sums<Arithmetic>& sums, con
 template <typename Arithmetic>
 CUTOUT_TARGET void write(const ConvTask& task, const Sums<Arithmetic>& high,
                          const Sums<Arithmetic>& low, const Segment& segment, int group,
-                         const typename Arithmetic::Finisher& by) {
+                         const typename Arithmetic::Finisher& finisher) {
   std::uint8_t* output = task.group_at(segment.output, group);
   for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish(high.data() + kLanes * i, low.data() + kLanes * i, by, output);
+    Arithmetic::finish(high.data() + kLanes * i, low.data() + kLanes * i, finisher, output);
     output += task.output.stride;
   }
 }
@@ -169,7 +169,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
   const bool wide = Arithmetic::kWide && task.conv->wide;
   alignas(64) std::array<Sums<Arithmetic>, 4> sums;
   for (int group = first_group; group < last_group;) {
-    const auto by = Arithmetic::finisher(task, group);
+    const auto finisher = Arithmetic::finisher(task, group);
     if (!wide && group + 1 == last_group) {
       for (int i = 0; i < count; i += 4) {
         std::array<Segment, 4> four;
@@ -177,7 +177,8 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
           four[static_cast<std::size_t>(k)] = segments.at(std::min(i + k, count - 1));
         }
         multiply_4x1<Arithmetic>(task, four, task.weights(group), sums);
-        for (std::size_t k = 0; k < 4; ++k) write<Arithmetic>(task, sums[k], four[k], group, by);
+        for (std::size_t k = 0; k < 4; ++k)
+          write<Arithmetic>(task, sums[k], four[k], group, finisher);
       }
       return;
     }
@@ -189,15 +190,15 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       multiply_2x2<Arithmetic>(task, a, b, first, second, sums);
       if constexpr (Arithmetic::kWide) {
         if (wide) {
-          write<Arithmetic>(task, sums[0], sums[1], a, group, by);
-          write<Arithmetic>(task, sums[2], sums[3], b, group, by);
+          write<Arithmetic>(task, sums[0], sums[1], a, group, finisher);
+          write<Arithmetic>(task, sums[2], sums[3], b, group, finisher);
           continue;
         }
       }
       const auto next = Arithmetic::finisher(task, group + 1);
-      write<Arithmetic>(task, sums[0], a, group, by);
+      write<Arithmetic>(task, sums[0], a, group, finisher);
       write<Arithmetic>(task, sums[1], a, group + 1, next);
-      write<Arithmetic>(task, sums[2], b, group, by);
+      write<Arithmetic>(task, sums[2], b, group, finisher);
       write<Arithmetic>(task, sums[3], b, group + 1, next);
     }
     group += wide ? 1 : 2;

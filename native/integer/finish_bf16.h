@@ -30,10 +30,10 @@ CUTOUT_AVX512_BF16 inline FinisherBf16 finisher_bf16(const ConvTask& task, int g
 }
 
 /// Stores the outputs of one pixel.
-CUTOUT_AVX512_BF16 inline void finish_bf16(__m512 sums, const FinisherBf16& by,
+CUTOUT_AVX512_BF16 inline void finish_bf16(__m512 sums, const FinisherBf16& finisher,
                                            std::uint8_t* output) {
-  const __m512 value = _mm512_max_ps(_mm512_add_ps(sums, by.bias), by.least);
-  if (by.floats) {
+  const __m512 value = _mm512_max_ps(_mm512_add_ps(sums, finisher.bias), finisher.least);
+  if (finisher.floats) {
     _mm512_storeu_ps(output, value);
     return;
   }

@@ -52,11 +52,11 @@ CUTOUT_SIMD void blend(const std::uint8_t* a, const std::uint8_t* b, const std::
   }
 }
 
-CUTOUT_SIMD void add_row(const std::uint8_t* a, const std::uint8_t* b, Add by, int count,
+CUTOUT_SIMD void add_row(const std::uint8_t* a, const std::uint8_t* b, Add scales, int count,
                          std::uint8_t* output) {
   for (int i = 0; i < count; ++i) {
-    const float sum =
-        static_cast<float>(a[i]) * by.first + (static_cast<float>(b[i]) * by.second + by.offset);
+    const float sum = static_cast<float>(a[i]) * scales.first +
+                      (static_cast<float>(b[i]) * scales.second + scales.offset);
     output[i] = cut_off(rounded(sum));
   }
 }
@@ -168,7 +168,7 @@ void resize_floats(const Resize& resize, const Map& input, const Map& output, in
   }
 }
 
-float largest(const Map& input) {
+float max_value(const Map& input) {
   float most = 0;
   for (int y = 0; y < input.height; ++y) {
     for (int x = 0; x < input.width; ++x) {
@@ -178,8 +178,8 @@ float largest(const Map& input) {
   return most;
 }
 
-void split(const Map& input, float gain, const Map& output, int first, int last) {
-  const float inverse = gain > 0 ? 1 / gain : 0;
+void split(const Map& input, float split_scale, const Map& output, int first, int last) {
+  const float inverse = split_scale > 0 ? 1 / split_scale : 0;
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {
       std::uint8_t* const upper = output.at(x, y);
@@ -257,7 +257,7 @@ void dequantise(const Map& input, std::span<const float> scales, int zero, std::
   }
 }
 
-void planes_of(const Map& input, int channels, std::span<float> planes, int first, int last) {
+void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last) {
   const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {

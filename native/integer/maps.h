@@ -20,9 +20,9 @@ void add(const Add& add, const Map& a, const Map& b, const Map& output, int firs
 /// Into every pixel of `output`, `before` bytes from its start.
 void copy(const Map& input, const Map& output, int before, int first, int last);
 /// The largest of a map of floats, at least 0.
-float largest(const Map& input);
-/// Floats from 0 to 65535 * gain as 16 bits.
-void split(const Map& input, float gain, const Map& output, int first, int last);
+float max_value(const Map& input);
+/// Floats from 0 to 65535 * split_scale as 16 bits.
+void split(const Map& input, float split_scale, const Map& output, int first, int last);
 /// Sum of maps of floats as floats.
 void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
 /// Likewise, quantised by `scale`.
@@ -32,7 +32,7 @@ void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int 
 void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
                 int first, int last);
 /// The first channels of floats to planes.
-void planes_of(const Map& input, int channels, std::span<float> planes, int first, int last);
+void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last);
 /// To one plane of floats.
 void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last);
 /// The border of so many pixels around a quantised map.

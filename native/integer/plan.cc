@@ -13,12 +13,12 @@ namespace {
 constexpr int kPixelsBehind = 96;
 
 /// Of one block and of all together.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
 /// Longest side of a map: positions in 1024ths (maps.cc) and sizes with borders fit an int.
-constexpr int kMostLength = 1 << 16;
+constexpr int kMaxLength = 1 << 16;
 
-bool is_side(int length) { return length >= 1 && length <= kMostLength; }
+bool is_side(int length) { return length >= 1 && length <= kMaxLength; }
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
@@ -229,7 +229,7 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
     const std::int64_t sides = 2 * std::int64_t{where.border};
     const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
     const std::int64_t bytes = pixels * made.bytes_a_pixel_[value] + kChunkInputs;
-    if (bytes > kMostBytes) return misfit;
+    if (bytes > kMaxBytes) return misfit;
     Block& block = blocks[value];
     block.value = static_cast<int>(value);
     block.bytes = aligned(static_cast<std::size_t>(bytes));
@@ -243,7 +243,7 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
     made.places_[static_cast<std::size_t>(block.value)].offset = block.offset;
   }
   made.bytes_ = end_of(placed);
-  if (made.bytes_ > static_cast<std::size_t>(kMostBytes)) return misfit;
+  if (made.bytes_ > static_cast<std::size_t>(kMaxBytes)) return misfit;
   plan = std::move(made);
   return {};
 }

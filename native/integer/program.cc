@@ -10,11 +10,11 @@ namespace {
 
 /// No network comes near; keeps sums of products of sizes inside their types, and a plan, whose
 /// time grows with the square of the values, below a second.
-constexpr std::int64_t kMostValues = 1 << 12;
-constexpr std::int64_t kMostChannels = 1 << 14;
-constexpr std::int64_t kMostSide = 64;
+constexpr std::int64_t kMaxValues = 1 << 12;
+constexpr std::int64_t kMaxChannels = 1 << 14;
+constexpr std::int64_t kMaxSide = 64;
 /// A kernel reads so many pixels past the end for each pixel it makes (plan.cc).
-constexpr std::int64_t kMostStride = 4;
+constexpr std::int64_t kMaxStride = 4;
 
 struct Malformed {
   const char* what;
@@ -87,14 +87,14 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   Conv conv;
   conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
   conv.channels = reader.number(1, input.channels - conv.channel, "a convolution's channels");
-  conv.kernel_height = reader.number(1, kMostSide, "a kernel's height");
-  conv.kernel_width = reader.number(1, kMostSide, "a kernel's width");
-  conv.stride = reader.number(1, kMostStride, "a stride");
-  conv.dilation = reader.number(1, kMostSide, "a dilation");
-  conv.top = reader.number(0, kMostSide, "a border");
-  conv.left = reader.number(0, kMostSide, "a border");
-  conv.bottom = reader.number(0, kMostSide, "a border");
-  conv.right = reader.number(0, kMostSide, "a border");
+  conv.kernel_height = reader.number(1, kMaxSide, "a kernel's height");
+  conv.kernel_width = reader.number(1, kMaxSide, "a kernel's width");
+  conv.stride = reader.number(1, kMaxStride, "a stride");
+  conv.dilation = reader.number(1, kMaxSide, "a dilation");
+  conv.top = reader.number(0, kMaxSide, "a border");
+  conv.left = reader.number(0, kMaxSide, "a border");
+  conv.bottom = reader.number(0, kMaxSide, "a border");
+  conv.right = reader.number(0, kMaxSide, "a border");
   conv.wide = reader.number(1, 2, "the panels of a convolution") == 2;
   conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
   conv.outputs = output.channels;
@@ -211,7 +211,7 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       operation.conv = read_conv(reader, given.front(), output);
       break;
     case Kind::kMaxPool:
-      operation.pool.kernel = reader.number(1, kMostSide, "a window");
+      operation.pool.kernel = reader.number(1, kMaxSide, "a window");
       operation.pool.stride = reader.number(1, operation.pool.kernel, "a window's stride");
       operation.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
       break;
@@ -257,13 +257,13 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
   try {
     Reader reader(code, floats, ints, weights);
     Program made;
-    made.input_channels_ = reader.number(1, kMostChannels, "the channels of the input");
-    made.outputs_ = reader.number(1, kMostValues, "the number of outputs");
-    const int count = reader.number(1, kMostValues, "the number of values");
+    made.input_channels_ = reader.number(1, kMaxChannels, "the channels of the input");
+    made.outputs_ = reader.number(1, kMaxValues, "the number of outputs");
+    const int count = reader.number(1, kMaxValues, "the number of values");
     for (int i = 0; i < count; ++i) {
       Value value;
       value.type = static_cast<Type>(reader.number(0, kTypes - 1, "a value's type"));
-      value.channels = reader.number(1, kMostChannels, "a value's channels");
+      value.channels = reader.number(1, kMaxChannels, "a value's channels");
       value.zero = reader.number(0, value.type == Type::kBf16 ? 0 : 255, "a zero point");
       made.values_.push_back(value);
     }

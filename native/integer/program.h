@@ -147,20 +147,20 @@ struct Value {
 /// |------------|--------------------------------------------------------------------------------|
 /// | kInput     | u8: round(x / scale) + zero                                                    |
 /// | kConv      | v = (sum(u8 * weight) + bias) * scale, with weights of 8 or 16 bits;           |
-/// |            | u8: round(v) + zero; floats: v * gain of the input                             |
+/// |            | u8: round(v) + zero; floats: v * split_scale of the input                             |
 /// | kMaxPool   | largest of the window inside the map                                           |
 /// | kResize    | bilinear at pixel centres; u8: weights in 1024ths, rounded down                |
 /// | kAdd       | u8: round(a * first + (b * second + offset))                                   |
 /// | kConcat    | channels side by side; costs nothing where the parts are written in place      |
 /// | kSplit     | floats of 0 and above as 16 bits: channels of the upper 8, then of the lower 8; |
-/// |            | its gain is the largest / 65535                                                |
+/// |            | its split_scale is the largest / 65535                                                |
 /// | kCombine   | sum of maps of floats, negative ones 0 with relu; u8: round(v / scale) + zero   |
 /// | kOutput    | (q - zero) * scale of the channel, or the floats, as planes                    |
 /// | kSumOutput | sum of the channels * scale + low                                              |
 /// | kPlanes    | the first channels of a map of floats or bf16                                  |
 ///
-/// A convolution of a kSplit reads one half of its channels and takes its gain: 256 of 1 / 65535ths
-/// of the largest for the upper half, 1 for the lower.
+/// A convolution of a kSplit reads one half of its channels and takes its split_scale: 256 of 1 /
+/// 65535ths of the largest for the upper half, 1 for the lower.
 ///
 /// A program may be in bf16 instead: no value is quantised, inputs and weights of its convolutions
 /// are bf16, sums are floats, and every result that is stored as bf16 is rounded to the nearest, to

@@ -13,7 +13,7 @@ namespace {
 /// multiplications of a convolution, bytes of everything else.
 constexpr double kMultiplications = 8e6;
 constexpr double kBytes = 128e3;
-constexpr int kMostParts = 64;
+constexpr int kMaxParts = 64;
 
 /// Splits `length` into `parts` nearly equal pieces.
 int begin_of(int length, std::size_t part, std::size_t parts) {
@@ -22,7 +22,7 @@ int begin_of(int length, std::size_t part, std::size_t parts) {
 }
 
 int parts_for(double work, double least, int most) {
-  const double parts = std::min(work / least, static_cast<double>(kMostParts));
+  const double parts = std::min(work / least, static_cast<double>(kMaxParts));
   return std::clamp(static_cast<int>(parts), 1, std::max(1, most));
 }
 
@@ -36,13 +36,13 @@ class Runner {
         buffers_(buffers),
         parallel_(parallel),
         token_(token),
-        gains_(program.values().size(), 1.0F) {}
+        split_scales_(program.values().size(), 1.0F) {}
 
   Status run() {
     for (std::size_t i = 0; i < program_.operations().size(); ++i) {
       if (stopped()) return token_->check();
       for (const int value : plan_.borders_before(i)) {
-        fill_border(map(value), plan_.border(value), zero_of(value));
+        fill_border(map(value), plan_.border(value), zero_point_of(value));
       }
       compute(program_.operations()[i]);
     }
@@ -52,14 +52,14 @@ class Runner {
  private:
   [[nodiscard]] bool stopped() const { return token_ != nullptr && !token_->check().ok(); }
   [[nodiscard]] Map map(int value) const { return plan_.map(value, buffers_.memory.data()); }
-  [[nodiscard]] int zero_of(int value) const {
+  [[nodiscard]] int zero_point_of(int value) const {
     return program_.values()[static_cast<std::size_t>(value)].zero;
   }
 
   [[nodiscard]] Type type_of(int value) const {
     return program_.values()[static_cast<std::size_t>(value)].type;
   }
-  [[nodiscard]] bool is_floats(int value) const { return type_of(value) == Type::kFloats; }
+  [[nodiscard]] bool is_float(int value) const { return type_of(value) == Type::kFloats; }
   [[nodiscard]] bool is_bf16(int value) const { return type_of(value) == Type::kBf16; }
   [[nodiscard]] bool is_split(int value) const {
     return program_.values()[static_cast<std::size_t>(value)].split;
@@ -99,7 +99,7 @@ class Runner {
             return;
           }
           quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
-                   zero_of(operation.output), output, first, last);
+                   zero_point_of(operation.output), output, first, last);
         });
         break;
       }
@@ -119,7 +119,7 @@ class Runner {
         const Map input = map(operation.inputs.front());
         const Map output = map(operation.output);
         rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-          if (is_floats(operation.output)) {
+          if (is_float(operation.output)) {
             resize_floats(operation.resize, input, output, first, last);
           } else if (is_bf16(operation.output)) {
             resize_bf16(operation.resize, input, output, first, last);
@@ -138,16 +138,16 @@ class Runner {
         break;
       }
       case Kind::kConcat:
-        join(operation);
+        concatenate(operation);
         break;
       case Kind::kSplit: {
         const Map input = map(operation.inputs.front());
         const Map output = map(operation.output);
-        constexpr float kMost = 65535;
-        const float gain = largest(input) / kMost;
-        gains_[static_cast<std::size_t>(operation.output)] = gain;
+        constexpr float kMaxSplit = 65535;
+        const float split_scale = max_value(input) / kMaxSplit;
+        split_scales_[static_cast<std::size_t>(operation.output)] = split_scale;
         rows(output.height, 4 * bytes_of(output),
-             [&](int first, int last) { split(input, gain, output, first, last); });
+             [&](int first, int last) { split(input, split_scale, output, first, last); });
         break;
       }
       case Kind::kCombine:
@@ -156,10 +156,10 @@ class Runner {
       case Kind::kOutput: {
         const Map input = map(operation.inputs.front());
         rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          if (is_floats(operation.inputs.front())) {
-            planes_of(input, input.channels, output_of(operation), first, last);
+          if (is_float(operation.inputs.front())) {
+            to_nchw(input, input.channels, output_of(operation), first, last);
           } else {
-            dequantise(input, operation.scales, zero_of(operation.inputs.front()),
+            dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
                        output_of(operation), first, last);
           }
         });
@@ -175,7 +175,7 @@ class Runner {
       case Kind::kPlanes: {
         const Map input = map(operation.inputs.front());
         rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          const auto& planes = is_bf16(operation.inputs.front()) ? planes_of_bf16 : planes_of;
+          const auto& planes = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
           planes(input, operation.channels, output_of(operation), first, last);
         });
         break;
@@ -189,18 +189,20 @@ class Runner {
 
   void convolve(const Operation& operation) {
     const Conv& conv = operation.conv;
-    const float gain = gains_[static_cast<std::size_t>(operation.inputs.front())];
+    const float split_scale = split_scales_[static_cast<std::size_t>(operation.inputs.front())];
     // The first half of a split holds the upper 8 bits.
-    const float part = is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * gain : gain;
+    const float part =
+        is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * split_scale : split_scale;
     const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
-                        is_floats(operation.output), part);
+                        is_float(operation.output), part);
     const double multiplications = static_cast<double>(task.output.width) * task.output.height *
                                    conv.outputs * static_cast<double>(task.panels()) *
                                    static_cast<double>(conv.chunks.size()) * kChunkInputs /
                                    conv.element();
     const int height = task.output.height;
-    // A wide map is split by rows, a deep one by channels: its weights are more than its values.
-    const bool by_rows = height >= kMostParts || conv.groups() < 4;
+    // Large maps are split by rows, small ones by output channel, because their weights outnumber
+    // their values.
+    const bool by_rows = height >= kMaxParts || conv.groups() < 4;
     const int whole = by_rows ? height : (conv.groups() + 1) / 2;
     const auto parts =
         static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
@@ -222,17 +224,17 @@ class Runner {
     rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
       if (is_bf16(operation.output)) {
         combine_bf16(inputs, operation.combine.relu, output, first, last);
-      } else if (is_floats(operation.output)) {
+      } else if (is_float(operation.output)) {
         combine(inputs, operation.combine.relu, output, first, last);
       } else {
         combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
-                          zero_of(operation.output), output, first, last);
+                          zero_point_of(operation.output), output, first, last);
       }
     });
   }
 
   /// Copies the parts that do not lie in place.
-  void join(const Operation& operation) {
+  void concatenate(const Operation& operation) {
     const Map output = map(operation.output);
     int before = 0;
     for (const int value : operation.inputs) {
@@ -252,7 +254,7 @@ class Runner {
   const RunBuffers& buffers_;
   const Parallel& parallel_;
   const CancelToken* token_;
-  std::vector<float> gains_;  // what 1 of a value that a kSplit made stands for
+  std::vector<float> split_scales_;  // dequantisation scales of the values of kSplit
 };
 
 }  // namespace

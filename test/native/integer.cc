@@ -133,8 +133,8 @@ Napi::Value run_integer_js(const Napi::CallbackInfo& info) {
   const int height = info[3].ToNumber().Int32Value();
   integer::Plan plan;
   check(info.Env(), integer::Plan::make(program, width, height, plan));
-  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-  if (plan.bytes() > kMostBytes) throw Napi::Error::New(info.Env(), "too large for this test");
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  if (plan.bytes() > kMaxBytes) throw Napi::Error::New(info.Env(), "too large for this test");
   const integer::Kernel kernel = kernel_named(info.Env(), info[4].ToString().Utf8Value());
   if (kernel.bf16 != program.bf16()) throw Napi::RangeError::New(info.Env(), "of other numbers");
   const GuardedCopy<float> input(info[1]);

@@ -1,4 +1,5 @@
-// Exports native/png to the test runner. Bytes come in as Uint8Array and are returned as Buffer copies.
+// Exports native/png to the test runner. Bytes come in as Uint8Array and are returned as Buffer
+// copies.
 #include <atomic>
 #include <chrono>
 #include <string>

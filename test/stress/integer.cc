@@ -177,7 +177,7 @@ ProgramData damaged(ProgramData data) {
 
 /// Refused, or run inside its memory.
 void check_damaged(const ProgramData& data, int width, int height, ThreadPool& pool) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 19;
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 19;
   for (int i = 0; i < 10; ++i) {
     const ProgramData changed = damaged(data);
     integer::Program program;
@@ -185,7 +185,7 @@ void check_damaged(const ProgramData& data, int width, int height, ThreadPool& p
     if (!changed.read(program).ok() || program.bf16()) continue;
     integer::Plan plan;
     if (!integer::Plan::make(program, width, height, plan).ok()) continue;
-    if (plan.bytes() > kMostBytes || program.input_channels() > 64) continue;
+    if (plan.bytes() > kMaxBytes || program.input_channels() > 64) continue;
     const std::vector<float> input(static_cast<std::size_t>(program.input_channels()) *
                                        static_cast<std::size_t>(width) *
                                        static_cast<std::size_t>(height),

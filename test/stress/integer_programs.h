@@ -245,7 +245,7 @@ inline void conv_scalar(const integer::ConvTask& task, int first_row, int last_r
           value = static_cast<float>(sum_of(window, panel, lane) + conv.bias[c]);
         }
         if (task.floats) {
-          value *= conv.scales[c] * task.gain;
+          value *= conv.scales[c] * task.split_scale;
           task.output.floats_at(x, y)[c] = conv.relu ? std::max(value, 0.0F) : value;
         } else {
           value *= conv.scales[c];  // NaN becomes 0

@@ -11,7 +11,7 @@ const tableOf = (file) => {
 };
 
 /** Photos of one type from one source beyond these are left out: more of the same say little. */
-const MOST_OF_A_SOURCE = 60;
+const MAX_PER_SOURCE = 60;
 
 /** Photos of DATA/types. A source is a set, and in the set of many unlike kinds one kind. */
 const dataPhotos = (data) =>
@@ -35,7 +35,7 @@ export function trainingPhotos(data, packages) {
   return photos.filter(({ type, source }) => {
     const key = `${type} ${source}`;
     taken.set(key, (taken.get(key) ?? 0) + 1);
-    return taken.get(key) <= MOST_OF_A_SOURCE;
+    return taken.get(key) <= MAX_PER_SOURCE;
   });
 }
 
