@@ -31,8 +31,7 @@ const SIGNATURES: readonly Signature[] = [
   { name: 'png', matches: at(0, '\x89PNG\r\n\x1a\n') },
   { name: 'webp', matches: (bytes) => at(0, 'RIFF')(bytes) && at(8, 'WEBP')(bytes) },
   { name: 'gif', matches: text(/^GIF8[79]a/) },
-  // libvips has no reader for big-endian BigTIFF (`MM\0+`).
-  { name: 'tiff', matches: text(/^(?:II[*+]\0|MM\0\*)/) },
+  { name: 'tiff', matches: text(/^(?:II[*+]\0|MM\0[*+])/) },
   { name: 'avif', matches: brand('avif', 'avis') },
   { name: 'heic', matches: brand('heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1') },
   { name: 'mp4', matches: at(4, 'ftyp') },

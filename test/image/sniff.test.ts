@@ -8,8 +8,6 @@ const HEADS: readonly (readonly [string, Buffer])[] = [
   ['gif', Buffer.from('GIF89a\x01\0\x01\0', 'latin1')],
   ['tiff', Buffer.from('II*\0\x08\0\0\0', 'latin1')],
   ['tiff', Buffer.from('MM\0*\0\0\0\x08', 'latin1')],
-  ['tiff', Buffer.from('II+\0\x08\0\0\0', 'latin1')],
-  ['unknown', Buffer.from('MM\0+\0\x08\0\0', 'latin1')],
   ['avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0mif1miaf', 'latin1')],
   ['avif', Buffer.from('\0\0\0\x1cftypmif1\0\0\0\0mif1avif', 'latin1')],
   ['heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1')],
