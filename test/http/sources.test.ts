@@ -201,12 +201,12 @@ test('names with a meaning in JavaScript have no effect', async (t) => {
   t.is(answer.status, 200);
   t.is(answer.headers.get('x-credits-charged'), '0');
   t.is(({} as { size?: string }).size, undefined);
-  const body = `{"image_file_b64":"${image.toString('base64')}","constructor":{"prototype":{"size":"full"}}}`;
+  const body = `{"image_file_b64":"${image.toString('base64')}","constructor":{"prototype":"full"}}`;
   const second = await service.post(body, json);
   t.is(second.headers.get('x-credits-charged'), '0');
   const encoded = JSON.stringify(image.toString('base64'));
   for (const name of ['__proto__', '\\u005f_proto__', 'prototype', 'hasOwnProperty']) {
-    const fields = [`"${name}":{"size":"full"}`, `"${name}":"full"`, `"x":[{"${name}":"full"}]`];
+    const fields = [`"${name}":{"size":"full"}`, `"${name}":"full"`, `"x":{"${name}":"full"}`];
     for (const [i, field] of fields.entries()) {
       const poisoned = await service.post(`{${field},"image_file_b64":${encoded}}`, json);
       t.is(poisoned.status, 200, `${name} ${i}`);

@@ -30,16 +30,16 @@ async function writeOld(database: Database): Promise<void> {
   balance = 0;
   await entry('grant', 40, 'NULL, NULL, NULL');
   await entry('reserve', -4, "'full', NULL, NULL"); // 2: held
-  await entry('3: charged, its answer in progress', -4, "'full', NULL, NULL"); // 3: charged, its answer on its way
+  await entry('reserve', -4, "'full', NULL, NULL"); // 3: charged, its answer in progress
   await entry('settle', 0, 'NULL, 3, NULL');
   await entry('reserve', -4, "'full', NULL, NULL"); // 5: charged, taken over by 7, which is held
   await entry('settle', 0, 'NULL, 5, NULL');
   await entry('reserve', 0, "'full', 5, 'repeat'"); // 7
-  await entry('8: charged, taken over by 10, whose answer is in progress', -4, "'full', NULL, NULL"); // 8: charged, taken over by 10, whose answer is on its way
+  await entry('reserve', -4, "'full', NULL, NULL"); // 8: charged, taken over by 10, whose answer is in progress
   await entry('settle', 0, 'NULL, 8, NULL');
   await entry('reserve', 0, "'full', 8, 'repeat'"); // 10
   await entry('settle', 0, 'NULL, 10, NULL');
-  await entry('12: a repeat of a final charge, its answer in progress', 0, "'full', 3, 'repeat'"); // 12: a repeat of a final charge, its answer on its way
+  await entry('reserve', 0, "'full', 3, 'repeat'"); // 12: a repeat of a final charge, its answer in progress
   await entry('settle', 0, 'NULL, 12, NULL');
   const open = (number: number, amount: number, state: string, carries: number | null) =>
     run(
