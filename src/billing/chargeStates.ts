@@ -11,7 +11,9 @@ import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } fr
  * Only this module changes `answer` and writes entries of the kinds reserve, settle, release and refund. A restore
  * (store/copy.ts) copies them unchanged, and migrations convert them.
  *
- * An answer in progress is a row of `answer`: reserved (reservation_id) or settled (charge_id). A charge is undelivered
+ * An answer in progress is a row of `answer`. With a reservation_id it is reserved; a reserved repeat also has a charge_id,
+ * the undelivered charge that it repeats. With a charge_id alone it is settled. A charge is identified by the number of its
+ * reserve entry. A charge is undelivered
  * while rows refer to it: those are the answers that may still carry it. The first one delivered makes it final for all; if
  * the last one is released instead, the charge is refunded. A charge that was not refunded is valid.
  */
@@ -183,7 +185,7 @@ export async function refund(
   if (!reserved) return { outcome: 'unknown' };
   if ((await endOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
   if (reserved.repeatOf !== null) return { outcome: 'is repeat', of: reserved.repeatOf };
-  // Answers in progress with it have nothing left to release.
+  // Detaches the answers in progress, so that none of them refunds it again.
   await deliver(transaction, reservation);
   return { outcome: (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before' };
 }
@@ -336,7 +338,8 @@ async function isRefunded(sql: Sql, charge: number): Promise<boolean> {
 
 /** Whether the reservation was charged and the charge not refunded. */
 export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> {
-  // One query, because every answer from the cache asks it. The conditions are those of the indexes on these kinds.
+  // One query, because every answer from the cache asks it. `IN ('settle', 'release')` looks redundant but matches the
+  // partial index.
   const found = await sql.get(
     `SELECT 1 AS valid FROM entry AS ended
      WHERE ended.reservation_id = @charge AND ended.kind IN ('settle', 'release') AND ended.kind = 'settle'

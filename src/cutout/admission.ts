@@ -20,7 +20,7 @@ interface AdmissionParts {
 
 interface AdmissionCall {
   readonly accountId: string;
-  /** It already has a permit of its account's concurrent requests (`acquirePermit`), and releases it itself. */
+  /** The call already holds a permit of its account's concurrent requests (`acquirePermit`) and releases it itself. */
   readonly hasPermit: boolean;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;

@@ -33,7 +33,7 @@ export interface ResultCall {
 /** Content whose result is made. */
 export interface ResultContent {
   readonly loaded: Loaded;
-  /** What the ledger recognises a repeat of this content by; undefined where it need not. */
+  /** By what the ledger recognises a repeat of this content; undefined where it need not. */
   readonly repeat: Repeatable | undefined;
   /** Aborts when the last of those who wait for the result leaves. */
   readonly signal: AbortSignal;
@@ -64,8 +64,8 @@ async function charge(
     .catch((error: unknown) => {
       throw error instanceof ShortOfCredits ? insufficientCredits(error.shortfall) : error;
     });
-  // Here, and not where the charge is reported: the client that started the work may have left, and an answer that
-  // broke off is followed by another one that reports the same charge.
+  // Counted where the charge is made: the first client may have left, and after an interrupted answer another one reports
+  // the same charge, which would then count twice.
   if (payment !== undefined) {
     onCharge?.(payment, settlement.charged);
     telemetry.add({ payment });

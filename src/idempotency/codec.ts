@@ -20,7 +20,7 @@ export interface Charges {
 }
 
 /**
- * The stored form of values for other nodes. A value is valid if its charge stands in this ledger, for this account and
+ * The stored form of values for other nodes. A value is valid if its charge is valid in this ledger, for this account and
  * content; it is not if the charge was refunded or belongs to another ledger. Each value that is read becomes one more
  * answer that may carry the charge.
  */

@@ -8,7 +8,7 @@ import { SingleFlight } from './singleFlight.ts';
 export interface Content {
   readonly image: Uint8Array;
   readonly background: Uint8Array | undefined;
-  /** The same text for calls that ask for the same (`ContentName`). */
+  /** Canonical text of the options: equal for calls that ask for the same result (`ContentName`). */
   readonly settings: string;
 }
 
@@ -19,8 +19,8 @@ export interface OnceRequest<L extends Content, T> {
   /** Loads the call's content; may download it. Not called for a known Idempotency-Key. */
   readonly load: (signal: AbortSignal) => Promise<L>;
   /**
-   * Makes the result of what was loaded and charges for it. `repeat`: what the ledger recognises a repeat of this content
-   * by; undefined where it need not. The signal is that of all who wait for the result.
+   * Makes the result of what was loaded and charges for it. `repeat`: by what the ledger recognises a repeat of this
+   * content; undefined where it need not. The signal aborts when the last caller that waits for the result leaves.
    */
   readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Paid<T>>;
   readonly signal: AbortSignal;
@@ -36,8 +36,8 @@ export interface OnceResult<T> {
   /** The charge is final and another answer reports it: the outcome of this one has no effect. */
   readonly final: boolean;
   /**
-   * To be called once, when the outcome of the response is known. One that is not delivered leaves it to the next caller
-   * to be the first; a result of which nothing was ever sent is void, and its charge is released.
+   * To be called once, when the outcome of the response is known. If it was not delivered, the next caller
+   * becomes the first. A result of which nothing was ever sent is void, and its charge is released.
    */
   end(ending: Ending): Promise<void>;
 }
@@ -57,7 +57,7 @@ export interface OnceResult<T> {
  *       ├───────────────────────────┘                                VOID: its charge is released       │
  *       │                                                              │                                │
  *       └──────────────────────────────────────────────────────────────┴────────────────────────────────┘
- *                                              time to live over, no room, or its charge was given back (resultStore.ts)
+ *                                              time to live over, no room, or its charge was refunded (resultStore.ts)
  *
  * UNDELIVERED and DELIVERED results are looked up and answered with; the first answer reports the charge, all others are
  * replays that cost nothing. An Idempotency-Key leads to a content: while its first call is in flight others with it wait,

@@ -1,6 +1,6 @@
 /** The ledger's handle to the charge of a result. `deliver` and `release` never reject. */
 export interface ResultPayment {
-  /** Whether the charge is in force: it may be refunded at any time, and then pays for no further answer. */
+  /** Whether the charge is valid: it may be refunded at any time, and then pays for no further answer. */
   isChargeValid(): Promise<boolean>;
   /** An answer with the result was sent: the charge is final. */
   deliver(): Promise<void>;
