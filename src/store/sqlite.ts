@@ -115,7 +115,6 @@ class SqliteDatabase implements Database {
   /** What other connections have committed, as a number that changes. */
   readonly #dataVersion: Sqlite.Statement<[], number>;
   #version = 0;
-  #inTransaction = false;
   /** Of the version: what others and this process had written. */
   #seen = { others: 0, own: 0 };
 
@@ -127,7 +126,7 @@ class SqliteDatabase implements Database {
   }
 
   version(): number | undefined {
-    if (this.#inTransaction) return undefined;
+    if (this.#sqlite.inTransaction) return undefined;
     try {
       const others = this.#dataVersion.get() ?? 0;
       const own = this.#connection.writes;
@@ -177,7 +176,6 @@ class SqliteDatabase implements Database {
   #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>): Promise<T> {
     return this.#patiently(async () => {
       this.#sqlite.exec(begin);
-      this.#inTransaction = true;
       try {
         const result = await work(this.#connection);
         this.#sqlite.exec('COMMIT');
@@ -185,8 +183,6 @@ class SqliteDatabase implements Database {
       } catch (error) {
         if (this.#sqlite.inTransaction) this.#sqlite.exec('ROLLBACK');
         throw error;
-      } finally {
-        this.#inTransaction = false;
       }
     });
   }

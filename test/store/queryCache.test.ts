@@ -74,7 +74,7 @@ test('while a transaction of this process runs, calls wait for it', async (t) =>
   t.is(await found, 'a');
 });
 
-test('the version stays while nobody writes, whoever reads', async (t) => {
+test('the version changes with writes only, not with reads', async (t) => {
   const { open, database } = await cached(t);
   const other = await open();
   const before = database.version();
