@@ -1,4 +1,4 @@
-import { attribute } from '../onnx/graph.ts';
+import { attribute, consumersOf } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
 import { importOperators, operatorNode } from './operator.ts';
@@ -21,7 +21,7 @@ class Converter {
   readonly #graph: GraphProto;
   readonly #floatsOf: (tensor: TensorProto) => Float32Array;
   readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
   readonly #outputs: ReadonlySet<string>;
   readonly #sources = new Map<string, Source>();
   readonly #made = new Map<string, number>();
@@ -33,11 +33,7 @@ class Converter {
     this.#floatsOf = floatsOf;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#outputs = new Set(graph.output.map(({ name }) => name));
-    for (const node of graph.node) {
-      for (const name of new Set(node.input)) {
-        this.#consumers.set(name, [...(this.#consumers.get(name) ?? []), node]);
-      }
-    }
+    this.#consumers = consumersOf(graph);
   }
 
   run(): void {

@@ -1,4 +1,4 @@
-import { attribute, INT8, INT32, UINT8 } from '../onnx/graph.ts';
+import { attribute, consumersOf, INT8, INT32, UINT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { type ConvGeometry, convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
 import { importOperators, operatorNode } from './operator.ts';
@@ -42,7 +42,7 @@ class Converter {
   readonly #graph: GraphProto;
   readonly #floatsOf: (tensor: TensorProto) => Float32Array;
   readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
   readonly #outputs: ReadonlySet<string>;
   /** 8-bit tensors. */
   readonly #quantised = new Map<string, Unscaled>();
@@ -57,11 +57,7 @@ class Converter {
     this.#floatsOf = floatsOf;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#outputs = new Set(graph.output.map(({ name }) => name));
-    for (const node of graph.node) {
-      for (const name of new Set(node.input)) {
-        this.#consumers.set(name, [...(this.#consumers.get(name) ?? []), node]);
-      }
-    }
+    this.#consumers = consumersOf(graph);
     this.#program = new ProgramWriter(3);
   }
 

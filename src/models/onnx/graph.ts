@@ -118,3 +118,16 @@ export function constants(graph: GraphProto): Map<string, TensorProto> {
   }
   return found;
 }
+
+/** The nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
+export function consumersOf(graph: GraphProto): Map<string, NodeProto[]> {
+  const consumers = new Map<string, NodeProto[]>();
+  for (const node of graph.node) {
+    for (const name of new Set(node.input)) {
+      const known = consumers.get(name);
+      if (known) known.push(node);
+      else consumers.set(name, [node]);
+    }
+  }
+  return consumers;
+}
