@@ -23,7 +23,7 @@ try {
   const bytes = sizeOf(image.root);
   console.log(`  size: ${(bytes / 1e6).toFixed(0)} MB`);
   if (bytes > maxBytes && given.NETWORKS === undefined)
-    throw new SetupError(`At most ${most / 1e6} MB are allowed.`);
+    throw new SetupError(`At most ${maxBytes / 1e6} MB are allowed.`);
   const loose = writable(image).filter((file) => file !== '/data');
   if (loose.length > 0) throw new SetupError(`Its user may write to: ${loose.slice(0, 5).join(', ')}`);
   const { readyMs, allocator } = await prove(image, {

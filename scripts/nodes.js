@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { clone, forget } from './nodes/clone.js';
 import { proveStart } from './nodes/start.js';
+import { tests } from './nodes/tests.js';
 import { environmentOf, fetchNode, onSupportedNode } from './setup/nodejs.js';
 import { inBuild } from './setup/paths.js';
 import { triedReleases } from './setup/releases.js';
@@ -12,22 +13,6 @@ import { reportFailure } from './setup/report.js';
 import { runProgram, SetupError } from './setup/step.js';
 
 await onSupportedNode();
-
-/** The tests in every folder that depend on Node.js: streams, sockets, processes, addons, files, cryptography. */
-const tests = [
-  'accounts/sessions',
-  'billing/stripeCheckout',
-  'cli/start',
-  'engine/addon',
-  'engine/native',
-  'fetch/download',
-  'http/cutout',
-  'http/signIn',
-  'image/libvips',
-  'models/pull_npm',
-  'results/results',
-  'store/sqlite',
-].map((name) => `build/ts/test/${name}.test.js`);
 
 const place = inBuild('nodes');
 const given = process.argv.slice(2);
@@ -39,7 +24,11 @@ const releases =
 /** Steps on each line; `env` has its Node.js first on the path, and headers of another one, as npm passes them on. */
 const stages = {
   'set-up': ({ folder, env, log }) => runProgram(log, 'npm', ['run', 'setup'], { cwd: folder, env }),
-  tests: ({ folder, env, log }) => runProgram(log, 'npm', ['test', '--', ...tests], { cwd: folder, env }),
+  tests: ({ folder, env, log }) =>
+    runProgram(log, 'npm', ['test', '--', ...tests.map((name) => `build/ts/test/${name}.test.js`)], {
+      cwd: folder,
+      env,
+    }),
   'cut-out': proveStart,
 };
 
