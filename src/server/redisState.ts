@@ -32,7 +32,7 @@ export async function openRedisState(
     {
       url,
       onChange: (lost) =>
-        lost ? logger.error({ err: lost }, 'redis: lost') : logger.info('redis: connected again'),
+        lost ? logger.error({ err: lost }, 'redis: cannot be used') : logger.info('redis: can be used again'),
     },
     (message) => logger.warn(message),
   );

@@ -17,7 +17,7 @@ export interface SharedState {
   readonly fetchFailures: Attempts;
   /** Addresses that passed the precheck (`PrecheckParts`), while results are kept. */
   readonly permitted: Keyv<boolean> | undefined;
-  /** False while Redis cannot be reached, without which no image is processed. */
+  /** False while Redis cannot be reached or refuses writes, without which no image is processed. */
   isReachable(): boolean;
   close(): void;
 }

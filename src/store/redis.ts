@@ -45,7 +45,7 @@ export const isFull = (error: unknown): boolean =>
 export interface RedisOptions {
   /** redis[s]://[[user]:password@]host[:port][/number] */
   readonly url: string;
-  /** Called once when the connection is lost, with the reason, and once when it is back (undefined). */
+  /** Called once when Redis cannot be used any more, with the reason, and once when it can again (undefined). */
   readonly onChange: (lost: Error | undefined) => void;
 }
 
@@ -63,8 +63,20 @@ const create = (url: string) =>
   });
 
 const heartbeatMs = 1000;
-/** Milliseconds after which a connection that is open but not usable is given up. */
-const handshakeMs = 3000;
+/** Milliseconds after which a connection that is open but not usable is given up: its address may lead elsewhere by now. */
+const giveUpMs = 3000;
+
+/**
+ * Checks a connection by a write, because requests need writes: a replica answers reads, and so does a Redis whose snapshots
+ * fail. A full Redis passes: it answers requests too. Sent as a whole, so that one exchange is enough after a restart.
+ */
+const heartbeat = [
+  'EVAL',
+  script("return redis.call('SET', KEYS[1], '', 'PX', ARGV[1])").source,
+  '1',
+  'cutout:heartbeat',
+  String(10 * heartbeatMs),
+];
 
 /**
  * One connection that reconnects by itself. Every command ends within `timeoutMs` milliseconds: without an
@@ -81,7 +93,7 @@ class Link {
   #lost = false;
   #closed = false;
   #opened = () => {};
-  /** Resolves when the first connection is usable. */
+  /** Resolves when the first connection is open and was checked. */
   readonly opened = new Promise<void>((resolve) => {
     this.#opened = resolve;
   });
@@ -93,7 +105,7 @@ class Link {
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs).unref();
   }
 
-  /** Whether the connection is usable: a lost one, or a Redis that does not answer, is known within three seconds. */
+  /** Whether the connection is usable: a lost one, or a Redis that does not answer or write, is known within three seconds. */
   get isReachable(): boolean {
     return this.#waitingSince === undefined;
   }
@@ -168,11 +180,7 @@ class Link {
       if (client === this.#client) this.#lose(error);
     });
     client.on('ready', () => {
-      if (client !== this.#client) return;
-      this.#waitingSince = undefined;
-      this.#opened();
-      if (this.#lost) this.#options.onChange(undefined);
-      this.#lost = false;
+      if (client === this.#client) void this.#check().then(this.#opened);
     });
     // Retries until it succeeds; the listener above receives its errors.
     client.connect().catch(() => {});
@@ -193,9 +201,28 @@ class Link {
   }
 
   #beat(): void {
-    if (this.#waitingSince === undefined) this.send(['PING']).catch(() => {});
-    else if (performance.now() - this.#waitingSince > handshakeMs)
+    if (this.#waitingSince !== undefined && performance.now() - this.#waitingSince > giveUpMs)
       this.#replace(this.#client, new Error('no connection'));
+    else if (this.#client.isReady) void this.#check();
+  }
+
+  /** Never rejects. */
+  async #check(): Promise<void> {
+    const client = this.#client;
+    const refusal = await this.send(heartbeat).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    // A connection that was lost or replaced meanwhile has been reported, and the next one is checked again.
+    if (client !== this.#client || !client.isReady) return;
+    if (refusal !== undefined) {
+      const reason = refusal instanceof StoreError ? refusal.cause : refusal;
+      this.#lose(reason instanceof Error ? reason : new Error(String(reason)));
+      return;
+    }
+    this.#waitingSince = undefined;
+    if (this.#lost) this.#options.onChange(undefined);
+    this.#lost = false;
   }
 }
 
@@ -258,7 +285,7 @@ export class Redis {
     return redis;
   }
 
-  /** Whether small commands are answered. */
+  /** Whether small commands are answered and written. */
   get isReachable(): boolean {
     return this.commands.isReachable;
   }

@@ -1,4 +1,7 @@
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
@@ -80,28 +83,76 @@ test('too little memory for any request is a start-up error', async (t) => {
   await t.throwsAsync(server.ready(), { instanceOf: UserError, message: /not enough memory/ });
 });
 
-unless(redisIsHere ? undefined : noRedis)(
-  'a server that lost its Redis is alive and not ready, until Redis is back',
-  async (t) => {
-    const redis = await RedisServer.start();
-    t.teardown(() => redis.remove());
-    const config = configOf(temporaryFolder(t), { CUTOUT_REDIS_URL: redis.url });
-    const server = await openServer(config, start(), { engine: network() });
-    const ask = await asker(t, server);
-    await server.ready();
-    t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
-    for (const [leave, comeBack] of [
-      [() => redis.kill(), () => redis.start()],
-      [() => redis.pause(), () => redis.resume()],
-    ] as const) {
-      await leave();
+const states: readonly [
+  string,
+  leave: (redis: RedisServer) => unknown,
+  back: (redis: RedisServer) => unknown,
+][] = [
+  ['is gone', (redis) => redis.kill(), (redis) => redis.start()],
+  ['hangs', (redis) => redis.pause(), (redis) => redis.resume()],
+  [
+    'became a read-only replica',
+    (redis) => redis.ask('REPLICAOF', '127.0.0.1', '1'),
+    (redis) => redis.ask('REPLICAOF', 'NO', 'ONE'),
+  ],
+  [
+    'refuses writes because a snapshot failed',
+    async (redis) => {
+      const [, folder] = (await redis.ask('CONFIG', 'GET', 'dir')) as [string, string];
+      // A folder in the place of the snapshot's file.
+      mkdirSync(path.join(folder, 'dump.rdb'));
+      await redis.ask('CONFIG', 'SET', 'save', '3600 1');
+      await redis.ask('BGSAVE');
+      await eventually(async () =>
+        String(await redis.ask('INFO', 'persistence')).includes('rdb_last_bgsave_status:err'),
+      );
+    },
+    (redis) => redis.ask('CONFIG', 'SET', 'save', ''),
+  ],
+  [
+    'refuses writes because it has no replica',
+    (redis) => redis.ask('CONFIG', 'SET', 'min-replicas-to-write', '1'),
+    (redis) => redis.ask('CONFIG', 'SET', 'min-replicas-to-write', '0'),
+  ],
+];
+
+async function withRedis(t: ExecutionContext) {
+  const redis = await RedisServer.start();
+  t.teardown(() => redis.remove());
+  const config = configOf(temporaryFolder(t), { CUTOUT_REDIS_URL: redis.url });
+  const server = await openServer(config, start(), { engine: network() });
+  const ask = await asker(t, server);
+  await server.ready();
+  t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
+  return { redis, ask };
+}
+
+for (const [state, leave, comeBack] of states)
+  unless(redisIsHere ? undefined : noRedis)(
+    `a server whose Redis ${state} is alive and not ready, until Redis is back`,
+    async (t) => {
+      const { redis, ask } = await withRedis(t);
+      await leave(redis);
       await eventually(async () => (await ask.ready()) === 503);
       t.is(await ask.cutout(), 503);
       t.is(await ask.live(), 200);
-      await comeBack();
+      // A reconnection does not make it ready for a moment.
+      for (const until = performance.now() + 5000; performance.now() < until; await sleep(10))
+        if ((await ask.ready()) !== 503) return t.fail('ready in between');
+      await comeBack(redis);
       await eventually(async () => (await ask.ready()) === 200);
       t.is(await ask.cutout(), 200);
-    }
+    },
+  );
+
+unless(redisIsHere ? undefined : noRedis)(
+  'a server whose Redis is full answers images and stays ready',
+  async (t) => {
+    const { redis, ask } = await withRedis(t);
+    await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
+    // Several checks of the connection.
+    for (let second = 0; second < 4; second++, await sleep(1000))
+      t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
   },
 );
 

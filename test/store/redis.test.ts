@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { UserError } from '../../src/errors.ts';
 import { isFull, Redis, script } from '../../src/store/redis.ts';
+import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, RedisServer, redisIsHere } from '../fixtures/redis.ts';
 
@@ -52,10 +55,42 @@ if (redisIsHere) {
     await server.start();
     for (const until = performance.now() + 10_000; (await ping()) !== 'PONG'; await sleep(20))
       if (performance.now() > until) return t.fail('it does not come back');
-    t.is(changes.length, 2);
+    await eventually(() => changes.length === 2);
     t.true(changes[0] instanceof Error);
     t.is(changes[1], undefined);
     t.false(String(changes[0]?.stack).includes('a-secret-word'));
+  });
+
+  test('after a failover behind one address, the connections move to the new primary by themselves', async (t) => {
+    const former = await RedisServer.start();
+    const primary = await RedisServer.start();
+    t.teardown(() => Promise.all([former.remove(), primary.remove()]).then(nothing));
+    let target = former;
+    const address = createServer((inner) => {
+      const outer = connect(Number(new URL(target.url).port), '127.0.0.1');
+      inner.pipe(outer).pipe(inner);
+      for (const [one, other] of [
+        [inner, outer],
+        [outer, inner],
+      ] as const)
+        one.on('error', nothing).on('close', () => other.destroy());
+    }).listen(0, '127.0.0.1');
+    await once(address, 'listening');
+    t.teardown(() => void address.close());
+    const url = `redis://127.0.0.1:${(address.address() as AddressInfo).port}`;
+    const changes: (Error | undefined)[] = [];
+    const redis = await Redis.open({ url, onChange: (lost) => changes.push(lost) }, nothing);
+    t.teardown(() => redis.close());
+    t.true(redis.isReachable);
+
+    await former.ask('REPLICAOF', '127.0.0.1', new URL(primary.url).port);
+    target = primary;
+    await eventually(() => !redis.isReachable);
+    t.regex(String(changes[0]), /READONLY/);
+    await eventually(() => redis.isReachable);
+    for (const link of [redis.commands, redis.values])
+      await eventually(async () => (await link.send(['SET', 'k', 'v']).catch(nothing)) === 'OK');
+    t.is(changes.length, 2);
   });
 
   test('a small script runs when Redis is full; other commands fail with that reason', async (t) => {
