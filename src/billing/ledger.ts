@@ -72,7 +72,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
   readonly #retries: RetryQueue;
-  /** Charges in force, by number. */
+  /** Valid charges, by number. */
   readonly #validCharges: QueryCache<true>;
 
   constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {

@@ -2,7 +2,7 @@ import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import { type Payment, type Reservation, ShortOfCredits } from '../billing/reservation.ts';
 import type { Repeatable } from '../idempotency/chargedContent.ts';
-import { type Paid, paymentOf } from '../idempotency/sharedResult.ts';
+import type { Charged } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission } from './admission.ts';
@@ -45,7 +45,7 @@ export type MakeResult = (
   images: ImageFetch,
   call: ResultCall,
   content: ResultContent,
-) => Promise<Paid<CachedResult>>;
+) => Promise<Charged<CachedResult>>;
 
 /**
  * Step 6: charges the finished work (billing/chargeStates.ts `settle`) and returns the cacheable result. Rejects
@@ -57,7 +57,7 @@ async function charge(
   plan: Plan,
   { encoded, ...rest }: PipelineResult,
   { signal, telemetry, onCharge }: PipelineCall & Pick<ResultParts, 'onCharge'>,
-): Promise<Paid<CachedResult>> {
+): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
     .timed('settle', () => reservation.settle())
@@ -71,7 +71,7 @@ async function charge(
     telemetry.add({ payment });
   }
   signal.throwIfAborted();
-  return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, payment: paymentOf(reservation) };
+  return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, chargeHandle: reservation };
 }
 
 export function createMakeResult(parts: ResultParts): MakeResult {
@@ -100,9 +100,9 @@ export function createMakeResult(parts: ResultParts): MakeResult {
         const { plan, reservation } = admitted;
         const result = await pipeline(plan, { signal, telemetry });
         // 6. Settle: only now is anything charged.
-        const paid = await charge(reservation, plan, result, { signal, telemetry, onCharge });
+        const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
         admitted.done(result.stages);
-        return paid;
+        return charged;
       } finally {
         await admitted.end();
       }

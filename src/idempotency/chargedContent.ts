@@ -24,7 +24,7 @@ export interface ChargedFor {
 const prefix = 'content:';
 const nameOf = ({ content }: Repeatable): string => `${prefix}${content}`;
 
-/** The charge remembered for the content at `at` (Unix milliseconds), whether or not it is still in force. */
+/** The charge remembered for the content at `at` (Unix milliseconds), whether or not it is still valid. */
 export async function findCharge(
   sql: Sql,
   accountId: string,

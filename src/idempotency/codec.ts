@@ -2,7 +2,7 @@ import type { ChargedFor } from './chargedContent.ts';
 import { textHash } from './hash.ts';
 import type { Packed, RedisStoreOptions } from './redisStore.ts';
 import { contentKey } from './resultStore.ts';
-import { paymentOf, type ResultPayment } from './sharedResult.ts';
+import type { ChargeHandle } from './sharedResult.ts';
 
 /** What every cached value has. */
 export interface Cacheable {
@@ -16,7 +16,7 @@ export const cachedResultBytes = ({ bytes }: Cacheable): number => bytes.buffer.
 
 /** What the ledger offers for charges of other processes (`Reservations.answerWith`). */
 export interface Charges {
-  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ResultPayment | undefined>;
+  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
 }
 
 /**
@@ -32,8 +32,9 @@ export function cachedResultCodec<T extends Cacheable>(
     unpack: async ({ bytes, facts }, name) => {
       const value = { ...(facts as Omit<T, 'bytes'>), bytes } as T;
       const isFor = ({ accountId, content }: ChargedFor) => textHash(contentKey(accountId, content)) === name;
-      const answer = value.charge === undefined ? undefined : await charges.answerWith(value.charge, isFor);
-      return answer && { value, payment: paymentOf(answer) };
+      const chargeHandle =
+        value.charge === undefined ? undefined : await charges.answerWith(value.charge, isFor);
+      return chargeHandle && { value, chargeHandle };
     },
   };
 }

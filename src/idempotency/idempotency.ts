@@ -1,7 +1,7 @@
 import type { Repeatable } from './chargedContent.ts';
 import { textHash } from './hash.ts';
 import { contentKey, type Found, type ResultStats, type ResultStore } from './resultStore.ts';
-import { type Ending, type Paid, type ResultHandle, SharedResult } from './sharedResult.ts';
+import { type Charged, type Ending, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
 /** The inputs of a call, once they are loaded; calls with equal content share one result. */
@@ -22,7 +22,7 @@ export interface OnceRequest<L extends Content, T> {
    * Makes the result of what was loaded and charges for it. `repeat`: by what the ledger recognises a repeat of this
    * content; undefined where it need not. The signal aborts when the last caller that waits for the result leaves.
    */
-  readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Paid<T>>;
+  readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>;
   readonly signal: AbortSignal;
 }
 
@@ -129,5 +129,5 @@ function firstHandle<T>(result: SharedResult<T>): ResultHandle<T> {
   return handle;
 }
 
-const unsharedHandle = <T>(paid: Paid<T>): ResultHandle<T> =>
-  firstHandle(new SharedResult(paid, { claim: async () => true, release: async () => {} }));
+const unsharedHandle = <T>(charged: Charged<T>): ResultHandle<T> =>
+  firstHandle(new SharedResult(charged, { claim: async () => true, release: async () => {} }));

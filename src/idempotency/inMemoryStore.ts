@@ -2,7 +2,7 @@ import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
 import { type ContentName, createContentName } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
-import { type Paid, SharedResult } from './sharedResult.ts';
+import { type Charged, SharedResult } from './sharedResult.ts';
 
 interface InMemoryStoreOptions<T> {
   readonly ttlSeconds: number;
@@ -44,9 +44,9 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
     return { results: this.#store.size, bytes: this.#store.bytes };
   }
 
-  wrap(paid: Paid<T>): SharedResult<T> {
+  wrap(charged: Charged<T>): SharedResult<T> {
     let reported = false;
-    return new SharedResult(paid, {
+    return new SharedResult(charged, {
       claim: async () => {
         const first = !reported;
         reported = true;
@@ -60,7 +60,7 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
 
   async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
     const kept = await this.#find(key);
-    const again = kept && (await kept.isPaid()) ? kept.handle() : undefined;
+    const again = kept && (await kept.isChargeValid()) ? kept.handle() : undefined;
     if (again) return again;
     const { handle, contentKey } = await make(signal);
     await this.#keep(key, contentKey === key ? handle.result : { sameAs: contentKey });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
 import { sharedContentName, textHash } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
-import { type ChargeReport, type Paid, SharedResult } from './sharedResult.ts';
+import { type Charged, type ChargeReport, SharedResult } from './sharedResult.ts';
 
 /** A value as it is stored: `facts` as JSON, `bytes` unchanged. */
 export interface Packed {
@@ -17,7 +17,7 @@ export interface RedisStoreOptions<T> {
   readonly maxBytes: number;
   readonly pack: (value: T) => Packed;
   /** `name`: hash of its key (`textHash`). Resolves with undefined for a value that is not valid any more; it is dropped. */
-  readonly unpack: (packed: Packed, name: string) => Promise<Paid<T> | undefined>;
+  readonly unpack: (packed: Packed, name: string) => Promise<Charged<T> | undefined>;
   /** Milliseconds after which the lock of a silent node expires; 8000 by default. */
   readonly leaseMs?: number;
   /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
@@ -181,8 +181,8 @@ export class RedisResultStore<T> implements ResultStore<T> {
     return this.#stats;
   }
 
-  wrap(paid: Paid<T>): SharedResult<T> {
-    return new SharedResult(paid, new RedisChargeReport(this.#redis));
+  wrap(charged: Charged<T>): SharedResult<T> {
+    return new SharedResult(charged, new RedisChargeReport(this.#redis));
   }
 
   async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
@@ -224,8 +224,9 @@ export class RedisResultStore<T> implements ResultStore<T> {
     const [id, facts, bytes] = reply as readonly (Buffer | null)[];
     if (!id || !facts || !bytes) return undefined;
     const packed = { facts: JSON.parse(facts.toString()), bytes };
-    const paid = await this.#options.unpack(packed, key.slice(keptPrefix.length));
-    if (paid) return new SharedResult(paid, new RedisChargeReport(this.#redis, { id: id.toString(), key }));
+    const charged = await this.#options.unpack(packed, key.slice(keptPrefix.length));
+    if (charged)
+      return new SharedResult(charged, new RedisChargeReport(this.#redis, { id: id.toString(), key }));
     await this.#redis.commands.run(forget, [key], [id.toString()]);
     return undefined;
   }

@@ -1,5 +1,5 @@
 import type { ContentName } from './hash.ts';
-import type { Paid, ResultHandle, SharedResult } from './sharedResult.ts';
+import type { Charged, ResultHandle, SharedResult } from './sharedResult.ts';
 
 /** Key of an account's result for a content. */
 export const contentKey = (accountId: string, content: string): string => `${accountId}:content:${content}`;
@@ -28,7 +28,7 @@ export interface ResultStore<T> {
    */
   readonly rememberMs: number | undefined;
   /** A new result of this process, not cached yet. */
-  wrap(paid: Paid<T>): SharedResult<T>;
+  wrap(charged: Charged<T>): SharedResult<T>;
   /**
    * A handle to the result cached under the key; else the one of `make`, which is then cached if there is room. One `make`
    * of a key runs at a time on all nodes together, unless the store loses its locks. Rejects as `make` does, with the

@@ -1,5 +1,5 @@
-/** The ledger's handle to the charge of a result. `deliver` and `release` never reject. */
-export interface ResultPayment {
+/** The ledger's handle to the charge that an answer carries. `deliver` and `release` never reject. */
+export interface ChargeHandle {
   /** Whether the charge is valid: it may be refunded at any time, and then pays for no further answer. */
   isChargeValid(): Promise<boolean>;
   /** An answer with the result was sent: the charge is final. */
@@ -8,17 +8,10 @@ export interface ResultPayment {
   release(): Promise<void>;
 }
 
-/** A copy without references to the request, so that caching a result does not keep the request in memory. */
-export const paymentOf = (payment: ResultPayment): ResultPayment => ({
-  isChargeValid: () => payment.isChargeValid(),
-  deliver: () => payment.deliver(),
-  release: () => payment.release(),
-});
-
 /** A result that was charged. */
-export interface Paid<T> {
+export interface Charged<T> {
   readonly value: T;
-  readonly payment: ResultPayment;
+  readonly chargeHandle: ChargeHandle;
 }
 
 /** Decides which of all answers with a result reports its charge: the first. Neither method rejects. */
@@ -40,20 +33,20 @@ export type Ending = 'delivered' | 'broken' | 'unsent';
 export class SharedResult<T> {
   readonly value: T;
   readonly chargeReport: ChargeReport;
-  readonly #payment: ResultPayment;
+  readonly #chargeHandle: ChargeHandle;
   #handles = 0;
   #state: 'undelivered' | 'delivered' | 'void' = 'undelivered';
   #ended: Promise<void> = Promise.resolve();
 
-  constructor({ value, payment }: Paid<T>, chargeReport: ChargeReport) {
+  constructor({ value, chargeHandle }: Charged<T>, chargeReport: ChargeReport) {
     this.value = value;
     this.chargeReport = chargeReport;
-    this.#payment = payment;
+    this.#chargeHandle = chargeHandle;
   }
 
-  /** For a cached result: whether its charge is still in force. Rejects if the ledger cannot be read. */
-  isPaid(): Promise<boolean> {
-    return this.#payment.isChargeValid();
+  /** Whether the charge of a cached result is still valid. Rejects if the ledger cannot be read. */
+  isChargeValid(): Promise<boolean> {
+    return this.#chargeHandle.isChargeValid();
   }
 
   /** A handle for one answer; undefined if the result is void. */
@@ -74,10 +67,10 @@ export class SharedResult<T> {
     if (this.#state === 'undelivered') {
       if (ending !== 'unsent') {
         this.#state = 'delivered';
-        this.#ended = this.#payment.deliver();
+        this.#ended = this.#chargeHandle.deliver();
       } else if (this.#handles === 0) {
         this.#state = 'void';
-        this.#ended = this.#payment.release();
+        this.#ended = this.#chargeHandle.release();
       }
     }
     await this.#ended;

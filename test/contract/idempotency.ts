@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
 import type { Content, Idempotency, OnceRequest } from '../../src/idempotency/idempotency.ts';
-import type { Paid } from '../../src/idempotency/sharedResult.ts';
+import type { Charged } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
   readonly bytes: Buffer;
@@ -26,9 +26,9 @@ export type Call = Partial<Omit<OnceRequest<Content, Image>, 'make'>> & {
 };
 
 /** As from the ledger, for results without a charge. */
-export const paid = (value: Image): Paid<Image> => ({
+export const charged = (value: Image): Charged<Image> => ({
   value,
-  payment: { isChargeValid: async () => true, deliver: async () => {}, release: async () => {} },
+  chargeHandle: { isChargeValid: async () => true, deliver: async () => {}, release: async () => {} },
 });
 
 /** What a call with this image and no settings is about. */
@@ -57,7 +57,7 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
       load: async () => contentOf(image),
       signal: new AbortController().signal,
       ...request,
-      make: async (_, _repeat, signal) => paid(await work(signal)),
+      make: async (_, _repeat, signal) => charged(await work(signal)),
     });
   return { call, runs: () => runs, maxRunning: () => most };
 }

@@ -422,10 +422,10 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const nameOf = (owner: string, content: string) => textHash(contentKey(owner, content));
     t.is(await unpack(travelled, nameOf('acc_other', 'c')), undefined, "another account's");
     t.is(await unpack(travelled, nameOf(account, 'd')), undefined, 'of another image');
-    const paid = await unpack(travelled, nameOf(account, 'c'));
-    t.true(await paid?.payment.isChargeValid());
+    const found = await unpack(travelled, nameOf(account, 'c'));
+    t.true(await found?.chargeHandle.isChargeValid());
     t.true(await stores.ledger.refund(account, charged.id));
-    t.false(await paid?.payment.isChargeValid());
+    t.false(await found?.chargeHandle.isChargeValid());
     t.is(await unpack(travelled, nameOf(account, 'c')), undefined, 'given back');
     t.deepEqual(await stores.ledger.verify(), []);
   });

@@ -9,10 +9,10 @@ import { contentKey } from '../../src/idempotency/resultStore.ts';
 import type { Redis } from '../../src/store/redis.ts';
 import {
   callsOf,
+  charged,
   contentOf,
   type Image,
   type KeepOptions,
-  paid,
   testIdempotencyContract,
 } from '../contract/idempotency.ts';
 import { eventually } from '../fixtures/eventually.ts';
@@ -80,7 +80,7 @@ test('work hears what the ledger recognises its repeats by, where the names outl
       load: async () => ({ ...contentOf('image'), background, settings: 's' }),
       make: async (_, repeat) => {
         heard = repeat;
-        return paid({ bytes: Buffer.from('result') });
+        return charged({ bytes: Buffer.from('result') });
       },
     });
     return heard;
@@ -103,7 +103,7 @@ if (redisIsHere) {
         ttlSeconds,
         maxBytes,
         pack: ({ bytes }) => ({ facts: {}, bytes }),
-        unpack: async ({ bytes }) => paid({ bytes }),
+        unpack: async ({ bytes }) => charged({ bytes }),
         onError: () => {},
         ...more,
       }),
@@ -129,7 +129,7 @@ if (redisIsHere) {
       const names: string[] = [];
       const unpack: RedisStoreOptions<Image>['unpack'] = async ({ bytes }, name) => {
         names.push(name);
-        return paid({ bytes });
+        return charged({ bytes });
       };
       const node = async () => nodeOn(await server.open(t), { unpack });
       const { call, runs } = callsOf([await node(), await node()]);
@@ -303,7 +303,7 @@ if (redisIsHere) {
     const server = await ownDatabase();
     const good = new Set<string>();
     const unpack = async ({ bytes }: { bytes: Buffer }) =>
-      good.has(bytes.toString()) ? paid({ bytes }) : undefined;
+      good.has(bytes.toString()) ? charged({ bytes }) : undefined;
     const node = async () => nodeOn(await server.open(t), { unpack });
     const { call, runs } = callsOf([await node(), await node()]);
     t.false((await call({ idempotencyKey: 'k' })).replayed);

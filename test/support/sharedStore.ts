@@ -98,8 +98,8 @@ export class SharedStore implements ResultStore<CachedResult> {
     this.#codec = cachedResultCodec<CachedResult>(reservations);
   }
 
-  wrap(paid: ConstructorParameters<typeof SharedResult<CachedResult>>[0]): SharedResult<CachedResult> {
-    return new SharedResult(paid, chargeReport());
+  wrap(charged: ConstructorParameters<typeof SharedResult<CachedResult>>[0]): SharedResult<CachedResult> {
+    return new SharedResult(charged, chargeReport());
   }
 
   async once(
@@ -141,10 +141,10 @@ export class SharedStore implements ResultStore<CachedResult> {
     const { facts, bytes, until } = entry;
     const copy = Buffer.from(bytes);
     this.#place.copies.add(copy);
-    const paid =
+    const charged =
       until > this.#now() ? await this.#codec.unpack({ facts, bytes: copy }, textHash(key)) : undefined;
-    if (!paid && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
-    return paid && this.wrap(paid).handle();
+    if (!charged && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
+    return charged && this.wrap(charged).handle();
   }
 
   #keep(key: string, { handle, contentKey }: Found<CachedResult>): void {
