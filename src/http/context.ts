@@ -24,8 +24,10 @@ export interface State {
   hold?: Hold;
   /** receiveBody */
   form?: Form;
-  /** cutoutRoute: called when the head of the answer has been sent. */
-  onHeadSent?: () => void;
+  /** cutoutRoute: whether `headBeforeBody` sends the head of the answer alone. */
+  headFirst?: boolean;
+  /** headBeforeBody: whether the system has the head that was sent alone. */
+  headSent?: boolean;
   /** router: pattern of the matching route; absent if there is none. */
   route?: string;
   /** requestId creates it, anyone adds: attributes for log, metrics and traces. */

@@ -1,17 +1,17 @@
 import type { Context, Middleware } from '../context.ts';
 
 /**
- * Sends the head of the answer and calls `sent` when the system has it. Resolves then, or when the connection
- * is closed. The answer to a pipelined request waits for its turn.
+ * Sends the head of the answer and sets `headSent` at once when the system has it. Resolves then, or when the
+ * connection is closed. The answer to a pipelined request waits for its turn.
  */
-const sendHead = ({ req: { socket }, res }: Context, sent: () => void): Promise<void> =>
+const sendHead = ({ req: { socket }, res, state }: Context): Promise<void> =>
   new Promise((resolve) => {
     if (socket.destroyed) return resolve();
     socket.once('close', resolve);
     res.write('', (error) => {
       socket.off('close', resolve);
       // Data discarded by a closed connection is not reported as an error.
-      if (!error && !socket.destroyed && !socket.errored) sent();
+      state.headSent = !error && !socket.destroyed && !socket.errored;
       resolve();
     });
   });
@@ -23,7 +23,6 @@ const sendHead = ({ req: { socket }, res }: Context, sent: () => void): Promise<
  */
 export const headBeforeBody: Middleware = async (ctx, next) => {
   await next();
-  const { onHeadSent } = ctx.state;
   // An error answer is not charged.
-  if (onHeadSent && ctx.status === 200) await sendHead(ctx, onHeadSent);
+  if (ctx.state.headFirst && ctx.status === 200) await sendHead(ctx);
 };

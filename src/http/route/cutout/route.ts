@@ -20,17 +20,16 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       deadline: ctx.state.deadline,
       telemetry,
     });
-    // Stays false if an error is answered instead, or if the connection closes before the answer.
-    let sent = false;
-    if (!result.final)
-      ctx.state.onHeadSent = () => {
-        sent = true;
-      };
-    const ended = (delivered: boolean) =>
-      result
-        .ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken')
-        .catch((error: unknown) => logger.error({ request: requestId, err: error }, 'delivered'));
-    onResponseEnd(ctx, ended);
+    ctx.state.headFirst = !result.final;
+    onResponseEnd(ctx, async (delivered) => {
+      // Not set if an error is answered instead, or if the connection closes before the answer.
+      const sent = ctx.state.headSent === true;
+      try {
+        await result.ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken');
+      } catch (error) {
+        logger.error({ request: requestId, err: error }, 'delivered');
+      }
+    });
     present(ctx, result);
     // The upload is no longer needed; from here on only the answer is held.
     ctx.state.hold?.resize(ctx.length ?? 0);
