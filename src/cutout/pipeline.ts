@@ -148,7 +148,7 @@ export const createPipeline =
     const encoded = await encode(
       raster,
       { format, channels, opaque, pngEffort, ...jobLimits, ...(icc && { icc }), ...(density && { density }) },
-      (pixels, options) => engine.encodePng(pixels, options, { signal }),
+      engine,
     );
     add({ encode: performance.now() - started });
     telemetry.add({

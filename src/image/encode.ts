@@ -1,13 +1,14 @@
 import sharp, { type Sharp } from 'sharp';
-import type { Pixels, PngOptions } from '../engine/types.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { PngOptions } from '../engine/types.ts';
 import { ImageError } from './errors.ts';
 import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
 import { zipResult } from './zip.ts';
 
-/** The native encoder: NativeEngine.encodePng with id, deadline and cancellation bound by the caller. */
-export type PngEncoder = (pixels: Pixels, options: PngOptions) => Promise<Buffer>;
+/** Encodes PNG; all other formats are encoded by libvips. */
+export type PngEncoder = Pick<Engine, 'encodePng'>;
 
 export interface EncodeOptions extends Tags, JobLimits {
   readonly format: OutputFormat;
@@ -78,8 +79,8 @@ const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const
  * `jpg` composites a raster that is not opaque over white; the JPEG in a ZIP has the RGB values as they are,
  * alpha ignored. RGB under alpha 0 is up to the caller (MattePlan.hiddenColour: `keep` for a ZIP).
  */
-export async function encode(raster: Raster, options: EncodeOptions, png: PngEncoder): Promise<Encoded> {
-  const { format, channels, opaque, icc, density, pngEffort } = options;
+export async function encode(raster: Raster, options: EncodeOptions, engine: PngEncoder): Promise<Encoded> {
+  const { format, channels, opaque, icc, density, pngEffort, signal } = options;
   const { width, height } = raster;
   const resolution: Tags = density ? { density } : {};
   const tags: Tags = { ...resolution, ...(icc && { icc }) };
@@ -88,12 +89,16 @@ export async function encode(raster: Raster, options: EncodeOptions, png: PngEnc
 
   const finish = async (pipeline: Sharp) => (await runJob(pipeline, options)).data;
   const encodePng = (wanted: PngOptions['channels'], { icc: profile, density: pixels }: Tags) =>
-    png(raster, {
-      channels: wanted,
-      effort: pngEffort,
-      ...(profile && { icc: profile }),
-      ...(pixels && { pixelsPerMetre: [pixels.x, pixels.y] as const }),
-    });
+    engine.encodePng(
+      raster,
+      {
+        channels: wanted,
+        effort: pngEffort,
+        ...(profile && { icc: profile }),
+        ...(pixels && { pixelsPerMetre: [pixels.x, pixels.y] as const }),
+      },
+      { signal },
+    );
   const onWhite = () => (opaque ? image().removeAlpha() : image().flatten({ background: '#ffffff' }));
 
   switch (format) {

@@ -22,8 +22,8 @@ const photo: Raster = { width, height, data: scene.composite };
 const density = { x: 11811, y: 11811 };
 
 const run = async (raster: Raster, options: Partial<EncodeOptions> & { readonly format: OutputFormat }) => {
-  const { png, asked } = sharpPng();
-  const encoded = await encode(raster, { channels: 'rgba', opaque: false, pngEffort: 3, ...options }, png);
+  const { engine, asked } = sharpPng();
+  const encoded = await encode(raster, { channels: 'rgba', opaque: false, pngEffort: 3, ...options }, engine);
   return { ...encoded, asked };
 };
 const pixels = (file: Uint8Array) => sharp(file, { ignoreIcc: true }).raw().toBuffer();
