@@ -14,7 +14,7 @@ import type { Recorder } from '../ops/record.ts';
 import { requestLog } from '../ops/requestLog.ts';
 import { CONSOLE, SETTINGS } from './body/limits.ts';
 import type { Middleware, State } from './context.ts';
-import { type Authenticate, auth } from './middleware/auth.ts';
+import { type Authenticate, auth, authAfterBody } from './middleware/auth.ts';
 import { available } from './middleware/available.ts';
 import { closeResponseFile } from './middleware/closeResponseFile.ts';
 import { cors } from './middleware/cors.ts';
@@ -102,7 +102,9 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(errors(logger));
   app.use(deadline(timeout));
   app.use(checkTargetAndHost);
+  // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
   const key = auth(authenticate, parts.attempts);
+  const keyAfterBody = authAfterBody(authenticate);
   const images = receiveBody(parts.memory);
   const settings = receiveBody(parts.memory, SETTINGS);
   const routes = [
@@ -114,16 +116,22 @@ export function createApp(parts: AppParts): Koa<State, object> {
         available(health),
         overload(parts.scheduler),
         images,
+        keyAfterBody,
       ],
       cutout,
       logger,
     ),
     accountRoute([key], balances),
-    improveRoute([key, available(health), images], takeImage),
+    improveRoute([key, available(health), images, keyAfterBody], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
     ...(purchases
       ? billingRoutes(
-          { key: [key], body: settings, raw: receiveRawBody(parts.memory), attempts: parts.attempts },
+          {
+            key,
+            body: [settings, keyAfterBody],
+            raw: receiveRawBody(parts.memory),
+            attempts: parts.attempts,
+          },
           purchases,
           logger,
         )

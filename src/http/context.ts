@@ -15,11 +15,6 @@ export interface State {
   deadline: number;
   /** auth */
   account?: Account;
-  /**
-   * Guards: re-checks of what admitted the request (they throw as the guards do). receiveBody runs them once the
-   * body is read, so that a permission revoked meanwhile counts.
-   */
-  recheckAfterBody?: (() => Promise<void>)[];
   /** receiveBody: memory that the request holds until its answer is sent. */
   hold?: Hold;
   /** receiveBody */
@@ -38,17 +33,6 @@ export type Context = ParameterizedContext<State, object>;
 export type Middleware = KoaMiddleware<State, object>;
 
 const missing = (what: string) => fail('internal_error', { cause: new Error(`${what} must come first`) });
-
-/** For guards: runs `allowed` now, and `again` (default: the same) once the body is read. */
-export async function checkNowAndAfterBody(
-  { state }: Context,
-  allowed: () => Promise<void>,
-  again = allowed,
-): Promise<void> {
-  await allowed();
-  state.recheckAfterBody ??= [];
-  state.recheckAfterBody.push(again);
-}
 
 /** Sets headers of the answer, as `ctx.set` does, in a fraction of its time. Call before the head is sent. */
 export function setHeaders({ res }: Context, headers: Readonly<Record<string, string>>): void {

@@ -22,13 +22,11 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
   memory.bound({ room: 200e6, largestWork: 100e6 });
   const before = {
     attempts: new InMemoryAttempts({ failures, windowSeconds: 60 }),
-    key: [
-      auth(
-        (sent) => stores.accounts.authenticateHash(sent),
-        new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
-      ),
-    ],
-    body: receiveBody(new MemoryBudget()),
+    key: auth(
+      (sent) => stores.accounts.authenticateHash(sent),
+      new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
+    ),
+    body: [receiveBody(new MemoryBudget())],
     raw: receiveRawBody(memory),
   };
   const errors: string[] = [];

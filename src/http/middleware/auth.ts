@@ -3,7 +3,7 @@ import { hashKey } from '../../accounts/keyFormat.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../limits/attempts.ts';
 import { tooManyAttempts } from '../../limits/refuse.ts';
-import { type Context, checkNowAndAfterBody, type Middleware } from '../context.ts';
+import type { Context, Middleware } from '../context.ts';
 
 /** The account of a key, by its hash; undefined if the key is unknown or revoked. */
 export type Authenticate = (hash: Buffer) => Account | undefined | Promise<Account | undefined>;
@@ -37,38 +37,39 @@ class GoodKeys {
   }
 }
 
-/** Authenticates before any of the body is read. Repeated unknown keys are slowed down. */
+/** Guard before the body: finds the account of the key. Repeated unknown keys are slowed down. */
 export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware => {
   const good = new GoodKeys();
   return async (ctx, next) => {
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
     const hash = hashKey(key);
-    const first = async () => {
-      const source = attemptSourceOf(ctx.ip);
-      const throwIfThrottled = (wait: number) => {
-        if (wait > 0) throw tooManyAttempts('unknown keys', wait);
-      };
-      const name = hash.toString('latin1');
-      const known = good.has(name);
-      // Checked before the look-up and again with its result, because other attempts may have been counted
-      // meanwhile.
-      if (!known) throwIfThrottled(await attempts.wait(source));
-      const account = await authenticate(hash);
-      if (!account) {
-        good.delete(name);
-        throwIfThrottled(await attempts.failed(source));
-        throw fail('auth_invalid');
-      }
-      if (!known) throwIfThrottled(await attempts.wait(source));
-      good.add(name);
-      ctx.state.account = account;
+    const source = attemptSourceOf(ctx.ip);
+    const throwIfThrottled = (wait: number) => {
+      if (wait > 0) throw tooManyAttempts('unknown keys', wait);
     };
-    // A key revoked while the body was read is no failed attempt.
-    const again = async () => {
-      if (!(await authenticate(hash))) throw fail('auth_invalid');
-    };
-    await checkNowAndAfterBody(ctx, first, again);
+    const name = hash.toString('latin1');
+    const known = good.has(name);
+    // Checked before the look-up and again with its result, because other attempts may have been counted
+    // meanwhile.
+    if (!known) throwIfThrottled(await attempts.wait(source));
+    const account = await authenticate(hash);
+    if (!account) {
+      good.delete(name);
+      throwIfThrottled(await attempts.failed(source));
+      throw fail('auth_invalid');
+    }
+    if (!known) throwIfThrottled(await attempts.wait(source));
+    good.add(name);
+    ctx.state.account = account;
     await next();
   };
 };
+
+/** Guard after the body: the key may have been revoked while it was read. That is no failed attempt. */
+export const authAfterBody =
+  (authenticate: Authenticate): Middleware =>
+  async (ctx, next) => {
+    if (!(await authenticate(hashKey(keyOf(ctx))))) throw fail('auth_invalid');
+    await next();
+  };

@@ -238,15 +238,13 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
 }
 
 /**
- * Reads a body of any allowed type into `ctx.state.form`; 503 if there is no memory for it. The guards that
- * admitted the request are checked again afterwards.
+ * Reads a body of any allowed type into `ctx.state.form`; 503 if there is no memory for it. A slow upload may take long:
+ * routes put guards behind it that check again what admitted the request.
  */
 export const receiveBody =
   (memory: MemoryBudget, limits: BodyLimits = IMAGES): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits));
-    // A slow upload may take long, so the guards' earlier answers may be outdated.
-    for (const allowed of ctx.state.recheckAfterBody ?? []) await allowed();
     await next();
   };
 

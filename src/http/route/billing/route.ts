@@ -14,13 +14,13 @@ const tooLarge = () => fail('malformed_request', { detail: 'The event is larger 
 
 /**
  * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for
- * Stripe, which authenticates by its signature. `before`: key and body; `raw`: the unparsed body, which is
- * what is signed; `attempts` slows down wrong signatures.
+ * Stripe, which authenticates by its signature. `key`: guard before a body; `body`: reads it, with the
+ * guards after it; `raw`: the unparsed body, which is what is signed; `attempts` slows down wrong signatures.
  */
 export function billingRoutes(
   before: {
-    readonly key: readonly Middleware[];
-    readonly body: Middleware;
+    readonly key: Middleware;
+    readonly body: readonly Middleware[];
     readonly raw: RawBody;
     readonly attempts: Attempts;
   },
@@ -68,8 +68,8 @@ export function billingRoutes(
     ctx.body = { received: true };
   };
   return [
-    { method: 'GET', paths: ['/billing/packs'], handlers: [...before.key, list] },
-    { method: 'POST', paths: ['/billing/checkout'], handlers: [...before.key, before.body, checkout] },
+    { method: 'GET', paths: ['/billing/packs'], handlers: [before.key, list] },
+    { method: 'POST', paths: ['/billing/checkout'], handlers: [before.key, ...before.body, checkout] },
     { method: 'POST', paths: ['/billing/stripe'], handlers: [webhook] },
   ];
 }

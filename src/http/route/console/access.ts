@@ -4,7 +4,7 @@ import type { Provider } from '../../../accounts/oidc.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { Actor } from '../../../commands/command.ts';
 import { fail } from '../../../errors.ts';
-import { type Context, checkNowAndAfterBody, type Middleware } from '../../context.ts';
+import type { Context, Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
 import type { Route } from '../../router.ts';
 
@@ -88,15 +88,11 @@ function equal(a: string, b: string): boolean {
 const signedIn =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
-    const token = parts.cookie.get(ctx);
-    await checkNowAndAfterBody(ctx, async () => {
-      const session = await findSession(parts, token);
-      if (!session) throw fail('not_signed_in');
-      if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf))
-        throw fail('forged_request');
-      sessionOfRequest.set(ctx.req, session);
-      ctx.state.telemetry.add({ account: session.accountId });
-    });
+    const session = await findSession(parts, parts.cookie.get(ctx));
+    if (!session) throw fail('not_signed_in');
+    if (ctx.method === 'POST' && !equal(ctx.get('X-CSRF-Token'), session.csrf)) throw fail('forged_request');
+    sessionOfRequest.set(ctx.req, session);
+    ctx.state.telemetry.add({ account: session.accountId });
     await next();
   };
 
@@ -104,19 +100,14 @@ const signedIn =
 const operatorsOnly =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
-    await checkNowAndAfterBody(ctx, async () => {
-      if (!isOperator(parts, sessionOf(ctx))) throw fail('operators_only');
-    });
+    if (!isOperator(parts, sessionOf(ctx))) throw fail('operators_only');
     await next();
   };
 
 /** Returns the body of the answer. */
 type Handler = (ctx: Context) => unknown;
 
-/**
- * Creates routes for one kind of visitor. `path` is below `/console/api/`; `before` runs before a body is
- * read.
- */
+/** Creates routes for one kind of visitor. `path` is below `/console/api/`; `before`: further guards before the body. */
 interface Endpoint {
   readonly get: (path: string, answer: Handler, ...before: Middleware[]) => Route;
   readonly post: (path: string, answer: Handler, ...before: Middleware[]) => Route;
@@ -129,7 +120,10 @@ export interface Endpoints {
   readonly operator: Endpoint;
 }
 
-/** `body` reads JSON into the form of the request. */
+/**
+ * `body` reads JSON into the form of the request. Guards run before the body, so that a refused request uploads nothing,
+ * and again after it, because uploading may take long.
+ */
 export function createEndpoints(parts: AccessParts, body: Middleware): Endpoints {
   const isOwn = sameOrigin(parts.origin);
   const respond =
@@ -146,7 +140,7 @@ export function createEndpoints(parts: AccessParts, body: Middleware): Endpoints
     post: (path, answer, ...before) => ({
       method: 'POST',
       paths: [`${prefix}/${path}`],
-      handlers: [ownPages, isOwn, ...guards, ...before, body, respond(answer)],
+      handlers: [ownPages, isOwn, ...guards, ...before, body, ...guards, respond(answer)],
     }),
   });
   const session = signedIn(parts);
