@@ -1,18 +1,18 @@
 /** Mutual exclusion for asynchronous work, first come, first served. */
 export class Mutex {
-  #busy = false;
+  #locked = false;
   readonly #waiting: (() => void)[] = [];
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#busy) await new Promise<void>((turn) => this.#waiting.push(turn));
-    this.#busy = true;
-    try {
-      return await work();
-    } finally {
-      // Ownership passes directly to the next waiter, so that nobody gets in between.
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#busy = false;
-    }
+  /** Resolves when the caller holds the lock, which it must release. */
+  async acquire(): Promise<void> {
+    if (this.#locked) await new Promise<void>((acquired) => this.#waiting.push(acquired));
+    this.#locked = true;
+  }
+
+  /** Passes the lock directly to the next waiter, so that nobody gets in between. */
+  release(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#locked = false;
   }
 }

@@ -142,15 +142,15 @@ class SqliteDatabase implements Database {
   }
 
   all<Row>(text: string, values?: Values): Promise<Row[]> {
-    return this.#patiently(() => this.#connection.all<Row>(text, values));
+    return this.#exclusively(() => this.#connection.all<Row>(text, values));
   }
 
   get<Row>(text: string, values?: Values): Promise<Row | undefined> {
-    return this.#patiently(() => this.#connection.get<Row>(text, values));
+    return this.#exclusively(() => this.#connection.get<Row>(text, values));
   }
 
   run(text: string, values?: Values): Promise<number> {
-    return this.#patiently(() => this.#connection.run(text, values));
+    return this.#exclusively(() => this.#connection.run(text, values));
   }
 
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -174,7 +174,7 @@ class SqliteDatabase implements Database {
   }
 
   #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>): Promise<T> {
-    return this.#patiently(async () => {
+    return this.#exclusively(async () => {
       this.#sqlite.exec(begin);
       try {
         const result = await work(this.#connection);
@@ -187,23 +187,35 @@ class SqliteDatabase implements Database {
     });
   }
 
-  /** Retries while another process locks the database; SQLite's own busy handler would block this thread. */
-  async #patiently<T>(work: () => Promise<T>): Promise<T> {
-    const { result, wrote } = await this.#mutex.run(async () => {
-      const until = performance.now() + busyMilliseconds;
-      for (;;) {
-        try {
-          this.#connection.takeWrote();
-          return { result: await work(), wrote: this.#connection.takeWrote() };
-        } catch (error) {
-          if (!isCode(error, 'SQLITE_BUSY', 'SQLITE_FULL')) throw error;
-          if (isCode(error, 'SQLITE_FULL') || performance.now() > until) throw unavailable(error);
-          await sleep(1 + Math.random() * 4);
-        }
-      }
-    });
+  /** Runs `work` alone in this process, and resolves when what it wrote is on the disk. */
+  async #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    let result: T;
+    let wrote: boolean;
+    await this.#mutex.acquire();
+    try {
+      result = await this.#retryWhileBusy(work);
+      wrote = this.#connection.takeWrote();
+    } finally {
+      this.#mutex.release();
+    }
     if (wrote) await this.#toDisk();
     return result;
+  }
+
+  /** Retries while another process locks the database; SQLite's own busy handler would block this thread. */
+  async #retryWhileBusy<T>(work: () => Promise<T>): Promise<T> {
+    const until = performance.now() + busyMilliseconds;
+    for (;;) {
+      try {
+        // What a failed attempt wrote was rolled back.
+        this.#connection.takeWrote();
+        return await work();
+      } catch (error) {
+        if (!isCode(error, 'SQLITE_BUSY', 'SQLITE_FULL')) throw error;
+        if (isCode(error, 'SQLITE_FULL') || performance.now() > until) throw unavailable(error);
+        await sleep(1 + Math.random() * 4);
+      }
+    }
   }
 
   async #toDisk(): Promise<void> {
