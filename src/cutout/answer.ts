@@ -4,7 +4,7 @@ import type { Ending } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { ImageFetch } from './fetchImage.ts';
+import type { ImageDownloads } from './imageDownloads.ts';
 
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
   /** True if an earlier answer carried this result and its charge. */
@@ -26,7 +26,7 @@ interface AnswerCall {
   readonly signal: AbortSignal;
   readonly telemetry: RequestTelemetry;
   /** Ended by this step. */
-  readonly images: ImageFetch;
+  readonly downloads: ImageDownloads;
   readonly rate: Pick<RateLimit, 'state'>;
 }
 
@@ -38,11 +38,11 @@ const nothing = credits(0);
  */
 export async function answer(
   { value, replayed, final, end }: OnceResult<CachedResult>,
-  { accountId, signal, telemetry, images, rate }: AnswerCall,
+  { accountId, signal, telemetry, downloads, rate }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
     const window = await rate.state(accountId);
-    await images.end();
+    await downloads.end();
     signal.throwIfAborted();
     const charged = replayed ? nothing : value.charged;
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });

@@ -3,7 +3,7 @@ import type { Ending } from '../idempotency/sharedResult.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { OpenFetch } from './fetchImage.ts';
+import type { DownloadsFor } from './imageDownloads.ts';
 import { load } from './load.ts';
 import { createMakeResult, type ResultCall, type ResultParts } from './makeResult.ts';
 import type { Precheck } from './precheck.ts';
@@ -16,7 +16,7 @@ export interface CutoutParts extends ResultParts {
   readonly rate: RateLimit;
   readonly idempotency: Idempotency<CachedResult>;
   /** Downloads images by address. */
-  readonly openFetch: OpenFetch;
+  readonly downloadsFor: DownloadsFor;
   readonly precheck: Precheck;
 }
 
@@ -33,11 +33,11 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
  * request, one buffer"). Work is shared by all callers that wait for its result.
  */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { rate, idempotency, openFetch, precheck, limits } = parts;
+  const { rate, idempotency, downloadsFor, precheck, limits } = parts;
   const makeResult = createMakeResult(parts);
   return async (request, call) => {
     const { accountId, idempotencyKey, signal, telemetry } = call;
-    const images = openFetch({
+    const downloads = downloadsFor({
       accountId,
       telemetry,
       rate,
@@ -49,14 +49,14 @@ export function createCutout(parts: CutoutParts): Cutout {
         accountId,
         idempotencyKey,
         signal,
-        load: (signal) => load(request, images, limits, signal),
-        make: (loaded, repeat, signal) => makeResult(request, images, call, { loaded, repeat, signal }),
+        load: (signal) => load(request, downloads, limits, signal),
+        make: (loaded, repeat, signal) => makeResult(request, downloads, call, { loaded, repeat, signal }),
       });
       // Step 7.
-      return await answer(found, { accountId, signal, telemetry, images, rate });
+      return await answer(found, { accountId, signal, telemetry, downloads, rate });
     } catch (error) {
       const answered = publicError(error, signal);
-      await images.end(answered);
+      await downloads.end(answered);
       throw answered;
     }
   };

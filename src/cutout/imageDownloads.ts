@@ -1,5 +1,5 @@
 import { AppError, excerpt, fail, type Reason } from '../errors.ts';
-import type { Download, Downloader } from '../fetch/download.ts';
+import type { Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
@@ -11,7 +11,7 @@ import type { RequestTelemetry } from '../ops/telemetry.ts';
 /** Field of an address; it decides the code of its errors. */
 export type UrlField = 'image_url' | 'bg_image_url';
 
-interface FetchParts {
+interface DownloadParts {
   readonly downloader: Downloader;
   /** Counts downloaded bytes until nobody uses them any more. */
   readonly memory: Pick<MemoryBudget, 'hold'>;
@@ -20,7 +20,7 @@ interface FetchParts {
   readonly failures: Attempts;
 }
 
-interface FetchCall {
+interface DownloadCall {
   readonly accountId: string;
   readonly telemetry: RequestTelemetry;
   /**
@@ -33,22 +33,24 @@ interface FetchCall {
 }
 
 /** Downloads of one request: its permit of the account's concurrent requests, and the memory of their bytes. */
-export interface ImageFetch {
+export interface ImageDownloads {
+  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
+  check(url: string, field: UrlField): void;
   /**
-   * Checks an address: throws `invalid_image_url` or `invalid_bg_image_url` for one that is not fetched here. Returns a
-   * function that fetches it and rejects with an AppError or the signal's reason. The bytes are counted until `end` was
-   * called and every `use` has ended.
+   * Checks and downloads an address. Rejects with an AppError or the signal's reason. The bytes are counted until `end` was
+   * called and everything that was retained is released.
    */
-  open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array>;
-  /** The images are used, and counted, until the returned function is called, once; even if the request ends before. */
-  use(): () => Promise<void>;
+  fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
+  /** The bytes and the permit are kept until the returned function is called, once; even if the request ends before. */
+  retain(): () => Promise<void>;
   /** True from a successful `precheck` until the permit that it acquired is released. */
   readonly hasPermit: boolean;
   /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
 
-export type OpenFetch = (call: FetchCall) => ImageFetch;
+/** The downloads of one request; contacts nobody yet. */
+export type DownloadsFor = (call: DownloadCall) => ImageDownloads;
 
 /** Buffers of a connection, in bytes, counted before it is opened. */
 const connectionBytes = 256 * 1024;
@@ -57,7 +59,9 @@ const retrySeconds = 2;
 
 const downloadSourceOf = (accountId: string) => `download:${accountId}`;
 
-function publicDownloadError(error: DownloadError, field: UrlField, url: string): AppError {
+/** A DownloadError in the words of the contract; any other error as it is. */
+function publicDownloadError(error: unknown, field: UrlField, url: string): unknown {
+  if (!(error instanceof DownloadError)) return error;
   if (error.kind === 'large') return fail('file_too_large', { cause: error });
   if (error.kind === 'memory') return outOfMemory(error);
   if (error.kind === 'url') return fail(`invalid_${field}`, { detail: error.reason, cause: error });
@@ -68,11 +72,11 @@ function publicDownloadError(error: DownloadError, field: UrlField, url: string)
   });
 }
 
-class Fetch implements ImageFetch {
-  readonly #parts: FetchParts;
-  readonly #call: FetchCall;
-  /** The request itself, and each `use`. */
-  #users = 1;
+class RequestDownloads implements ImageDownloads {
+  readonly #parts: DownloadParts;
+  readonly #call: DownloadCall;
+  /** The request itself, and each `retain`. */
+  #references = 1;
   #releasePermit: (() => Promise<void>) | undefined;
   #hold: Hold | undefined;
   /** Of the images that were downloaded. */
@@ -81,7 +85,7 @@ class Fetch implements ImageFetch {
   #ended = false;
   #failed = false;
 
-  constructor(parts: FetchParts, call: FetchCall) {
+  constructor(parts: DownloadParts, call: DownloadCall) {
     this.#parts = parts;
     this.#call = call;
   }
@@ -90,36 +94,33 @@ class Fetch implements ImageFetch {
     return this.#releasePermit !== undefined;
   }
 
-  open(url: string, field: UrlField): (signal: AbortSignal) => Promise<Uint8Array> {
-    const publicly = (error: unknown) =>
-      error instanceof DownloadError ? publicDownloadError(error, field, url) : error;
+  check(url: string, field: UrlField): URL {
     try {
-      const download = this.#parts.downloader.open(url);
-      return (signal) =>
-        this.#fetch(download, signal).catch((error: unknown) => {
-          throw publicly(error);
-        });
+      return this.#parts.downloader.check(url);
     } catch (error) {
-      throw publicly(error);
+      throw publicDownloadError(error, field, url);
     }
   }
 
-  async #fetch(download: Download, signal: AbortSignal): Promise<Uint8Array> {
+  async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
+    const checked = this.check(url, field);
     if (!this.hasPermit) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
-      return await this.#download(download, signal);
+      return await this.#download(checked, signal);
+    } catch (error) {
+      throw publicDownloadError(error, field, url);
     } finally {
       slot.leave();
     }
   }
 
-  use(): () => Promise<void> {
-    this.#users++;
+  retain(): () => Promise<void> {
+    this.#references++;
     // Where the request has ended, its images were not counted any more.
     this.#hold?.resize(this.#bytes);
-    return () => this.#done();
+    return () => this.#release();
   }
 
   async end(error?: unknown): Promise<void> {
@@ -127,7 +128,7 @@ class Fetch implements ImageFetch {
     this.#ended = true;
     const inVain = this.#failed || (error instanceof AppError && error.status < 500);
     if (this.#began && inVain) await this.#parts.failures.failed(downloadSourceOf(this.#call.accountId));
-    await this.#done();
+    await this.#release();
   }
 
   /** An account with many failed downloads has to wait. */
@@ -160,14 +161,16 @@ class Fetch implements ImageFetch {
     return rate ? tooMany(await rate.state(accountId), detail, why) : limitReached(detail, why);
   }
 
-  async #download(download: Download, signal: AbortSignal): Promise<Uint8Array> {
+  async #download(url: URL, signal: AbortSignal): Promise<Uint8Array> {
     const { accountId, telemetry } = this.#call;
     this.#hold ??= this.#parts.memory.hold(accountId, 0);
     const hold = this.#hold;
     if (!hold?.grow(connectionBytes)) throw outOfMemory();
     this.#began = true;
     try {
-      const bytes = await telemetry.timed('fetch', () => download(signal, hold.grow));
+      const bytes = await telemetry.timed('fetch', () =>
+        this.#parts.downloader.download(url, signal, hold.grow),
+      );
       this.#bytes += bytes.length;
       return bytes;
     } catch (error) {
@@ -179,9 +182,9 @@ class Fetch implements ImageFetch {
     }
   }
 
-  async #done(): Promise<void> {
-    this.#users--;
-    if (this.#users > 0) return;
+  async #release(): Promise<void> {
+    this.#references--;
+    if (this.#references > 0) return;
     this.#hold?.resize(0);
     const releasePermit = this.#releasePermit;
     this.#releasePermit = undefined;
@@ -193,19 +196,20 @@ class Fetch implements ImageFetch {
  * Images by address (docs/decisions/0190). Before anything is requested, the caller has passed its route's precheck and
  * has a download slot and memory; that memory grows with the bytes that arrive.
  */
-export const createFetch =
-  (parts: FetchParts): OpenFetch =>
+export const createDownloadsFor =
+  (parts: DownloadParts): DownloadsFor =>
   (call) =>
-    new Fetch(parts, call);
+    new RequestDownloads(parts, call);
 
-const nothing = () => {
+const refuse = () => {
   throw new Error('no address is fetched here');
 };
 
-/** For local files: no address is ever opened. */
-export const noFetch: OpenFetch = () => ({
+/** For local files: nothing is ever downloaded. */
+export const noDownloads: DownloadsFor = () => ({
   hasPermit: false,
-  open: nothing,
-  use: () => async () => {},
+  check: refuse,
+  fetch: refuse,
+  retain: () => async () => {},
   end: async () => {},
 });

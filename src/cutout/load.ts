@@ -1,8 +1,8 @@
 import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
-import type { ImageFetch } from './fetchImage.ts';
-import { openSource } from './openSource.ts';
+import type { ImageDownloads } from './imageDownloads.ts';
 import { probeImage } from './probeImage.ts';
+import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 
 /** A request with its images, as they were sent. */
@@ -17,29 +17,28 @@ export interface Loaded extends Content {
  */
 export async function load(
   request: CutoutRequest,
-  images: ImageFetch,
+  downloads: ImageDownloads,
   limits: ProbeLimits,
   signal: AbortSignal,
 ): Promise<Loaded> {
-  const endUse = images.use();
+  const release = downloads.retain();
   try {
-    const { source, background } = request;
-    const from = { images, maxBytes: limits.maxBytes, signal };
+    const { source } = request;
+    const background = request.background.kind === 'image' ? request.background.source : undefined;
     // Both addresses are checked before either is fetched.
-    const readImage = openSource(source, from);
-    const readBackground =
-      background.kind === 'image' ? openSource(background.source, from, 'bg_image_url') : undefined;
-    const image = await readImage();
+    if (source.kind === 'url') downloads.check(source.url, 'image_url');
+    if (background?.kind === 'url') downloads.check(background.url, 'bg_image_url');
+    const from = { downloads, maxBytes: limits.maxBytes, signal };
+    const image = await readSource(source, from);
     // Nothing is fetched for an image that is refused (docs/contract.md section 6).
-    const fetches = background.kind === 'image' && background.source.kind === 'url';
-    const probed = fetches ? await probeImage(request, image, limits) : undefined;
+    const probed = background?.kind === 'url' ? await probeImage(request, image, limits) : undefined;
     return {
       image,
-      background: await readBackground?.(),
+      background: background && (await readSource(background, from, 'bg_image_url')),
       settings: settingsOf(request),
       ...(probed && { probed }),
     };
   } finally {
-    await endUse();
+    await release();
   }
 }

@@ -7,7 +7,7 @@ import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { ImageFetch } from './fetchImage.ts';
+import type { ImageDownloads } from './imageDownloads.ts';
 import type { Loaded } from './load.ts';
 import { createPipeline, type PipelineCall, type PipelineParts, type PipelineResult } from './pipeline.ts';
 import { makePlans, type Plan, sizeToReserve } from './plan.ts';
@@ -42,7 +42,7 @@ export interface ResultContent {
 /** Steps 3 to 6: makes a result from what was loaded, and charges it. */
 export type MakeResult = (
   request: CutoutRequest,
-  images: ImageFetch,
+  downloads: ImageDownloads,
   call: ResultCall,
   content: ResultContent,
 ) => Promise<Charged<CachedResult>>;
@@ -77,9 +77,9 @@ async function charge(
 export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, limits, onCharge } = parts;
   const pipeline = createPipeline(parts);
-  return async (request, images, { accountId, requestId, deadline, telemetry }, content) => {
+  return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, signal } = content;
-    const endUse = images.use();
+    const release = downloads.retain();
     try {
       // 3. Plan.
       const inputs = await probeInputs(request, loaded, limits, telemetry);
@@ -88,7 +88,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
       const size = sizeToReserve(request, inputs.image.probe);
       const admitted = await admission.admit({
         accountId,
-        hasPermit: images.hasPermit,
+        hasPermit: downloads.hasPermit,
         plans,
         reserve: { requestId, size, repeat },
         deadline,
@@ -107,7 +107,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
         await admitted.end();
       }
     } finally {
-      await endUse();
+      await release();
     }
   };
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { excerpt, fail } from '../errors.ts';
-import type { ImageFetch, UrlField } from './fetchImage.ts';
+import type { ImageDownloads, UrlField } from './imageDownloads.ts';
 import type { Source } from './request.ts';
 
 const isDigit = new Uint8Array(128);
@@ -56,16 +56,15 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
 }
 
 /**
- * Opens a source: checks an address now (throws the field's AppError) and returns a function that reads the bytes of the
- * image as they were sent.
+ * The bytes of an image as they were sent, of its address from `downloads`. Rejects with an AppError, of `field` for an
+ * address, or with the signal's reason.
  */
-export function openSource(
+export async function readSource(
   source: Source,
-  { images, maxBytes, signal }: { images: ImageFetch; maxBytes: number; signal: AbortSignal },
+  { downloads, maxBytes, signal }: { downloads: ImageDownloads; maxBytes: number; signal: AbortSignal },
   field: UrlField = 'image_url',
-): () => Promise<Uint8Array> {
-  if (source.kind === 'bytes') return async () => source.bytes;
-  if (source.kind === 'base64') return () => decodeBase64(source.text, maxBytes, signal);
-  const download = images.open(source.url, field);
-  return () => download(signal);
+): Promise<Uint8Array> {
+  if (source.kind === 'bytes') return source.bytes;
+  if (source.kind === 'base64') return decodeBase64(source.text, maxBytes, signal);
+  return downloads.fetch(source.url, field, signal);
 }

@@ -10,7 +10,7 @@ import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { createAdmission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
-import { noFetch } from './fetchImage.ts';
+import { noDownloads } from './imageDownloads.ts';
 
 const nothing = credits(0);
 
@@ -36,7 +36,7 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'rate' | 'admission' | 'idempotency' | 'openFetch' | 'precheck'> {
+): Pick<CutoutParts, 'rate' | 'admission' | 'idempotency' | 'downloadsFor' | 'precheck'> {
   const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
   const admission = createAdmission({
     rate,
@@ -52,7 +52,7 @@ export function unmetered(
     rate,
     admission,
     idempotency: new Idempotency<CachedResult>(undefined),
-    openFetch: noFetch,
+    downloadsFor: noDownloads,
     precheck: (_, accountId) => admission.acquirePermit(accountId),
   };
 }

@@ -10,15 +10,11 @@ import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 /** Asks for memory for so many bytes more; false if there is none. */
 export type Room = (bytes: number) => boolean;
 
-/** Fetches a checked address. Rejects with DownloadError, or the signal's reason. */
-export type Download = (signal: AbortSignal, room: Room) => Promise<Buffer>;
-
 export interface Downloader {
-  /**
-   * Checks an address and gives what fetches it. Throws DownloadError of kind `url` for an address that the rules exclude;
-   * nothing is contacted.
-   */
-  open(url: string): Download;
+  /** Parses an address. Throws DownloadError of kind `url` for one that the rules exclude; nothing is contacted. */
+  check(url: string): URL;
+  /** Downloads a checked address. Rejects with DownloadError, or the signal's reason. */
+  download(url: URL, signal: AbortSignal, room: Room): Promise<Buffer>;
 }
 
 export interface DownloadOptions extends HostOptions {
@@ -222,31 +218,28 @@ export function createDownloader(options: DownloadOptions): Downloader {
     if (fromHost && ['status', 'redirect', 'large', 'memory'].includes(fault)) return error;
     return new DownloadError('failed', fault, publicReason(options), error);
   };
-  const check = (text: string): URL => {
-    const url = parseUrl(text);
-    const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
-    if (options.mode === 'off') throw refuse('This service does not download images.');
-    if (options.mode === 'listed' && ruleOf(url.hostname, portOf(url)) !== 'listed')
-      throw refuse('This service downloads from listed hosts only, and this host is not listed.');
-    return url;
-  };
   return {
-    open(text) {
-      const url = check(text);
-      return async (signal, room) => {
+    check(text) {
+      const url = parseUrl(text);
+      const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
+      if (options.mode === 'off') throw refuse('This service does not download images.');
+      if (options.mode === 'listed' && ruleOf(url.hostname, portOf(url)) !== 'listed')
+        throw refuse('This service downloads from listed hosts only, and this host is not listed.');
+      return url;
+    },
+    async download(url, signal, room) {
+      signal.throwIfAborted();
+      // One agent a download: no connection, and so no earlier check, is used twice.
+      const agent = new Agent({ connect: guardedConnector(options) });
+      const limit = AbortSignal.timeout(options.totalTimeoutMs);
+      try {
+        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
+      } catch (error) {
         signal.throwIfAborted();
-        // One agent a download: no connection, and so no earlier check, is used twice.
-        const agent = new Agent({ connect: guardedConnector(options) });
-        const limit = AbortSignal.timeout(options.totalTimeoutMs);
-        try {
-          return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
-        } catch (error) {
-          signal.throwIfAborted();
-          throw publicly(error);
-        } finally {
-          await agent.destroy();
-        }
-      };
+        throw publicly(error);
+      } finally {
+        await agent.destroy();
+      }
     },
   };
 }

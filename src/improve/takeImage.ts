@@ -1,6 +1,6 @@
-import type { OpenFetch } from '../cutout/fetchImage.ts';
-import { openSource } from '../cutout/openSource.ts';
+import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { publicError } from '../cutout/publicError.ts';
+import { readSource } from '../cutout/readSource.ts';
 import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
 import { probe } from '../image/probe.ts';
@@ -27,7 +27,7 @@ export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<st
 interface TakeImageParts {
   readonly improve: Improve;
   /** Downloads images by address. */
-  readonly openFetch: OpenFetch;
+  readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
 }
 
@@ -36,7 +36,7 @@ const usedUp = (retryAfter: number) =>
 
 /** The use case of `/improve`: validates the image up to its header, as `cutout` does, and stores it. */
 export const createTakeImage =
-  ({ improve, openFetch, limits }: TakeImageParts): TakeImage =>
+  ({ improve, downloadsFor, limits }: TakeImageParts): TakeImage =>
   async ({ source, filename, tag }, { accountId, signal, telemetry }) => {
     // An account whose quota is used up causes no download.
     const precheck = async () => {
@@ -44,20 +44,20 @@ export const createTakeImage =
       if (wait > 0) throw usedUp(wait);
       return async () => {};
     };
-    const images = openFetch({ accountId, telemetry, precheck });
+    const downloads = downloadsFor({ accountId, telemetry, precheck });
     try {
-      const bytes = await openSource(source, { images, maxBytes: limits.maxBytes, signal })();
+      const bytes = await readSource(source, { downloads, maxBytes: limits.maxBytes, signal });
       const { format, width, height } = await probe(bytes, limits);
       signal.throwIfAborted();
       const type = format === 'jpeg' ? 'jpg' : format;
       const kept = await improve.handIn({ accountId, bytes, type, width, height, filename, tag });
       if (kept.outcome === 'no account') throw fail('auth_invalid');
       if (kept.outcome === 'refused') throw usedUp(kept.retryAfter);
-      await images.end();
+      await downloads.end();
       return kept.id;
     } catch (error) {
       const failure = publicError(error, signal);
-      await images.end(failure);
+      await downloads.end(failure);
       throw failure;
     }
   };

@@ -93,7 +93,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     });
     const limits = configureImages(config.cutout);
     const memory = new MemoryBudget();
-    const { openFetch, downloads } = openDownloads(config.fetch, {
+    const { downloadsFor, limit: downloads } = openDownloads(config.fetch, {
       memory,
       failures: shared.fetchFailures,
       rules: options.download,
@@ -120,7 +120,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         shared,
         scheduler,
-        openFetch,
+        downloadsFor,
         limits,
         estimate: options.estimate,
       };
@@ -146,7 +146,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       memory,
       // The route answers 503 until `health` is ready, which requires a network.
       cutout: async (request, call) => (await cutout)(request, call),
-      takeImage: createTakeImage({ improve, openFetch, limits }),
+      takeImage: createTakeImage({ improve, downloadsFor, limits }),
       ...(config.accounts.adminToken && { admin: { ...stores, token: config.accounts.adminToken } }),
       ...(metrics &&
         config.observe.metricsToken && { metrics: { metrics, token: config.observe.metricsToken } }),

@@ -4,7 +4,7 @@ import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { createAdmission } from '../cutout/admission.ts';
 import type { Cutout } from '../cutout/cutout.ts';
-import type { OpenFetch } from '../cutout/fetchImage.ts';
+import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
@@ -25,7 +25,7 @@ interface MeteredCutoutParts {
   readonly ledger: Ledger;
   readonly shared: SharedState;
   readonly scheduler: FairScheduler;
-  readonly openFetch: OpenFetch;
+  readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
   /** Estimated durations; default: learnt from the warm-up and from completed work. */
   readonly estimate: DurationEstimate | undefined;
@@ -61,7 +61,7 @@ export function meteredCutout(
   config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
   parts: MeteredCutoutParts,
 ): MeteredCutout {
-  const { ledger, shared, scheduler, openFetch, limits } = parts;
+  const { ledger, shared, scheduler, downloadsFor, limits } = parts;
   const { network, info } = opened;
   const { profile } = config.cutout;
   const { timeout } = config.http;
@@ -79,7 +79,7 @@ export function meteredCutout(
       rate,
       admission,
       idempotency,
-      openFetch,
+      downloadsFor,
       precheck,
       limits,
       timeout,

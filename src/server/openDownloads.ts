@@ -1,5 +1,5 @@
 import type { FetchConfig } from '../config/fetch.ts';
-import { createFetch, type OpenFetch } from '../cutout/fetchImage.ts';
+import { createDownloadsFor, type DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createDownloader, type DownloadOptions, downloadRules } from '../fetch/download.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import { DownloadLimit } from '../limits/downloads.ts';
@@ -17,8 +17,8 @@ interface DownloadParts {
 export function openDownloads(
   { mode, allow, ports, concurrency, accountConcurrency }: FetchConfig,
   { memory, failures, rules }: DownloadParts,
-): { readonly openFetch: OpenFetch; readonly downloads: DownloadLimit } {
-  const downloads = new DownloadLimit({ perAccount: accountConcurrency, total: concurrency });
+): { readonly downloadsFor: DownloadsFor; readonly limit: DownloadLimit } {
+  const limit = new DownloadLimit({ perAccount: accountConcurrency, total: concurrency });
   const downloader = createDownloader({ ...downloadRules, mode, allowHosts: allow, ports, ...rules });
-  return { openFetch: createFetch({ downloader, memory, limit: downloads, failures }), downloads };
+  return { downloadsFor: createDownloadsFor({ downloader, memory, limit, failures }), limit };
 }

@@ -36,8 +36,9 @@ const loopback = (more: Partial<DownloadOptions> = {}): DownloadOptions => ({
 
 /** Opens and fetches; by default memory is unlimited. */
 const createDownload = (options: DownloadOptions) => {
-  const { open } = createDownloader(options);
-  return async (url: string, signal: AbortSignal, room: Room = () => true) => open(url)(signal, room);
+  const { check, download } = createDownloader(options);
+  return async (url: string, signal: AbortSignal, room: Room = () => true) =>
+    download(check(url), signal, room);
 };
 
 /** The public text for every address that was not, or must not be, fetched. */
@@ -347,16 +348,16 @@ test('with downloads off, or outside the listed hosts, an address is refused at 
   });
   const url = `http://127.0.0.1:${port}/`;
   const off = createDownloader(loopback({ mode: 'off', allowHosts: [`127.0.0.1:${port}`] }));
-  const refused = t.throws(() => off.open(url), { instanceOf: DownloadError });
+  const refused = t.throws(() => off.check(url), { instanceOf: DownloadError });
   t.is(refused.kind, 'url');
   t.regex(refused.reason, /does not download images\. Upload/);
   const listed = createDownloader(
     loopback({ mode: 'listed', allowHosts: ['images.test', `b.test:${port}`] }),
   );
   for (const other of [url, `http://images.test:${port + 1}/`, 'http://b.test/'])
-    t.throws(() => listed.open(other), { instanceOf: DownloadError, message: /listed hosts only/ });
+    t.throws(() => listed.check(other), { instanceOf: DownloadError, message: /listed hosts only/ });
   t.is(asked, 0);
-  t.notThrows(() => listed.open(`http://images.test:${port}/`));
+  t.notThrows(() => listed.check(`http://images.test:${port}/`));
   const download = createDownload({ ...rules, mode: 'listed', allowHosts: [`127.0.0.1:${port}`] });
   t.is((await download(url, never)).toString(), 'inside');
 });

@@ -3,7 +3,7 @@ import type { Reservations } from '../../src/billing/reservation.ts';
 import { createAdmission } from '../../src/cutout/admission.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
-import { noFetch } from '../../src/cutout/fetchImage.ts';
+import { noDownloads } from '../../src/cutout/imageDownloads.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
@@ -78,7 +78,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
       estimate: new DurationEstimate(),
     }),
     idempotency,
-    openFetch: noFetch,
+    downloadsFor: noDownloads,
     precheck: () => Promise.reject(new Error('nothing is downloaded')),
     limits: CONTRACT_LIMITS,
     timeout: 0,
