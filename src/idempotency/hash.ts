@@ -5,9 +5,15 @@ export const textHash = (text: string): string => hash('sha256', text, 'base64ur
 
 /**
  * Names an image with its settings. `settings` is the canonical text of the normalised options: equal for
- * calls that ask for the same in different words.
+ * calls that ask for the same in different words. Rejects with the signal's reason soon after it aborts, because the
+ * images of a request that has ended are not counted any more.
  */
-export type ContentName = (image: Uint8Array, settings: string, background?: Uint8Array) => Promise<string>;
+export type ContentName = (
+  image: Uint8Array,
+  settings: string,
+  background?: Uint8Array,
+  signal?: AbortSignal,
+) => Promise<string>;
 
 const nameOf = (image: string, settings: string, background: string | undefined): string =>
   textHash(JSON.stringify([image, background ?? '', settings]));
@@ -29,23 +35,45 @@ const piece = 2 ** 20;
 export function createContentName(key: Uint8Array = randomBytes(32)): ContentName {
   const secret = createSecretKey(key);
   const nonce = Buffer.alloc(12);
-  const tag = async (bytes: Uint8Array): Promise<string> => {
+  const tag = async (bytes: Uint8Array, signal?: AbortSignal): Promise<string> => {
     const mac = createCipheriv('aes-256-gcm', secret, nonce);
     mac.setAAD(bytes.subarray(0, piece));
     for (let at = piece; at < bytes.length; at += piece) {
       await nextTurn();
+      signal?.throwIfAborted();
       mac.setAAD(bytes.subarray(at, at + piece));
     }
     mac.final();
     return mac.getAuthTag().toString('base64url');
   };
-  return async (image, settings, background) =>
-    nameOf(await tag(image), settings, background && (await tag(background)));
+  return async (image, settings, background, signal) =>
+    nameOf(await tag(image, signal), settings, background && (await tag(background, signal)));
 }
 
+const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subtle.digest('SHA-256', bytes);
+
+/**
+ * Most digests at a time. Each copies its bytes, which no budget counts, and takes a thread that decoding needs too; the
+ * others wait.
+ */
+const maxDigests = 4;
+
 /** Names that are the same on every node and after every restart. SHA-256, on libuv's pool. */
-export const sharedContentName: ContentName = async (image, settings, background) => {
-  const sum = async (bytes: Uint8Array) =>
-    Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes)).toString('base64url');
-  return nameOf(await sum(image), settings, background && (await sum(background)));
-};
+export function createSharedContentName(digest = sha256): ContentName {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  const sum = async (bytes: Uint8Array, signal?: AbortSignal): Promise<string> => {
+    if (running === maxDigests) await new Promise<void>((turn) => waiting.push(turn));
+    else running += 1;
+    try {
+      signal?.throwIfAborted();
+      return Buffer.from(await digest(bytes)).toString('base64url');
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+  return async (image, settings, background, signal) =>
+    nameOf(await sum(image, signal), settings, background && (await sum(background, signal)));
+}

@@ -102,7 +102,7 @@ export class Idempotency<T> {
     if (!store) return unsharedHandle(await make(await load(signal), undefined, signal));
     const byContent = async (all: AbortSignal): Promise<Found<T>> => {
       const loaded = await load(all);
-      const content = await store.name(loaded.image, loaded.settings, loaded.background);
+      const content = await store.name(loaded.image, loaded.settings, loaded.background, all);
       const key = contentKey(accountId, content);
       const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
       const makeOne = async (everyone: AbortSignal) => ({

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import { sharedContentName, textHash } from './hash.ts';
+import { createSharedContentName, textHash } from './hash.ts';
 import type { Found, ResultStats, ResultStore } from './resultStore.ts';
 import { type Charged, type ChargeReport, SharedResult } from './sharedResult.ts';
 
@@ -159,7 +159,7 @@ class RedisChargeReport implements ChargeReport {
  * until the result is there, the lock is free, or they leave. Results expire, and the oldest are evicted first.
  */
 export class RedisResultStore<T> implements ResultStore<T> {
-  readonly name = sharedContentName;
+  readonly name = createSharedContentName();
   readonly #redis: Redis;
   readonly #options: RedisStoreOptions<T>;
   /** Milliseconds. */

@@ -1,7 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test, { type TestFn } from 'ava';
-import { createContentName, sharedContentName, textHash } from '../../src/idempotency/hash.ts';
+import { createContentName, createSharedContentName, textHash } from '../../src/idempotency/hash.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
@@ -92,6 +92,8 @@ test('work hears what the ledger recognises its repeats by, where the names outl
   t.is(await repeatIn(new InMemoryResultStore({ ...limits, onError })), undefined);
   t.is(await repeatIn(undefined), undefined);
 });
+
+const sharedContentName = createSharedContentName();
 
 if (redisIsHere) {
   const nodeOn = (
@@ -388,4 +390,56 @@ test('a large image is named in pieces between which others have their turn, wit
   t.true(turns >= 5, `${turns} turns`);
   // Books remember names: they stay what they are.
   t.is(name, textHash(JSON.stringify([mac.getAuthTag().toString('base64url'), '', 's'])));
+});
+
+test('naming an image ends when its callers have left', async (t) => {
+  const gone = new Error('the client left');
+  const image = Buffer.alloc(20 * 2 ** 20, 7);
+  const bounds = { ttlSeconds: 600, maxBytes: 1e6, bytesOf: ({ bytes }: Image) => bytes.length };
+  const store = new InMemoryResultStore<Image>({ ...bounds, onError: (error) => t.fail(String(error)) });
+  for (const idempotencyKey of [undefined, 'key']) {
+    const results = new Idempotency(store);
+    const leave = new AbortController();
+    const leaving = results.once({
+      accountId: 'acc_1',
+      idempotencyKey,
+      signal: leave.signal,
+      load: async () => ({ ...contentOf(''), image }),
+      make: async () => t.fail('made') as never,
+    });
+    let ended: unknown;
+    leaving.catch((error: unknown) => {
+      ended = error;
+    });
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
+    leave.abort(gone);
+    // A megabyte a turn: the whole image would take twenty.
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
+    t.is(results.stats.inFlight, 0);
+    t.is(ended, gone);
+  }
+});
+
+test('few shared names are made at a time, and none of an image whose callers have left', async (t) => {
+  const digests: (() => void)[] = [];
+  const name = createSharedContentName(
+    () => new Promise((made) => digests.push(() => made(new ArrayBuffer(32)))),
+  );
+  const leave = new AbortController();
+  const image = Buffer.from('image');
+  const first = Array.from({ length: 4 }, () => name(image, 's'));
+  const left = Array.from({ length: 3 }, () => name(image, 's', undefined, leave.signal));
+  const last = name(image, 's');
+  await setImmediate();
+  t.is(digests.length, 4);
+  leave.abort(new Error('the client left'));
+  digests[0]?.();
+  for (const one of left) await t.throwsAsync(one, { message: 'the client left' });
+  await setImmediate();
+  t.is(digests.length, 5, 'the next one that is wanted');
+  for (const made of digests) made();
+  t.is(new Set(await Promise.all([...first, last])).size, 1);
+  const again = name(image, 's');
+  digests[5]?.();
+  await again;
 });
