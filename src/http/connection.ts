@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
 import { corsHeaders } from './middleware/cors.ts';
+import { endUnanswered } from './onResponseEnd.ts';
 import { errorHeaders } from './rateHeaders.ts';
 
 interface Exchange {
@@ -121,7 +122,8 @@ export class Connection {
 
   /**
    * Answers what node:http cannot parse, and ends the connection. Complete requests before it are answered
-   * first; a request whose body is invalid gets this as its answer, unless it has another one already.
+   * first; a request whose body is invalid gets this as its answer, unless it has another one already, and ends now: its
+   * body will never be complete.
    */
   refuse(error: AppError): void {
     if (this.#refused) return;
@@ -132,6 +134,7 @@ export class Connection {
     const end = () => this.#end(broken?.res.headersSent ? '' : rawAnswer(error));
     if (before) before.res.once('close', end);
     else end();
+    if (broken && !broken.res.headersSent) endUnanswered(broken);
   }
 
   /**

@@ -10,6 +10,7 @@ interface ResponseEnd {
   readonly listeners: (() => void)[];
   /** Pending work of the subscribers, for example settling the charge. */
   readonly work: Promise<void>[];
+  readonly end: () => void;
 }
 
 const endings = new WeakMap<IncomingMessage, ResponseEnd>();
@@ -32,8 +33,6 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): ResponseEnd {
   const known = endings.get(req);
   if (known) return known;
   const { socket } = req;
-  const ending: ResponseEnd = { delivered: false, over: false, listeners: [], work: [] };
-  endings.set(req, ending);
   const finish = () => {
     // A write that failed immediately sets `errored` only: the socket is destroyed later.
     ending.delivered = !socket.destroyed && !socket.errored;
@@ -47,6 +46,8 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): ResponseEnd {
       for (const listener of ending.listeners.splice(0)) listener();
     });
   };
+  const ending: ResponseEnd = { delivered: false, over: false, listeners: [], work: [], end };
+  endings.set(req, ending);
   if (res.closed || socket.destroyed) {
     ending.over = true;
   } else {
@@ -58,6 +59,12 @@ function endingOf({ req, res }: Pick<Context, 'req' | 'res'>): ResponseEnd {
   return ending;
 }
 
+/** Ends a request, undelivered, whose connection gets an answer in its place: nothing it would still send is sent. */
+export const endUnanswered = (exchange: Pick<Context, 'req' | 'res'>): void => endingOf(exchange).end();
+
+/** Whether the answer was sent or never will be. */
+export const hasEnded = (exchange: Pick<Context, 'req' | 'res'>): boolean => endingOf(exchange).over;
+
 /** Resolves when the request has ended and the work of its subscribers is done. */
 export async function subscribersDone(req: IncomingMessage): Promise<void> {
   await Promise.all(endings.get(req)?.work ?? []);
@@ -65,7 +72,7 @@ export async function subscribersDone(req: IncomingMessage): Promise<void> {
 
 /**
  * Calls `listener` once: when the answer has been sent (`delivered` true: all of it was handed to the system
- * while the connection was open), or when the connection is closed. Events of the response are not enough: a
+ * while the connection was open), when the connection is closed, or by `endUnanswered`. Events of the response are not enough: a
  * pipelined request whose turn never came ends without any. Nor is `writableFinished`, which is also true
  * when a broken connection discarded what was pending. A server that stops waits for the listener's promise,
  * which must not reject.

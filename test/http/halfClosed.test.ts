@@ -162,3 +162,68 @@ test('CONNECT is refused, after the requests before it', async (t) => {
   t.is(refused(t, { last: alone.body })?.code, 'method_not_allowed');
   t.deepEqual((await exchange(service, account(service) + connect)).all, [200, 405]);
 });
+
+const upload = ({ key }: Service, body: string, framing = 'Content-Length: 9000000') =>
+  `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\nContent-Type: multipart/form-data; boundary=b\r\n${framing}\r\n\r\n${body}`;
+const half = '--b\r\nContent-Disposition: form-data; name="image_file"\r\n\r\nhalf an image';
+
+/** The most bytes that any request has asked for. */
+function largestHold({ memory }: Service): () => number {
+  let most = 0;
+  const { hold } = memory;
+  memory.hold = (account, bytes) => {
+    most = Math.max(most, bytes);
+    return hold.call(memory, account, bytes);
+  };
+  return () => most;
+}
+
+for (const [what, bytes, text] of [
+  ['an invalid form', 9_000_000, (service) => upload(service, '--b\r\n\r\nno headers\r\n--b\r\n')],
+  [
+    'an invalid chunk',
+    16_000,
+    (service) =>
+      upload(service, `${half.length.toString(16)}\r\n${half}\r\nnone\r\n`, 'Transfer-Encoding: chunked'),
+  ],
+] as readonly [string, number, (service: Service) => string][])
+  test(`${what} holds no memory once its answer arrives, while the connection lingers`, async (t) => {
+    const service = await startService(t);
+    const largest = largestHold(service);
+    let left: number | undefined;
+    const answer = await rawRequest(service.address.port, (socket) => {
+      socket.once('data', () => {
+        left = service.memory.stats.held;
+      });
+      socket.write(text(service));
+    });
+    t.is(answer.status, 400);
+    t.deepEqual([largest(), left], [bytes, 0]);
+    t.true(answer.ended);
+  });
+
+test('a body that ends in its middle holds no memory while requests before it are in progress', async (t) => {
+  const service = await startService(t);
+  const release = hold(service);
+  const largest = largestHold(service);
+  const first = await request(service);
+  let sent: Socket | undefined;
+  const answer = exchange(service, first + upload(service, half), (socket) => {
+    sent = socket;
+  });
+  await eventually(() => service.engine.running === 1);
+  // What the first one holds is less.
+  await eventually(() => largest() === 9_000_000 && service.memory.stats.held < 9_000_000);
+  t.is(sent?.bytesRead, 0, 'no answer yet');
+  release();
+  const { all, last } = await answer;
+  t.deepEqual(
+    all.filter((status) => status !== 102),
+    [200, 400],
+  );
+  t.true(
+    last.includes('The request ended in the middle of its body.') || last.includes('not an HTTP request'),
+  );
+  const logged = () => service.lines().filter(({ status }) => status === 499);
+  await eventually(() => logged().length === 1);
+});

@@ -1,8 +1,9 @@
-import { AppError, toAppError } from '../../errors.ts';
+import { AppError, clientClosed, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { RequestAttributes } from '../../ops/telemetry.ts';
 import type { Context, Middleware } from '../context.ts';
 import { isUploading, lingeringClose } from '../lingeringClose.ts';
+import { hasEnded } from '../onResponseEnd.ts';
 import { errorHeaders } from '../rateHeaders.ts';
 
 function answerError(ctx: Context, error: AppError): void {
@@ -30,6 +31,13 @@ function attributesOf(error: AppError): RequestAttributes {
   };
 }
 
+/** Sends nothing: the client is gone, or its connection answers it. What still arrives of the body is not kept. */
+function discard(ctx: Context): void {
+  ctx.status = clientClosed.status;
+  ctx.respond = false;
+  ctx.req.resume();
+}
+
 /**
  * Turns whatever is thrown into the error envelope of the contract.
  * Internal errors are logged with their cause, beside the line of the request.
@@ -49,6 +57,7 @@ export const errors =
         error.id === 'internal_error'
           ? new AppError('internal_error', { detail: `Request id: ${requestId}` })
           : error;
+      if (hasEnded(ctx)) return discard(ctx);
       answerError(ctx, shown);
       if (isUploading(ctx)) lingeringClose(ctx);
     }

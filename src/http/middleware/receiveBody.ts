@@ -76,14 +76,14 @@ function typeOf(ctx: Context, { types }: BodyLimits): BodyType | undefined {
 const firstBytes = 16e3;
 const maxStep = 4e6;
 
-/** Memory of one request's body, held until its answer is sent. */
+/** Memory of one request's body, held until its answer is sent or reading it has failed. */
 class BodyMemory {
   readonly #memory: MemoryBudget;
   readonly #account: string;
   readonly #hold: Hold;
   readonly #more: Hold[] = [];
   #bytes: number;
-  /** Whether the request has ended; its body may still be parsed. */
+  /** Whether nothing is held any more; the body of a request that has ended may still be parsed. */
   #ended = false;
 
   /** Throws 503 if there is no room. */
@@ -94,11 +94,14 @@ class BodyMemory {
     this.#hold = this.#take(bytes);
     this.#bytes = bytes;
     ctx.state.hold = this.#hold;
-    onResponseEnd(ctx, () => {
-      this.#ended = true;
-      this.#hold.release();
-      this.#releaseMore();
-    });
+    onResponseEnd(ctx, () => this.release());
+  }
+
+  /** Idempotent. */
+  release(): void {
+    this.#ended = true;
+    this.#hold.release();
+    this.#releaseMore();
   }
 
   /** Reserves at least so many bytes; throws 503 if there is no room, 499 once the request has ended. */
@@ -227,10 +230,13 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
   if (length !== undefined && length > maxBytesOf(type, limits)) throw limits.tooLarge();
   const own = new BodyMemory(ctx, memory, memoryFor(type, length));
   sendContinue(ctx.req, ctx.res);
-  const { form, wide } =
-    type === 'multipart/form-data'
-      ? await readParts(ctx, length, limits, own)
-      : await readTexts(ctx, type, limits, own);
+  const read =
+    type === 'multipart/form-data' ? readParts(ctx, length, limits, own) : readTexts(ctx, type, limits, own);
+  const { form, wide } = await read.catch((error: unknown) => {
+    // The connection may linger for its answer.
+    own.release();
+    throw error;
+  });
   const characters = [...form.text.values()].reduce((sum, text) => sum + text.length, 0);
   const bytes = [...form.files.values()].reduce((sum, { data }) => sum + data.length, 0);
   own.shrinkTo(characterBytes[wide ? 'wide' : 'latin'] * characters + bytes);
