@@ -3,7 +3,7 @@ import type { OnceResult } from '../idempotency/idempotency.ts';
 import type { Ending } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
-import type { CachedResult } from './cachedResult.ts';
+import { type CachedResult, resultAttributes } from './cachedResult.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
 
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
@@ -28,6 +28,8 @@ interface AnswerCall {
   /** Ended by this step. */
   readonly downloads: ImageDownloads;
   readonly rate: Pick<RateLimit, 'state'>;
+  /** Whether another call made the result. */
+  readonly shared: boolean;
 }
 
 const nothing = credits(0);
@@ -38,7 +40,7 @@ const nothing = credits(0);
  */
 export async function answer(
   { value, replayed, final, end }: OnceResult<CachedResult>,
-  { accountId, signal, telemetry, downloads, rate }: AnswerCall,
+  { accountId, signal, telemetry, downloads, rate, shared }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
     const window = await rate.state(accountId);
@@ -46,6 +48,7 @@ export async function answer(
     signal.throwIfAborted();
     const charged = replayed ? nothing : value.charged;
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
+    if (shared) telemetry.add({ shared, ...resultAttributes(value) });
     const { charge: _, ...result } = value;
     return { ...result, charged, replayed, final, rate: window, ended: end };
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Box } from '../engine/types.ts';
 import type { Cacheable } from '../idempotency/codec.ts';
 import type { Encoded } from '../image/encode.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { Stages } from '../ops/telemetry.ts';
+import type { RequestAttributes, Stages } from '../ops/telemetry.ts';
 
 /** A finished result, as it is cached for repeats. Shared between answers; must not be changed. */
 export interface CachedResult extends Encoded, Dimensions, Cacheable {
@@ -17,3 +17,22 @@ export interface CachedResult extends Encoded, Dimensions, Cacheable {
   readonly charged: QuarterCredits;
   readonly stages: Stages;
 }
+
+const formats: Readonly<Record<Encoded['contentType'], string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+  'application/zip': 'zip',
+};
+
+/** What the log says about a result. */
+export const resultAttributes = ({
+  width,
+  height,
+  contentType,
+  bytes,
+}: Encoded & Dimensions): RequestAttributes => ({
+  result: `${width}x${height} ${formats[contentType]}`,
+  resultPixels: width * height,
+  resultBytes: bytes.length,
+});

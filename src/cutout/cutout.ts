@@ -43,6 +43,7 @@ export function createCutout(parts: CutoutParts): Cutout {
       rate,
       precheck: () => precheck(request, accountId),
     });
+    let made = false;
     try {
       // Steps 1 to 6: an earlier result for the same Idempotency-Key or content, or else a new one.
       const found = await idempotency.once({
@@ -50,10 +51,13 @@ export function createCutout(parts: CutoutParts): Cutout {
         idempotencyKey,
         signal,
         load: (signal) => load(request, downloads, limits, signal),
-        make: (loaded, repeat, signal) => makeResult(request, downloads, call, { loaded, repeat, signal }),
+        make: (loaded, repeat, signal) => {
+          made = true;
+          return makeResult(request, downloads, call, { loaded, repeat, signal });
+        },
       });
       // Step 7.
-      return await answer(found, { accountId, signal, telemetry, downloads, rate });
+      return await answer(found, { accountId, signal, telemetry, downloads, rate, shared: !made });
     } catch (error) {
       const answered = publicError(error, signal);
       await downloads.end(answered);

@@ -9,6 +9,7 @@ import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode
 import { fromSrgb } from '../image/icc.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
+import { resultAttributes } from './cachedResult.ts';
 import { lacksSubject, type NetworkProfile, type Plan, typeWord } from './plan.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 
@@ -151,11 +152,7 @@ export const createPipeline =
       engine,
     );
     add({ encode: performance.now() - started });
-    telemetry.add({
-      result: `${width}x${height} ${format}`,
-      resultPixels: width * height,
-      resultBytes: encoded.bytes.length,
-    });
+    telemetry.add(resultAttributes({ ...encoded, width, height }));
     const type = typeWord(subject, plan.typeLevel);
     return { encoded, width, height, foreground: box, type, stages };
   };

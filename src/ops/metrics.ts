@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Recorder, RequestRecord } from './record.ts';
+import type { RequestAttributes } from './telemetry.ts';
 
 /** Attributes of an installation that do not change while it runs; one label each. */
 export interface Install {
@@ -189,11 +190,16 @@ export class Metrics {
   #images({ attributes }: RequestRecord): void {
     if (attributes.inputPixels !== undefined) this.#inputPixels.observe(attributes.inputPixels);
     if (attributes.inputBytes !== undefined) this.#inputBytes.inc(attributes.inputBytes);
-    if (attributes.resultPixels !== undefined) this.#resultPixels.observe(attributes.resultPixels);
-    if (attributes.resultBytes !== undefined) this.#resultBytes.inc(attributes.resultBytes);
+    // Each result counts once, with the request that made it.
+    if (!attributes.shared) this.#results(attributes);
     if (attributes.runs !== undefined) this.#runs.inc(attributes.runs);
     if (attributes.type !== undefined) this.#types.inc({ type: attributes.type });
     if (attributes.replayed) this.#replays.inc();
+  }
+
+  #results({ resultPixels, resultBytes }: RequestAttributes): void {
+    if (resultPixels !== undefined) this.#resultPixels.observe(resultPixels);
+    if (resultBytes !== undefined) this.#resultBytes.inc(resultBytes);
   }
 
   readonly contentType: string = this.#registry.contentType;

@@ -53,8 +53,10 @@ export interface RequestAttributes {
   /** Credits, formatted for people. */
   charged?: string;
   payment?: 'free' | 'preview' | 'full';
-  /** The answer is the result of an earlier call. */
+  /** Another answer carries the charge of the result. */
   replayed?: boolean;
+  /** The result was made by another request, whose attributes say what that took: input, type, runs. */
+  shared?: boolean;
   /** Runs of the network. */
   runs?: number;
   /** Id of its trace, if it has one. */

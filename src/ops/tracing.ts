@@ -66,6 +66,7 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
     charged: attributes.charged,
     payment: attributes.payment,
     replayed: attributes.replayed,
+    shared: attributes.shared,
     reason: attributes.reason,
   };
   return {

@@ -56,6 +56,35 @@ test('one line per request: account, operation, sizes, stages, outcome and cost'
   t.is(replay['payment'], undefined);
 });
 
+test('a request that waited for the work of another has the size of its own answer and is marked', async (t) => {
+  const service = await startService(t, { ttlSeconds: 60, metrics: true });
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  const call = async () =>
+    service.post(form({ image_file: await scene({ width: 300, height: 200 }), size: 'full', format: 'jpg' }));
+  const answers = [call()];
+  await eventually(() => service.engine.running === 1);
+  answers.push(call(), call());
+  await eventually(() => service.calls() === 3);
+  release();
+  const bytes = await Promise.all(
+    answers.map(async (answer) => (await (await answer).arrayBuffer()).byteLength),
+  );
+  const lines = await Promise.all([0, 1, 2].map((index) => lineOf(service, index)));
+  const own = { status: 200, result: '300x200 jpg', resultPixels: 60_000, resultBytes: bytes[0] };
+  for (const line of lines) t.like(line, own);
+  const makers = lines.filter(({ shared }) => shared === undefined);
+  t.deepEqual(
+    makers.map(({ input, runs }) => [input, runs]),
+    [['300x200 jpeg', 1]],
+  );
+  for (const line of lines.filter(({ shared }) => shared === true))
+    t.deepEqual([line['input'], line['runs'], line['type']], [undefined, undefined, undefined]);
+  t.regex(await service.metrics.text(), /^cutout_result_pixels_count 1$/m, 'the work counts once');
+});
+
 test('failures are logged with their reason', async (t) => {
   const service = await startService(t, { credits: 0, freePreviews: 0 });
   const image = await scene({ format: 'png' });
