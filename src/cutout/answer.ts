@@ -1,6 +1,6 @@
 import { credits, formatCredits } from '../billing/price.ts';
-import type { OnceResult } from '../idempotency/idempotency.ts';
-import type { Ending } from '../idempotency/sharedResult.ts';
+import type { IdempotentResult } from '../idempotency/idempotency.ts';
+import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import { type CachedResult, resultAttributes } from './cachedResult.ts';
@@ -9,8 +9,8 @@ import type { ImageDownloads } from './imageDownloads.ts';
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
   /** True if an earlier answer carried this result and its charge. */
   readonly replayed: boolean;
-  /** The charge is final and another answer reports it: the outcome of this one has no effect. */
-  readonly final: boolean;
+  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
+  readonly tracksDelivery: boolean;
   /** The account's rate window after this call. */
   readonly rate: RateState;
   /**
@@ -18,7 +18,7 @@ export interface CutoutResult extends Omit<CachedResult, 'charge'> {
    * was sent; if this one was not delivered, the next one reports the charge. Without any answer nothing is
    * charged.
    */
-  ended(ending: Ending): Promise<void>;
+  end(outcome: DeliveryOutcome): Promise<void>;
 }
 
 interface AnswerCall {
@@ -39,7 +39,7 @@ const nothing = credits(0);
  * result ends `unsent`.
  */
 export async function answer(
-  { value, replayed, final, end }: OnceResult<CachedResult>,
+  { value, replayed, tracksDelivery, end }: IdempotentResult<CachedResult>,
   { accountId, signal, telemetry, downloads, rate, shared }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
@@ -50,7 +50,7 @@ export async function answer(
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
     if (shared) telemetry.add({ shared, ...resultAttributes(value) });
     const { charge: _, ...result } = value;
-    return { ...result, charged, replayed, final, rate: window, ended: end };
+    return { ...result, charged, replayed, tracksDelivery, rate: window, end };
   } catch (error) {
     await end('unsent');
     throw error;

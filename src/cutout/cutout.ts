@@ -1,5 +1,5 @@
 import type { Idempotency } from '../idempotency/idempotency.ts';
-import type { Ending } from '../idempotency/sharedResult.ts';
+import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
 import type { CachedResult } from './cachedResult.ts';
@@ -10,7 +10,7 @@ import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
 
-export type { CutoutResult, Ending };
+export type { CutoutResult, DeliveryOutcome };
 
 export interface CutoutParts extends ResultParts {
   readonly rate: RateLimit;
@@ -46,7 +46,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     let made = false;
     try {
       // Steps 1 to 6: an earlier result for the same Idempotency-Key or content, or else a new one.
-      const found = await idempotency.once({
+      const found = await idempotency.getOrMake({
         accountId,
         idempotencyKey,
         signal,

@@ -1,7 +1,7 @@
 import type { Repeatable } from './chargedContent.ts';
 import { textHash } from './hash.ts';
-import { contentKey, type Found, type ResultStats, type ResultStore } from './resultStore.ts';
-import { type Charged, type Ending, type ResultHandle, SharedResult } from './sharedResult.ts';
+import { contentKey, type KeyedHandle, type ResultStats, type ResultStore } from './resultStore.ts';
+import { type Charged, type DeliveryOutcome, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
 /** The inputs of a call, once they are loaded; calls with equal content share one result. */
@@ -12,7 +12,7 @@ export interface Content {
   readonly settings: string;
 }
 
-export interface OnceRequest<L extends Content, T> {
+export interface IdempotentRequest<L extends Content, T> {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
@@ -26,20 +26,20 @@ export interface OnceRequest<L extends Content, T> {
   readonly signal: AbortSignal;
 }
 
-export interface OnceResult<T> {
+export interface IdempotentResult<T> {
   readonly value: T;
   /**
    * False for the first of all callers that get this value: its answer reports the charge.
    * True for all others: nothing is charged to them.
    */
   readonly replayed: boolean;
-  /** The charge is final and another answer reports it: the outcome of this one has no effect. */
-  readonly final: boolean;
+  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
+  readonly tracksDelivery: boolean;
   /**
    * To be called once, when the outcome of the response is known. If it was not delivered, the next caller
    * becomes the first. A result of which nothing was ever sent is void, and its charge is released.
    */
-  end(ending: Ending): Promise<void>;
+  end(outcome: DeliveryOutcome): Promise<void>;
 }
 
 /**
@@ -79,7 +79,7 @@ export class Idempotency<T> {
   }
 
   /** Rejects as `load` and `make` do, or with the signal's reason when the caller leaves. */
-  async once<L extends Content>(request: OnceRequest<L, T>): Promise<OnceResult<T>> {
+  async getOrMake<L extends Content>(request: IdempotentRequest<L, T>): Promise<IdempotentResult<T>> {
     const { signal } = request;
     const handle = await this.#handle(request);
     // A caller that left in the same moment must not be the one that reports the charge.
@@ -91,34 +91,58 @@ export class Idempotency<T> {
     return {
       value: handle.value,
       replayed: !first,
-      final: handle.isFinal,
-      end: (ending) => handle.end(ending),
+      tracksDelivery: handle.tracksDelivery,
+      end: (outcome) => handle.end(outcome),
     };
   }
 
-  async #handle<L extends Content>(request: OnceRequest<L, T>): Promise<ResultHandle<T>> {
+  async #handle<L extends Content>(request: IdempotentRequest<L, T>): Promise<ResultHandle<T>> {
     const { accountId, idempotencyKey, load, make, signal } = request;
     const store = this.#store;
     if (!store) return unsharedHandle(await make(await load(signal), undefined, signal));
-    const byContent = async (all: AbortSignal): Promise<Found<T>> => {
-      const loaded = await load(all);
-      const content = await store.name(loaded.image, loaded.settings, loaded.background, all);
-      const key = contentKey(accountId, content);
-      const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
-      const makeOne = async (everyone: AbortSignal) => ({
-        handle: firstHandle(store.wrap(await make(loaded, repeat, everyone))),
-        contentKey: key,
-      });
-      const once = (everyone: AbortSignal) => store.once(key, makeOne, everyone);
-      return { handle: await this.#inFlight.join(key, once, all), contentKey: key };
-    };
-    if (idempotencyKey === undefined) return (await byContent(signal)).handle;
+    if (idempotencyKey === undefined) return (await this.#byContent(store, request, signal)).handle;
     const key = `${accountId}:key:${textHash(idempotencyKey)}`;
-    return this.#inFlight.join(key, (all) => store.once(key, byContent, all), signal);
+    const work = (shared: AbortSignal) => this.#byContent(store, request, shared);
+    return this.#inFlight.join(key, (shared) => cachedOrMade(store, key, work, shared), signal);
+  }
+
+  async #byContent<L extends Content>(
+    store: ResultStore<T>,
+    { accountId, load, make }: IdempotentRequest<L, T>,
+    signal: AbortSignal,
+  ): Promise<KeyedHandle<T>> {
+    const loaded = await load(signal);
+    const content = await store.name(loaded.image, loaded.settings, loaded.background, signal);
+    const key = contentKey(accountId, content);
+    const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
+    const work = async (shared: AbortSignal) => {
+      const charged = await make(loaded, repeat, shared);
+      return { handle: firstHandle(store.wrap(charged)), contentKey: key };
+    };
+    const handle = await this.#inFlight.join(key, (shared) => cachedOrMade(store, key, work, shared), signal);
+    return { handle, contentKey: key };
   }
 
   clear(): void {
     this.#store?.clear();
+  }
+}
+
+/** The cached result of a key, or one that is made while this node has the lease on the key, and then cached. */
+async function cachedOrMade<T>(
+  store: ResultStore<T>,
+  key: string,
+  work: (signal: AbortSignal) => Promise<KeyedHandle<T>>,
+  signal: AbortSignal,
+): Promise<ResultHandle<T>> {
+  const acquired = await store.acquire(key, signal);
+  if (acquired.outcome === 'cached') return acquired.handle;
+  try {
+    const made = await work(signal);
+    await store.cache(key, made);
+    return made.handle;
+  } finally {
+    await acquired.release();
   }
 }
 

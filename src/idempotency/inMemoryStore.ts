@@ -1,7 +1,7 @@
 import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
 import { type ContentName, createContentName } from './hash.ts';
-import type { Found, ResultStats, ResultStore } from './resultStore.ts';
+import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
 import { type Charged, SharedResult } from './sharedResult.ts';
 
 interface InMemoryStoreOptions<T> {
@@ -17,12 +17,15 @@ interface InMemoryStoreOptions<T> {
 
 type CacheEntry<T> = SharedResult<T> | { readonly sameAs: string };
 
+/** Within a process a key is acquired once at a time, so nobody else can have the lease. */
+const lease = { outcome: 'leased', release: async () => {} } as const;
+
 /** Results cached in the memory of one process. */
 export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly name: ContentName;
   readonly rememberMs: number | undefined;
   readonly #store: BoundedStore;
-  readonly #kept: Keyv<CacheEntry<T>>;
+  readonly #cache: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;
 
   constructor({ ttlSeconds, maxBytes, bytesOf, contentKey, onError }: InMemoryStoreOptions<T>) {
@@ -33,11 +36,15 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
       const { value } = entry as { value: CacheEntry<T> };
       return 'value' in value ? bytesOf(value.value) : 0;
     });
-    this.#kept = new Keyv<CacheEntry<T>>({ store: this.#store, ttl: ttlSeconds * 1000, throwOnErrors: true });
+    this.#cache = new Keyv<CacheEntry<T>>({
+      store: this.#store,
+      ttl: ttlSeconds * 1000,
+      throwOnErrors: true,
+    });
     // Held by reference: serialising would turn every image into base64.
-    this.#kept.serialize = undefined;
-    this.#kept.deserialize = undefined;
-    this.#kept.on('error', onError);
+    this.#cache.serialize = undefined;
+    this.#cache.deserialize = undefined;
+    this.#cache.on('error', onError);
   }
 
   get stats(): ResultStats {
@@ -58,13 +65,18 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
     });
   }
 
-  async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
-    const kept = await this.#find(key);
-    const again = kept && (await kept.isChargeValid()) ? kept.handle() : undefined;
-    if (again) return again;
-    const { handle, contentKey } = await make(signal);
-    await this.#keep(key, contentKey === key ? handle.result : { sameAs: contentKey });
-    return handle;
+  async acquire(key: string): Promise<Acquired<T>> {
+    const cached = await this.#find(key);
+    const handle = cached && (await cached.isChargeValid()) ? cached.handle() : undefined;
+    return handle ? { outcome: 'cached', handle } : lease;
+  }
+
+  async cache(key: string, { handle, contentKey }: KeyedHandle<T>): Promise<void> {
+    try {
+      await this.#cache.set(key, contentKey === key ? handle.result : { sameAs: contentKey });
+    } catch (error) {
+      this.#onError(error);
+    }
   }
 
   clear(): void {
@@ -72,16 +84,8 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
   }
 
   async #find(key: string): Promise<SharedResult<T> | undefined> {
-    const kept = await this.#kept.get(key);
-    if (kept === undefined) return undefined;
-    return 'value' in kept ? kept : this.#find(kept.sameAs);
-  }
-
-  async #keep(key: string, kept: CacheEntry<T>): Promise<void> {
-    try {
-      await this.#kept.set(key, kept);
-    } catch (error) {
-      this.#onError(error);
-    }
+    const entry = await this.#cache.get(key);
+    if (entry === undefined) return undefined;
+    return 'value' in entry ? entry : this.#find(entry.sameAs);
   }
 }

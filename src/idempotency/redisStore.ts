@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
 import { createSharedContentName, textHash } from './hash.ts';
-import type { Found, ResultStats, ResultStore } from './resultStore.ts';
+import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
 import { type Charged, type ChargeReport, SharedResult } from './sharedResult.ts';
 
 /** A value as it is stored: `facts` as JSON, `bytes` unchanged. */
@@ -35,7 +35,7 @@ const pollMs = { first: 20, last: 250 };
  * KEYS: the requested key, its lock. ARGV: a token, the lease. Returns the key under which the value is cached, or 1 if the
  * caller got the lock, or 0 if another one holds it.
  */
-const claim = script(`
+const acquire = script(`
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind == 'hash' then return KEYS[1] end
 if kind == 'string' then
@@ -46,7 +46,7 @@ end
 if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 return 0`);
 
-/** Takes a lock again that Redis lost. KEYS: lock. ARGV: token, lease. */
+/** Renews a lease; takes a lock again that Redis lost. KEYS: lock. ARGV: token, lease. */
 const renew = script(`
 local holder = redis.call('GET', KEYS[1])
 if not holder then
@@ -81,7 +81,7 @@ const sizes = 'cutout:kept:sizes';
  * KEYS: results by expiry; their bytes ('' holds the sum). ARGV: time to live, the bound (-1: half of the present sum), the
  * new result, its bytes. Returns the number of results and their bytes.
  */
-const account = script(`${luaNow}
+const makeRoom = script(`${luaNow}
 local ttl, bound, added = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local function sum() return tonumber(redis.call('HGET', KEYS[2], '') or 0) end
 local function drop(key)
@@ -115,8 +115,8 @@ return {redis.call('ZCARD', KEYS[1]), sum()}`);
 const format = 2;
 
 /** Keys are hashes: Redis holds results, but neither accounts nor Idempotency-Keys. */
-const keptPrefix = `cutout:kept:${format}:`;
-const keptKey = (key: string) => `${keptPrefix}${textHash(key)}`;
+const resultPrefix = `cutout:kept:${format}:`;
+const resultKey = (key: string) => `${resultPrefix}${textHash(key)}`;
 const lockKey = (key: string) => `cutout:work:${textHash(key)}`;
 
 /** Decides which answer reports the charge of a shared result; stored in Redis with the result. */
@@ -128,12 +128,12 @@ class RedisChargeReport implements ChargeReport {
   /** For a result of this process that Redis could not store: whether its charge was reported here. */
   #reported: boolean;
 
-  constructor(redis: Redis, kept?: { readonly id: string; readonly key: string }) {
+  constructor(redis: Redis, cached?: { readonly id: string; readonly key: string }) {
     this.#redis = redis;
-    this.id = kept?.id ?? randomUUID();
-    this.key = kept?.key;
+    this.id = cached?.id ?? randomUUID();
+    this.key = cached?.key;
     // If Redis lost the result of another process, that process reports the charge.
-    this.#reported = kept !== undefined;
+    this.#reported = cached !== undefined;
   }
 
   async claim(): Promise<boolean> {
@@ -185,38 +185,58 @@ export class RedisResultStore<T> implements ResultStore<T> {
     return new SharedResult(charged, new RedisChargeReport(this.#redis));
   }
 
-  async once(key: string, make: (signal: AbortSignal) => Promise<Found<T>>, signal: AbortSignal) {
-    const { commands } = this.#redis;
+  async acquire(key: string, signal: AbortSignal): Promise<Acquired<T>> {
     const { leaseMs = standardLeaseMs } = this.#options;
     const token = randomUUID();
     const lock = lockKey(key);
     for (let wait = pollMs.first; ; wait = Math.min(pollMs.last, wait * 1.5)) {
       signal.throwIfAborted();
-      const claimed = await commands.run(claim, [keptKey(key), lock], [token, leaseMs]);
-      if (typeof claimed === 'string') {
-        const handle = (await this.#read(claimed))?.handle();
-        if (handle) return handle;
-      } else if (claimed === 1) {
-        const renewing = setInterval(
-          () => void commands.run(renew, [lock], [token, leaseMs]).catch(() => {}),
-          leaseMs / 4,
-        ).unref();
-        try {
-          const found = await make(signal);
-          await this.#keep(key, found);
-          return found.handle;
-        } finally {
-          clearInterval(renewing);
-          // If Redis does not get this, the lease expires.
-          await commands.run(release, [lock], [token]).catch(() => {});
-        }
+      const reply = await this.#redis.commands.run(acquire, [resultKey(key), lock], [token, leaseMs]);
+      if (reply === 1) return this.#lease(lock, token, leaseMs);
+      if (typeof reply === 'string') {
+        const handle = (await this.#read(reply))?.handle();
+        if (handle) return { outcome: 'cached', handle };
       }
       await sleep(wait, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }
 
+  async cache(key: string, { handle: { result }, contentKey }: KeyedHandle<T>): Promise<void> {
+    try {
+      if (contentKey !== key)
+        await this.#redis.commands.send([
+          'SET',
+          resultKey(key),
+          resultKey(contentKey),
+          'PX',
+          String(this.#ttl),
+        ]);
+      else if (result.chargeReport instanceof RedisChargeReport)
+        await this.#write(resultKey(key), result.value, result.chargeReport);
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
   /** Does nothing: other nodes use the cached results. */
   clear(): void {}
+
+  /** A lease that was acquired: renewed until it is released. */
+  #lease(lock: string, token: string, leaseMs: number): Acquired<T> {
+    const { commands } = this.#redis;
+    const renewing = setInterval(
+      () => void commands.run(renew, [lock], [token, leaseMs]).catch(() => {}),
+      leaseMs / 4,
+    ).unref();
+    return {
+      outcome: 'leased',
+      release: async () => {
+        clearInterval(renewing);
+        // If Redis does not get this, the lease expires.
+        await commands.run(release, [lock], [token]).catch(() => {});
+      },
+    };
+  }
 
   /** Undefined if it is gone or not valid any more. */
   async #read(key: string): Promise<SharedResult<T> | undefined> {
@@ -224,22 +244,11 @@ export class RedisResultStore<T> implements ResultStore<T> {
     const [id, facts, bytes] = reply as readonly (Buffer | null)[];
     if (!id || !facts || !bytes) return undefined;
     const packed = { facts: JSON.parse(facts.toString()), bytes };
-    const charged = await this.#options.unpack(packed, key.slice(keptPrefix.length));
+    const charged = await this.#options.unpack(packed, key.slice(resultPrefix.length));
     if (charged)
       return new SharedResult(charged, new RedisChargeReport(this.#redis, { id: id.toString(), key }));
     await this.#redis.commands.run(forget, [key], [id.toString()]);
     return undefined;
-  }
-
-  async #keep(key: string, { handle: { result }, contentKey }: Found<T>): Promise<void> {
-    try {
-      if (contentKey !== key)
-        await this.#redis.commands.send(['SET', keptKey(key), keptKey(contentKey), 'PX', String(this.#ttl)]);
-      else if (result.chargeReport instanceof RedisChargeReport)
-        await this.#write(keptKey(key), result.value, result.chargeReport);
-    } catch (error) {
-      this.#options.onError(error);
-    }
   }
 
   async #write(key: string, value: T, chargeReport: RedisChargeReport): Promise<void> {
@@ -257,15 +266,15 @@ export class RedisResultStore<T> implements ResultStore<T> {
     } catch (error) {
       if (!isFull(error)) throw error;
       // Redis has less memory than the bound: half of the results make room.
-      await this.#account(-1);
+      await this.#makeRoom(-1);
       await write();
     }
     chargeReport.key = key;
-    await this.#account(maxBytes, key, bytes.length);
+    await this.#makeRoom(maxBytes, key, bytes.length);
   }
 
-  async #account(bound: number, ...added: (string | number)[]): Promise<void> {
-    const reply = await this.#redis.commands.run(account, [index, sizes], [this.#ttl, bound, ...added]);
+  async #makeRoom(bound: number, ...added: (string | number)[]): Promise<void> {
+    const reply = await this.#redis.commands.run(makeRoom, [index, sizes], [this.#ttl, bound, ...added]);
     const [results = 0, bytes = 0] = (reply as readonly Reply[]).map(Number);
     this.#stats = { results, bytes };
   }

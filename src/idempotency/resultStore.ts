@@ -5,7 +5,7 @@ import type { Charged, ResultHandle, SharedResult } from './sharedResult.ts';
 export const contentKey = (accountId: string, content: string): string => `${accountId}:content:${content}`;
 
 /** A handle to a result, and the key under which its value is cached; other keys are aliases of that one. */
-export interface Found<T> {
+export interface KeyedHandle<T> {
   readonly handle: ResultHandle<T>;
   readonly contentKey: string;
 }
@@ -15,9 +15,18 @@ export interface ResultStats {
   readonly bytes: number;
 }
 
+/** A key's cached result, or the lease to make one, which the caller must release. */
+export type Acquired<T> =
+  | { readonly outcome: 'cached'; readonly handle: ResultHandle<T> }
+  | {
+      readonly outcome: 'leased';
+      /** Never rejects. */
+      release(): Promise<void>;
+    };
+
 /**
- * The cache of results, and what work is in flight: in the memory of this process, or in Redis for several nodes. Values
- * are shared and must not be changed. Within a process the caller asks for a key once at a time (`SingleFlight`).
+ * The cache of results, and the leases of those who make them: in the memory of this process, or in Redis for several nodes.
+ * Values are shared and must not be changed. Within a process the caller acquires a key once at a time (`SingleFlight`).
  */
 export interface ResultStore<T> {
   /** Names contents; equal contents have equal names for as long and as far as the store reaches. */
@@ -30,15 +39,13 @@ export interface ResultStore<T> {
   /** A new result of this process, not cached yet. */
   wrap(charged: Charged<T>): SharedResult<T>;
   /**
-   * A handle to the result cached under the key; else the one of `make`, which is then cached if there is room. One `make`
-   * of a key runs at a time on all nodes together, unless the store loses its locks. Rejects as `make` does, with the
-   * signal's reason, and with STORE_UNAVAILABLE; never after a handle exists.
+   * The result cached under the key, or else a lease on the key; waits while another node has the lease. All nodes together
+   * have one lease of a key at a time, unless the store loses it. Rejects with the signal's reason, and with
+   * STORE_UNAVAILABLE.
    */
-  once(
-    key: string,
-    make: (signal: AbortSignal) => Promise<Found<T>>,
-    signal: AbortSignal,
-  ): Promise<ResultHandle<T>>;
+  acquire(key: string, signal: AbortSignal): Promise<Acquired<T>>;
+  /** Caches a new result under a leased key, if there is room. Never rejects. */
+  cache(key: string, made: KeyedHandle<T>): Promise<void>;
   /** Its size as this process knows it. */
   readonly stats: ResultStats;
   /** Forgets everything that only this process holds. */

@@ -22,8 +22,8 @@ export interface ChargeReport {
   release(): Promise<void>;
 }
 
-/** Outcome of one answer: sent; interrupted while it was sent; nothing of it was sent. */
-export type Ending = 'delivered' | 'broken' | 'unsent';
+/** Of one answer: sent; interrupted while it was sent; nothing of it was sent. */
+export type DeliveryOutcome = 'delivered' | 'broken' | 'unsent';
 
 /**
  * A result that was made and charged once, shared by all callers in this process. The charge becomes
@@ -62,10 +62,10 @@ export class SharedResult<T> {
   }
 
   /** Called by handles only: ends one of them. */
-  async end(ending: Ending): Promise<void> {
+  async end(outcome: DeliveryOutcome): Promise<void> {
     this.#handles--;
     if (this.#state === 'undelivered') {
-      if (ending !== 'unsent') {
+      if (outcome !== 'unsent') {
         this.#state = 'delivered';
         this.#ended = this.#chargeHandle.deliver();
       } else if (this.#handles === 0) {
@@ -108,13 +108,13 @@ export class ResultHandle<T> {
     return this.#reportsCharge;
   }
 
-  /** Whether the charge is final and another answer reports it: the outcome of this one has no effect. */
-  get isFinal(): boolean {
-    return !this.#reportsCharge && this.#result.isDelivered;
+  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
+  get tracksDelivery(): boolean {
+    return this.#reportsCharge || !this.#result.isDelivered;
   }
 
-  async end(ending: Ending): Promise<void> {
-    if (this.#reportsCharge && ending !== 'delivered') await this.#result.chargeReport.release();
-    await this.#result.end(ending);
+  async end(outcome: DeliveryOutcome): Promise<void> {
+    if (this.#reportsCharge && outcome !== 'delivered') await this.#result.chargeReport.release();
+    await this.#result.end(outcome);
   }
 }

@@ -3,7 +3,7 @@ import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import type { Cutout, CutoutResult, Ending } from '../../src/cutout/cutout.ts';
+import type { Cutout, CutoutResult, DeliveryOutcome } from '../../src/cutout/cutout.ts';
 import type { CutoutRequest } from '../../src/cutout/request.ts';
 import { fail } from '../../src/errors.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
@@ -239,10 +239,10 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         caller.answer = { result, share };
       },
       /** Returns the ledger's next operation, if any. */
-      ended(caller: Caller, { run, holder, callers: all, ...share }: Share, ending: Ending) {
+      ended(caller: Caller, { run, holder, callers: all, ...share }: Share, outcome: DeliveryOutcome) {
         all.delete(caller);
         if (share.final) return undefined;
-        if (ending !== 'unsent') return () => run.charge?.send();
+        if (outcome !== 'unsent') return () => run.charge?.send();
         return all.size === 0 ? () => run.charge?.holders.delete(holder) : undefined;
       },
       swept(): void {
@@ -364,11 +364,13 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         signal: caller.leave.signal,
         telemetry: new RequestTelemetry(),
       };
-      node.cutout(content.request, call).then(
-        (result) => events.push({ what: 'answer', caller, result }),
-        (error: { code?: string }) =>
-          events.push({ what: 'refused', caller, code: error.code ?? 'by a fault' }),
-      );
+      activity
+        .call(() => node.cutout(content.request, call))
+        .then(
+          (result) => events.push({ what: 'answer', caller, result }),
+          (error: { code?: string }) =>
+            events.push({ what: 'refused', caller, code: error.code ?? 'by a fault' }),
+        );
     }
 
     /** The oracle processes events in order. */
@@ -471,7 +473,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
             callers = callers.filter((other) => other !== caller);
             const { result, share } = caller.answer;
             const ending = pick(['delivered', 'broken', 'unsent', 'unsent'] as const) ?? 'unsent';
-            result.ended(ending).catch((error: unknown) => t.fail(String(error)));
+            result.end(ending).catch((error: unknown) => t.fail(String(error)));
             await quiet();
             const change = oracle.ended(caller, share, ending);
             if (ending !== 'unsent') share.final = true;

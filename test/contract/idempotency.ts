@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Content, Idempotency, OnceRequest } from '../../src/idempotency/idempotency.ts';
+import type { Content, Idempotency, IdempotentRequest } from '../../src/idempotency/idempotency.ts';
 import type { Charged } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -19,7 +19,7 @@ export type MakeNodes = (
   options: KeepOptions,
 ) => Promise<readonly [Idempotency<Image>, Idempotency<Image>]>;
 
-export type Call = Partial<Omit<OnceRequest<Content, Image>, 'make'>> & {
+export type Call = Partial<Omit<IdempotentRequest<Content, Image>, 'make'>> & {
   readonly work?: (signal: AbortSignal) => Promise<Image>;
   readonly image?: string;
   readonly node?: 0 | 1;
@@ -52,7 +52,7 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
     return { bytes: Buffer.from(`result ${runs}`) };
   };
   const call = ({ image = 'image', node = 0, work = run, ...request }: Call = {}) =>
-    nodes[node].once({
+    nodes[node].getOrMake({
       accountId: 'acc_1',
       load: async () => contentOf(image),
       signal: new AbortController().signal,

@@ -168,7 +168,7 @@ test(`a result is paid for once and reported as such: ${steps} random steps agre
     world.callers = world.callers.filter((other) => other !== caller);
     if (!delivered && !result.replayed) run.told = false;
     run.final = true;
-    await result.ended(delivered ? 'delivered' : 'broken');
+    await result.end(delivered ? 'delivered' : 'broken');
     count(delivered ? 'delivered' : 'not delivered');
   }
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import test from 'ava';
 import sharp from 'sharp';
 import { credits } from '../../src/billing/price.ts';
-import type { CutoutResult, Ending } from '../../src/cutout/cutout.ts';
+import type { CutoutResult, DeliveryOutcome } from '../../src/cutout/cutout.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
 import { eventually, type Service, startService } from '../fixtures/service.ts';
@@ -117,7 +117,7 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
   const gate = new Promise<void>((resolve) => {
     go = resolve;
   });
-  const endings: Ending[] = [];
+  const outcomes: DeliveryOutcome[] = [];
   const result: CutoutResult = {
     bytes: Buffer.from('image'),
     contentType: 'image/png',
@@ -129,10 +129,10 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
     charged: credits(1),
     stages: {},
     replayed: false,
-    final: false,
+    tracksDelivery: true,
     rate: { limit: 1, remaining: 1, reset: 1, retryAfter: 1 },
-    ended: (ending) => {
-      endings.push(ending);
+    end: (outcome) => {
+      outcomes.push(outcome);
       return gate;
     },
   };
@@ -140,7 +140,7 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
   const socket = await dial(service.address.port);
   const answer = received(socket);
   socket.write(post(service.key, await scene(), 'Connection: close\r\n'));
-  await eventually(() => endings.length > 0);
+  await eventually(() => outcomes.length > 0);
   await answer;
   let isClosed = false;
   const closed = service.close(600_000).finally(() => {
@@ -152,7 +152,7 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
   t.false(isClosed);
   go();
   t.true(await closed);
-  t.deepEqual(endings, ['delivered']);
+  t.deepEqual(outcomes, ['delivered']);
 });
 
 test.serial('closing ends idle and unused connections without waiting for the grace period', async (t) => {

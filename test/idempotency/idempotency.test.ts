@@ -44,16 +44,16 @@ test('memory: how an answer ends is of no account once another was sent and repo
   const { call } = callsOf([results, results]);
   const first = await call();
   const beside = await call();
-  t.deepEqual([first.final, beside.final], [false, false], 'nothing was sent yet');
+  t.deepEqual([first.tracksDelivery, beside.tracksDelivery], [true, true], 'nothing was sent yet');
   await first.end('broken');
   const second = await call();
-  t.deepEqual([second.replayed, second.final], [false, false], 'it reports the charge');
+  t.deepEqual([second.replayed, second.tracksDelivery], [false, true], 'it reports the charge');
   await second.end('delivered');
   await beside.end('unsent');
   const third = await call();
-  t.deepEqual([third.replayed, third.final], [true, true]);
+  t.deepEqual([third.replayed, third.tracksDelivery], [true, false]);
   await third.end('unsent');
-  t.true((await call()).final);
+  t.false((await call()).tracksDelivery);
 });
 
 test('without a store nothing is kept and nobody waits', async (t) => {
@@ -74,7 +74,7 @@ test('work hears what the ledger recognises its repeats by, where the names outl
   const background = Buffer.from('background');
   const repeatIn = async (store: InMemoryResultStore<Image> | undefined) => {
     let heard: unknown;
-    await new Idempotency<Image>(store).once({
+    await new Idempotency<Image>(store).getOrMake({
       accountId: 'acc_1',
       signal: new AbortController().signal,
       load: async () => ({ ...contentOf('image'), background, settings: 's' }),
@@ -400,7 +400,7 @@ test('naming an image ends when its callers have left', async (t) => {
   for (const idempotencyKey of [undefined, 'key']) {
     const results = new Idempotency(store);
     const leave = new AbortController();
-    const leaving = results.once({
+    const leaving = results.getOrMake({
       accountId: 'acc_1',
       idempotencyKey,
       signal: leave.signal,

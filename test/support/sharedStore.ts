@@ -3,14 +3,31 @@ import type { Reservations } from '../../src/billing/reservation.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { createContentName, textHash } from '../../src/idempotency/hash.ts';
-import type { Found, ResultStore } from '../../src/idempotency/resultStore.ts';
+import type { Acquired, KeyedHandle, ResultStore } from '../../src/idempotency/resultStore.ts';
 import { type ChargeReport, type ResultHandle, SharedResult } from '../../src/idempotency/sharedResult.ts';
 
 /** Counts its pending operations: at 0, everything waits for the test. */
 export class Activity {
   active = 0;
-  /** Keys of results in progress. */
-  readonly work = new AsyncLocalStorage<true>();
+  /** For the asynchronous context of a call: the leases on contents that it holds. */
+  readonly #leases = new AsyncLocalStorage<{ held: number }>();
+
+  /** Runs one call, whose leases are counted. */
+  call<T>(work: () => T): T {
+    return this.#leases.run({ held: 0 }, work);
+  }
+
+  /** The present call makes a result, until it calls the returned function. */
+  lease(): () => void {
+    const leases = this.#leases.getStore();
+    if (!leases) throw new Error('a lease outside of a call');
+    leases.held++;
+    this.active++;
+    return () => {
+      leases.held--;
+      this.active--;
+    };
+  }
 
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.active++;
@@ -21,9 +38,9 @@ export class Activity {
     }
   }
 
-  /** Operations that wait for the test, and the work that waits for it. */
+  /** Operations that wait for the test, and the making of the result that waits for them. */
   async parked<T>(wait: () => Promise<T>, more = 0): Promise<T> {
-    const parked = more + Number(this.work.getStore() === true);
+    const parked = more + (this.#leases.getStore()?.held ?? 0);
     this.active -= parked;
     try {
       return await wait();
@@ -102,34 +119,33 @@ export class SharedStore implements ResultStore<CachedResult> {
     return new SharedResult(charged, chargeReport());
   }
 
-  async once(
-    key: string,
-    make: (signal: AbortSignal) => Promise<Found<CachedResult>>,
-    signal: AbortSignal,
-  ): Promise<ResultHandle<CachedResult>> {
+  async acquire(key: string, signal: AbortSignal): Promise<Acquired<CachedResult>> {
     const { locks } = this.#place;
     for (;;) {
       if (this.dead) return new Promise(() => {});
       signal.throwIfAborted();
       const handle = await this.#read(key);
-      if (handle) return handle;
+      if (handle) return { outcome: 'cached', handle };
       if (!locks.has(key)) {
         locks.set(key, this);
-        try {
-          const work = () => this.#activity.during(() => make(signal));
-          // A key's lock contains its content's lock: only that is work.
-          const found = await (key.includes(':content:')
-            ? this.#activity.work.run(true, work)
-            : make(signal));
-          this.#keep(key, found);
-          return found.handle;
-        } finally {
+        // Who has the lease on a key waits for the one on its content: only with that a result is made.
+        const made = key.includes(':content:') ? this.#activity.lease() : () => {};
+        const release = async () => {
+          made();
           if (locks.get(key) === this) locks.delete(key);
           this.#place.wake();
-        }
+        };
+        return { outcome: 'leased', release };
       }
       await this.#place.wait(signal);
     }
+  }
+
+  async cache(key: string, { handle, contentKey }: KeyedHandle<CachedResult>): Promise<void> {
+    if (this.dead) return;
+    const until = this.#now() + this.rememberMs;
+    if (contentKey !== key) this.#place.kept.set(key, { sameAs: contentKey });
+    else this.#place.kept.set(key, { ...this.#codec.pack(handle.value), until });
   }
 
   clear(): void {}
@@ -145,12 +161,5 @@ export class SharedStore implements ResultStore<CachedResult> {
       until > this.#now() ? await this.#codec.unpack({ facts, bytes: copy }, textHash(key)) : undefined;
     if (!charged && this.#place.kept.get(key) === entry) this.#place.kept.delete(key);
     return charged && this.wrap(charged).handle();
-  }
-
-  #keep(key: string, { handle, contentKey }: Found<CachedResult>): void {
-    if (this.dead) return;
-    const until = this.#now() + this.rememberMs;
-    if (contentKey !== key) this.#place.kept.set(key, { sameAs: contentKey });
-    else this.#place.kept.set(key, { ...this.#codec.pack(handle.value), until });
   }
 }

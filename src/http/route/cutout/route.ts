@@ -20,12 +20,12 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       deadline: ctx.state.deadline,
       telemetry,
     });
-    ctx.state.headFirst = !result.final;
+    ctx.state.headFirst = result.tracksDelivery;
     onResponseEnd(ctx, async (delivered) => {
       // Not set if an error is answered instead, or if the connection closes before the answer.
       const sent = ctx.state.headSent === true;
       try {
-        await result.ended(!sent ? 'unsent' : delivered ? 'delivered' : 'broken');
+        await result.end(!sent ? 'unsent' : delivered ? 'delivered' : 'broken');
       } catch (error) {
         logger.error({ request: requestId, err: error }, 'delivered');
       }
