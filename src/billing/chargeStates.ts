@@ -18,7 +18,8 @@ import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } fr
  * the last one is released instead, the charge is refunded. A charge that was not refunded is valid.
  */
 
-interface Row {
+/** A row of the table `answer`. */
+interface AnswerRow {
   readonly id: string;
   readonly reservationId: number | null;
   readonly chargeId: number | null;
@@ -41,11 +42,11 @@ interface Reserved {
   readonly repeatOf: number | null;
 }
 
-/** An answer that is not in the ledger yet. */
-export interface NewAnswer {
+/** An answer as its server describes it, whether or not it has a row in the ledger. */
+export interface AnswerDescriptor {
   readonly id: string;
   readonly node: string | null;
-  readonly lifeMs: number;
+  readonly ttlMs: number;
 }
 
 export type Reserving =
@@ -66,7 +67,7 @@ const zero = quarters(0);
 /** Reserves the price of the work; nothing if there is a valid charge for the same content. */
 export async function reserve(
   transaction: LedgerTransaction,
-  answer: NewAnswer,
+  answer: AnswerDescriptor,
   request: ReserveRequest,
   options: BillingOptions,
 ): Promise<Reserving> {
@@ -100,21 +101,21 @@ export async function reserve(
  */
 export async function settle(
   transaction: LedgerTransaction,
-  answer: NewAnswer,
+  answer: AnswerDescriptor,
   reservation: number,
   request: ReserveRequest,
   options: BillingOptions,
 ): Promise<Settlement> {
   const { sql, accountId } = transaction;
-  const row = await byId(sql, answer.id);
-  const reserved = await reservedBy(sql, accountId, reservation);
+  const row = await answerById(sql, answer.id);
+  const reserved = await reserveEntry(sql, accountId, reservation);
   if (!reserved) throw new Error(`Reservation ${reservation} has no entry.`);
   const stillReserved = row?.reservationId === reservation;
 
   const existing = await validChargeFor(transaction, reserved, request);
   if (existing) {
-    if (stillReserved && existing.id === reserved.repeatOf) await endSettled(transaction, reservation);
-    else if (stillReserved) await endReservation(transaction, reserved, 'charged already');
+    if (stillReserved && existing.id === reserved.repeatOf) await settleReservation(transaction, reservation);
+    else if (stillReserved) await releaseReservation(transaction, reserved, 'charged already');
     await attachCharge(transaction, answer, row, await undeliveredChargeId(sql, existing));
     return { charged: zero, payment: undefined, charge: existing.id };
   }
@@ -122,7 +123,7 @@ export async function settle(
     stillReserved && reserved.repeatOf === null
       ? { id: reservation, amount: reserved.amount, payment: reserved.payment }
       : await reserveAnew(transaction, reserved, stillReserved, request, options);
-  await endSettled(transaction, charge.id);
+  await settleReservation(transaction, charge.id);
   await attachCharge(transaction, answer, row, charge.id);
   if (request.repeat)
     await rememberCharge(sql, accountId, request.repeat, { charge: charge.id, at: transaction.at });
@@ -141,24 +142,24 @@ export async function release(
   id: string,
   note: string | null = null,
 ): Promise<boolean> {
-  const row = await byId(transaction.sql, id);
-  if (row) await releaseRow(transaction, row, note);
+  const row = await answerById(transaction.sql, id);
+  if (row) await releaseAnswer(transaction, row, note);
   return row !== undefined;
 }
 
 /** Its time is up: a reservation is released, a settled answer counts as delivered. False if it had ended before. */
 export async function expire(transaction: LedgerTransaction, id: string): Promise<boolean> {
-  const row = await byId(transaction.sql, id);
+  const row = await answerById(transaction.sql, id);
   if (!row) return false;
   if (row.reservationId === null && row.chargeId !== null) await deliver(transaction, row.chargeId);
-  else await releaseRow(transaction, row, 'expired');
+  else await releaseAnswer(transaction, row, 'expired');
   return true;
 }
 
 /** Adds an answer to a charge; a final charge needs no row. False if the charge is not valid. */
 export async function answerWith(
   transaction: LedgerTransaction,
-  answer: NewAnswer,
+  answer: AnswerDescriptor,
   charge: number,
 ): Promise<boolean> {
   const { sql } = transaction;
@@ -181,7 +182,7 @@ export async function refund(
   note: string | null,
 ): Promise<RefundOutcome> {
   const { sql, accountId } = transaction;
-  const reserved = await reservedBy(sql, accountId, reservation);
+  const reserved = await reserveEntry(sql, accountId, reservation);
   if (!reserved) return { outcome: 'unknown' };
   if ((await endOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
   if (reserved.repeatOf !== null) return { outcome: 'is repeat', of: reserved.repeatOf };
@@ -190,17 +191,18 @@ export async function refund(
   return { outcome: (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before' };
 }
 
-export interface Open {
+/** An answer in progress. */
+export interface OpenAnswer {
   readonly id: string;
   readonly accountId: string;
 }
 
 /** Answers that expired by `at`. */
-export const expired = (sql: Sql, at: number): Promise<Open[]> =>
+export const expired = (sql: Sql, at: number): Promise<OpenAnswer[]> =>
   sql.all('SELECT id, account_id AS "accountId" FROM answer WHERE expires_at <= @at ORDER BY id', { at });
 
 /** Answers of servers that are gone. */
-export const orphaned = (sql: Sql): Promise<Open[]> =>
+export const orphaned = (sql: Sql): Promise<OpenAnswer[]> =>
   sql.all(
     `SELECT id, account_id AS "accountId" FROM answer
      WHERE NOT EXISTS (SELECT 1 FROM node WHERE node.id = answer.node_id) ORDER BY id`,
@@ -211,12 +213,12 @@ export async function countOpen(sql: Sql): Promise<number> {
   return found?.open ?? 0;
 }
 
-const rowColumns = 'id, reservation_id AS "reservationId", charge_id AS "chargeId"';
+const answerColumns = 'id, reservation_id AS "reservationId", charge_id AS "chargeId"';
 
-const byId = (sql: Sql, id: string) =>
-  sql.get<Row>(`SELECT ${rowColumns} FROM answer WHERE id = @id`, { id });
+const answerById = (sql: Sql, id: string) =>
+  sql.get<AnswerRow>(`SELECT ${answerColumns} FROM answer WHERE id = @id`, { id });
 
-const reservedBy = (sql: Sql, accountId: string, id: number) =>
+const reserveEntry = (sql: Sql, accountId: string, id: number) =>
   sql.get<Reserved>(
     `SELECT id, payment, -amount AS amount, at, reservation_id AS "repeatOf" FROM entry
      WHERE id = @id AND account_id = @accountId AND kind = 'reserve'`,
@@ -225,14 +227,14 @@ const reservedBy = (sql: Sql, accountId: string, id: number) =>
 
 async function insert(
   { sql, accountId, at }: LedgerTransaction,
-  { id, node, lifeMs }: NewAnswer,
+  { id, node, ttlMs }: AnswerDescriptor,
   reservation: number | null,
   charge: number | null = null,
 ): Promise<void> {
   await sql.run(
     `INSERT INTO answer (id, account_id, node_id, reservation_id, charge_id, expires_at)
      VALUES (@id, @accountId, @node, @reservation, @charge, @expiresAt)`,
-    { id, accountId, node, reservation, charge, expiresAt: at + lifeMs },
+    { id, accountId, node, reservation, charge, expiresAt: at + ttlMs },
   );
 }
 
@@ -242,8 +244,8 @@ async function insert(
  */
 async function attachCharge(
   transaction: LedgerTransaction,
-  answer: NewAnswer,
-  row: Row | undefined,
+  answer: AnswerDescriptor,
+  row: AnswerRow | undefined,
   charge: number | null,
 ): Promise<void> {
   const { sql } = transaction;
@@ -257,7 +259,7 @@ async function attachCharge(
     });
 }
 
-const endSettled = (transaction: LedgerTransaction, reservation: number) =>
+const settleReservation = (transaction: LedgerTransaction, reservation: number) =>
   transaction.append({ kind: 'settle', amount: zero, reservationId: reservation });
 
 /** Reserves the price once more, for the size the work was done at. */
@@ -271,7 +273,7 @@ async function reserveAnew(
   const { balance } = transaction;
   const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
   if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
-  if (stillReserved) await endReservation(transaction, reserved, 'its charge was refunded');
+  if (stillReserved) await releaseReservation(transaction, reserved, 'its charge was refunded');
   const id = await transaction.append({
     kind: 'reserve',
     amount: quarters(0 - amount),
@@ -284,20 +286,24 @@ async function reserveAnew(
   return { id, amount, payment };
 }
 
-async function releaseRow(transaction: LedgerTransaction, row: Row, note: string | null): Promise<void> {
+async function releaseAnswer(
+  transaction: LedgerTransaction,
+  row: AnswerRow,
+  note: string | null,
+): Promise<void> {
   const { sql, accountId } = transaction;
   const { id, reservationId, chargeId } = row;
   if (reservationId !== null) {
-    const reserved = await reservedBy(sql, accountId, reservationId);
-    if (reserved) await endReservation(transaction, reserved, note);
+    const reserved = await reserveEntry(sql, accountId, reservationId);
+    if (reserved) await releaseReservation(transaction, reserved, note);
   }
   await sql.run('DELETE FROM answer WHERE id = @id', { id });
   if (chargeId === null || (await isUndelivered(sql, chargeId))) return;
-  const charge = await reservedBy(sql, accountId, chargeId);
+  const charge = await reserveEntry(sql, accountId, chargeId);
   if (charge) await refundCharge(transaction, charge, note ?? 'not delivered');
 }
 
-async function endReservation(
+async function releaseReservation(
   transaction: LedgerTransaction,
   reserved: Reserved,
   note: string | null,
@@ -356,7 +362,7 @@ async function chargeFor(
 ): Promise<ValidCharge | undefined> {
   const id = await findCharge(sql, accountId, repeat, at);
   if (id === undefined || (await isRefunded(sql, id))) return undefined;
-  const charge = await reservedBy(sql, accountId, id);
+  const charge = await reserveEntry(sql, accountId, id);
   return charge && { id, tier: tierOf(charge.payment) };
 }
 

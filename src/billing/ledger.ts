@@ -88,7 +88,7 @@ export class Ledger extends Postings implements Reservations, Balances {
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
   async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
-    const answer = this.#newAnswer();
+    const answer = this.#describeAnswer();
     const reserving = await this.#begin(accountId, answer.id, (transaction) =>
       chargeStates.reserve(transaction, answer, request, this.#billing),
     );
@@ -118,7 +118,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
-    const answer = this.#newAnswer();
+    const answer = this.#describeAnswer();
     const valid = await this.#begin(accountId, answer.id, (transaction) =>
       chargeStates.answerWith(transaction, answer, charge),
     );
@@ -188,7 +188,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     return { leftToday: Math.min(today, leftThisMonth), leftThisMonth };
   }
 
-  /** Charged calls by day, account and payment, without repeats and those given back; of one account or of all. */
+  /** Charged calls by day, account and payment, without repeats and refunded ones; of one account or of all. */
   usage(span: Span = {}, accountId?: string): Promise<UsageRow[]> {
     return usage(this.#database, span, accountId ?? null);
   }
@@ -217,8 +217,8 @@ export class Ledger extends Postings implements Reservations, Balances {
     return LedgerTransaction.run(this.#database, this.#now, accountId, work);
   }
 
-  #newAnswer(): chargeStates.NewAnswer {
-    return { id: randomUUID(), node: this.#node, lifeMs: this.#billing.reservationSeconds * 1000 };
+  #describeAnswer(): chargeStates.AnswerDescriptor {
+    return { id: randomUUID(), node: this.#node, ttlMs: this.#billing.reservationSeconds * 1000 };
   }
 
   /** A ledger transaction that may begin an answer. If it is unknown whether it did, the answer is released later. */
@@ -265,7 +265,7 @@ export class Ledger extends Postings implements Reservations, Balances {
    * A failure is reported and does not hold up other accounts.
    */
   async #endAll(
-    open: readonly chargeStates.Open[],
+    open: readonly chargeStates.OpenAnswer[],
     end: (transaction: LedgerTransaction, id: string) => Promise<boolean>,
   ): Promise<number> {
     const failing = new Set<string>();

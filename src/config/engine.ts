@@ -38,7 +38,7 @@ export const engineSettings = {
     'CUTOUT_OPERATORS',
     'auto',
     oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni', 'amx_bf16', 'avx512_bf16'),
-    "What computes the part of a network that is in 8 bits or bf16: auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
+    "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
   runtime: setting(
     'CUTOUT_RUNTIME',

@@ -20,8 +20,10 @@ const maxStarted = 4;
 /** Most pending requests on one connection; one that sends more is closed. */
 const maxOpen = 64;
 
-/** Milliseconds that a connection stays open after its last answer if the client does not close it. */
-const idleCloseMs = 1000;
+/** Milliseconds for which input is discarded after the last answer, so that the client can read it (lingering close). */
+const lingerMs = 1000;
+/** Milliseconds for which a stopping server waits for the first bytes of a connection. */
+const firstBytesMs = 1000;
 /** Milliseconds between two checks whether a half-closed client is still there. */
 const firstLookMs = 50;
 const lastLookMs = 5000;
@@ -88,7 +90,7 @@ export class Connection {
     req.once('close', () => this.#requestOver());
     // node:http would read the rest of an unwanted body, however long it is.
     res.once('finish', () => {
-      if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), idleCloseMs).unref();
+      if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
     });
     this.#startNext();
   }
@@ -157,7 +159,7 @@ export class Connection {
   close(): void {
     this.#closing = true;
     // A client that has just connected may be about to send.
-    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), idleCloseMs).unref();
+    if (this.#socket.bytesRead === 0) setTimeout(() => this.#closeWhenIdle(), firstBytesMs).unref();
     else this.#closeWhenIdle();
   }
 
@@ -181,7 +183,7 @@ export class Connection {
     // Further input is discarded: closing at once would reset the connection before the client reads the
     // answer.
     socket.resume();
-    setTimeout(() => socket.destroy(), idleCloseMs).unref();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 
   /**

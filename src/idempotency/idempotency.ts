@@ -102,8 +102,8 @@ export class Idempotency<T> {
     if (!store) return unsharedHandle(await make(await load(signal), undefined, signal));
     if (idempotencyKey === undefined) return (await this.#byContent(store, request, signal)).handle;
     const key = `${accountId}:key:${textHash(idempotencyKey)}`;
-    const work = (shared: AbortSignal) => this.#byContent(store, request, shared);
-    return this.#inFlight.join(key, (shared) => cachedOrMade(store, key, work, shared), signal);
+    const work = (sharedSignal: AbortSignal) => this.#byContent(store, request, sharedSignal);
+    return this.#inFlight.join(key, (sharedSignal) => cachedOrMade(store, key, work, sharedSignal), signal);
   }
 
   async #byContent<L extends Content>(
@@ -115,11 +115,15 @@ export class Idempotency<T> {
     const content = await store.name(loaded.image, loaded.settings, loaded.background, signal);
     const key = contentKey(accountId, content);
     const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
-    const work = async (shared: AbortSignal) => {
-      const charged = await make(loaded, repeat, shared);
+    const work = async (sharedSignal: AbortSignal) => {
+      const charged = await make(loaded, repeat, sharedSignal);
       return { handle: firstHandle(store.wrap(charged)), contentKey: key };
     };
-    const handle = await this.#inFlight.join(key, (shared) => cachedOrMade(store, key, work, shared), signal);
+    const handle = await this.#inFlight.join(
+      key,
+      (sharedSignal) => cachedOrMade(store, key, work, sharedSignal),
+      signal,
+    );
     return { handle, contentKey: key };
   }
 
