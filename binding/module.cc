@@ -4,7 +4,7 @@
 #include "core/simd.h"
 #include "engine.h"
 #include "instance.h"
-#include "integer/conv.h"
+#include "low_precision/conv.h"
 #include "ort/runtime.h"
 
 namespace cutout::binding {
@@ -25,8 +25,8 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
     return list;
   };
   result.Set("instructionSets", names(instruction_sets()));
-  const integer::Kernels& kernels = integer::kernels();
-  std::vector<std::string> usable = kernels.integers;
+  const low_precision::Kernels& kernels = low_precision::kernels();
+  std::vector<std::string> usable = kernels.int8;
   usable.insert(usable.end(), kernels.bf16.begin(), kernels.bf16.end());
   result.Set("operators", names(usable));
   result.Set("refusedOperators", names(kernels.refused));

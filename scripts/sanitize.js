@@ -13,7 +13,7 @@ const programs = (library) => ({
   faults_stress: [],
   png_stress: ['40'],
   kernels_stress: ['60'],
-  integer_stress: ['40', library],
+  low_precision_stress: ['40', library],
   fuzz_stress: ['10', '20261122'],
 });
 

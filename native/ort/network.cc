@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "ort/environment.h"
-#include "ort/integer_op.h"
+#include "ort/low_precision_op.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
 
@@ -98,7 +98,7 @@ struct Network::Session {
     std::vector<Ort::Value> output_tensors;
   };
 
-  std::optional<IntegerDomain> operators;
+  std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   Shape declared_shape;  // of the input; negative: free
@@ -155,11 +155,11 @@ struct Network::Session {
     const auto has = [&instruction_set](const std::vector<std::string>& known) {
       return std::ranges::find(known, instruction_set) != known.end();
     };
-    if (!has(integer::kernels().integers) && !has(integer::kernels().bf16)) {
+    if (!has(low_precision::kernels().int8) && !has(low_precision::kernels().bf16)) {
       return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
                                   "' on this processor."};
     }
-    operators.emplace(integer::kernel_for(instruction_set));
+    operators.emplace(low_precision::kernel_for(instruction_set));
     operators->add_to(settings);
     return {};
   }

@@ -13,8 +13,8 @@ struct NetworkOptions {
   /// empty: it is not saved. Such a file opens without being optimised again, and its weights are
   /// mapped instead of read; it is valid for this library on this processor only.
   std::string save_to;
-  /// Instruction set of Cutout's operators, one of integer::kernels(); empty: without them, and a
-  /// file that has them cannot be opened.
+  /// Instruction set of Cutout's operators, one of low_precision::kernels(); empty: without them,
+  /// and a file that has them cannot be opened.
   std::string operators;
   int width = 0;  // input size in pixels
   int height = 0;

@@ -82,7 +82,7 @@ export interface NetworkSpec {
   readonly saveTo?: string;
   /**
    * Instruction set of Cutout's own operators (NativeModule.versions().operators) for a file that has them
-   * (src/models/integer/convert.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
+   * (src/models/lowPrecision/convert.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
   /** Input size in pixels; the image is stretched to it. */

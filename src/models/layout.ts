@@ -9,8 +9,8 @@ export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
 
 /**
  * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
- * operator of Cutout (integer/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
- * (integer/bf16.ts).
+ * operator of Cutout (lowPrecision/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
+ * (lowPrecision/bf16.ts).
  */
 export type Form = Precision | 'int8-operators';
 

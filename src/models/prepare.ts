@@ -5,9 +5,9 @@ import { z } from 'zod';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { writeAtomically } from './files.ts';
-import { asBf16Network } from './integer/bf16.ts';
-import { asIntegerNetwork } from './integer/convert.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
+import { asBf16Network } from './lowPrecision/bf16.ts';
+import { asIntegerNetwork } from './lowPrecision/convert.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { allTensors } from './onnx/graph.ts';
@@ -84,9 +84,9 @@ function refuseExternalData(model: ModelProto): void {
  *   size stays fixed for fp16, because TensorRT builds an engine per size. With `batch` `kept` the batch
  *   dimension stays as published, so that ONNX Runtime knows the size of every map;
  * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
- * - for `int8-operators`, also makes the 8-bit part one operator (integer/convert.ts), unless the network has
+ * - for `int8-operators`, also makes the 8-bit part one operator (lowPrecision/convert.ts), unless the network has
  *   something that this operator does not support: the result is then the same as for `int8`;
- * - for `bf16`, makes the convolutional part one operator (integer/bf16.ts).
+ * - for `bf16`, makes the convolutional part one operator (lowPrecision/bf16.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.

@@ -10,8 +10,8 @@ import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
 import { operatorsOf } from '../../src/models/preparedForm.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
-import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { sha256, type Workplace, workplace } from '../fixtures/networks.ts';
 import { wideNetwork, wideTable } from '../fixtures/wide.ts';
 

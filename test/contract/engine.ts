@@ -13,7 +13,7 @@ import type {
 } from '../../src/engine/types.ts';
 import { ABI } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
-import { BF16_KERNELS, INTEGER_KERNELS } from '../fixtures/integerKernels.ts';
+import { BF16_KERNELS, INT8_KERNELS } from '../fixtures/lowPrecisionKernels.ts';
 
 /** What every implementation of src/engine/types.ts must do. Registers its tests with `test`. */
 export function testEngineContract(test: TestFn, load: () => NativeModule): void {
@@ -44,7 +44,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
 
   test('versions: instruction sets are known ones, and those that Linux reports', (t) => {
     const { instructionSets, operators, refusedOperators } = load().versions();
-    const kernels = [...INTEGER_KERNELS, ...BF16_KERNELS];
+    const kernels = [...INT8_KERNELS, ...BF16_KERNELS];
     const known = [...kernels, 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
     t.deepEqual(
       instructionSets,

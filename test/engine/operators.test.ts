@@ -10,9 +10,9 @@ import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { rewrite } from '../../src/models/prepare.ts';
 import { operatorsOf } from '../../src/models/preparedForm.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
-import { BF16_KERNELS, leaveOutKernels } from '../fixtures/integerKernels.ts';
-import { NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { BF16_KERNELS, leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
+import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 
 const native = loadAddon();
 const operators = operatorsOf('int8', native.versions().operators);
@@ -170,7 +170,7 @@ test('a file whose program was modified is an error of the model', async (t) => 
     writeFileSync(file, toBinary(ModelProtoSchema, model));
     await t.throwsAsync(
       engine.load({ ...own, path: file, operators: best }),
-      { code: 'ENGINE_MODEL', message: /integer part of the network is malformed/ },
+      { code: 'ENGINE_MODEL', message: /low-precision part of the network is malformed/ },
       which,
     );
   }

@@ -4,14 +4,14 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { rewrite } from '../../src/models/prepare.ts';
 import { bf16ByDefinition, toBf16 } from '../fixtures/bf16Oracle.ts';
-import { type ConvShape, NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 import { runNetwork } from '../models/run.ts';
-import { integerAddon, type Program, programOf } from './integerAddon.ts';
+import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 
-const { runInteger, integerKernels, passesSelfCheck } = integerAddon;
-const kernels = integerKernels(true);
+const { runProgram, programKernels, passesSelfCheck } = lowPrecisionAddon;
+const kernels = programKernels(true);
 
 type Build = (builder: NetworkBuilder) => string;
 type Size = readonly [width: number, height: number];
@@ -46,7 +46,7 @@ function make(build: Build, [width, height]: Size): Made {
 function runAll(t: ExecutionContext, { program }: Made, image: Float32Array, size: Size): Float32Array[] {
   return kernels.map((kernel) => {
     const [alone, shared] = [0, 3].map(
-      (threads) => runInteger(program, image, ...size, kernel, threads)[0] ?? new Float32Array(),
+      (threads) => runProgram(program, image, ...size, kernel, threads)[0] ?? new Float32Array(),
     );
     t.deepEqual(shared, alone, kernel);
     return alone ?? new Float32Array();
@@ -225,11 +225,11 @@ test('a malformed program in bf16 is an error or runs inside its memory, never a
   let refused = 0;
   const attempt = (changed: Partial<Program>) => {
     try {
-      runInteger({ ...program, ...changed }, image, ...size, kernels[pick(kernels.length)] ?? '', 0);
+      runProgram({ ...program, ...changed }, image, ...size, kernels[pick(kernels.length)] ?? '', 0);
     } catch (error) {
       t.regex(
         (error as Error).message,
-        /integer part of the network|too large for|size of the|allocation|of other/i,
+        /low-precision part of the network|too large for|size of the|allocation|of other/i,
       );
       refused++;
     }

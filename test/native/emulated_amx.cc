@@ -5,6 +5,6 @@
 #include "tiles.h"
 
 #define conv_amx conv_emulated_amx
-#include "integer/conv_amx.cc"
+#include "low_precision/conv_amx.cc"
 
 #endif

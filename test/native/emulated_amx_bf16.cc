@@ -5,6 +5,6 @@
 #include "tiles.h"
 
 #define conv_amx_bf16 conv_emulated_amx_bf16
-#include "integer/conv_amx_bf16.cc"
+#include "low_precision/conv_amx_bf16.cc"
 
 #endif

@@ -2,18 +2,18 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { ProgramWriter } from '../../src/models/integer/program.ts';
+import { ProgramWriter } from '../../src/models/lowPrecision/program.ts';
 import { rewrite } from '../../src/models/prepare.ts';
-import { leaveOutKernels } from '../fixtures/integerKernels.ts';
-import { type ConvShape, NetworkBuilder } from '../fixtures/integerNetworks.ts';
 import { byDefinition } from '../fixtures/integerOracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
+import { type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 import { runNetwork } from '../models/run.ts';
-import { integerAddon, type Program, programOf } from './integerAddon.ts';
+import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 
-const { runInteger, planBytes, integerKernels } = integerAddon;
-const kernels = integerKernels(false);
+const { runProgram, planBytes, programKernels } = lowPrecisionAddon;
+const kernels = programKernels(false);
 if (kernels.length > 0) leaveOutKernels(kernels);
 
 function present(t: ExecutionContext): boolean {
@@ -63,7 +63,7 @@ const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): numbe
 /** Runs it with every kernel, on one thread and on several; all must give the same bytes. */
 function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Array, size: [number, number]) {
   const results = kernels.flatMap((kernel) =>
-    [0, 3].map((threads) => runInteger(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
+    [0, 3].map((threads) => runProgram(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
   );
   const [first = new Float32Array()] = results;
   for (const [i, each] of results.entries()) t.is(apart(each, first, 1), 0, `run ${i}`);
@@ -346,7 +346,7 @@ test('a program is refused whose size would not be bounded by its file, and a ma
   const [kernel = ''] = kernels;
   const run = (code: BigInt64Array, width: number, weights = program.weights) => {
     const input = new Float32Array(width > 0 && width < 100 ? 3 * width : 0);
-    return runInteger({ ...program, code, weights }, input, width, 1, kernel, 0);
+    return runProgram({ ...program, code, weights }, input, width, 1, kernel, 0);
   };
   t.deepEqual(run(program.code, 2), [new Float32Array(2)]);
   t.is(program.code[secondWeights], 1024n);
@@ -391,12 +391,12 @@ test('a malformed program is an error or runs inside its memory, and never crash
   const attempt = (changed: Partial<Program>) => {
     try {
       const kernel = kernels[pick(kernels.length)] ?? '';
-      runInteger({ ...program, ...changed }, image, width, height, kernel, 0);
+      runProgram({ ...program, ...changed }, image, width, height, kernel, 0);
     } catch (error) {
       t.true(error instanceof Error);
       t.regex(
         (error as Error).message,
-        /integer part of the network|too large for this test|size of the input|allocation/i,
+        /low-precision part of the network|too large for this test|size of the input|allocation/i,
       );
       refused++;
     }

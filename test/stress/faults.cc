@@ -16,13 +16,13 @@
 #include "classify/features.h"
 #include "core/large_memory.h"
 #include "image/network_input.h"
-#include "integer/run.h"
+#include "low_precision/run.h"
 #include "matte/component_filter.h"
 #include "pipeline/compose.h"
 #include "pipeline/refinement.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
-#include "stress/integer_programs.h"
+#include "stress/low_precision_programs.h"
 
 namespace {
 
@@ -127,34 +127,34 @@ const test::ProgramData& program_data() {
 Status run_program(const test::ProgramData& data, const CancelToken& token, ThreadPool& pool) {
   constexpr int kWide = 40;
   constexpr int kHigh = 30;
-  integer::Program program;
+  low_precision::Program program;
   CUTOUT_RETURN_IF_ERROR(data.read(program));
-  integer::Plan plan;
-  CUTOUT_RETURN_IF_ERROR(integer::Plan::make(program, kWide, kHigh, plan));
+  low_precision::Plan plan;
+  CUTOUT_RETURN_IF_ERROR(low_precision::Plan::make(program, kWide, kHigh, plan));
   const std::vector<float> input(3 * kWide * kHigh, 0.25F);
   std::vector<std::vector<float>> outputs(2);
-  std::vector<std::uint8_t> memory(plan.bytes() + integer::Plan::kAlignment);
+  std::vector<std::uint8_t> memory(plan.bytes() + low_precision::Plan::kAlignment);
   void* aligned = memory.data();
   std::size_t room = memory.size();
-  std::align(integer::Plan::kAlignment, plan.bytes(), aligned, room);
-  integer::RunBuffers buffers{input, {}, {static_cast<std::uint8_t*>(aligned), plan.bytes()}};
-  const integer::Map last = plan.map(program.operations().back().inputs.front(), nullptr);
+  std::align(low_precision::Plan::kAlignment, plan.bytes(), aligned, room);
+  low_precision::RunBuffers buffers{input, {}, {static_cast<std::uint8_t*>(aligned), plan.bytes()}};
+  const low_precision::Map last = plan.map(program.operations().back().inputs.front(), nullptr);
   for (const int channels : {1, last.channels}) {
     auto& output = outputs[buffers.outputs.size()];
     output.resize(static_cast<std::size_t>(channels * last.width * last.height));
     buffers.outputs.emplace_back(output);
   }
-  const integer::Parallel parallel = [&pool](std::size_t count,
-                                             const std::function<void(std::size_t)>& work) {
+  const low_precision::Parallel parallel = [&pool](std::size_t count,
+                                                   const std::function<void(std::size_t)>& work) {
     pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t end) {
       for (std::size_t part = first; part < end; ++part) work(part);
     });
   };
-  const std::vector<std::string> kernels = integer::kernels().integers;
-  return integer::run(
+  const std::vector<std::string> kernels = low_precision::kernels().int8;
+  return low_precision::run(
       program, plan,
-      kernels.empty() ? &test::conv_scalar : integer::kernel_for(kernels.front()).run, buffers,
-      parallel, &token);
+      kernels.empty() ? &test::conv_scalar : low_precision::kernel_for(kernels.front()).run,
+      buffers, parallel, &token);
 }
 
 using Work = std::function<Status(const CancelToken&, ThreadPool&)>;

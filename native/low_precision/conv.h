@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "low_precision/plan.h"
+#include "low_precision/program.h"
+
+namespace cutout::low_precision {
+
+/// One convolution on the maps of a run.
+struct ConvTask {
+  /// `split_scale`: dequantisation scale of a split input, where the output is of floats.
+  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float split_scale);
+
+  /// The first input of the window of an output pixel.
+  [[nodiscard]] const std::uint8_t* window(int x, int y) const {
+    return input.at(x * conv->stride - conv->left, y * conv->stride - conv->top) +
+           conv->channel * conv->element();
+  }
+  /// The panels of a group of kLanes output channels, of 16-bit weights the high bytes' first.
+  [[nodiscard]] const std::int8_t* weights(int group) const {
+    return conv->weights.data() + static_cast<std::size_t>(group) * panels() * panel_bytes();
+  }
+  /// Where a group's outputs of a pixel lie.
+  [[nodiscard]] std::uint8_t* group_at(std::uint8_t* pixel, int group) const {
+    return pixel + group * group_bytes;
+  }
+  [[nodiscard]] std::size_t panels() const { return static_cast<std::size_t>(conv->panels()); }
+  [[nodiscard]] std::size_t panel_bytes() const { return offsets.size() * kChunkBytes; }
+
+  const Conv* conv;
+  Map input;
+  Map output;
+  bool floats;                 // whether the output is of floats
+  std::ptrdiff_t group_bytes;  // of kLanes channels of the output
+  float split_scale;
+  std::vector<std::ptrdiff_t> offsets;  // of every chunk's inputs from the window
+};
+
+/// Computes output rows [first_row, last_row) of groups [first_group, last_group). Different parts
+/// may run at the same time.
+using ConvKernel = void (*)(const ConvTask& task, int first_row, int last_row, int first_group,
+                            int last_group);
+
+void conv_amx(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
+void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
+                      int last_group);
+void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
+                   int last_group);
+void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
+                   int last_group);
+void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
+                      int last_group);
+
+struct Kernel {
+  ConvKernel run = nullptr;
+  bool bf16 = false;  // of programs in bf16, or of those in 8 bits
+};
+
+/// The kernel for an instruction set as native/core/cpu.h names it; null where there is none. For
+/// AMX the first call asks the system for the tiles: null where it refuses.
+Kernel kernel_for(const std::string& instruction_set);
+
+/// Instruction sets of this processor that there is a kernel for, best first.
+struct Kernels {
+  std::vector<std::string> int8;  // for programs in 8 bits
+  std::vector<std::string> bf16;
+  /// Their kernels in bf16 gave a wrong result for a small product (self_check.h).
+  std::vector<std::string> refused;
+};
+const Kernels& kernels();
+
+}  // namespace cutout::low_precision

@@ -1,0 +1,38 @@
+#include "low_precision/conv.h"
+
+#if defined(__x86_64__)
+
+#define CUTOUT_TARGET \
+  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define CUTOUT_TILE_DOT(sums, inputs, weights) _tile_dpbf16ps(sums, inputs, weights)
+#include "low_precision/conv_tiles.h"
+#include "low_precision/finish_bf16.h"
+
+namespace cutout::low_precision {
+
+namespace {
+
+struct TilesOfBf16 {
+  using Sum = float;
+  using Finisher = FinisherBf16;
+  static constexpr bool kWide = false;
+
+  CUTOUT_AVX512_BF16 static inline Finisher finisher(const ConvTask& task, int group) {
+    return finisher_bf16(task, group);
+  }
+  CUTOUT_AVX512_BF16 static inline void finish(const Sum* sums, const Finisher& finisher,
+                                               std::uint8_t* output) {
+    finish_bf16(_mm512_load_ps(sums), finisher, output);
+  }
+};
+
+}  // namespace
+
+void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
+                   int last_group) {
+  convolve_tiles<TilesOfBf16>(task, first_row, last_row, first_group, last_group);
+}
+
+}  // namespace cutout::low_precision
+
+#endif

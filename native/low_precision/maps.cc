@@ -1,0 +1,297 @@
+#include "low_precision/maps.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "core/simd.h"
+#include "low_precision/neighbours.h"
+
+namespace cutout::low_precision {
+
+namespace {
+
+/// 0 for NaN: the order of the arguments decides.
+CUTOUT_INLINE std::uint8_t cut_off(float value) {
+  return static_cast<std::uint8_t>(std::min(std::max(0.0F, value), 255.0F));
+}
+
+/// Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, to even, in every version
+/// of a loop; for magnitudes below 2^22.
+CUTOUT_INLINE float rounded(float value) {
+  constexpr float kLimit = 4e6F;
+  constexpr float kShift = 12582912.0F;
+  const float bounded = std::min(std::max(value, -kLimit), kLimit);
+  return (bounded + kShift) - kShift;
+}
+
+CUTOUT_SIMD void quantise_row(const float* values, float scale, float zero, std::ptrdiff_t stride,
+                              int count, std::uint8_t* output) {
+  for (int x = 0; x < count; ++x) {
+    output[x * stride] = cut_off(rounded(values[x] / scale) + zero);
+  }
+}
+
+CUTOUT_SIMD void larger(const std::uint8_t* values, int count, std::uint8_t* most) {
+  for (int i = 0; i < count; ++i) most[i] = std::max(most[i], values[i]);
+}
+
+/// Weighs two rows of channels, in 1024ths: 16 bits hold neither sum, so 32.
+CUTOUT_SIMD void blend(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+                       const std::uint8_t* d, int x_weight, int y_weight, int count,
+                       std::uint8_t* output) {
+  constexpr int kOne = 1 << kResizeBits;
+  const int wa = (kOne - x_weight) * (kOne - y_weight);
+  const int wb = x_weight * (kOne - y_weight);
+  const int wc = (kOne - x_weight) * y_weight;
+  const int wd = x_weight * y_weight;
+  for (int i = 0; i < count; ++i) {
+    output[i] = static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >>
+                                          (2 * kResizeBits));
+  }
+}
+
+CUTOUT_SIMD void add_row(const std::uint8_t* a, const std::uint8_t* b, Add scales, int count,
+                         std::uint8_t* output) {
+  for (int i = 0; i < count; ++i) {
+    const float sum = static_cast<float>(a[i]) * scales.first +
+                      (static_cast<float>(b[i]) * scales.second + scales.offset);
+    output[i] = cut_off(rounded(sum));
+  }
+}
+
+CUTOUT_SIMD void blend_floats(const float* a, const float* b, const float* c, const float* d,
+                              float x_weight, float y_weight, int count, float* output) {
+  for (int i = 0; i < count; ++i) {
+    const float upper = a[i] * (1 - x_weight) + b[i] * x_weight;
+    const float lower = c[i] * (1 - x_weight) + d[i] * x_weight;
+    output[i] = upper * (1 - y_weight) + lower * y_weight;
+  }
+}
+
+CUTOUT_SIMD float largest_of(const float* values, int count, float most) {
+  for (int i = 0; i < count; ++i) most = std::max(most, values[i]);
+  return most;
+}
+
+CUTOUT_SIMD void split_row(const float* values, float inverse, int count, std::uint8_t* upper,
+                           std::uint8_t* lower) {
+  for (int i = 0; i < count; ++i) {
+    const float bounded = std::min(std::max(0.0F, values[i] * inverse), 65535.0F);
+    const int whole = static_cast<int>(rounded(bounded));
+    upper[i] = static_cast<std::uint8_t>(whole >> 8);
+    lower[i] = static_cast<std::uint8_t>(whole & 255);
+  }
+}
+
+CUTOUT_SIMD void add_floats(const float* values, int count, float* sums) {
+  for (int i = 0; i < count; ++i) sums[i] += values[i];
+}
+
+CUTOUT_SIMD void at_least(float least, int count, float* values) {
+  for (int i = 0; i < count; ++i) values[i] = std::max(values[i], least);
+}
+
+CUTOUT_SIMD void quantise_values(const float* values, float scale, float zero, int count,
+                                 std::uint8_t* output) {
+  for (int i = 0; i < count; ++i) output[i] = cut_off(rounded(values[i] / scale) + zero);
+}
+
+CUTOUT_SIMD int sum_of(const std::uint8_t* values, int count) {
+  int total = 0;
+  for (int i = 0; i < count; ++i) total += values[i];
+  return total;
+}
+
+}  // namespace
+
+void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
+              int first, int last) {
+  const auto plane =
+      static_cast<std::size_t>(output.width) * static_cast<std::size_t>(output.height);
+  for (int y = first; y < last; ++y) {
+    std::uint8_t* const row = output.at(0, y);
+    for (int c = 0; c < channels; ++c) {
+      const float* const values =
+          planes.data() + static_cast<std::size_t>(c) * plane +
+          static_cast<std::size_t>(y) * static_cast<std::size_t>(output.width);
+      quantise_row(values, scale, static_cast<float>(zero), output.stride, output.width, row + c);
+    }
+    for (int c = channels; c < output.channels; ++c) {
+      for (int x = 0; x < output.width; ++x) {
+        row[x * output.stride + c] = static_cast<std::uint8_t>(zero);
+      }
+    }
+  }
+}
+
+void max_pool(const MaxPool& pool, const Map& input, const Map& output, int first, int last) {
+  const auto channels = static_cast<std::size_t>(output.channels);
+  for (int y = first; y < last; ++y) {
+    const int top = y * pool.stride;
+    const int bottom = std::min(top + pool.kernel, input.height);
+    for (int x = 0; x < output.width; ++x) {
+      const int left = x * pool.stride;
+      const int right = std::min(left + pool.kernel, input.width);
+      std::uint8_t* const most = output.at(x, y);
+      std::memcpy(most, input.at(left, top), channels);
+      for (int v = top; v < bottom; ++v) {
+        for (int u = v == top ? left + 1 : left; u < right; ++u) {
+          larger(input.at(u, v), output.channels, most);
+        }
+      }
+    }
+  }
+}
+
+void resize(const Resize& resize, const Map& input, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    const Neighbours v = neighbours(y, resize.factor, input.height);
+    for (int x = 0; x < output.width; ++x) {
+      const Neighbours u = neighbours(x, resize.factor, input.width);
+      blend(input.at(u.first, v.first), input.at(u.second, v.first), input.at(u.first, v.second),
+            input.at(u.second, v.second), u.weight, v.weight, output.channels, output.at(x, y));
+    }
+  }
+}
+
+void resize_floats(const Resize& resize, const Map& input, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    const Neighbours v = neighbours(y, resize.factor, input.height);
+    for (int x = 0; x < output.width; ++x) {
+      const Neighbours u = neighbours(x, resize.factor, input.width);
+      blend_floats(input.floats_at(u.first, v.first), input.floats_at(u.second, v.first),
+                   input.floats_at(u.first, v.second), input.floats_at(u.second, v.second),
+                   u.part(), v.part(), output.channels, output.floats_at(x, y));
+    }
+  }
+}
+
+float max_value(const Map& input) {
+  float most = 0;
+  for (int y = 0; y < input.height; ++y) {
+    for (int x = 0; x < input.width; ++x) {
+      most = largest_of(input.floats_at(x, y), input.channels, most);
+    }
+  }
+  return most;
+}
+
+void split(const Map& input, float split_scale, const Map& output, int first, int last) {
+  const float inverse = split_scale > 0 ? 1 / split_scale : 0;
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < input.width; ++x) {
+      std::uint8_t* const upper = output.at(x, y);
+      split_row(input.floats_at(x, y), inverse, input.channels, upper, upper + input.channels);
+    }
+  }
+}
+
+namespace {
+
+void sum_pixel(std::span<const Map> inputs, bool relu, int x, int y, int channels, float* sums) {
+  std::copy_n(inputs.front().floats_at(x, y), channels, sums);
+  for (const Map& input : inputs.subspan(1)) add_floats(input.floats_at(x, y), channels, sums);
+  if (relu) at_least(0, channels, sums);
+}
+
+}  // namespace
+
+void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      sum_pixel(inputs, relu, x, y, output.channels, output.floats_at(x, y));
+    }
+  }
+}
+
+void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int zero,
+                       const Map& output, int first, int last) {
+  constexpr int kBlock = 64;
+  std::array<float, kBlock> sums;
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      for (int c = 0; c < output.channels; c += kBlock) {
+        const int count = std::min(kBlock, output.channels - c);
+        std::copy_n(inputs.front().floats_at(x, y) + c, count, sums.data());
+        for (const Map& input : inputs.subspan(1)) {
+          add_floats(input.floats_at(x, y) + c, count, sums.data());
+        }
+        if (relu) at_least(0, count, sums.data());
+        quantise_values(sums.data(), scale, static_cast<float>(zero), count, output.at(x, y) + c);
+      }
+    }
+  }
+}
+
+void add(const Add& add, const Map& a, const Map& b, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      add_row(a.at(x, y), b.at(x, y), add, output.channels, output.at(x, y));
+    }
+  }
+}
+
+void copy(const Map& input, const Map& output, int before, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < input.width; ++x) {
+      std::memcpy(output.at(x, y) + before, input.at(x, y), static_cast<std::size_t>(input.bytes));
+    }
+  }
+}
+
+void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
+                int first, int last) {
+  const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
+  for (int y = first; y < last; ++y) {
+    for (int c = 0; c < input.channels; ++c) {
+      const std::uint8_t* const row = input.at(0, y) + c;
+      float* const values = planes.data() + static_cast<std::size_t>(c) * plane +
+                            static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+      const float scale = scales[static_cast<std::size_t>(c)];
+      for (int x = 0; x < input.width; ++x) {
+        values[x] = static_cast<float>(row[x * input.stride] - zero) * scale;
+      }
+    }
+  }
+}
+
+void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last) {
+  const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < input.width; ++x) {
+      const float* const values = input.floats_at(x, y);
+      float* const to = planes.data() +
+                        static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width) +
+                        static_cast<std::size_t>(x);
+      for (int c = 0; c < channels; ++c) to[static_cast<std::size_t>(c) * plane] = values[c];
+    }
+  }
+}
+
+void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    float* const values =
+        plane.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+    for (int x = 0; x < input.width; ++x) {
+      values[x] = static_cast<float>(sum_of(input.at(x, y), input.channels)) * scale + low;
+    }
+  }
+}
+
+void fill_border(const Map& map, int border, int zero) {
+  const auto line = static_cast<std::size_t>(map.pitch);
+  const auto sides = static_cast<std::size_t>(border * map.stride);
+  for (int y = -border; y < map.height + border; ++y) {
+    std::uint8_t* const row = map.at(-border, y);
+    if (y < 0 || y >= map.height) {
+      std::memset(row, zero, line);
+      continue;
+    }
+    std::memset(row, zero, sides);
+    std::memset(map.at(map.width, y), zero, sides);
+  }
+}
+
+}  // namespace cutout::low_precision

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "low_precision/program.h"
+
+namespace cutout::low_precision {
+
+/// Where a value lies in the memory of a run: rows of pixels, `stride` bytes from pixel to pixel,
+/// of which `channels` from `data` on are the value's own.
+struct Map {
+  std::uint8_t* data = nullptr;  // of pixel (0, 0)
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+  int bytes = 0;              // of the value's own channels of a pixel
+  std::ptrdiff_t stride = 0;  // bytes between pixels; of floats too
+  std::ptrdiff_t pitch = 0;   // bytes between rows
+
+  [[nodiscard]] std::uint8_t* at(int x, int y) const { return data + y * pitch + x * stride; }
+  /// Of a map of floats.
+  [[nodiscard]] float* floats_at(int x, int y) const { return reinterpret_cast<float*>(at(x, y)); }
+};
+
+/// Sizes and places of every value for one size of the input. Values that are used at different
+/// times share memory; the parts of a concatenation lie in it, so that nothing is copied.
+class Plan {
+ public:
+  /// For an input of this size. kModel where an operation does not fit it.
+  static Status make(const Program& program, int width, int height, Plan& plan);
+
+  /// Bytes that a run needs, aligned to kAlignment.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  static constexpr std::size_t kAlignment = 64;
+
+  /// The value in the memory of a run.
+  [[nodiscard]] Map map(int value, std::uint8_t* memory) const;
+  /// Blocks whose borders are to be filled before the operation, as values that span them.
+  [[nodiscard]] const std::vector<int>& borders_before(std::size_t operation) const {
+    return borders_[operation];
+  }
+  /// Pixels of border around the block that the value spans.
+  [[nodiscard]] int border(int value) const {
+    return places_[static_cast<std::size_t>(value)].border;
+  }
+
+ private:
+  struct Place {
+    int width = 0;
+    int height = 0;
+    int parent = -1;  // the concatenation it lies in
+    int before = 0;   // bytes of the parent's pixel before it
+    int border = 0;   // of the block, in pixels
+    std::size_t offset = 0;
+  };
+
+  /// Where the parts of a concatenation lie that wait for it for long.
+  enum class Waiting { kInPlace, kApart };
+
+  static Status lay_out(const Program& program, int width, int height, Waiting waiting, Plan& plan);
+  [[nodiscard]] int root(int value) const;
+
+  std::vector<Place> places_;
+  std::vector<int> channels_;
+  std::vector<int> bytes_a_pixel_;
+  std::vector<std::vector<int>> borders_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace cutout::low_precision

@@ -1,0 +1,267 @@
+#include "low_precision/run.h"
+
+#include <algorithm>
+
+#include "low_precision/bf16_maps.h"
+#include "low_precision/maps.h"
+
+namespace cutout::low_precision {
+
+namespace {
+
+/// What a part of an operation should hold at least, so that handing it out is worth it:
+/// multiplications of a convolution, bytes of everything else.
+constexpr double kMultiplications = 8e6;
+constexpr double kBytes = 128e3;
+constexpr int kMaxParts = 64;
+
+/// Splits `length` into `parts` nearly equal pieces.
+int begin_of(int length, std::size_t part, std::size_t parts) {
+  return static_cast<int>(static_cast<std::int64_t>(length) * static_cast<std::int64_t>(part) /
+                          static_cast<std::int64_t>(parts));
+}
+
+int parts_for(double work, double least, int most) {
+  const double parts = std::min(work / least, static_cast<double>(kMaxParts));
+  return std::clamp(static_cast<int>(parts), 1, std::max(1, most));
+}
+
+class Runner {
+ public:
+  Runner(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
+         const Parallel& parallel, const CancelToken* token)
+      : program_(program),
+        plan_(plan),
+        kernel_(kernel),
+        buffers_(buffers),
+        parallel_(parallel),
+        token_(token),
+        split_scales_(program.values().size(), 1.0F) {}
+
+  Status run() {
+    for (std::size_t i = 0; i < program_.operations().size(); ++i) {
+      if (stopped()) return token_->check();
+      for (const int value : plan_.borders_before(i)) {
+        fill_border(map(value), plan_.border(value), zero_point_of(value));
+      }
+      compute(program_.operations()[i]);
+    }
+    return token_ == nullptr ? Status() : token_->check();
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const { return token_ != nullptr && !token_->check().ok(); }
+  [[nodiscard]] Map map(int value) const { return plan_.map(value, buffers_.memory.data()); }
+  [[nodiscard]] int zero_point_of(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].zero;
+  }
+
+  [[nodiscard]] Type type_of(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].type;
+  }
+  [[nodiscard]] bool is_float(int value) const { return type_of(value) == Type::kFloats; }
+  [[nodiscard]] bool is_bf16(int value) const { return type_of(value) == Type::kBf16; }
+  [[nodiscard]] bool is_split(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].split;
+  }
+
+  /// `work(first, last)` for all rows, in parts. A stopped run leaves the rest out.
+  template <typename Work>
+  void rows(int height, double bytes, const Work& work) {
+    const auto parts = static_cast<std::size_t>(parts_for(bytes, kBytes, height));
+    each(parts, [&](std::size_t part) {
+      work(begin_of(height, part, parts), begin_of(height, part + 1, parts));
+    });
+  }
+
+  template <typename Work>
+  void each(std::size_t parts, const Work& work) {
+    if (parts == 1) {
+      work(std::size_t{0});
+      return;
+    }
+    parallel_(parts, [&](std::size_t part) {
+      if (!stopped()) work(part);
+    });
+  }
+
+  static double bytes_of(const Map& map) {
+    return static_cast<double>(map.width) * map.height * map.bytes;
+  }
+
+  void compute(const Operation& operation) {
+    switch (operation.kind) {
+      case Kind::kInput: {
+        const Map output = map(operation.output);
+        rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
+          if (is_bf16(operation.output)) {
+            bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
+            return;
+          }
+          quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
+                   zero_point_of(operation.output), output, first, last);
+        });
+        break;
+      }
+      case Kind::kConv:
+        convolve(operation);
+        break;
+      case Kind::kMaxPool: {
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
+        rows(output.height, bytes_of(input), [&](int first, int last) {
+          const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
+          pool(operation.pool, input, output, first, last);
+        });
+        break;
+      }
+      case Kind::kResize: {
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
+        rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          if (is_float(operation.output)) {
+            resize_floats(operation.resize, input, output, first, last);
+          } else if (is_bf16(operation.output)) {
+            resize_bf16(operation.resize, input, output, first, last);
+          } else {
+            resize(operation.resize, input, output, first, last);
+          }
+        });
+        break;
+      }
+      case Kind::kAdd: {
+        const Map a = map(operation.inputs[0]);
+        const Map b = map(operation.inputs[1]);
+        const Map output = map(operation.output);
+        rows(output.height, 2 * bytes_of(output),
+             [&](int first, int last) { add(operation.add, a, b, output, first, last); });
+        break;
+      }
+      case Kind::kConcat:
+        concatenate(operation);
+        break;
+      case Kind::kSplit: {
+        const Map input = map(operation.inputs.front());
+        const Map output = map(operation.output);
+        constexpr float kMaxSplit = 65535;
+        const float split_scale = max_value(input) / kMaxSplit;
+        split_scales_[static_cast<std::size_t>(operation.output)] = split_scale;
+        rows(output.height, 4 * bytes_of(output),
+             [&](int first, int last) { split(input, split_scale, output, first, last); });
+        break;
+      }
+      case Kind::kCombine:
+        combine_maps(operation);
+        break;
+      case Kind::kOutput: {
+        const Map input = map(operation.inputs.front());
+        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          if (is_float(operation.inputs.front())) {
+            to_nchw(input, input.channels, output_of(operation), first, last);
+          } else {
+            dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
+                       output_of(operation), first, last);
+          }
+        });
+        break;
+      }
+      case Kind::kSumOutput: {
+        const Map input = map(operation.inputs.front());
+        rows(input.height, bytes_of(input), [&](int first, int last) {
+          sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
+        });
+        break;
+      }
+      case Kind::kPlanes: {
+        const Map input = map(operation.inputs.front());
+        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          const auto& planes = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
+          planes(input, operation.channels, output_of(operation), first, last);
+        });
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<float> output_of(const Operation& operation) const {
+    return buffers_.outputs[static_cast<std::size_t>(operation.output)];
+  }
+
+  void convolve(const Operation& operation) {
+    const Conv& conv = operation.conv;
+    const float split_scale = split_scales_[static_cast<std::size_t>(operation.inputs.front())];
+    // The first half of a split holds the upper 8 bits.
+    const float part =
+        is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * split_scale : split_scale;
+    const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
+                        is_float(operation.output), part);
+    const double multiplications = static_cast<double>(task.output.width) * task.output.height *
+                                   conv.outputs * static_cast<double>(task.panels()) *
+                                   static_cast<double>(conv.chunks.size()) * kChunkInputs /
+                                   conv.element();
+    const int height = task.output.height;
+    // Large maps are split by rows, small ones by output channel, because their weights outnumber
+    // their values.
+    const bool by_rows = height >= kMaxParts || conv.groups() < 4;
+    const int whole = by_rows ? height : (conv.groups() + 1) / 2;
+    const auto parts =
+        static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
+    each(parts, [&](std::size_t part) {
+      const int first = begin_of(whole, part, parts);
+      const int last = begin_of(whole, part + 1, parts);
+      if (by_rows) {
+        kernel_(task, first, last, 0, conv.groups());
+      } else {
+        kernel_(task, 0, height, 2 * first, std::min(2 * last, conv.groups()));
+      }
+    });
+  }
+
+  void combine_maps(const Operation& operation) {
+    std::vector<Map> inputs;
+    for (const int value : operation.inputs) inputs.push_back(map(value));
+    const Map output = map(operation.output);
+    rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+      if (is_bf16(operation.output)) {
+        combine_bf16(inputs, operation.combine.relu, output, first, last);
+      } else if (is_float(operation.output)) {
+        combine(inputs, operation.combine.relu, output, first, last);
+      } else {
+        combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
+                          zero_point_of(operation.output), output, first, last);
+      }
+    });
+  }
+
+  /// Copies the parts that do not lie in place.
+  void concatenate(const Operation& operation) {
+    const Map output = map(operation.output);
+    int before = 0;
+    for (const int value : operation.inputs) {
+      const Map input = map(value);
+      const bool there = input.data == output.data + before && input.stride == output.stride;
+      if (!there) {
+        rows(input.height, 2 * bytes_of(input),
+             [&](int first, int last) { copy(input, output, before, first, last); });
+      }
+      before += input.bytes;
+    }
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  ConvKernel kernel_;
+  const RunBuffers& buffers_;
+  const Parallel& parallel_;
+  const CancelToken* token_;
+  std::vector<float> split_scales_;  // dequantisation scales of the values of kSplit
+};
+
+}  // namespace
+
+Status run(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
+           const Parallel& parallel, const CancelToken* token) {
+  return Runner(program, plan, kernel, buffers, parallel, token).run();
+}
+
+}  // namespace cutout::low_precision

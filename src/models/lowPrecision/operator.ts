@@ -1,0 +1,45 @@
+import { create } from '@bufbuild/protobuf';
+import { FLOAT, INT8, INT32, INT64, newNode, rawTensor } from '../onnx/graph.ts';
+import {
+  type GraphProto,
+  type ModelProto,
+  type NodeProto,
+  OperatorSetIdProtoSchema,
+} from '../onnx/onnx_pb.ts';
+import type { ProgramWriter } from './program.ts';
+
+/** The domain and the operators that native/ort/low_precision_op.h registers. */
+const DOMAIN = 'cutout';
+/** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
+const CODE = 'steps';
+
+type Operator = 'IntegerNetwork' | 'Bf16Network';
+
+/** A node that runs a program on a tensor. Its constants are added to the graph. */
+export function operatorNode(
+  graph: GraphProto,
+  operator: Operator,
+  program: ProgramWriter,
+  input: string,
+  outputs: string[],
+): NodeProto {
+  const { floats, ints, weights } = program;
+  const code = program.code();
+  const constant = (name: string, type: number, length: number, bytes: Uint8Array) => {
+    graph.initializer.push(rawTensor(`integer/${name}`, type, [length], bytes));
+    return `integer/${name}`;
+  };
+  const inputs = [
+    input,
+    constant(CODE, INT64, code.length, new Uint8Array(code.buffer)),
+    constant('scales', FLOAT, floats.length, floats.bytes()),
+    constant('biases', INT32, ints.length, ints.bytes()),
+    constant('weights', INT8, weights.length, weights.bytes()),
+  ];
+  return Object.assign(newNode(operator, inputs, outputs), { domain: DOMAIN });
+}
+
+/** Declares that a network uses Cutout's operators. */
+export function importOperators(model: ModelProto): void {
+  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: DOMAIN, version: 1n }));
+}

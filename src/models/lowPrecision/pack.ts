@@ -1,0 +1,115 @@
+/** Output channels of a group, inputs of a chunk: as native/low_precision/program.h has them. */
+export const LANES = 16;
+export const CHUNK = 64;
+
+export interface Taps {
+  /** Height and width of the kernel. */
+  readonly kernel: readonly [number, number];
+  readonly dilation: number;
+}
+
+/**
+ * Positions of the weights of each chunk's inputs within those of one output channel, [channels, height, width], in
+ * the order in which native/low_precision/program.cc (chunks_of) reads a window; one list for a chunk, at most `most` long.
+ */
+function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number, most: number): Int32Array[] {
+  // Channels of neighbouring taps are adjacent, unless the taps are dilated or fill whole chunks anyway.
+  const rows = dilation === 1 && width > 1 && channels % most !== 0;
+  const length = rows ? width * channels : channels;
+  const chunks: Int32Array[] = [];
+  for (let row = 0; row < height; row++) {
+    for (let column = 0; column < (rows ? 1 : width); column++) {
+      for (let from = 0; from < length; from += most) {
+        const places = new Int32Array(Math.min(most, length - from));
+        for (let i = 0; i < places.length; i++) {
+          const channel = (from + i) % channels;
+          const tap = row * width + column + Math.floor((from + i) / channels);
+          places[i] = channel * height * width + tap;
+        }
+        chunks.push(places);
+      }
+    }
+  }
+  return chunks;
+}
+
+/**
+ * Weights in the order in which the kernels read them: [group of 16 output channels][panel][chunk][16][16][4]; those
+ * behind a chunk's last input are 0.
+ * @param weights 8-bit weights, or the high and the low bytes of 16-bit ones, each [outputs, channels, height, width];
+ * outputs a multiple of 16, channels of 4
+ */
+export function pack(
+  weights: readonly Int8Array[],
+  outputs: number,
+  channels: number,
+  taps: Taps,
+): Int8Array {
+  const [height, width] = taps.kernel;
+  const chunks = chunksOf(taps, channels, CHUNK);
+  const row = channels * height * width;
+  // Four weights at a time, as one little-endian number.
+  const packed = new Int32Array((outputs / LANES) * weights.length * chunks.length * (CHUNK / 4) * LANES);
+  let at = 0;
+  for (let group = 0; group < outputs; group += LANES) {
+    for (const bytes of weights) {
+      for (const places of chunks) {
+        for (let lane = 0; lane < LANES; lane++) {
+          const own = bytes.subarray((group + lane) * row, (group + lane + 1) * row);
+          let to = at + lane;
+          for (let k = 0; k < places.length; k += 4) {
+            packed[to] =
+              ((own[places[k] as number] as number) & 255) |
+              (((own[places[k + 1] as number] as number) & 255) << 8) |
+              (((own[places[k + 2] as number] as number) & 255) << 16) |
+              ((own[places[k + 3] as number] as number) << 24);
+            to += LANES;
+          }
+        }
+        at += (CHUNK / 4) * LANES;
+      }
+    }
+  }
+  return new Int8Array(packed.buffer);
+}
+
+/** The nearest bf16 of each value, halves to the even one, as its bits: the upper 16 of a float. */
+function bf16Bits(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const rounded = new Uint16Array(values.length);
+  for (let i = 0; i < bits.length; i++) {
+    const each = bits[i] as number;
+    rounded[i] = (each + 0x7fff + ((each >>> 16) & 1)) >>> 16;
+  }
+  return rounded;
+}
+
+/**
+ * Weights as bf16 in the order in which the kernels read them: [group of 16 output channels][chunk][16][16][2]; those
+ * behind a chunk's last input are 0.
+ * @param weights [outputs, channels, height, width]; outputs a multiple of 16, channels of 2
+ */
+export function packBf16(weights: Float32Array, outputs: number, channels: number, taps: Taps): Int8Array {
+  const [height, width] = taps.kernel;
+  const chunks = chunksOf(taps, channels, CHUNK / 2);
+  const row = channels * height * width;
+  const bits = bf16Bits(weights);
+  // Two weights at a time, as one little-endian number.
+  const packed = new Int32Array((outputs / LANES) * chunks.length * (CHUNK / 4) * LANES);
+  let at = 0;
+  for (let group = 0; group < outputs; group += LANES) {
+    for (const places of chunks) {
+      for (let lane = 0; lane < LANES; lane++) {
+        const own = bits.subarray((group + lane) * row, (group + lane + 1) * row);
+        let to = at + lane;
+        for (let k = 0; k < places.length; k += 2) {
+          packed[to] =
+            (own[places[k] as number] as number) | ((own[places[k + 1] as number] as number) << 16);
+          to += LANES;
+        }
+      }
+      at += (CHUNK / 4) * LANES;
+    }
+  }
+  return new Int8Array(packed.buffer);
+}

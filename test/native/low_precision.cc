@@ -1,0 +1,212 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/cpu.h"
+#include "core/thread_pool.h"
+#include "emulated_tiles.h"
+#include "images.h"
+#include "low_precision/run.h"
+#include "low_precision/self_check.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+/// Memory between two inaccessible pages; its bytes end where the second one begins.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::size_t bytes, std::size_t alignment = 64)
+      : bytes_((bytes + alignment - 1) / alignment * alignment),
+        page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+        length_((bytes_ + page_ - 1) / page_ * page_ + 2 * page_) {
+    void* const mapped =
+        mmap(nullptr, length_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    start_ = static_cast<std::uint8_t*>(mapped);
+    if (mprotect(start_ + page_, length_ - 2 * page_, PROT_READ | PROT_WRITE) != 0) {
+      munmap(start_, length_);
+      throw std::bad_alloc();
+    }
+  }
+  ~GuardedBytes() { munmap(start_, length_); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+
+  [[nodiscard]] std::uint8_t* data() const { return start_ + length_ - page_ - bytes_; }
+
+ private:
+  std::size_t bytes_;
+  std::size_t page_;
+  std::size_t length_;
+  std::uint8_t* start_ = nullptr;
+};
+
+/// The elements of a typed array in memory that ends at an inaccessible page.
+template <typename T>
+class GuardedCopy {
+ public:
+  explicit GuardedCopy(const Napi::Value& value)
+      : count_(value.As<Napi::TypedArray>().ElementLength()),
+        bytes_(std::max(count_ * sizeof(T), sizeof(T)), sizeof(T)) {
+    const auto array = value.As<Napi::TypedArray>();
+    const auto* const from =
+        static_cast<const std::uint8_t*>(array.ArrayBuffer().Data()) + array.ByteOffset();
+    if (count_ > 0) std::memcpy(bytes_.data(), from, count_ * sizeof(T));
+  }
+  [[nodiscard]] std::span<const T> span() const {
+    return {reinterpret_cast<const T*>(bytes_.data()), count_};
+  }
+
+ private:
+  std::size_t count_;
+  GuardedBytes bytes_;
+};
+
+void check(Napi::Env env, const Status& status) {
+  if (!status.ok()) throw Napi::Error::New(env, status.message());
+}
+
+struct GivenProgram {
+  explicit GivenProgram(const Napi::Value& value) : GivenProgram(value.As<Napi::Object>()) {}
+  explicit GivenProgram(const Napi::Object& given)
+      : code(given.Get("code")),
+        floats(given.Get("floats")),
+        ints(given.Get("ints")),
+        weights(given.Get("weights")) {
+    check(given.Env(), low_precision::Program::read(code.span(), floats.span(), ints.span(),
+                                                    weights.span(), program));
+  }
+
+  const GuardedCopy<std::int64_t> code;
+  const GuardedCopy<float> floats;
+  const GuardedCopy<std::int32_t> ints;
+  const GuardedCopy<std::int8_t> weights;
+  low_precision::Program program;
+};
+
+/// planBytes(program, width, height): the memory of a run.
+Napi::Value plan_bytes_js(const Napi::CallbackInfo& info) {
+  const GivenProgram given(info[0]);
+  low_precision::Plan plan;
+  check(info.Env(), low_precision::Plan::make(given.program, info[1].ToNumber().Int32Value(),
+                                              info[2].ToNumber().Int32Value(), plan));
+  return Napi::Number::New(info.Env(), static_cast<double>(plan.bytes()));
+}
+
+/// Kernels for AMX with tiles of arrays instead of registers, by name.
+const std::map<std::string, low_precision::Kernel>& emulated() {
+  static const std::map<std::string, low_precision::Kernel> known = [] {
+    std::map<std::string, low_precision::Kernel> found;
+    const std::vector<std::string> sets = instruction_sets();
+    const auto has = [&sets](const char* set) {
+      return std::ranges::find(sets, set) != sets.end();
+    };
+#if defined(__x86_64__)
+    if (has("avx512")) found["emulated amx_int8"] = {&low_precision::conv_emulated_amx, false};
+    if (has("avx512_bf16"))
+      found["emulated amx_bf16"] = {&low_precision::conv_emulated_amx_bf16, true};
+#endif
+    return found;
+  }();
+  return known;
+}
+
+low_precision::Kernel kernel_named(Napi::Env env, const std::string& name) {
+  if (const auto found = emulated().find(name); found != emulated().end()) return found->second;
+  for (const auto& known : {low_precision::kernels().int8, low_precision::kernels().bf16}) {
+    if (std::ranges::find(known, name) != known.end()) return low_precision::kernel_for(name);
+  }
+  throw Napi::RangeError::New(env, "no such kernel");
+}
+
+/// runProgram(program, input, width, height, kernel, threads): the planes of each output.
+Napi::Value run_program_js(const Napi::CallbackInfo& info) {
+  const GivenProgram given(info[0]);
+  const low_precision::Program& program = given.program;
+  const int width = info[2].ToNumber().Int32Value();
+  const int height = info[3].ToNumber().Int32Value();
+  low_precision::Plan plan;
+  check(info.Env(), low_precision::Plan::make(program, width, height, plan));
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  if (plan.bytes() > kMaxBytes) throw Napi::Error::New(info.Env(), "too large for this test");
+  const low_precision::Kernel kernel = kernel_named(info.Env(), info[4].ToString().Utf8Value());
+  if (kernel.bf16 != program.bf16()) throw Napi::RangeError::New(info.Env(), "of other numbers");
+  const GuardedCopy<float> input(info[1]);
+  const std::size_t pixels = static_cast<std::size_t>(program.input_channels()) *
+                             static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  if (input.span().size() != pixels) throw Napi::RangeError::New(info.Env(), "size of the input");
+
+  std::vector<std::vector<float>> values(static_cast<std::size_t>(program.outputs()));
+  for (const low_precision::Operation& operation : program.operations()) {
+    if (!operation.outward()) continue;
+    const low_precision::Map map = plan.map(operation.inputs.front(), nullptr);
+    const int channels = operation.planes(map.channels);
+    values[static_cast<std::size_t>(operation.output)].resize(static_cast<std::size_t>(channels) *
+                                                              static_cast<std::size_t>(map.width) *
+                                                              static_cast<std::size_t>(map.height));
+  }
+  const GuardedBytes memory(plan.bytes(), low_precision::Plan::kAlignment);
+  std::memset(memory.data(), 0xa5, plan.bytes());  // what an earlier run left behind
+  low_precision::RunBuffers buffers{input.span(), {}, {memory.data(), plan.bytes()}};
+  for (std::vector<float>& each : values) buffers.outputs.emplace_back(each);
+  ThreadPool pool(info[5].ToNumber().Int32Value());
+  const low_precision::Parallel parallel = [&pool](std::size_t count,
+                                                   const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
+      for (std::size_t part = first; part < last; ++part) work(part);
+    });
+  };
+  check(info.Env(), low_precision::run(program, plan, kernel.run, buffers, parallel, nullptr));
+  Napi::Array results = Napi::Array::New(info.Env());
+  for (const std::vector<float>& each : values) {
+    results.Set(results.Length(), from_floats(info.Env(), each));
+  }
+  return results;
+}
+
+/// programKernels(bf16): the kernels that runProgram accepts here for programs in bf16, or in 8
+/// bits, the processor's own first.
+Napi::Value kernels_js(const Napi::CallbackInfo& info) {
+  const bool bf16 = info[0].ToBoolean().Value();
+  Napi::Array names = Napi::Array::New(info.Env());
+  const low_precision::Kernels& kernels = low_precision::kernels();
+  for (const std::string& name : bf16 ? kernels.bf16 : kernels.int8) {
+    names.Set(names.Length(), name);
+  }
+  for (const auto& [name, kernel] : emulated()) {
+    if (kernel.bf16 == bf16) names.Set(names.Length(), name);
+  }
+  return names;
+}
+
+/// Leaves out the last channel group of a part, as a kernel that does not work.
+void conv_incomplete(const low_precision::ConvTask& task, int first_row, int last_row,
+                     int first_group, int last_group) {
+  emulated().at("emulated amx_bf16").run(task, first_row, last_row, first_group, last_group - 1);
+}
+
+/// passesSelfCheck(kernel): whether it would be used; "incomplete" is a kernel that does not work.
+Napi::Value passes_self_check_js(const Napi::CallbackInfo& info) {
+  const std::string name = info[0].ToString().Utf8Value();
+  const low_precision::ConvKernel kernel =
+      name == "incomplete" ? &conv_incomplete : kernel_named(info.Env(), name).run;
+  return Napi::Boolean::New(info.Env(), low_precision::multiplies_bf16(kernel));
+}
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
+  exports.Set("runProgram", Napi::Function::New(env, run_program_js));
+  exports.Set("programKernels", Napi::Function::New(env, kernels_js));
+  exports.Set("passesSelfCheck", Napi::Function::New(env, passes_self_check_js));
+});
+
+}  // namespace
+
+}  // namespace cutout::test

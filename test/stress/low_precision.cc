@@ -1,0 +1,423 @@
+// low_precision_stress [rounds] [ONNX Runtime's library]: random programs of 8-bit networks, in
+// memory of exactly their size, with every kernel of this processor, alone and on threads, against
+// the convolutions by definition; then the same programs damaged, and cancelled while they run.
+// With the library also as the operator of ONNX files. Built for the sanitizers (CMakeLists.txt).
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/thread_pool.h"
+#include "low_precision/run.h"
+#include "ort/network.h"
+#include "ort/runtime.h"
+#include "stress/low_precision_programs.h"
+
+using namespace cutout;
+
+namespace {
+
+using test::ProgramData;
+
+std::mt19937 random_bits(1);
+int round_number = 0;
+
+int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_bits); }
+
+void expect(bool good, const char* what, const char* of = "") {
+  if (good) return;
+  std::fprintf(stderr, "low_precision_stress: round %d: %s %s\n", round_number, what, of);
+  std::_Exit(1);
+}
+
+std::vector<float> image(int width, int height) {
+  std::vector<float> values(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  for (float& value : values) value = static_cast<float>(pick(-128, 127)) / 256;
+  return values;
+}
+
+/// The memory of a run, not one byte longer than the plan says.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes)
+      : data_(
+            static_cast<std::uint8_t*>(std::aligned_alloc(low_precision::Plan::kAlignment, bytes)),
+            &std::free),
+        bytes_(bytes) {
+    expect(data_ != nullptr, "no memory");
+    std::memset(data_.get(), 0xa5, bytes);  // what an earlier run left behind
+  }
+  [[nodiscard]] std::span<std::uint8_t> span() const { return {data_.get(), bytes_}; }
+
+ private:
+  std::unique_ptr<std::uint8_t, void (*)(void*)> data_;
+  std::size_t bytes_;
+};
+
+using Outputs = std::vector<std::vector<float>>;
+
+/// The outputs of one run, each of exactly its size.
+Outputs outputs_of(const low_precision::Program& program, const low_precision::Plan& plan) {
+  Outputs outputs(static_cast<std::size_t>(program.outputs()));
+  for (const low_precision::Operation& operation : program.operations()) {
+    const bool sum = operation.kind == low_precision::Kind::kSumOutput;
+    if (!sum && operation.kind != low_precision::Kind::kOutput) continue;
+    const low_precision::Map map = plan.map(operation.inputs.front(), nullptr);
+    outputs[static_cast<std::size_t>(operation.output)].resize(
+        static_cast<std::size_t>(sum ? 1 : map.channels) * static_cast<std::size_t>(map.width) *
+        static_cast<std::size_t>(map.height));
+  }
+  return outputs;
+}
+
+Status run(const low_precision::Program& program, const low_precision::Plan& plan,
+           low_precision::ConvKernel kernel, const std::vector<float>& input, ThreadPool& pool,
+           const CancelToken* token, Outputs& outputs) {
+  outputs = outputs_of(program, plan);
+  const Memory memory(plan.bytes());
+  low_precision::RunBuffers buffers{input, {}, memory.span()};
+  for (std::vector<float>& each : outputs) buffers.outputs.emplace_back(each);
+  const low_precision::Parallel parallel = [&pool](std::size_t count,
+                                                   const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
+      for (std::size_t part = first; part < last; ++part) work(part);
+    });
+  };
+  return low_precision::run(program, plan, kernel, buffers, parallel, token);
+}
+
+/// Bit for bit.
+bool same(const Outputs& a, const Outputs& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+void check_kernels(const ProgramData& data, int width, int height, ThreadPool& pool) {
+  low_precision::Program program;
+  expect(data.read(program).ok(), "a well-formed program is refused");
+  low_precision::Plan plan;
+  expect(low_precision::Plan::make(program, width, height, plan).ok(), "a program has no plan");
+  const std::vector<float> input = image(width, height);
+  ThreadPool alone(0);
+  Outputs wanted;
+  Outputs found;
+  expect(run(program, plan, &test::conv_scalar, input, alone, nullptr, wanted).ok(), "a run fails");
+  for (const std::string& name : low_precision::kernels().int8) {
+    for (ThreadPool* const threads : {&alone, &pool}) {
+      expect(
+          run(program, plan, low_precision::kernel_for(name).run, input, *threads, nullptr, found)
+              .ok(),
+          "a run fails with", name.c_str());
+      expect(same(found, wanted), "not what the definition gives:", name.c_str());
+    }
+  }
+}
+
+low_precision::ConvKernel any_kernel() {
+  const std::vector<std::string> names = low_precision::kernels().int8;
+  const int which = pick(0, static_cast<int>(names.size()));
+  if (which == static_cast<int>(names.size())) return &test::conv_scalar;
+  return low_precision::kernel_for(names[static_cast<std::size_t>(which)]).run;
+}
+
+ProgramData damaged(ProgramData data) {
+  constexpr std::array<std::int64_t, 18> kOdd{
+      -1, 0, 1, 2, 3, 4, 15, 16, 17, 63, 64, 65, 255, 256, 4096, 1 << 16, INT_MAX, INT64_MAX};
+  for (int change = pick(0, 2); change >= 0; --change) {
+    std::int64_t& number =
+        data.code[static_cast<std::size_t>(pick(0, static_cast<int>(data.code.size()) - 1))];
+    number = pick(0, 1) == 0 ? number + pick(-2, 2) : kOdd[static_cast<std::size_t>(pick(0, 17))];
+  }
+  switch (pick(0, 9)) {
+    case 0:
+      data.code.resize(static_cast<std::size_t>(pick(0, static_cast<int>(data.code.size()))));
+      break;
+    case 1:
+      data.weights.resize(data.weights.size() / 2);
+      break;
+    case 2:
+      data.ints.resize(data.ints.size() / 2);
+      break;
+    case 3:
+      data.floats.resize(data.floats.size() / 2);
+      break;
+    case 4:
+    case 5: {
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      constexpr std::array<float, 5> kEnds{NAN, kInfinity, -kInfinity, 0, 1e38F};
+      std::ranges::fill(data.floats, kEnds[static_cast<std::size_t>(pick(0, 4))]);
+      break;
+    }
+    default:
+      break;
+  }
+  data.code.shrink_to_fit();
+  data.weights.shrink_to_fit();
+  data.ints.shrink_to_fit();
+  data.floats.shrink_to_fit();
+  return data;
+}
+
+/// Refused, or run inside its memory.
+void check_damaged(const ProgramData& data, int width, int height, ThreadPool& pool) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 19;
+  for (int i = 0; i < 10; ++i) {
+    const ProgramData changed = damaged(data);
+    low_precision::Program program;
+    // The kernels are for 8 bits; the operator does not give them a program in bf16.
+    if (!changed.read(program).ok() || program.bf16()) continue;
+    low_precision::Plan plan;
+    if (!low_precision::Plan::make(program, width, height, plan).ok()) continue;
+    if (plan.bytes() > kMaxBytes || program.input_channels() > 64) continue;
+    const std::vector<float> input(static_cast<std::size_t>(program.input_channels()) *
+                                       static_cast<std::size_t>(width) *
+                                       static_cast<std::size_t>(height),
+                                   pick(0, 9) == 0 ? NAN : 0.25F);
+    Outputs found;
+    expect(run(program, plan, any_kernel(), input, pool, nullptr, found).ok(), "a run fails");
+  }
+}
+
+/// Sizes of the input that no network has.
+void check_sizes(const ProgramData& data) {
+  low_precision::Program program;
+  expect(data.read(program).ok(), "a well-formed program is refused");
+  for (const int side : {INT_MIN, -1, 0, (1 << 16) + 1, INT_MAX}) {
+    low_precision::Plan plan;
+    expect(!low_precision::Plan::make(program, side, 8, plan).ok(),
+           "a plan for an impossible width");
+    expect(!low_precision::Plan::make(program, 8, side, plan).ok(),
+           "a plan for an impossible height");
+  }
+}
+
+/// A run ends with the reason for which it was stopped.
+void check_cancelled(const ProgramData& data, ThreadPool& pool) {
+  low_precision::Program program;
+  expect(data.read(program).ok(), "a well-formed program is refused");
+  low_precision::Plan plan;
+  expect(low_precision::Plan::make(program, 60, 50, plan).ok(), "a program has no plan");
+  const std::vector<float> input = image(60, 50);
+  CancelToken token(pick(0, 3) == 0 ? std::optional(Clock::now()) : std::nullopt);
+  std::thread stopping([&token, wait = pick(0, 2000)] {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait));
+    token.stop(Code::kCancelled);
+  });
+  Outputs found;
+  const Status status = run(program, plan, any_kernel(), input, pool, &token, found);
+  stopping.join();
+  expect(status.ok() || status.code() == Code::kCancelled || status.code() == Code::kDeadline,
+         "a cancelled run ends with another reason");
+}
+
+/// Just enough of ONNX's protocol buffers.
+class Message {
+ public:
+  void number(int field, std::uint64_t value) {
+    varint(static_cast<std::uint64_t>(field) << 3);
+    varint(value);
+  }
+  void text(int field, std::string_view value) {
+    varint((static_cast<std::uint64_t>(field) << 3) | 2);
+    varint(value.size());
+    bytes_.append(value);
+  }
+  void message(int field, const Message& value) { text(field, value.bytes_); }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 128; value >>= 7) bytes_.push_back(static_cast<char>((value & 127) | 128));
+    bytes_.push_back(static_cast<char>(value));
+  }
+  std::string bytes_;
+};
+
+template <typename T>
+Message tensor(const std::string& name, int type, const std::vector<T>& values) {
+  Message made;
+  made.number(1, values.size());                     // dims
+  made.number(2, static_cast<std::uint64_t>(type));  // data_type
+  made.text(8, name);                                // name
+  made.text(9,
+            {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});  // raw_data
+  return made;
+}
+
+/// float32 of rank 4; a dimension of 0 is free.
+Message value_info(const std::string& name, std::array<int, 4> sides) {
+  Message shape;
+  for (const int side : sides) {
+    Message dimension;
+    if (side > 0) dimension.number(1, static_cast<std::uint64_t>(side));
+    shape.message(1, dimension);
+  }
+  Message of_tensor;
+  of_tensor.number(1, 1);
+  of_tensor.message(2, shape);
+  Message type;
+  type.message(1, of_tensor);
+  Message made;
+  made.text(1, name);
+  made.message(2, type);
+  return made;
+}
+
+/// A network that is one operator, for every size.
+void write_network(const ProgramData& data, const std::string& file) {
+  Message node;
+  for (const char* name : {"image", "code", "floats", "ints", "weights"}) node.text(1, name);
+  for (const char* name : {"plane", "planes"}) node.text(2, name);
+  node.text(4, "IntegerNetwork");
+  node.text(7, "cutout");
+  Message graph;
+  graph.message(1, node);
+  graph.text(2, "integer");
+  graph.message(5, tensor("code", 7, data.code));
+  graph.message(5, tensor("floats", 1, data.floats));
+  graph.message(5, tensor("ints", 6, data.ints));
+  graph.message(5, tensor("weights", 3, data.weights));
+  graph.message(11, value_info("image", {1, 3, 0, 0}));
+  graph.message(12, value_info("plane", {1, 1, 0, 0}));
+  graph.message(12, value_info("planes", {1, 0, 0, 0}));
+  Message model;
+  model.number(1, 8);
+  model.message(7, graph);
+  for (const auto& [domain, version] : {std::pair{"", 17}, std::pair{"cutout", 1}}) {
+    Message set;
+    set.text(1, domain);
+    set.number(2, static_cast<std::uint64_t>(version));
+    model.message(8, set);
+  }
+  std::ofstream(file, std::ios::binary) << model.bytes();
+}
+
+// ThreadSanitizer does not see how the library's own threads, which it did not compile, wait for
+// each other: there, runs are at the same time only where this program starts them.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kIntraOpThreads = 1;
+#else
+constexpr int kIntraOpThreads = 3;
+#endif
+
+/// Two runs at the same time, of two sizes in turn, give what the program alone gives; a damaged
+/// file is an error; a cancelled run ends with its reason.
+void check_operator(const ProgramData& data, const std::string& file, int width, int height) {
+  const std::vector<std::string> names = low_precision::kernels().int8;
+  if (names.empty()) return;
+  const std::string& name = names[static_cast<std::size_t>(round_number) % names.size()];
+  write_network(data, file);
+  ort::NetworkOptions options;
+  options.path = file;
+  options.operators = name;
+  options.width = width;
+  options.height = height;
+  options.intra_op_threads = kIntraOpThreads;
+  options.slots = 2;
+  options.outputs = 2;
+  std::unique_ptr<ort::Network> network;
+  const CancelToken token;
+  const Status opened = ort::Network::open(options, token, network);
+  expect(opened.ok(), "an operator cannot be opened:", opened.message());
+  low_precision::Program program;
+  expect(data.read(program).ok(), "a well-formed program is refused");
+  ThreadPool alone(0);
+  struct Sized {
+    int width;
+    int height;
+    std::vector<float> input;
+    Outputs wanted;
+  };
+  std::vector<Sized> sizes{{width, height, image(width, height), {}},
+                           {width - 1, height - 2, image(width - 1, height - 2), {}}};
+  for (Sized& each : sizes) {
+    low_precision::Plan plan;
+    expect(low_precision::Plan::make(program, each.width, each.height, plan).ok(), "no plan");
+    expect(run(program, plan, &test::conv_scalar, each.input, alone, nullptr, each.wanted).ok(),
+           "a run fails");
+  }
+  std::vector<std::thread> callers;
+  for (int slot = 0; slot < 2; ++slot) {
+    callers.emplace_back([&, slot] {
+      for (std::size_t turn = 0; turn < 4; ++turn) {
+        const Sized& sized = sizes[(turn + static_cast<std::size_t>(slot)) % 2];
+        std::ranges::copy(sized.input, network->input(slot).begin());
+        ort::Map map;
+        expect(network->run(slot, sized.width, sized.height, token, map).ok(), "a run fails");
+        expect(same({{map.values.begin(), map.values.end()}}, {sized.wanted.front()}),
+               "the operator gives something else");
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+
+  CancelToken stopped;
+  std::thread stopping([&stopped, wait = pick(0, 1000)] {
+    std::this_thread::sleep_for(std::chrono::microseconds(wait));
+    stopped.stop(Code::kClosed);
+  });
+  const Status status = network->run(0, stopped);
+  stopping.join();
+  expect(status.ok() || status.code() == Code::kClosed, "a cancelled run ends with another reason");
+
+  for (int i = 0; i < 5; ++i) {
+    const ProgramData changed = damaged(data);
+    low_precision::Program readable;
+    const bool good = changed.read(readable).ok();
+    // One that can be read may need any amount of memory.
+    if (good) continue;
+    write_network(changed, file);
+    std::unique_ptr<ort::Network> none;
+    const Status refused = ort::Network::open(options, token, none);
+    expect(refused.code() == Code::kModel, "a damaged file is no error:", refused.message());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
+  const std::string library = argc > 2 ? argv[2] : "";
+  if (!library.empty()) {
+    const Status opened = ort::open_runtime(library);
+    expect(opened.ok(), "the library cannot be opened:", opened.message());
+  }
+  std::string folder = (std::filesystem::temp_directory_path() / "integer-stress-XXXXXX").string();
+  expect(mkdtemp(folder.data()) != nullptr, "no temporary folder");
+  const std::string file = folder + "/network.onnx";
+  ThreadPool pool(3);
+  for (; round_number < rounds; ++round_number) {
+    const ProgramData data = test::ProgramGenerator(random_bits).make(pick(2, 12));
+    const int width = pick(4, 28);
+    const int height = pick(4, 16);
+    check_kernels(data, width, height, pool);
+    check_damaged(data, width, height, pool);
+    check_sizes(data);
+    check_cancelled(data, pool);
+    if (!library.empty() && round_number % 4 == 0) check_operator(data, file, width, height);
+  }
+  std::filesystem::remove_all(folder);
+  std::string names;
+  for (const std::string& name : low_precision::kernels().int8) names += " " + name;
+  std::printf("%d rounds with%s%s\n", rounds, names.empty() ? " no kernel" : names.c_str(),
+              library.empty() ? ", without the operator" : "");
+}
