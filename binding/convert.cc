@@ -227,9 +227,9 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   spec.output = choice<NetworkOutput>(
       from, "output",
       {{"probability", NetworkOutput::kProbability}, {"logit", NetworkOutput::kLogit}});
-  if (!from.Get("taughtOn").IsUndefined()) {
-    spec.taught_on = choice<TaughtOn>(from, "taughtOn",
-                                      {{"masks", TaughtOn::kMasks}, {"mattes", TaughtOn::kMattes}});
+  if (!from.Get("trainedOn").IsUndefined()) {
+    spec.trained_on = choice<TrainedOn>(
+        from, "trainedOn", {{"masks", TrainedOn::kMasks}, {"mattes", TrainedOn::kMattes}});
   }
   return spec;
 }
@@ -264,7 +264,7 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   call.network = text(from, "network");
   call.plan.width = integer(from, "width", 1, pixels.width);
   call.plan.height = integer(from, "height", 1, pixels.height);
-  call.plan.hidden = choice<HiddenColour>(
+  call.plan.hidden_colour = choice<HiddenColour>(
       from, "hiddenColour", {{"clear", HiddenColour::kClear}, {"keep", HiddenColour::kKeep}});
   if (!from.Get("refine").IsUndefined()) {
     call.plan.refinement =

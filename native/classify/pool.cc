@@ -17,7 +17,7 @@ using Lanes = std::array<float, kLanes>;
 constexpr std::size_t kValues = 1 << 17;
 
 /// Sum of the weights below which all of them count as 1.
-constexpr double kNoWeight = 1e-6;
+constexpr double kMinWeight = 1e-6;
 
 float total(const Lanes& lanes) {
   float sum = 0;
@@ -66,9 +66,9 @@ double sum_of(std::span<const float> weights) {
   return sum;
 }
 
-/// The weights, or ones where their sum is below kNoWeight.
+/// The weights, or ones where their sum is below kMinWeight.
 std::vector<float> counted(std::span<const float> weights) {
-  if (sum_of(weights) >= kNoWeight) return {weights.begin(), weights.end()};
+  if (sum_of(weights) >= kMinWeight) return {weights.begin(), weights.end()};
   return std::vector<float>(weights.size(), 1.0F);
 }
 

@@ -18,14 +18,14 @@ constexpr int kMaxFlat = 2;
 constexpr int kMaxSmooth = 6;
 constexpr int kMinTexture = 6;
 constexpr int kMaxTexture = 60;
-constexpr int kEdgeOver = 96;
-constexpr int kSharpOver = 200;
-constexpr int kSaturatedOver = 100;
-constexpr int kGrayUnder = 6;
-constexpr int kNear = 16;
+constexpr int kEdgeThreshold = 96;
+constexpr int kSharpThreshold = 200;
+constexpr int kSaturatedThreshold = 100;
+constexpr int kGrayThreshold = 6;
+constexpr int kMaxMedianDistance = 16;
 constexpr int kHues = 6;
 constexpr std::size_t kRows = 64;  // in a range of work
-constexpr int kWhole = 255;        // weight of a pixel that lies wholly in a region
+constexpr int kFullWeight = 255;   // weight of a pixel that lies wholly in a region
 constexpr double kRegionShareDivisor =
     2048;  // a region has at least 1 / kRegionShareDivisor of the image's pixels
 
@@ -62,17 +62,18 @@ struct Median {
 };
 
 bool near_median(const Median& median, int r, int g, int b) {
-  return std::abs(r - median.value[0]) <= kNear && std::abs(g - median.value[1]) <= kNear &&
-         std::abs(b - median.value[2]) <= kNear;
+  return std::abs(r - median.value[0]) <= kMaxMedianDistance &&
+         std::abs(g - median.value[1]) <= kMaxMedianDistance &&
+         std::abs(b - median.value[2]) <= kMaxMedianDistance;
 }
 
 CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t* __restrict g,
                            const std::uint8_t* __restrict b, int side, const Median& median) {
   int near = 0;
   for (int x = 0; x < side; ++x) {
-    near += (std::abs(r[x] - median.value[0]) <= kNear ? 1 : 0) &
-            (std::abs(g[x] - median.value[1]) <= kNear ? 1 : 0) &
-            (std::abs(b[x] - median.value[2]) <= kNear ? 1 : 0);
+    near += (std::abs(r[x] - median.value[0]) <= kMaxMedianDistance ? 1 : 0) &
+            (std::abs(g[x] - median.value[1]) <= kMaxMedianDistance ? 1 : 0) &
+            (std::abs(b[x] - median.value[2]) <= kMaxMedianDistance ? 1 : 0);
   }
   return near;
 }
@@ -207,11 +208,11 @@ CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* _
     count(flat, step <= kMaxFlat, 1, w);
     count(smooth, step <= kMaxSmooth, 1, w);
     count(texture, step >= kMinTexture && step <= kMaxTexture, 1, w);
-    count(edge, step > kEdgeOver, 1, w);
-    count(sharp, step > kSharpOver, 1, w);
+    count(edge, step > kEdgeThreshold, 1, w);
+    count(sharp, step > kSharpThreshold, 1, w);
     count(chroma_sum, true, colour, coloured);
-    count(saturated, chroma > kSaturatedOver, 1, w);
-    count(gray, chroma < kGrayUnder, 1, w);
+    count(saturated, chroma > kSaturatedThreshold, 1, w);
+    count(gray, chroma < kGrayThreshold, 1, w);
     count(luma_sum, true, luma, w * luma);
     count(luma_squared, true, luma * luma, w * luma * luma);
     count(red, hue == 0, colour, coloured);
@@ -284,10 +285,12 @@ void add(const Sums& part, Sums& sums) {
   for (std::size_t c = 0; c < kColours; ++c) sums.colours[c] += part.colours[c];
 }
 
-/// Sums outside: all pixels with weight kWhole minus those inside.
+/// Sums outside: all pixels with weight kFullWeight minus those inside.
 Sums remainder(const Sums& all, const Sums& inside) {
   Sums rest;
-  const auto less = [](std::int64_t whole, std::int64_t part) { return kWhole * whole - part; };
+  const auto less = [](std::int64_t whole, std::int64_t part) {
+    return kFullWeight * whole - part;
+  };
   rest.weight = less(all.weight, inside.weight);
   rest.flat = less(all.flat, inside.flat);
   rest.smooth = less(all.smooth, inside.smooth);
@@ -353,12 +356,12 @@ RegionStatistics described(Sums sums) {
 
 /// A weight in steps of 1 / 255.
 std::uint8_t step_of(float weight) {
-  return static_cast<std::uint8_t>(std::clamp(weight, 0.0F, 1.0F) * kWhole + 0.5F);
+  return static_cast<std::uint8_t>(std::clamp(weight, 0.0F, 1.0F) * kFullWeight + 0.5F);
 }
 
 /// Whether a region of this weight is large enough for statistics of its own.
 bool is_seen(std::int64_t weight, double pixels) {
-  return static_cast<double>(weight) * kRegionShareDivisor >= pixels * kWhole;
+  return static_cast<double>(weight) * kRegionShareDivisor >= pixels * kFullWeight;
 }
 
 CUTOUT_INLINE float clamped(float value) {
@@ -555,12 +558,12 @@ Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const flo
     set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kMaxSmooth; }));
     set(RegionStatistic::kTexture,
         mean([&](int x, int y) { return step(x, y) >= kMinTexture && step(x, y) <= kMaxTexture; }));
-    set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeOver; }));
-    set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpOver; }));
+    set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeThreshold; }));
+    set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpThreshold; }));
     set(RegionStatistic::kSaturation, mean([&](int x, int y) { return chroma(x, y) / 255.0; }));
     set(RegionStatistic::kSaturated,
-        mean([&](int x, int y) { return chroma(x, y) > kSaturatedOver; }));
-    set(RegionStatistic::kGray, mean([&](int x, int y) { return chroma(x, y) < kGrayUnder; }));
+        mean([&](int x, int y) { return chroma(x, y) > kSaturatedThreshold; }));
+    set(RegionStatistic::kGray, mean([&](int x, int y) { return chroma(x, y) < kGrayThreshold; }));
     const double light = mean(luma);
     set(RegionStatistic::kLightness, light / 255);
     set(RegionStatistic::kContrast,

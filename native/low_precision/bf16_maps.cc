@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 
 #include "low_precision/bf16.h"
+#include "low_precision/max_pool.h"
 #include "low_precision/neighbours.h"
 
 namespace cutout::low_precision {
@@ -24,7 +24,7 @@ CUTOUT_INLINE std::int16_t ordered(Bf16 value) {
   return static_cast<std::int16_t>(bits ^ ((bits >> 15) & 0x7fff));
 }
 
-CUTOUT_SIMD void larger(const Bf16* values, int count, Bf16* most) {
+CUTOUT_SIMD void max_into(const Bf16* values, int count, Bf16* most) {
   for (int i = 0; i < count; ++i) {
     const std::int16_t value = std::max(ordered(most[i]), ordered(values[i]));
     most[i] = static_cast<Bf16>(ordered(static_cast<Bf16>(value)));
@@ -44,8 +44,8 @@ CUTOUT_SIMD void add_to(const Bf16* values, int count, float* sums) {
   for (int i = 0; i < count; ++i) sums[i] += float_of(values[i]);
 }
 
-CUTOUT_SIMD void round_sums(const float* sums, float least, int count, Bf16* output) {
-  for (int i = 0; i < count; ++i) output[i] = bf16_of(std::max(sums[i], least));
+CUTOUT_SIMD void round_sums(const float* sums, float lower_bound, int count, Bf16* output) {
+  for (int i = 0; i < count; ++i) output[i] = bf16_of(std::max(sums[i], lower_bound));
 }
 
 }  // namespace
@@ -70,22 +70,7 @@ void bf16_of_planes(std::span<const float> planes, int channels, const Map& outp
 }
 
 void max_pool_bf16(const MaxPool& pool, const Map& input, const Map& output, int first, int last) {
-  const auto bytes = static_cast<std::size_t>(output.bytes);
-  for (int y = first; y < last; ++y) {
-    const int top = y * pool.stride;
-    const int bottom = std::min(top + pool.kernel, input.height);
-    for (int x = 0; x < output.width; ++x) {
-      const int left = x * pool.stride;
-      const int right = std::min(left + pool.kernel, input.width);
-      Bf16* const most = at(output, x, y);
-      std::memcpy(most, input.at(left, top), bytes);
-      for (int v = top; v < bottom; ++v) {
-        for (int u = v == top ? left + 1 : left; u < right; ++u) {
-          larger(at(input, u, v), output.channels, most);
-        }
-      }
-    }
-  }
+  pool_rows<Bf16>(pool, input, output, first, last, max_into);
 }
 
 void resize_bf16(const Resize& resize, const Map& input, const Map& output, int first, int last) {
@@ -94,7 +79,8 @@ void resize_bf16(const Resize& resize, const Map& input, const Map& output, int 
     for (int x = 0; x < output.width; ++x) {
       const Neighbours u = neighbours(x, resize.factor, input.width);
       blend(at(input, u.first, v.first), at(input, u.second, v.first), at(input, u.first, v.second),
-            at(input, u.second, v.second), u.part(), v.part(), output.channels, at(output, x, y));
+            at(input, u.second, v.second), u.fraction(), v.fraction(), output.channels,
+            at(output, x, y));
     }
   }
 }
@@ -102,14 +88,14 @@ void resize_bf16(const Resize& resize, const Map& input, const Map& output, int 
 void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int first, int last) {
   constexpr int kBlock = 64;
   std::array<float, kBlock> sums;
-  const float least = relu ? 0.0F : -std::numeric_limits<float>::infinity();
+  const float lower_bound = relu ? 0.0F : -std::numeric_limits<float>::infinity();
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < output.width; ++x) {
       for (int c = 0; c < output.channels; c += kBlock) {
         const int count = std::min(kBlock, output.channels - c);
         sums.fill(0);
         for (const Map& input : inputs) add_to(at(input, x, y) + c, count, sums.data());
-        round_sums(sums.data(), least, count, at(output, x, y) + c);
+        round_sums(sums.data(), lower_bound, count, at(output, x, y) + c);
       }
     }
   }

@@ -26,13 +26,13 @@ bool tiles_granted() {
 
 }  // namespace
 
-ConvTask::ConvTask(const Conv& of, const Map& from, const Map& to, bool as_floats, float input_gain)
+ConvTask::ConvTask(const Conv& of, const Map& from, const Map& to, bool as_floats, float scale)
     : conv(&of),
       input(from),
       output(to),
       floats(as_floats),
       group_bytes(kLanes * (as_floats ? bytes_of(Type::kFloats) : of.element())),
-      split_scale(input_gain) {
+      input_scale(scale) {
   offsets.reserve(of.chunks.size());
   for (const Chunk& chunk : of.chunks) {
     offsets.push_back(chunk.row * of.dilation * from.pitch +

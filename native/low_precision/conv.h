@@ -11,8 +11,8 @@ namespace cutout::low_precision {
 
 /// One convolution on the maps of a run.
 struct ConvTask {
-  /// `split_scale`: dequantisation scale of a split input, where the output is of floats.
-  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float split_scale);
+  /// `input_scale`: what 1 of the input stands for, where the output is of floats.
+  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float input_scale);
 
   /// The first input of the window of an output pixel.
   [[nodiscard]] const std::uint8_t* window(int x, int y) const {
@@ -35,7 +35,7 @@ struct ConvTask {
   Map output;
   bool floats;                 // whether the output is of floats
   std::ptrdiff_t group_bytes;  // of kLanes channels of the output
-  float split_scale;
+  float input_scale;
   std::vector<std::ptrdiff_t> offsets;  // of every chunk's inputs from the window
 };
 

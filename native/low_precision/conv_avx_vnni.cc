@@ -78,7 +78,7 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
       const std::size_t at = static_cast<std::size_t>(group) * kLanes + half * kHalf;
       const __m256 scale = _mm256_loadu_ps(conv.scales.data() + at);
       requantisers[half] = {
-          task.floats ? _mm256_mul_ps(scale, _mm256_set1_ps(task.split_scale)) : scale,
+          task.floats ? _mm256_mul_ps(scale, _mm256_set1_ps(task.input_scale)) : scale,
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(conv.bias.data() + at))};
     }
     for (int y = first_row; y < last_row; ++y) {
@@ -106,9 +106,9 @@ CUTOUT_AVX_VNNI void conv_avx_vnni(const ConvTask& task, int first_row, int last
           }
           if (task.floats) {
             auto* const floats = reinterpret_cast<float*>(output);
-            const __m256 least = _mm256_set1_ps(conv.relu ? 0.0F : -INFINITY);
-            _mm256_storeu_ps(floats, _mm256_max_ps(values[0], least));
-            _mm256_storeu_ps(floats + kHalf, _mm256_max_ps(values[1], least));
+            const __m256 lower_bound = _mm256_set1_ps(conv.relu ? 0.0F : -INFINITY);
+            _mm256_storeu_ps(floats, _mm256_max_ps(values[0], lower_bound));
+            _mm256_storeu_ps(floats + kHalf, _mm256_max_ps(values[1], lower_bound));
           } else {
             store(quantised(values[0], conv.zero), quantised(values[1], conv.zero), output);
           }

@@ -84,23 +84,14 @@ class Segments {
   int count_;
 };
 
-template <typename Arithmetic>
-CUTOUT_TARGET void write(const ConvTask& task, const Sums<Arithmetic>& sums, const Segment& segment,
-                         int group, const typename Arithmetic::Finisher& finisher) {
+/// Finishes and stores a segment; `sums` are those of one panel, or of the high and of the low
+/// bytes.
+template <typename Arithmetic, typename... Panels>
+CUTOUT_TARGET void write(const ConvTask& task, const Segment& segment, int group,
+                         const typename Arithmetic::Finisher& finisher, const Panels&... sums) {
   std::uint8_t* output = task.group_at(segment.output, group);
   for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish(sums.data() + kLanes * i, finisher, output);
-    output += task.output.stride;
-  }
-}
-
-template <typename Arithmetic>
-CUTOUT_TARGET void write(const ConvTask& task, const Sums<Arithmetic>& high,
-                         const Sums<Arithmetic>& low, const Segment& segment, int group,
-                         const typename Arithmetic::Finisher& finisher) {
-  std::uint8_t* output = task.group_at(segment.output, group);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish(high.data() + kLanes * i, low.data() + kLanes * i, finisher, output);
+    Arithmetic::finish((sums.data() + kLanes * i)..., finisher, output);
     output += task.output.stride;
   }
 }
@@ -178,7 +169,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
         }
         multiply_4x1<Arithmetic>(task, four, task.weights(group), sums);
         for (std::size_t k = 0; k < 4; ++k)
-          write<Arithmetic>(task, sums[k], four[k], group, finisher);
+          write<Arithmetic>(task, four[k], group, finisher, sums[k]);
       }
       return;
     }
@@ -190,16 +181,16 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       multiply_2x2<Arithmetic>(task, a, b, first, second, sums);
       if constexpr (Arithmetic::kWide) {
         if (wide) {
-          write<Arithmetic>(task, sums[0], sums[1], a, group, finisher);
-          write<Arithmetic>(task, sums[2], sums[3], b, group, finisher);
+          write<Arithmetic>(task, a, group, finisher, sums[0], sums[1]);
+          write<Arithmetic>(task, b, group, finisher, sums[2], sums[3]);
           continue;
         }
       }
       const auto next = Arithmetic::finisher(task, group + 1);
-      write<Arithmetic>(task, sums[0], a, group, finisher);
-      write<Arithmetic>(task, sums[1], a, group + 1, next);
-      write<Arithmetic>(task, sums[2], b, group, finisher);
-      write<Arithmetic>(task, sums[3], b, group + 1, next);
+      write<Arithmetic>(task, a, group, finisher, sums[0]);
+      write<Arithmetic>(task, a, group + 1, next, sums[1]);
+      write<Arithmetic>(task, b, group, finisher, sums[2]);
+      write<Arithmetic>(task, b, group + 1, next, sums[3]);
     }
     group += wide ? 1 : 2;
   }

@@ -19,7 +19,7 @@ namespace cutout::low_precision {
 /// Constants of kLanes output channels, and what becomes of their sums.
 struct FinisherBf16 {
   __m512 bias;
-  __m512 least;
+  __m512 lower_bound;
   bool floats;
 };
 
@@ -32,7 +32,7 @@ CUTOUT_AVX512_BF16 inline FinisherBf16 finisher_bf16(const ConvTask& task, int g
 /// Stores the outputs of one pixel.
 CUTOUT_AVX512_BF16 inline void finish_bf16(__m512 sums, const FinisherBf16& finisher,
                                            std::uint8_t* output) {
-  const __m512 value = _mm512_max_ps(_mm512_add_ps(sums, finisher.bias), finisher.least);
+  const __m512 value = _mm512_max_ps(_mm512_add_ps(sums, finisher.bias), finisher.lower_bound);
   if (finisher.floats) {
     _mm512_storeu_ps(output, value);
     return;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/simd.h"
+#include "low_precision/max_pool.h"
 #include "low_precision/neighbours.h"
 
 namespace cutout::low_precision {
@@ -33,7 +34,7 @@ CUTOUT_SIMD void quantise_row(const float* values, float scale, float zero, std:
   }
 }
 
-CUTOUT_SIMD void larger(const std::uint8_t* values, int count, std::uint8_t* most) {
+CUTOUT_SIMD void max_into(const std::uint8_t* values, int count, std::uint8_t* most) {
   for (int i = 0; i < count; ++i) most[i] = std::max(most[i], values[i]);
 }
 
@@ -75,13 +76,13 @@ CUTOUT_SIMD float largest_of(const float* values, int count, float most) {
   return most;
 }
 
-CUTOUT_SIMD void split_row(const float* values, float inverse, int count, std::uint8_t* upper,
-                           std::uint8_t* lower) {
+CUTOUT_SIMD void split_row(const float* values, float inverse, int count, std::uint8_t* high,
+                           std::uint8_t* low) {
   for (int i = 0; i < count; ++i) {
     const float bounded = std::min(std::max(0.0F, values[i] * inverse), 65535.0F);
-    const int whole = static_cast<int>(rounded(bounded));
-    upper[i] = static_cast<std::uint8_t>(whole >> 8);
-    lower[i] = static_cast<std::uint8_t>(whole & 255);
+    const int units = static_cast<int>(rounded(bounded));
+    high[i] = static_cast<std::uint8_t>(units >> 8);
+    low[i] = static_cast<std::uint8_t>(units & 255);
   }
 }
 
@@ -127,22 +128,7 @@ void quantise(std::span<const float> planes, int channels, float scale, int zero
 }
 
 void max_pool(const MaxPool& pool, const Map& input, const Map& output, int first, int last) {
-  const auto channels = static_cast<std::size_t>(output.channels);
-  for (int y = first; y < last; ++y) {
-    const int top = y * pool.stride;
-    const int bottom = std::min(top + pool.kernel, input.height);
-    for (int x = 0; x < output.width; ++x) {
-      const int left = x * pool.stride;
-      const int right = std::min(left + pool.kernel, input.width);
-      std::uint8_t* const most = output.at(x, y);
-      std::memcpy(most, input.at(left, top), channels);
-      for (int v = top; v < bottom; ++v) {
-        for (int u = v == top ? left + 1 : left; u < right; ++u) {
-          larger(input.at(u, v), output.channels, most);
-        }
-      }
-    }
-  }
+  pool_rows<std::uint8_t>(pool, input, output, first, last, max_into);
 }
 
 void resize(const Resize& resize, const Map& input, const Map& output, int first, int last) {
@@ -163,7 +149,7 @@ void resize_floats(const Resize& resize, const Map& input, const Map& output, in
       const Neighbours u = neighbours(x, resize.factor, input.width);
       blend_floats(input.floats_at(u.first, v.first), input.floats_at(u.second, v.first),
                    input.floats_at(u.first, v.second), input.floats_at(u.second, v.second),
-                   u.part(), v.part(), output.channels, output.floats_at(x, y));
+                   u.fraction(), v.fraction(), output.channels, output.floats_at(x, y));
     }
   }
 }
@@ -178,12 +164,12 @@ float max_value(const Map& input) {
   return most;
 }
 
-void split(const Map& input, float split_scale, const Map& output, int first, int last) {
-  const float inverse = split_scale > 0 ? 1 / split_scale : 0;
+void split_bytes(const Map& input, float unit, const Map& output, int first, int last) {
+  const float inverse = unit > 0 ? 1 / unit : 0;
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {
-      std::uint8_t* const upper = output.at(x, y);
-      split_row(input.floats_at(x, y), inverse, input.channels, upper, upper + input.channels);
+      std::uint8_t* const high = output.at(x, y);
+      split_row(input.floats_at(x, y), inverse, input.channels, high, high + input.channels);
     }
   }
 }

@@ -21,8 +21,8 @@ void add(const Add& add, const Map& a, const Map& b, const Map& output, int firs
 void copy(const Map& input, const Map& output, int before, int first, int last);
 /// The largest of a map of floats, at least 0.
 float max_value(const Map& input);
-/// Floats from 0 to 65535 * split_scale as 16 bits.
-void split(const Map& input, float split_scale, const Map& output, int first, int last);
+/// Floats from 0 to 65535 * unit in 16 bits: the high bytes of all channels, then the low bytes.
+void split_bytes(const Map& input, float unit, const Map& output, int first, int last);
 /// Sum of maps of floats as floats.
 void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
 /// Likewise, quantised by `scale`.

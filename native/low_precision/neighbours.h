@@ -13,8 +13,8 @@ struct Neighbours {
   int second;
   int weight;
 
-  /// The weight as a part of 1.
-  [[nodiscard]] float part() const {
+  /// The weight as a fraction of 1.
+  [[nodiscard]] float fraction() const {
     return static_cast<float>(weight) * (1.0F / (1 << kResizeBits));
   }
 };

@@ -161,7 +161,7 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
              channels == output.channels;
       break;
     }
-    case Kind::kSplit:
+    case Kind::kSplitBytes:
       good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kQuantised &&
              output.channels == 2 * inputs.front().channels && output.zero == 0;
       break;
@@ -227,7 +227,7 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       break;
     }
     case Kind::kConcat:
-    case Kind::kSplit:
+    case Kind::kSplitBytes:
       break;
     case Kind::kCombine:
       operation.combine.relu = reader.number(0, 1, "a relu") == 1;
@@ -280,7 +280,7 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
       if (seen[static_cast<std::size_t>(operation.output)])
         throw Malformed{"a value written twice"};
       seen[static_cast<std::size_t>(operation.output)] = true;
-      if (operation.kind == Kind::kSplit) {
+      if (operation.kind == Kind::kSplitBytes) {
         made.values_[static_cast<std::size_t>(operation.output)].split = true;
       }
       made.operations_.push_back(std::move(operation));

@@ -89,7 +89,7 @@ enum class Kind {
   kResize,
   kAdd,
   kConcat,
-  kSplit,
+  kSplitBytes,
   kCombine,
   kOutput,
   kSumOutput,
@@ -115,9 +115,9 @@ struct Operation {
   [[nodiscard]] bool outward() const {
     return kind == Kind::kOutput || kind == Kind::kSumOutput || kind == Kind::kPlanes;
   }
-  /// Planes of the output that it gives, of an input of so many channels.
-  [[nodiscard]] int planes(int given) const {
-    return kind == Kind::kSumOutput ? 1 : kind == Kind::kPlanes ? channels : given;
+  /// Channels of the output that it gives, of an input of so many channels.
+  [[nodiscard]] int output_channels(int input_channels) const {
+    return kind == Kind::kSumOutput ? 1 : kind == Kind::kPlanes ? channels : input_channels;
   }
 };
 
@@ -134,33 +134,33 @@ struct Value {
   Type type = Type::kQuantised;
   int channels = 0;
   int zero = 0;        // of quantised values: what stands for 0, and what borders are filled with
-  bool split = false;  // whether a kSplit writes it
+  bool split = false;  // whether it holds high and low bytes, which a kSplitBytes writes
 
   [[nodiscard]] int bytes() const { return channels * bytes_of(type); }
 };
 
 /// The 8-bit part of a network: maps [height, width, channels] of quantised values (u8), a few of
-/// floats, and the operations on them, in the order they are run. Quantised values are cut off at 0
+/// floats, and the operations on them, in the order they are run. Quantised values are clamped to 0
 /// and 255; numbers are rounded to the nearest, to even.
 ///
-/// | operation  | arithmetic                                                                     |
-/// |------------|--------------------------------------------------------------------------------|
-/// | kInput     | u8: round(x / scale) + zero                                                    |
-/// | kConv      | v = (sum(u8 * weight) + bias) * scale, with weights of 8 or 16 bits;           |
-/// |            | u8: round(v) + zero; floats: v * split_scale of the input                             |
-/// | kMaxPool   | largest of the window inside the map                                           |
-/// | kResize    | bilinear at pixel centres; u8: weights in 1024ths, rounded down                |
-/// | kAdd       | u8: round(a * first + (b * second + offset))                                   |
-/// | kConcat    | channels side by side; costs nothing where the parts are written in place      |
-/// | kSplit     | floats of 0 and above as 16 bits: channels of the upper 8, then of the lower 8; |
-/// |            | its split_scale is the largest / 65535                                                |
-/// | kCombine   | sum of maps of floats, negative ones 0 with relu; u8: round(v / scale) + zero   |
-/// | kOutput    | (q - zero) * scale of the channel, or the floats, as planes                    |
-/// | kSumOutput | sum of the channels * scale + low                                              |
-/// | kPlanes    | the first channels of a map of floats or bf16                                  |
+/// | operation   | arithmetic                                                                    |
+/// |-------------|-------------------------------------------------------------------------------|
+/// | kInput      | u8: round(x / scale) + zero                                                   |
+/// | kConv       | v = (sum(u8 * weight) + bias) * scale, with weights of 8 or 16 bits;          |
+/// |             | u8: round(v) + zero; floats: v * input scale (below)                          |
+/// | kMaxPool    | largest of the window inside the map                                          |
+/// | kResize     | bilinear at pixel centres; u8: weights in 1024ths, rounded down               |
+/// | kAdd        | u8: round(a * first + (b * second + offset))                                  |
+/// | kConcat     | channels side by side; costs nothing where the parts are written in place     |
+/// | kSplitBytes | floats of 0 and above as round(x / unit), 16 bits with unit = largest /       |
+/// |             | 65535: the high bytes of all channels, then the low bytes                     |
+/// | kCombine    | sum of maps of floats, negative ones 0 with relu; u8: round(v / scale) + zero |
+/// | kOutput     | (q - zero) * scale of the channel, or the floats, as planes                   |
+/// | kSumOutput  | sum of the channels * scale + low                                             |
+/// | kPlanes     | the first channels of a map of floats or bf16                                 |
 ///
-/// A convolution of a kSplit reads one half of its channels and takes its split_scale: 256 of 1 /
-/// 65535ths of the largest for the upper half, 1 for the lower.
+/// A convolution of a kSplitBytes reads either the high bytes or the low bytes. Its input scale is
+/// 256 units for the high bytes and one unit for the low bytes; it is 1 for every other input.
 ///
 /// A program may be in bf16 instead: no value is quantised, inputs and weights of its convolutions
 /// are bf16, sums are floats, and every result that is stored as bf16 is rounded to the nearest, to

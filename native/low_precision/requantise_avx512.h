@@ -20,7 +20,7 @@ struct Requantiser512 {
   __m512 scale;
   __m512i bias;
   __m512i zero;
-  __m512 least;  // of floats
+  __m512 lower_bound;  // of floats
   bool floats;
 };
 
@@ -28,7 +28,7 @@ CUTOUT_AVX512 inline Requantiser512 requantiser_of(const ConvTask& task, int gro
   const Conv& conv = *task.conv;
   const std::size_t at = static_cast<std::size_t>(group) * kLanes;
   const __m512 scale = _mm512_loadu_ps(conv.scales.data() + at);
-  return {task.floats ? _mm512_mul_ps(scale, _mm512_set1_ps(task.split_scale)) : scale,
+  return {task.floats ? _mm512_mul_ps(scale, _mm512_set1_ps(task.input_scale)) : scale,
           _mm512_loadu_si512(conv.bias.data() + at), _mm512_set1_epi32(conv.zero),
           _mm512_set1_ps(conv.relu ? 0.0F : -INFINITY), task.floats};
 }
@@ -36,7 +36,8 @@ CUTOUT_AVX512 inline Requantiser512 requantiser_of(const ConvTask& task, int gro
 CUTOUT_AVX512 inline void store_scaled(__m512 scaled, const Requantiser512& requantiser,
                                        std::uint8_t* output) {
   if (requantiser.floats) {
-    _mm512_storeu_ps(reinterpret_cast<float*>(output), _mm512_max_ps(scaled, requantiser.least));
+    _mm512_storeu_ps(reinterpret_cast<float*>(output),
+                     _mm512_max_ps(scaled, requantiser.lower_bound));
     return;
   }
   // What does not fit 32 bits would become the smallest number: cut off before.

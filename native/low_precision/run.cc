@@ -9,11 +9,16 @@ namespace cutout::low_precision {
 
 namespace {
 
-/// What a part of an operation should hold at least, so that handing it out is worth it:
-/// multiplications of a convolution, bytes of everything else.
-constexpr double kMultiplications = 8e6;
-constexpr double kBytes = 128e3;
+/// Smallest part of an operation that is worth handing to another thread: multiplications of a
+/// convolution, bytes of everything else.
+constexpr double kMinPartMultiplications = 8e6;
+constexpr double kMinPartBytes = 128e3;
 constexpr int kMaxParts = 64;
+
+/// Units of the largest value of a map in high and low bytes.
+constexpr float kMaxUnits = 65535;
+/// Units that 1 of a high byte stands for.
+constexpr float kUnitsOfHighByte = 256;
 
 /// Splits `length` into `parts` nearly equal pieces.
 int begin_of(int length, std::size_t part, std::size_t parts) {
@@ -21,9 +26,9 @@ int begin_of(int length, std::size_t part, std::size_t parts) {
                           static_cast<std::int64_t>(parts));
 }
 
-int parts_for(double work, double least, int most) {
-  const double parts = std::min(work / least, static_cast<double>(kMaxParts));
-  return std::clamp(static_cast<int>(parts), 1, std::max(1, most));
+int parts_for(double work, double min_part, int max_parts) {
+  const double parts = std::min(work / min_part, static_cast<double>(kMaxParts));
+  return std::clamp(static_cast<int>(parts), 1, std::max(1, max_parts));
 }
 
 class Runner {
@@ -36,7 +41,7 @@ class Runner {
         buffers_(buffers),
         parallel_(parallel),
         token_(token),
-        split_scales_(program.values().size(), 1.0F) {}
+        units_(program.values().size(), 1.0F) {}
 
   Status run() {
     for (std::size_t i = 0; i < program_.operations().size(); ++i) {
@@ -68,7 +73,7 @@ class Runner {
   /// `work(first, last)` for all rows, in parts. A stopped run leaves the rest out.
   template <typename Work>
   void rows(int height, double bytes, const Work& work) {
-    const auto parts = static_cast<std::size_t>(parts_for(bytes, kBytes, height));
+    const auto parts = static_cast<std::size_t>(parts_for(bytes, kMinPartBytes, height));
     each(parts, [&](std::size_t part) {
       work(begin_of(height, part, parts), begin_of(height, part + 1, parts));
     });
@@ -140,14 +145,13 @@ class Runner {
       case Kind::kConcat:
         concatenate(operation);
         break;
-      case Kind::kSplit: {
+      case Kind::kSplitBytes: {
         const Map input = map(operation.inputs.front());
         const Map output = map(operation.output);
-        constexpr float kMaxSplit = 65535;
-        const float split_scale = max_value(input) / kMaxSplit;
-        split_scales_[static_cast<std::size_t>(operation.output)] = split_scale;
+        const float unit = max_value(input) / kMaxUnits;
+        units_[static_cast<std::size_t>(operation.output)] = unit;
         rows(output.height, 4 * bytes_of(output),
-             [&](int first, int last) { split(input, split_scale, output, first, last); });
+             [&](int first, int last) { split_bytes(input, unit, output, first, last); });
         break;
       }
       case Kind::kCombine:
@@ -175,8 +179,8 @@ class Runner {
       case Kind::kPlanes: {
         const Map input = map(operation.inputs.front());
         rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          const auto& planes = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
-          planes(input, operation.channels, output_of(operation), first, last);
+          const auto& convert = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
+          convert(input, operation.channels, output_of(operation), first, last);
         });
         break;
       }
@@ -189,12 +193,11 @@ class Runner {
 
   void convolve(const Operation& operation) {
     const Conv& conv = operation.conv;
-    const float split_scale = split_scales_[static_cast<std::size_t>(operation.inputs.front())];
-    // The first half of a split holds the upper 8 bits.
-    const float part =
-        is_split(operation.inputs.front()) && conv.channel == 0 ? 256 * split_scale : split_scale;
+    const float unit = units_[static_cast<std::size_t>(operation.inputs.front())];
+    const bool high_bytes = is_split(operation.inputs.front()) && conv.channel == 0;
+    const float input_scale = high_bytes ? kUnitsOfHighByte * unit : unit;
     const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
-                        is_float(operation.output), part);
+                        is_float(operation.output), input_scale);
     const double multiplications = static_cast<double>(task.output.width) * task.output.height *
                                    conv.outputs * static_cast<double>(task.panels()) *
                                    static_cast<double>(conv.chunks.size()) * kChunkInputs /
@@ -203,12 +206,12 @@ class Runner {
     // Large maps are split by rows, small ones by output channel, because their weights outnumber
     // their values.
     const bool by_rows = height >= kMaxParts || conv.groups() < 4;
-    const int whole = by_rows ? height : (conv.groups() + 1) / 2;
+    const int units = by_rows ? height : (conv.groups() + 1) / 2;
     const auto parts =
-        static_cast<std::size_t>(parts_for(multiplications, kMultiplications, whole));
+        static_cast<std::size_t>(parts_for(multiplications, kMinPartMultiplications, units));
     each(parts, [&](std::size_t part) {
-      const int first = begin_of(whole, part, parts);
-      const int last = begin_of(whole, part + 1, parts);
+      const int first = begin_of(units, part, parts);
+      const int last = begin_of(units, part + 1, parts);
       if (by_rows) {
         kernel_(task, first, last, 0, conv.groups());
       } else {
@@ -254,7 +257,7 @@ class Runner {
   const RunBuffers& buffers_;
   const Parallel& parallel_;
   const CancelToken* token_;
-  std::vector<float> split_scales_;  // dequantisation scales of the values of kSplit
+  std::vector<float> units_;  // of the values of kSplitBytes; 1 for all others
 };
 
 }  // namespace

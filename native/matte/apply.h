@@ -9,7 +9,7 @@
 
 namespace cutout {
 
-/// Multiplies the image's alpha with a network's answer, enlarged by a spline.
+/// Multiplies the image's alpha with a network's output, enlarged by a spline.
 ///
 /// `p` holds p_width * p_height values, row after row. Values below 0.02 and NaN count as 0, values
 /// above 0.98 as 1. They are interpolated at the image's pixel centres with a Catmull-Rom spline

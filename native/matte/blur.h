@@ -10,10 +10,10 @@ namespace cutout {
 inline constexpr float kMinBlur = 1.3F;
 inline constexpr float kMaxBlur = 2.0F;
 
-/// Estimates the blur of a network's answer, assuming step edges under a Gaussian point spread
+/// Estimates the blur of a network's output, assuming step edges under a Gaussian point spread
 /// function: its standard deviation s, in network pixels, from the 99.9th percentile of the
 /// gradient's magnitude over uncertain network pixels (at least the ninth largest). One number for
-/// the whole answer, since the blur belongs to the network. Gradients are central differences. s is
+/// the whole output, since the blur belongs to the network. Gradients are central differences. s is
 /// limited to kMinBlur .. kMaxBlur; beyond kMaxBlur it falls linearly, to kMinBlur at s = 3,
 /// because such an image is soft in itself. kMinBlur where no network pixel is uncertain.
 ///

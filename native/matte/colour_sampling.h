@@ -15,7 +15,7 @@ struct ColourSampling {
   LargeArray<float> sampled_alpha;      // t; 0 where c is 0
 };
 
-/// Sampling-based matting (Wang 2007, Gastal 2010) of a network's answer: where colour samples of
+/// Sampling-based matting (Wang 2007, Gastal 2010) of a network's output: where colour samples of
 /// certain foreground and background explain a network pixel's colour, its alpha moves to what they
 /// say. For networks trained on masks, which draw hair too solid and edges too wide
 /// (docs/research/0179).

@@ -18,7 +18,7 @@ struct ComponentSummary {
 /// Removes connected components that are no part of a subject and fills small holes in the others,
 /// in place. Only network pixels of `area` are read and changed. A component is a connected set
 /// (eight neighbours) of network pixels with p >= 0.02. Lengths are fractions of the longer side of
-/// the area, so that they do not depend on the size of the network's answer.
+/// the area, so that they do not depend on the size of the network's output.
 ///
 /// A component is a subject when it has network pixels with p >= 1/2, and at least 1/200 as many as
 /// the component that has most. Subjects are kept. Another component becomes 0 unless it is
@@ -49,7 +49,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
 /// The definition: flood fill, and the distance of every network pixel to every subject.
 ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area);
 
-/// The network pixels of a p_width x p_height answer that the pixels of `roi` in an image of width
+/// The network pixels of a p_width x p_height output that the pixels of `roi` in an image of width
 /// x height depend on, including the support of the spline (apply.h).
 Box network_area(const Box& roi, int width, int height, int p_width, int p_height);
 

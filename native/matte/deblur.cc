@@ -23,7 +23,7 @@ constexpr int kErrorRadius = 2;
 // Weight of the models' error against the network's; more where colour sampling ran.
 constexpr float kModelError = 0.15F;
 constexpr float kModelErrorCorrected = 0.3F;
-// Change of the answer by blurring (mean square of alpha) below which there is no confidence:
+// Change of the output by blurring (mean square of alpha) below which there is no confidence:
 // rounding to 8 bits, noise and wide gentle slopes stay below it.
 constexpr float kSoft = 2e-4F;
 // Share s of the change by blurring that blurring again changes: less than 0.08 where an edge is
@@ -390,7 +390,7 @@ struct Patches {
   Patch model{};
 };
 
-/// Errors of the answer against its own blur, independent of the guide; 0 where not uncertain.
+/// Errors of the output against its own blur, independent of the guide; 0 where not uncertain.
 struct Softness {
   LargeArray<float> network;  // mean of (p - blur(p))^2 over 5 x 5 network pixels
   LargeArray<float> again;    // s
@@ -649,16 +649,16 @@ DeblurredMatte deblur_matte_scalar(const Guide& guide, std::span<const float> p,
                                    guide.colour(2, index));
       }
     }
-    Wide answer(guide, estimate);
-    Wide answer_changes = change_scalar(guide, network, answer, kBlurRadius, weights);
-    Wide answer_error = error_scalar(guide, answer_changes, kBlurRadius);
+    Wide modelled(guide, estimate);
+    Wide modelled_changes = change_scalar(guide, network, modelled, kBlurRadius, weights);
+    Wide modelled_error = error_scalar(guide, modelled_changes, kBlurRadius);
     Wide blend(guide);
     const auto confidence = [&](int x, int y) {
-      return confidence_of(*network_error.at(x, y), *again_share.at(x, y), *answer_error.at(x, y),
+      return confidence_of(*network_error.at(x, y), *again_share.at(x, y), *modelled_error.at(x, y),
                            model_error(guide));
     };
     blend.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
-      return *network.at(x, y) + confidence(x, y) * (*answer.at(x, y) - *network.at(x, y));
+      return *network.at(x, y) + confidence(x, y) * (*modelled.at(x, y) - *network.at(x, y));
     });
     Wide blurred = blur_scalar(guide, blend, kRadius, weights);
     for (int y = 0; y < guide.height; ++y) {

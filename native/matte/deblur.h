@@ -9,7 +9,7 @@
 
 namespace cutout {
 
-/// A deblurred answer at its own size: planes of guide.size().
+/// A deblurred output at its own size: planes of guide.size().
 struct DeblurredMatte {
   LargeArray<float> alpha;             // 0..1; exactly 0 or 1 where not uncertain
   LargeArray<float> confidence;        // 0..1: weight of the guide; 0 where not uncertain
@@ -17,7 +17,7 @@ struct DeblurredMatte {
 };
 
 /// Removes the network's blur where the guide's colours explain the edge, by iterative
-/// back-projection (Irani 1991): an estimate, blurred as the network blurs, must be the answer
+/// back-projection (Irani 1991): an estimate, blurred as the network blurs, must be the output
 /// again.
 ///
 /// Three rounds. The local colour models (local_model.h) of the alpha so far give an estimate L:
@@ -31,7 +31,7 @@ struct DeblurredMatte {
 /// (docs/research/0159). `enlargement` is the image's width over the guide's, the geometric mean of
 /// both directions.
 ///
-/// Where colour sampling ran (guide.sample_confidence) the answer is no blurred truth: only the
+/// Where colour sampling ran (guide.sample_confidence) the output is no blurred truth: only the
 /// first factor of the confidence counts, with 0.3 for 0.15, no residual is added
 /// (docs/research/0178), and alpha returns towards p by the sample confidence. Last, the confidence
 /// falls to 0 where the alpha of 3 x 3 network pixels stays below 0.1 or above 0.9: there is no

@@ -9,7 +9,7 @@
 
 namespace cutout {
 
-/// The image at the size of the network's answer, as the guide of refinement. One of its pixels is
+/// The image at the size of the network's output, as the guide of refinement. One of its pixels is
 /// called a network pixel. Owns nothing. Three planes, rows without padding; colour = plane * scale
 /// + offset, in 0..1, so that a network's normalised input can be used as it is.
 struct Guide {

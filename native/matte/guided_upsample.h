@@ -10,13 +10,14 @@
 
 namespace cutout {
 
-/// Multiplies the image's alpha with a network's answer, enlarged with the image itself as guide,
+/// Multiplies the image's alpha with a network's output, enlarged with the image itself as guide,
 /// and replaces mixed colours by the estimated foreground colour. docs/matting.md, sections 4 to 6.
 ///
 /// At the guide's size:
 ///
-///  1. Deblur the answer where the guide's colours explain it (deblur.h).
-///  2. Estimate the colours of foreground F and background B (colour.h) for the deblurred alpha;
+///  1. Deblur the output where the guide's colours explain it (deblur.h).
+///  2. Estimate the colours of foreground F and background B (foreground_colours.h) for the
+///  deblurred alpha;
 ///     where colour sampling ran, for that alpha moved towards the sampled one by the sample
 ///     confidence (docs/research/0184).
 ///
@@ -25,7 +26,7 @@ namespace cutout {
 ///
 ///  3. A = alpha by the local colour models of the deblurred alpha (local_model.h) plus their
 ///     residual at the network pixels, both interpolated linearly.
-///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of upsample.h.
+///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of cubic_taps.h.
 ///  5. Explain r = I - alpha1 F - (1 - alpha1) B by alpha, F and B together, in the sense of least
 ///     squares (docs/research/0157), where e is the part of r across F - B:
 ///     t = 0.002 confidence / (0.001 + e^2)

@@ -129,7 +129,7 @@ struct LowPrecisionKernel {
     for (const low_precision::Operation& operation : program.operations()) {
       if (!operation.outward()) continue;
       const low_precision::Map map = plan->map(operation.inputs.front(), nullptr);
-      const int channels = operation.planes(map.channels);
+      const int channels = operation.output_channels(map.channels);
       const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
       const auto number = static_cast<std::size_t>(operation.output);
       outputs[number] = {

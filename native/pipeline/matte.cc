@@ -132,13 +132,10 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     reduced = {pixels.data, plan.width, plan.height, static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
 
-  const NetworkAnswer answer{values_of(network, slot, input),
-                             input,
-                             alpha.values,
-                             alpha.width,
-                             alpha.height,
-                             loaded.spec.taught_on};
-  result.summary = write_matte(reduced, answer, plan, pool);
+  const CoarseMatte coarse{
+      values_of(network, slot, input), input, alpha.values, alpha.width, alpha.height,
+      loaded.spec.trained_on};
+  result.summary = refine_matte(reduced, coarse, plan, pool);
   result.width = plan.width;
   result.height = plan.height;
   result.prepare_ms = milliseconds(start, prepared);

@@ -25,7 +25,7 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  int runs = 0;  // of the network: 2 when the first answer was ambiguous
+  int runs = 0;  // of the network: 2 when the first output was ambiguous
   double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;

@@ -12,7 +12,7 @@ namespace cutout {
 enum class NetworkOutput { kProbability, kLogit };
 
 /// What a network was trained on: binary masks or alpha mattes.
-enum class TaughtOn { kMasks, kMattes };
+enum class TrainedOn { kMasks, kMattes };
 
 /// Fields as in src/engine/types.ts.
 struct NetworkSpec {
@@ -22,21 +22,21 @@ struct NetworkSpec {
   std::string operators;  // ort::NetworkOptions::operators
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
-  TaughtOn taught_on = TaughtOn::kMasks;
+  TrainedOn trained_on = TrainedOn::kMasks;
 };
 
-/// Whether the network's answer is refined with the image as guide (refinement.h).
+/// Whether the network's output is refined with the image as guide (refinement.h).
 enum class Refinement { kOff, kOn };
 
 struct MattePlan {
   int width = 0;  // of the result, at most the image's
   int height = 0;
-  HiddenColour hidden = HiddenColour::kClear;
+  HiddenColour hidden_colour = HiddenColour::kClear;
   Box roi;  // in pixels of the result, inside it
   Refinement refinement = Refinement::kOn;
   bool subject = false;  // classify its type; needs a head
   // Size of the network's input, where its file leaves that free; 0: its usual size. When the
-  // answer is ambiguous (matte/confident.h), the network runs again at its usual size.
+  // output is ambiguous (matte/confident.h), the network runs again at its usual size.
   int input_width = 0;
   int input_height = 0;
 };

@@ -97,7 +97,7 @@ export interface NetworkSpec {
    * masks (default): trained on binary masks, so alpha that is too solid is corrected before refinement;
    * mattes: trained on soft alpha, which is used as it is.
    */
-  readonly taughtOn?: 'masks' | 'mattes';
+  readonly trainedOn?: 'masks' | 'mattes';
 }
 
 export interface NetworkInfo {

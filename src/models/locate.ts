@@ -27,7 +27,7 @@ export function floatFormFor(manifest: Manifest, device: Provider): Form {
 
 export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path: string): NetworkSpec => {
   const { width, height, mean, std } = input;
-  return { name, path, width, height, mean, std, output, taughtOn };
+  return { name, path, width, height, mean, std, output, trainedOn: taughtOn };
 };
 
 /** A network of the catalogue that fits role, device and precision. Rejects with ModelError. */

@@ -199,8 +199,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       }
       return image;
     };
-    const alphas = async (taughtOn: NetworkSpec['taughtOn'], id: number) => {
-      const spec = networks.spec(name(), { gain: 12, bias: 6.95 }, taughtOn && { taughtOn });
+    const alphas = async (trainedOn: NetworkSpec['trainedOn'], id: number) => {
+      const spec = networks.spec(name(), { gain: 12, bias: 6.95 }, trainedOn && { trainedOn });
       await engine.load(spec);
       const image = strip();
       await engine.matte(id, image, planFor(spec.name, image));

@@ -32,7 +32,7 @@ test('a valid network is described to the engine without being changed', async (
     mean: [128, 128, 128],
     std: [256, 256, 256],
     output: 'probability',
-    taughtOn: 'masks',
+    trainedOn: 'masks',
   });
   t.deepEqual(place.recorder.steps, []);
 });

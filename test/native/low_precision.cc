@@ -147,7 +147,7 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
   for (const low_precision::Operation& operation : program.operations()) {
     if (!operation.outward()) continue;
     const low_precision::Map map = plan.map(operation.inputs.front(), nullptr);
-    const int channels = operation.planes(map.channels);
+    const int channels = operation.output_channels(map.channels);
     values[static_cast<std::size_t>(operation.output)].resize(static_cast<std::size_t>(channels) *
                                                               static_cast<std::size_t>(map.width) *
                                                               static_cast<std::size_t>(map.height));

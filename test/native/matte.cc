@@ -81,9 +81,8 @@ Napi::Value write_matte_js(const Napi::CallbackInfo& info) {
   plan.roi = {0, 0, image.width, image.height};
   plan.refinement = info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
   ThreadPool pool(info[4].ToNumber().Int32Value());
-  const NetworkAnswer answer{
-      {guide.planes[0], 3 * guide.size()}, spec, p, guide.width, guide.height};
-  return from_summary(info.Env(), write_matte(image, answer, plan, pool));
+  const CoarseMatte coarse{{guide.planes[0], 3 * guide.size()}, spec, p, guide.width, guide.height};
+  return from_summary(info.Env(), refine_matte(image, coarse, plan, pool));
 }
 
 /// sampleColours(guide, p, threads): { alpha, sampleConfidence, sampledAlpha }.

@@ -72,7 +72,7 @@ Status refine(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
   plan.width = kWidth;
   plan.height = kHeight;
   plan.roi = {0, 0, kWidth, kHeight};
-  write_matte(view_of(pixels), {input, spec, alpha, kSide, kSide}, plan, pool);
+  refine_matte(view_of(pixels), {input, spec, alpha, kSide, kSide}, plan, pool);
   return {};
 }
 

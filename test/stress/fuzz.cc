@@ -241,7 +241,7 @@ void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary
     for (int x = 0; x < image.width; ++x) {
       const std::uint8_t* pixel = row + static_cast<std::ptrdiff_t>(x) * 4;
       if (pixel[3] == 0) {
-        expect(plan.hidden == HiddenColour::kKeep || (pixel[0] | pixel[1] | pixel[2]) == 0,
+        expect(plan.hidden_colour == HiddenColour::kKeep || (pixel[0] | pixel[1] | pixel[2]) == 0,
                "colour under alpha 0");
         continue;
       }
@@ -255,7 +255,7 @@ void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary
   }
 }
 
-/// Steps 1 to 5 of make_matte (pipeline/matte.h) with an arbitrary answer.
+/// Steps 1 to 5 of make_matte (pipeline/matte.h) with an arbitrary coarse matte.
 void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   Padded padded(dice, raw);
   const NetworkInput input{dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
@@ -281,7 +281,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   MattePlan plan;
   plan.width = dice.one_in(3) ? raw.width : dice.pick(1, raw.width);
   plan.height = dice.one_in(3) ? raw.height : dice.pick(1, raw.height);
-  plan.hidden = dice.one_in(2) ? HiddenColour::kKeep : HiddenColour::kClear;
+  plan.hidden_colour = dice.one_in(2) ? HiddenColour::kKeep : HiddenColour::kClear;
   plan.refinement = dice.one_in(4) ? Refinement::kOff : Refinement::kOn;
   plan.roi =
       dice.one_in(2) ? Box{0, 0, plan.width, plan.height} : dice.box_in(plan.width, plan.height);
@@ -306,8 +306,8 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
   if (dice.one_in(8)) plan.roi = dice.any_box(300);  // clipped by both kernels
-  const NetworkAnswer answer{planes, input, alpha, width, height};
-  const MatteSummary summary = write_matte(reduced, answer, plan, pool);
+  const CoarseMatte coarse{planes, input, alpha, width, height};
+  const MatteSummary summary = refine_matte(reduced, coarse, plan, pool);
   check_matte(reduced, plan, summary);
 
   Raw result{plan.width, plan.height, {}};

@@ -139,7 +139,7 @@ class ProgramGenerator {
                            {1, constants({1})});
         }
         default: {
-          const int halves = operation(low_precision::Kind::kSplit, {last},
+          const int halves = operation(low_precision::Kind::kSplitBytes, {last},
                                        add_value({0, 2 * from.channels, 0, from.size}), {});
           return conv(halves, 16, true);
         }
@@ -247,7 +247,7 @@ inline void conv_scalar(const low_precision::ConvTask& task, int first_row, int 
           value = static_cast<float>(sum_of(window, panel, lane) + conv.bias[c]);
         }
         if (task.floats) {
-          value *= conv.scales[c] * task.split_scale;
+          value *= conv.scales[c] * task.input_scale;
           task.output.floats_at(x, y)[c] = conv.relu ? std::max(value, 0.0F) : value;
         } else {
           value *= conv.scales[c];  // NaN becomes 0

@@ -1,6 +1,6 @@
-import { attribute, consumersOf } from '../onnx/graph.ts';
+import { attribute, onlyConsumerOf } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
-import { convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
+import { convGeometry, enlargementOf, reluAfter, Unsupported, windowOf } from './geometry.ts';
 import { importOperators, operatorNode } from './operator.ts';
 import { LANES, packBf16 } from './pack.ts';
 import { ProgramWriter, type ValueSpec } from './program.ts';
@@ -21,7 +21,7 @@ class Converter {
   readonly #graph: GraphProto;
   readonly #floatsOf: (tensor: TensorProto) => Float32Array;
   readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
+  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
   readonly #outputs: ReadonlySet<string>;
   readonly #sources = new Map<string, Source>();
   readonly #made = new Map<string, number>();
@@ -33,7 +33,7 @@ class Converter {
     this.#floatsOf = floatsOf;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#outputs = new Set(graph.output.map(({ name }) => name));
-    this.#consumers = consumersOf(graph);
+    this.#onlyConsumer = onlyConsumerOf(graph);
   }
 
   run(): void {
@@ -111,9 +111,7 @@ class Converter {
 
   /** The ReLU that is all that reads the output of a convolution. */
   #relu(name: string): NodeProto | undefined {
-    const [next, another] = this.#consumers.get(name) ?? [];
-    const alone = another === undefined && !this.#outputs.has(name) && this.#convolved.has(name);
-    return alone && next?.opType === 'Relu' ? next : undefined;
+    return this.#convolved.has(name) ? reluAfter(name, this.#onlyConsumer) : undefined;
   }
   readonly #convolved = new Set<string>();
 

@@ -1,6 +1,13 @@
-import { attribute, consumersOf, INT8, INT32, UINT8 } from '../onnx/graph.ts';
+import { attribute, INT8, INT32, onlyConsumerOf, UINT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
-import { type ConvGeometry, convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
+import {
+  type ConvGeometry,
+  convGeometry,
+  enlargementOf,
+  reluAfter,
+  Unsupported,
+  windowOf,
+} from './geometry.ts';
 import { importOperators, operatorNode } from './operator.ts';
 import { CHUNK, LANES, pack } from './pack.ts';
 import { type ConvSpec, ProgramWriter } from './program.ts';
@@ -42,12 +49,12 @@ class Converter {
   readonly #graph: GraphProto;
   readonly #floatsOf: (tensor: TensorProto) => Float32Array;
   readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
+  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
   readonly #outputs: ReadonlySet<string>;
   /** 8-bit tensors. */
   readonly #quantised = new Map<string, Unscaled>();
   readonly #sources = new Map<string, Source>();
-  readonly #split = new Map<number, number>();
+  readonly #bytes = new Map<number, number>();
   readonly #made = new Map<string, number>();
   readonly #kept: NodeProto[] = [];
   readonly #program: ProgramWriter;
@@ -57,7 +64,7 @@ class Converter {
     this.#floatsOf = floatsOf;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#outputs = new Set(graph.output.map(({ name }) => name));
-    this.#consumers = consumersOf(graph);
+    this.#onlyConsumer = onlyConsumerOf(graph);
     this.#program = new ProgramWriter(3);
   }
 
@@ -101,11 +108,6 @@ class Converter {
         this.#count(node) ||
         this.#floats(node));
     if (!done) this.#keep(node);
-  }
-
-  #onlyConsumer(name: string | undefined): NodeProto | undefined {
-    const consumers = this.#consumers.get(name ?? '') ?? [];
-    return consumers.length === 1 && !this.#outputs.has(name ?? '') ? consumers[0] : undefined;
   }
 
   #quantise(node: NodeProto): boolean {
@@ -259,7 +261,7 @@ class Converter {
       return true;
     }
     // Fused with the convolution before it.
-    if (node.opType === 'Relu' && this.#relu(first) === node && a.kind === 'floats') {
+    if (node.opType === 'Relu' && reluAfter(first, this.#onlyConsumer) === node && a.kind === 'floats') {
       this.#source(to, a);
       return true;
     }
@@ -301,12 +303,6 @@ class Converter {
     return enlargementOf(node, this.#floatsOf(this.#initializer(node.input[2])));
   }
 
-  /** The ReLU that is the only consumer of a tensor. */
-  #relu(name: string): NodeProto | undefined {
-    const next = this.#onlyConsumer(name);
-    return next?.opType === 'Relu' ? next : undefined;
-  }
-
   /** A convolution between 8-bit tensors. */
   #integerConv(node: NodeProto, outputScale: number, outputZero: number): number {
     const [input, weights, bias] = node.input.map((name) => this.#sources.get(name));
@@ -345,7 +341,7 @@ class Converter {
     const weights = this.#floatsOf(tensor);
     const shape = wholeGroups(node, tensor.dims);
     const bias = biasName ? this.#floatsOf(this.#initializer(biasName)) : new Float32Array(shape.outputs);
-    const relu = this.#relu(to) !== undefined;
+    const relu = reluAfter(to, this.#onlyConsumer) !== undefined;
     const parts = source.kind === 'concat' ? source.parts : [source];
     const spec = { type: 'floats', channels: shape.outputs, zero: 0 } as const;
     const sums: number[] = [];
@@ -367,10 +363,10 @@ class Converter {
         if (shape.dilation === 1 && shape.kernel[1] > 1 && own % CHUNK !== 0) {
           throw new Unsupported(`${node.name} reads ${own} channels of floats`);
         }
-        const split = this.#splitOf(part.value);
+        const bytes = this.#bytesOf(part.value);
         for (const channel of [0, own]) {
           const conv = wideConv(columns, ones, 0, undefined);
-          sums.push(this.#program.conv(split, spec, { ...conv, channel, relu: false }));
+          sums.push(this.#program.conv(bytes, spec, { ...conv, channel, relu: false }));
         }
       }
       from += own;
@@ -380,9 +376,9 @@ class Converter {
     this.#source(to, { kind: 'floats', value });
   }
 
-  #splitOf(value: number): number {
-    const known = this.#split.get(value) ?? this.#program.split(value);
-    this.#split.set(value, known);
+  #bytesOf(value: number): number {
+    const known = this.#bytes.get(value) ?? this.#program.splitBytes(value);
+    this.#bytes.set(value, known);
     return known;
   }
 }
@@ -444,11 +440,11 @@ function wideConv(
     const at = output * count;
     for (let i = 0; i < count; i++) {
       // The magnitude is at most WIDE_LIMIT: rounding of the scale itself is far below half a level.
-      const whole = Math.floor((row[i] as number) / weightScale + 0.5) | 0;
-      const high = (whole + 128) >> 8;
+      const units = Math.floor((row[i] as number) / weightScale + 0.5) | 0;
+      const high = (units + 128) >> 8;
       highBytes[at + i] = high;
-      lowBytes[at + i] = whole - (high << 8);
-      sum += whole;
+      lowBytes[at + i] = units - (high << 8);
+      sum += units;
     }
     weightScales[output] = weightScale;
     const shift = Math.round(wanted / weightScale) - zero * sum;

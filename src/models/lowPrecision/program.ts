@@ -8,7 +8,7 @@ const KIND = {
   resize: 3,
   add: 4,
   concat: 5,
-  split: 6,
+  splitBytes: 6,
   combine: 7,
   output: 8,
   sumOutput: 9,
@@ -176,10 +176,10 @@ export class ProgramWriter {
     return this.#operation('concat', inputs, this.#value({ type, channels, zero }));
   }
 
-  split(input: number): number {
+  splitBytes(input: number): number {
     const { channels } = this.spec(input);
     return this.#operation(
-      'split',
+      'splitBytes',
       [input],
       this.#value({ type: 'quantised', channels: 2 * channels, zero: 0 }),
     );

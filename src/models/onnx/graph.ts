@@ -119,6 +119,16 @@ export function constants(graph: GraphProto): Map<string, TensorProto> {
   return found;
 }
 
+/** Finds the node that alone reads a tensor of the outermost graph; undefined for an output of the graph. */
+export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto | undefined {
+  const consumers = consumersOf(graph);
+  const outputs = new Set(graph.output.map(({ name }) => name));
+  return (name) => {
+    const [node, another] = consumers.get(name) ?? [];
+    return another === undefined && !outputs.has(name) ? node : undefined;
+  };
+}
+
 /** The nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
 export function consumersOf(graph: GraphProto): Map<string, NodeProto[]> {
   const consumers = new Map<string, NodeProto[]>();

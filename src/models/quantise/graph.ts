@@ -1,6 +1,7 @@
 import { clone } from '@bufbuild/protobuf';
 import {
   attribute,
+  consumersOf,
   FLOAT,
   floatTensor,
   INT8,
@@ -39,7 +40,7 @@ class Quantiser {
   readonly #table: QuantisationTable;
   readonly #floats: (tensor: TensorProto) => Float32Array;
   readonly #initializers: Map<string, TensorProto>;
-  readonly #consumers = new Map<string, NodeProto[]>();
+  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
   readonly #makers = new Map<string, NodeProto>();
   readonly #eight = new Map<string, Eight>();
   /** Tensors that exist as floats in the new graph. */
@@ -53,14 +54,8 @@ class Quantiser {
     this.#floats = floats;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#float = new Set([...this.#initializers.keys(), ...graph.input.map((value) => value.name)]);
-    for (const node of graph.node) {
-      for (const name of node.output) this.#makers.set(name, node);
-      for (const name of node.input) {
-        const known = this.#consumers.get(name);
-        if (known) known.push(node);
-        else this.#consumers.set(name, [node]);
-      }
-    }
+    this.#consumers = consumersOf(graph);
+    for (const node of graph.node) for (const name of node.output) this.#makers.set(name, node);
   }
 
   run(): void {
