@@ -101,7 +101,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
         `${name}, until ready`,
         'ms',
         samples.map(({ ready }) => ready),
-        ...(name === 'npm start' ? [{ atMost: 3000 }] : []),
+        ...(name === 'npm start' ? [{ atMost: 2000 }] : []),
       ),
     ),
     parts: [

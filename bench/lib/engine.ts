@@ -1,8 +1,10 @@
+import path from 'node:path';
 import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
-import type { EngineOptions, NetworkInfo } from '../../src/engine/types.ts';
+import type { EngineOptions, NetworkInfo, NetworkSpec } from '../../src/engine/types.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { specOf } from '../../src/models/locate.ts';
+import { draftOptimised, findOptimised, processorKey } from '../../src/models/optimised.ts';
 import { operatorsNetwork, usedOperators } from './paths.ts';
 
 /** The engine of a process that measures it: on the CPU, one worker of `threads` threads, and as many for pixels. */
@@ -19,11 +21,34 @@ export const openEngine = (threads: number, changes: Partial<EngineOptions> = {}
     ...changes,
   });
 
-/** Loads the prepared network in `file`, with Cutout's operators where it was made for them. */
-export async function loadNetwork(engine: Engine, name: string, file: string): Promise<NetworkInfo> {
+/** The prepared network in `file`, with Cutout's operators where it was made for them. */
+async function preparedSpec(name: string, file: string): Promise<NetworkSpec> {
   const { manifest } = await findNetwork(installedCatalogue(), name);
   const operators = file === operatorsNetwork(name) ? usedOperators() : undefined;
-  return engine.load({ ...specOf(manifest, name, file), ...(operators !== undefined && { operators }) });
+  return { ...specOf(manifest, name, file), ...(operators !== undefined && { operators }) };
+}
+
+export async function loadNetwork(engine: Engine, name: string, file: string): Promise<NetworkInfo> {
+  return engine.load(await preparedSpec(name, file));
+}
+
+/**
+ * Loads the optimised copy of a prepared network, as a server does from its second start on: it takes less memory than
+ * the prepared file. The first call for a file makes the copy.
+ */
+export async function loadOptimised(engine: Engine, name: string, file: string): Promise<NetworkInfo> {
+  const spec = await preparedSpec(name, file);
+  const processor = await processorKey();
+  if (processor === undefined) return engine.load(spec);
+  const { onnxruntime } = loadAddon().versions();
+  const maker = { onnxruntime, processor, operators: spec.operators ?? '' };
+  const copy = await findOptimised(file, maker);
+  if (copy) return engine.load({ ...spec, path: copy.file });
+  const draft = await draftOptimised(file, maker);
+  if (!draft) throw new Error(`${path.dirname(file)} is not writable`);
+  const info = await engine.load({ ...spec, saveTo: draft.file });
+  await draft.keep();
+  return info;
 }
 
 export const loadIsnet = (engine: Engine, file: string): Promise<NetworkInfo> =>

@@ -1,9 +1,9 @@
-// The engine alone in a process: node engineMemory.js NAME FILE THREADS RUNS. Opens the network, runs RUNS images of
-// 1 MP and prints one JSON line: MB resident before the engine, after the runs, and at the peak, and the median of the
-// runs.
+// The engine alone in a process: node engineMemory.js NAME FILE THREADS RUNS. Opens the network's optimised copy, or
+// makes it, runs RUNS images of 1 MP and prints one JSON line: MB resident before the engine, after the runs, and at the
+// peak, and the median of the runs.
 import { readFileSync } from 'node:fs';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { loadNetwork, openEngine } from './engine.ts';
+import { loadOptimised, openEngine } from './engine.ts';
 import { median } from './stats.ts';
 
 const [network = '', file = '', threads, runs] = process.argv.slice(2);
@@ -17,7 +17,7 @@ for (let i = 0; i < data.length; i++)
   data[i] = (i & 3) === 3 ? 255 : (Math.imul(i >> 2, 2654435761) >>> 24) & 127;
 const before = megabytes('VmRSS');
 const engine = openEngine(Number(threads));
-await loadNetwork(engine, network, file);
+await loadOptimised(engine, network, file);
 const times: number[] = [];
 for (let run = 0; run < Number(runs); run++) {
   const image = Uint8Array.from(data);
