@@ -267,6 +267,8 @@ void sum(const Map& input, float scale, float low, std::span<float> plane, int f
 }
 
 void fill_border(const Map& map, int border, int zero) {
+  std::memset(map.at(-border, map.height + border), zero, kChunkInputs);
+  if (border == 0) return;
   const auto line = static_cast<std::size_t>(map.pitch);
   const auto sides = static_cast<std::size_t>(border * map.stride);
   for (int y = -border; y < map.height + border; ++y) {

@@ -129,7 +129,9 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
       case Kind::kConv: {
         const Conv& conv = operation.conv;
         const int input = operation.inputs.front();
-        if (conv.reads_rows() && conv.pixel_bytes() % kChunkInputs != 0) {
+        // A kernel may read what lies behind a chunk's inputs: neighbouring pixels of the map, but
+        // not, as bf16, parts of a concatenation that are not written yet.
+        if ((conv.reads_rows() || conv.bf16) && conv.pixel_bytes() % kChunkInputs != 0) {
           apart[static_cast<std::size_t>(input)] = true;
         }
         border[static_cast<std::size_t>(input)] =
@@ -234,7 +236,9 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
     block.value = static_cast<int>(value);
     block.bytes = aligned(static_cast<std::size_t>(bytes));
     order.push_back(block);
-    if (where.border > 0) made.borders_[block.first].push_back(static_cast<int>(value));
+    if (where.border > 0 || program.bf16()) {
+      made.borders_[block.first].push_back(static_cast<int>(value));
+    }
   }
   // The largest first: they decide how much is needed.
   std::ranges::stable_sort(order, std::greater{}, &Block::bytes);

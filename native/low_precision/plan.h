@@ -38,7 +38,8 @@ class Plan {
 
   /// The value in the memory of a run.
   [[nodiscard]] Map map(int value, std::uint8_t* memory) const;
-  /// Blocks whose borders are to be filled before the operation, as values that span them.
+  /// Blocks whose borders, and the bytes behind them, are to be filled before the operation, as
+  /// values that span them.
   [[nodiscard]] const std::vector<int>& borders_before(std::size_t operation) const {
     return borders_[operation];
   }

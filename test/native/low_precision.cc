@@ -153,7 +153,8 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
                                                               static_cast<std::size_t>(map.height));
   }
   const GuardedBytes memory(plan.bytes(), low_precision::Plan::kAlignment);
-  std::memset(memory.data(), 0xa5, plan.bytes());  // what an earlier run left behind
+  // What an earlier run left behind: NaN as bf16 and as float.
+  std::memset(memory.data(), 0xff, plan.bytes());
   low_precision::RunBuffers buffers{input.span(), {}, {memory.data(), plan.bytes()}};
   for (std::vector<float>& each : values) buffers.outputs.emplace_back(each);
   ThreadPool pool(info[5].ToNumber().Int32Value());

@@ -1,7 +1,8 @@
-// low_precision_stress [rounds] [ONNX Runtime's library]: random programs of 8-bit networks, in
-// memory of exactly their size, with every kernel of this processor, alone and on threads, against
-// the convolutions by definition; then the same programs damaged, and cancelled while they run.
-// With the library also as the operator of ONNX files. Built for the sanitizers (CMakeLists.txt).
+// low_precision_stress [rounds] [ONNX Runtime's library]: random programs in 8 bits and in bf16, in
+// memory of exactly their size, with every kernel of this processor and with the loops for AMX on
+// emulated tiles, alone and on threads, against the convolutions by definition; then the same
+// programs damaged, and cancelled while they run. With the library also as the operators of ONNX
+// files. Built for the sanitizers (CMakeLists.txt).
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,6 +30,7 @@
 #include "low_precision/run.h"
 #include "ort/network.h"
 #include "ort/runtime.h"
+#include "stress/emulated_tiles.h"
 #include "stress/low_precision_programs.h"
 
 using namespace cutout;
@@ -63,7 +65,8 @@ class Memory {
             &std::free),
         bytes_(bytes) {
     expect(data_ != nullptr, "no memory");
-    std::memset(data_.get(), 0xa5, bytes);  // what an earlier run left behind
+    std::memset(data_.get(), 0xff,
+                bytes);  // what an earlier run left behind; NaN as bf16 and float
   }
   [[nodiscard]] std::span<std::uint8_t> span() const { return {data_.get(), bytes_}; }
 
@@ -78,12 +81,11 @@ using Outputs = std::vector<std::vector<float>>;
 Outputs outputs_of(const low_precision::Program& program, const low_precision::Plan& plan) {
   Outputs outputs(static_cast<std::size_t>(program.outputs()));
   for (const low_precision::Operation& operation : program.operations()) {
-    const bool sum = operation.kind == low_precision::Kind::kSumOutput;
-    if (!sum && operation.kind != low_precision::Kind::kOutput) continue;
+    if (!operation.outward()) continue;
     const low_precision::Map map = plan.map(operation.inputs.front(), nullptr);
     outputs[static_cast<std::size_t>(operation.output)].resize(
-        static_cast<std::size_t>(sum ? 1 : map.channels) * static_cast<std::size_t>(map.width) *
-        static_cast<std::size_t>(map.height));
+        static_cast<std::size_t>(operation.output_channels(map.channels)) *
+        static_cast<std::size_t>(map.width) * static_cast<std::size_t>(map.height));
   }
   return outputs;
 }
@@ -111,6 +113,24 @@ bool same(const Outputs& a, const Outputs& b) {
   });
 }
 
+/// Instruction sets of this processor for one kind of programs.
+const std::vector<std::string>& names_of(bool bf16) {
+  return bf16 ? low_precision::kernels().bf16 : low_precision::kernels().int8;
+}
+
+/// The kernels for one kind of programs that run here, the definition last.
+std::vector<std::pair<std::string, low_precision::ConvKernel>> kernels_of(bool bf16) {
+  std::vector<std::pair<std::string, low_precision::ConvKernel>> found;
+  for (const std::string& name : names_of(bf16)) {
+    found.emplace_back(name, low_precision::kernel_for(name).run);
+  }
+#if defined(__x86_64__)
+  found.emplace_back("emulated tiles", bf16 ? &test::conv_tiles_bf16 : &test::conv_tiles_int8);
+#endif
+  found.emplace_back("the definition", &test::conv_scalar);
+  return found;
+}
+
 void check_kernels(const ProgramData& data, int width, int height, ThreadPool& pool) {
   low_precision::Program program;
   expect(data.read(program).ok(), "a well-formed program is refused");
@@ -121,22 +141,22 @@ void check_kernels(const ProgramData& data, int width, int height, ThreadPool& p
   Outputs wanted;
   Outputs found;
   expect(run(program, plan, &test::conv_scalar, input, alone, nullptr, wanted).ok(), "a run fails");
-  for (const std::string& name : low_precision::kernels().int8) {
+  for (const std::vector<float>& each : wanted) {
+    expect(std::ranges::all_of(each, [](float value) { return std::isfinite(value); }),
+           "an output is not finite");
+  }
+  for (const auto& [name, kernel] : kernels_of(program.bf16())) {
     for (ThreadPool* const threads : {&alone, &pool}) {
-      expect(
-          run(program, plan, low_precision::kernel_for(name).run, input, *threads, nullptr, found)
-              .ok(),
-          "a run fails with", name.c_str());
+      expect(run(program, plan, kernel, input, *threads, nullptr, found).ok(), "a run fails with",
+             name.c_str());
       expect(same(found, wanted), "not what the definition gives:", name.c_str());
     }
   }
 }
 
-low_precision::ConvKernel any_kernel() {
-  const std::vector<std::string> names = low_precision::kernels().int8;
-  const int which = pick(0, static_cast<int>(names.size()));
-  if (which == static_cast<int>(names.size())) return &test::conv_scalar;
-  return low_precision::kernel_for(names[static_cast<std::size_t>(which)]).run;
+low_precision::ConvKernel any_kernel(bool bf16) {
+  const auto known = kernels_of(bf16);
+  return known[static_cast<std::size_t>(pick(0, static_cast<int>(known.size()) - 1))].second;
 }
 
 ProgramData damaged(ProgramData data) {
@@ -183,8 +203,7 @@ void check_damaged(const ProgramData& data, int width, int height, ThreadPool& p
   for (int i = 0; i < 10; ++i) {
     const ProgramData changed = damaged(data);
     low_precision::Program program;
-    // The kernels are for 8 bits; the operator does not give them a program in bf16.
-    if (!changed.read(program).ok() || program.bf16()) continue;
+    if (!changed.read(program).ok()) continue;
     low_precision::Plan plan;
     if (!low_precision::Plan::make(program, width, height, plan).ok()) continue;
     if (plan.bytes() > kMaxBytes || program.input_channels() > 64) continue;
@@ -193,7 +212,8 @@ void check_damaged(const ProgramData& data, int width, int height, ThreadPool& p
                                        static_cast<std::size_t>(height),
                                    pick(0, 9) == 0 ? NAN : 0.25F);
     Outputs found;
-    expect(run(program, plan, any_kernel(), input, pool, nullptr, found).ok(), "a run fails");
+    expect(run(program, plan, any_kernel(program.bf16()), input, pool, nullptr, found).ok(),
+           "a run fails");
   }
 }
 
@@ -223,7 +243,7 @@ void check_cancelled(const ProgramData& data, ThreadPool& pool) {
     token.stop(Code::kCancelled);
   });
   Outputs found;
-  const Status status = run(program, plan, any_kernel(), input, pool, &token, found);
+  const Status status = run(program, plan, any_kernel(program.bf16()), input, pool, &token, found);
   stopping.join();
   expect(status.ok() || status.code() == Code::kCancelled || status.code() == Code::kDeadline,
          "a cancelled run ends with another reason");
@@ -283,15 +303,15 @@ Message value_info(const std::string& name, std::array<int, 4> sides) {
 }
 
 /// A network that is one operator, for every size.
-void write_network(const ProgramData& data, const std::string& file) {
+void write_network(const ProgramData& data, bool bf16, const std::string& file) {
   Message node;
   for (const char* name : {"image", "code", "floats", "ints", "weights"}) node.text(1, name);
   for (const char* name : {"plane", "planes"}) node.text(2, name);
-  node.text(4, "IntegerNetwork");
+  node.text(4, bf16 ? "Bf16Network" : "IntegerNetwork");
   node.text(7, "cutout");
   Message graph;
   graph.message(1, node);
-  graph.text(2, "integer");
+  graph.text(2, "low precision");
   graph.message(5, tensor("code", 7, data.code));
   graph.message(5, tensor("floats", 1, data.floats));
   graph.message(5, tensor("ints", 6, data.ints));
@@ -322,10 +342,13 @@ constexpr int kIntraOpThreads = 3;
 /// Two runs at the same time, of two sizes in turn, give what the program alone gives; a damaged
 /// file is an error; a cancelled run ends with its reason.
 void check_operator(const ProgramData& data, const std::string& file, int width, int height) {
-  const std::vector<std::string> names = low_precision::kernels().int8;
+  low_precision::Program program;
+  expect(data.read(program).ok(), "a well-formed program is refused");
+  const std::vector<std::string>& names = names_of(program.bf16());
   if (names.empty()) return;
-  const std::string& name = names[static_cast<std::size_t>(round_number) % names.size()];
-  write_network(data, file);
+  const std::string& name =
+      names[static_cast<std::size_t>(pick(0, static_cast<int>(names.size()) - 1))];
+  write_network(data, program.bf16(), file);
   ort::NetworkOptions options;
   options.path = file;
   options.operators = name;
@@ -338,8 +361,6 @@ void check_operator(const ProgramData& data, const std::string& file, int width,
   const CancelToken token;
   const Status opened = ort::Network::open(options, token, network);
   expect(opened.ok(), "an operator cannot be opened:", opened.message());
-  low_precision::Program program;
-  expect(data.read(program).ok(), "a well-formed program is refused");
   ThreadPool alone(0);
   struct Sized {
     int width;
@@ -385,7 +406,7 @@ void check_operator(const ProgramData& data, const std::string& file, int width,
     const bool good = changed.read(readable).ok();
     // One that can be read may need any amount of memory.
     if (good) continue;
-    write_network(changed, file);
+    write_network(changed, program.bf16(), file);
     std::unique_ptr<ort::Network> none;
     const Status refused = ort::Network::open(options, token, none);
     expect(refused.code() == Code::kModel, "a damaged file is no error:", refused.message());
@@ -406,18 +427,22 @@ int main(int argc, char** argv) {
   const std::string file = folder + "/network.onnx";
   ThreadPool pool(3);
   for (; round_number < rounds; ++round_number) {
-    const ProgramData data = test::ProgramGenerator(random_bits).make(pick(2, 12));
     const int width = pick(4, 28);
     const int height = pick(4, 16);
-    check_kernels(data, width, height, pool);
-    check_damaged(data, width, height, pool);
-    check_sizes(data);
-    check_cancelled(data, pool);
-    if (!library.empty() && round_number % 4 == 0) check_operator(data, file, width, height);
+    for (const ProgramData& data : {test::ProgramGenerator(random_bits).make(pick(2, 12)),
+                                    test::Bf16ProgramGenerator(random_bits).make(pick(2, 12))}) {
+      check_kernels(data, width, height, pool);
+      check_damaged(data, width, height, pool);
+      check_sizes(data);
+      check_cancelled(data, pool);
+      if (!library.empty() && round_number % 4 == 0) check_operator(data, file, width, height);
+    }
   }
   std::filesystem::remove_all(folder);
   std::string names;
-  for (const std::string& name : low_precision::kernels().int8) names += " " + name;
+  for (const bool bf16 : {false, true}) {
+    for (const std::string& name : names_of(bf16)) names += " " + name;
+  }
   std::printf("%d rounds with%s%s\n", rounds, names.empty() ? " no kernel" : names.c_str(),
               library.empty() ? ", without the operator" : "");
 }
