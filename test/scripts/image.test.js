@@ -1,12 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: as it stands in Dockerfiles
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import test from 'ava';
 import { expand, pairs, parseDockerfile } from '../../scripts/image/dockerfile.js';
-import { inRoot } from '../../scripts/setup/paths.js';
+import { build, inBuild, inRoot } from '../../scripts/setup/paths.js';
 
 const read = (name) => readFileSync(inRoot('deploy', name), 'utf8');
 const of = (stage, op) => stage.steps.filter((step) => step.op === op).map(({ text }) => text);
@@ -115,4 +116,62 @@ test("everything that an image's build fetches itself is verified", (t) => {
   const { packages } = JSON.parse(readFileSync(inRoot('package-lock.json'), 'utf8'));
   for (const [name, { integrity, link }] of Object.entries(packages))
     if (name !== '' && !link) t.regex(integrity ?? '', /^sha512-/, name);
+});
+
+const scripts = ['build.sh', 'install.sh', 'entrypoint.sh', 'check.sh', 'healthy.js'];
+
+test('every file that the Dockerfiles and their scripts name is part of what an image is built from', (t) => {
+  const ignored = readFileSync(inRoot('.dockerignore'), 'utf8').split('\n');
+  const texts = ['Dockerfile', 'Dockerfile.cuda', ...scripts.map((name) => `image/${name}`)]
+    .map(read)
+    .join('\n');
+  const named = new Set([...texts.matchAll(/deploy\/image\/[\w.]+/g)].map(([file]) => file));
+  t.deepEqual([...named].sort(), scripts.map((name) => `deploy/image/${name}`).sort());
+  for (const file of named) {
+    t.true(existsSync(inRoot(file)), file);
+    t.false(ignored.includes(file.split('/')[0]));
+  }
+});
+
+// The packages are those of a checkout: which of them an image gets is not tested here.
+test('what an image takes from a build is enough to run', async (t) => {
+  mkdirSync(build, { recursive: true });
+  // Beside the build, so that files can be linked instead of copied.
+  const folder = mkdtempSync(inBuild('image-test-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const programs = {
+    'apt-get': 'exit 0',
+    npm: 'exit 0',
+    cp: '[ "$1" != -r ] || shift; exec /bin/cp -al "$@"',
+  };
+  for (const [name, line] of Object.entries(programs))
+    writeFileSync(path.join(folder, name), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
+  const out = path.join(folder, 'cutout');
+  const made = spawnSync('sh', [inRoot('deploy/image/build.sh'), out], {
+    cwd: inRoot(),
+    encoding: 'utf8',
+    env: { PATH: `${folder}:${path.dirname(process.execPath)}:${process.env.PATH}` },
+  });
+  t.is(made.status, 0, made.stderr);
+  const texts = ['Dockerfile', ...scripts.map((name) => `image/${name}`)].map(read).join('\n');
+  for (const [, file] of texts.matchAll(/\/opt\/cutout\/((?:deploy|build\/ts)\/[\w./-]+)/g))
+    t.true(existsSync(path.join(out, file)), file);
+
+  const run = (...args) =>
+    spawnSync(process.execPath, [path.join(out, 'build/ts/src/main.js'), ...args], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, CUTOUT_DATA_DIR: path.join(folder, 'data') },
+    });
+  const { version } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
+  t.is(run('--version').stdout, `${version}\n`);
+  t.regex(run('models', 'list').stdout, / isnet /);
+  const { stdout } = run('doctor');
+  t.regex(stdout, /^Pixel loops +\w/m, 'what the addon says');
+  const [, runtime = ''] = /^ONNX Runtime .*?(\/\S+libonnxruntime\S+)/m.exec(stdout) ?? [];
+  t.true(runtime.startsWith(out) && existsSync(runtime), stdout);
+  const { pagesFolder } = await import(
+    pathToFileURL(path.join(out, 'build/ts/src/server/installation.js')).href
+  );
+  t.true(existsSync(path.join(pagesFolder, 'index.html')), pagesFolder);
 });
