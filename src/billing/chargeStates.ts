@@ -1,7 +1,7 @@
 import { findCharge, type Repeatable, rememberCharge } from '../idempotency/chargedContent.ts';
 import type { Sql } from '../store/database.ts';
 import { dayOf, type EntryKind } from './entries.ts';
-import { freeUse, giveFreeBack, monthOf, takeFree } from './freePreviews.ts';
+import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
 import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
@@ -88,7 +88,7 @@ export async function reserve(
     requestId,
     ...(charge ? { reservationId: charge.id, note: 'repeat' } : zeroPriceNote(payment, amount)),
   });
-  if (payment === 'free') await takeFree(transaction);
+  if (payment === 'free') await useFreePreview(transaction);
   await insert(transaction, answer, id, charge && (await undeliveredChargeId(sql, charge)));
   return { outcome: 'reserved', id, tier, payment };
 }
@@ -282,7 +282,7 @@ async function reserveAnew(
     note: `in place of ${reserved.id}`,
     ...zeroPriceNote(payment, amount),
   });
-  if (payment === 'free') await takeFree(transaction);
+  if (payment === 'free') await useFreePreview(transaction);
   return { id, amount, payment };
 }
 
@@ -310,7 +310,7 @@ async function releaseReservation(
 ): Promise<void> {
   const { id, amount, payment, at } = reserved;
   await transaction.append({ kind: 'release', amount, reservationId: id, note });
-  if (payment === 'free') await giveFreeBack(transaction, at);
+  if (payment === 'free') await returnFreePreview(transaction, at);
 }
 
 /** False if it had been refunded. */
@@ -322,7 +322,7 @@ async function refundCharge(
   const { id, amount, payment, at } = charge;
   if (await isRefunded(transaction.sql, id)) return false;
   await transaction.append({ kind: 'refund', amount, reservationId: id, note });
-  if (payment === 'free') await giveFreeBack(transaction, at);
+  if (payment === 'free') await returnFreePreview(transaction, at);
   return true;
 }
 

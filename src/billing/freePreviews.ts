@@ -29,7 +29,7 @@ export async function freeUse(sql: Sql, accountId: string, period: string): Prom
 }
 
 /** Counts one more free preview in the month and on the day of the ledger transaction. */
-export async function takeFree({ sql, accountId, at }: LedgerTransaction): Promise<void> {
+export async function useFreePreview({ sql, accountId, at }: LedgerTransaction): Promise<void> {
   for (const period of [monthOf(at), dayOf(at)]) {
     await sql.run(
       `INSERT INTO free_use (account_id, period, used) VALUES (@accountId, @period, 1)
@@ -40,7 +40,10 @@ export async function takeFree({ sql, accountId, at }: LedgerTransaction): Promi
 }
 
 /** Counts one less in the month and on the day it was used in, which may be over. */
-export async function giveFreeBack({ sql, accountId }: LedgerTransaction, takenAt: number): Promise<void> {
+export async function returnFreePreview(
+  { sql, accountId }: LedgerTransaction,
+  takenAt: number,
+): Promise<void> {
   for (const period of [monthOf(takenAt), dayOf(takenAt)]) {
     await sql.run(
       'UPDATE free_use SET used = used - 1 WHERE account_id = @accountId AND period = @period AND used > 0',

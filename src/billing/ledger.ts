@@ -41,7 +41,7 @@ export interface LedgerOptions {
   readonly now?: Now | undefined;
   /** Id of the server that works on the answers. */
   readonly node?: string | undefined;
-  /** Called if an answer cannot be ended at all. What it throws rejects the call; a server logs. */
+  /** Called if an answer can be neither delivered nor released. What it throws rejects the call; a server logs. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -137,8 +137,8 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /**
-   * Retries ends that failed, and ends what expired: a reservation is released, a settled answer counts as delivered.
-   * Resolves with the number that expired.
+   * Retries deliveries and releases that failed, and ends what expired: a reservation is released, a settled answer counts
+   * as delivered. Resolves with the number that expired.
    */
   async sweep(): Promise<number> {
     await this.#retries.run();

@@ -1,8 +1,8 @@
 import { isUnavailable } from '../store/error.ts';
 
 /**
- * Ends of answers that have to be written once the database is reachable again. One that fails for another reason will
- * never succeed: it is reported and dropped.
+ * Deliveries and releases of answers that have to be written once the database is reachable again. One that fails for
+ * another reason will never succeed: it is reported and dropped.
  */
 export class RetryQueue {
   readonly #ends: (() => Promise<void>)[] = [];

@@ -1,7 +1,7 @@
 import type { NodeTable } from '../store/nodeTable.ts';
 
 /**
- * Heartbeat of one server among several. A server that does not renew its lease is removed, and others end
+ * Heartbeat of one server among several. A server that does not renew its lease is removed, and others release
  * the answers it left. After an outage of the database all leases have expired; therefore a server whose own
  * lease has expired, or which is new, waits for a whole lease before it removes others.
  */

@@ -99,9 +99,9 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
       isReachable: () => sweep.isReachable,
       close: async () => {
         await sweep.stop();
-        // Ends of answers that waited for the database: without them, answers that were sent would be refunded.
+        // Deliveries that waited for the database: without them, answers that were sent would be refunded.
         await ledger.sweep().catch(onError);
-        // What is still open now is ended by another node's next sweep or by the next start.
+        // What is still open now is released by another node's next sweep or by the next start.
         await lease.end().catch(onError);
         await stores.close().catch(onError);
         lock?.release();

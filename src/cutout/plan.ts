@@ -77,11 +77,11 @@ function subjectOf({ type, typeLevel }: CutoutRequest, opacity: Plan['shadowOpac
   return typeLevel !== 'none' || new Set(Object.values(opacity)).size > 1 ? 'classify' : 'unused';
 }
 
-const nothingBehind: Backdrop = { kind: 'none' };
+const noBackground: Backdrop = { kind: 'none' };
 
 function backdropOf({ background }: CutoutRequest, sent: Inputs['background']): Backdrop {
   if (background.kind !== 'image') return background;
-  return sent ? { kind: 'image', ...sent } : nothingBehind;
+  return sent ? { kind: 'image', ...sent } : noBackground;
 }
 
 /** The plan for a result of this size, whatever `size` the request has. */
@@ -99,7 +99,7 @@ export function makePlan(
   const shadowOpacity = dropShadowOpacities(matteOnly ? plainRequest.shadow : shadow);
   return Object.freeze({
     image,
-    background: matteOnly ? nothingBehind : backdropOf(request, background),
+    background: matteOnly ? noBackground : backdropOf(request, background),
     result,
     max: fullSize(source),
     input: networkInput(profile, size, network),

@@ -25,8 +25,8 @@ const lingerMs = 1000;
 /** Milliseconds for which a stopping server waits for the first bytes of a connection. */
 const firstBytesMs = 1000;
 /** Milliseconds between two checks whether a half-closed client is still there. */
-const firstLookMs = 50;
-const lastLookMs = 5000;
+const firstProbeMs = 50;
+const lastProbeMs = 5000;
 
 const reasons: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -61,14 +61,14 @@ export class Connection {
   #read = 0;
   /** Closed because of what it sent; what is still parsed of that is discarded. */
   #cut = false;
-  #look: NodeJS.Timeout | undefined;
+  #probeTimer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
     socket.once('end', () => this.#clientEnded());
     socket.once('close', () => {
       this.#cut = true;
-      clearTimeout(this.#look);
+      clearTimeout(this.#probeTimer);
     });
   }
 
@@ -200,12 +200,12 @@ export class Connection {
       );
     if (this.#open.some(({ req, res }) => Number(req.httpVersion) < 1.1 && !res.headersSent))
       return void this.#socket.destroy();
-    const look = (waitMs: number) => {
+    const probe = (waitMs: number) => {
       const first = this.#open[0];
       // Once the answer has begun, sending it has the same effect.
       if (first && !first.res.headersSent && this.#socket.writable) first.res.writeProcessing();
-      if (first) this.#look = setTimeout(look, waitMs, Math.min(2 * waitMs, lastLookMs)).unref();
+      if (first) this.#probeTimer = setTimeout(probe, waitMs, Math.min(2 * waitMs, lastProbeMs)).unref();
     };
-    look(firstLookMs);
+    probe(firstProbeMs);
   }
 }
