@@ -11,7 +11,8 @@ import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
 import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
-import { type RunOptions, run, runFormats, runSizes } from './run.ts';
+import { runFormats } from './run/results.ts';
+import { type RunOptions, run, runSizes } from './run/run.ts';
 import { storeCommands } from './store.ts';
 
 const { stdin, stdout, stderr } = process;
@@ -30,7 +31,7 @@ export function addCommands(
 ): void {
   program
     .command('run')
-    .description('remove the background of files, without a server')
+    .description('remove the background of files; continues an interrupted run')
     .argument('<inputs...>', 'files, folders, globs, or - for standard input to standard output')
     .option('-o, --out <folder>', 'folder of the results (default: beside the input, as <name>-cutout)')
     .addOption(
@@ -39,8 +40,17 @@ export function addCommands(
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
     )
-    .option('-j, --jobs <number>', 'concurrent images (default: depends on the machine)', positive)
-    .option('--overwrite', 'overwrite existing results', false)
+    .option(
+      '-j, --jobs <number>',
+      'concurrent images (default: depends on the machine; 4 with --server)',
+      positive,
+    )
+    .option('--overwrite', 'replace existing results (default: skip their inputs)', false)
+    .option(
+      '--server <address>',
+      'use a running server, with the key in CUTOUT_API_KEY; its prices and limits apply',
+    )
+    .option('--report <file>', 'CSV file with a line for each input')
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions) => {
       if (!(await run(inputs, options, config, { stdin, stdout, err: stderr }))) process.exitCode = 1;

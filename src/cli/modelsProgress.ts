@@ -1,6 +1,6 @@
-import { createRequire } from 'node:module';
 import type { SingleBar } from 'cli-progress';
 import type { Observer, Phase, Progress } from '../models/observer.ts';
+import { newProgressBar } from './progressBar.ts';
 
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -13,13 +13,6 @@ const TITLES: Record<Phase, string> = {
 };
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
-
-/** Loaded only if a bar is drawn, because every start of a server imports this file. */
-function newBar(stream: Output, format: string): SingleBar {
-  const bars = createRequire(import.meta.url)('cli-progress') as typeof import('cli-progress');
-  const options = { stream, format, hideCursor: true, clearOnComplete: true };
-  return new bars.SingleBar(options, bars.Presets.shades_classic);
-}
 
 /** An observer that draws on `out`. `done` removes the bar and must be called at the end. */
 export function progressOn(out: Output, name: string): Observer & { done(): void } {
@@ -39,7 +32,7 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
     }
     if (!bar) {
       const format = `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`;
-      bar = newBar(out, format);
+      bar = newProgressBar(out, format);
       bar.start(total, bytes, { done: megabytes(bytes), all: megabytes(total) });
     }
     bar.update(bytes, { done: megabytes(bytes), all: megabytes(total) });

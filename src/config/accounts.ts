@@ -7,7 +7,7 @@ export const accountsSettings = {
       'CUTOUT_API_KEY',
       '',
       optional(apiKey),
-      'Key of the local account, used when the account is created at the first start (default: a random one).',
+      'Key of the local account, used when the account is created at the first start (default: a random one); `cutout run --server` sends it.',
     ),
     secret: true,
   },

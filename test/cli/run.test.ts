@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
@@ -87,12 +87,12 @@ test.serial(
     t.deepEqual(
       lines
         .slice(2)
-        .map((line) => /^ {2}(\S+): /.exec(line)?.[1])
+        .map((line) => /^ {2}(\S+) {2}/.exec(line)?.[1])
         .sort(),
       ['cut.jpg', 'empty.jpg', 'text.jpg', 'white.png'],
     );
-    t.regex(stderr, /text\.jpg: Invalid file type: Expected jpg\/png\/webp, received text/);
-    t.regex(stderr, /white\.png: Could not identify foreground in image: No subject was found\./);
+    t.regex(stderr, /text\.jpg +Invalid file type: Expected jpg\/png\/webp, received text/);
+    t.regex(stderr, /white\.png +Could not identify foreground in image: No subject was found\./);
   },
 );
 
@@ -101,24 +101,70 @@ test.serial('existing inputs and results are not overwritten unless asked', asyn
   const { run, folder } = await setUp(t, { 'photo.png': png, 'kept-cutout.png': 'mine', 'kept.png': png });
   const same = await run(['photo.png', '--out', '.']);
   t.is(same.code, 1);
-  t.regex(same.stderr, /photo\.png: The result .* would overwrite an input/);
+  t.regex(same.stderr, /photo\.png +The result .* would overwrite an input/);
   const forced = await run(['photo.png', '--out', '.', '--overwrite']);
   t.is(forced.code, 1, 'not even with --overwrite');
   t.true(readFileSync(path.join(folder, 'photo.png')).equals(png));
 
   const there = await run(['kept.png']);
-  t.is(there.code, 1);
-  t.regex(there.stderr, /already exists; --overwrite/);
+  t.is(there.code, 0);
+  t.regex(
+    there.stderr,
+    /^0 images cut out in .*\n1 image skipped, because the result already exists; --overwrite/,
+  );
   t.is(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
   t.is((await run(['kept.png', '--overwrite'])).code, 0);
   t.not(readFileSync(path.join(folder, 'kept-cutout.png'), 'utf8'), 'mine');
 });
 
+test.serial('the same command continues a run: what is done is skipped, results are no inputs', async (t) => {
+  const photo = await scene();
+  const { run, tree, folder } = await setUp(t, { 'in/a.jpg': photo, 'in/deep/b.jpg': photo });
+  for (const args of [['in'], ['in', '--out', 'in/done'], ['in/**/*', '--out', 'apart']]) {
+    t.is((await run(args)).code, 0);
+    const before = tree();
+    const again = await run(args);
+    t.is(again.code, 0, again.stderr);
+    t.regex(again.stderr, /^0 images cut out .*\n(?<all>\d+) images skipped/);
+    t.deepEqual(tree(), before, args.join(' '));
+  }
+  rmSync(path.join(folder, 'in/deep/b-cutout.png'));
+  const rest = await run(['in']);
+  t.regex(rest.stderr, /^1 image cut out .*\n\d+ images? skipped/);
+  t.true(tree().includes('in/deep/b-cutout.png'));
+  t.false(
+    tree().some((file) => file.includes('.part')),
+    'no unfinished file is left',
+  );
+});
+
 test.serial('two inputs with the same result path: the second is an error', async (t) => {
   const { run } = await setUp(t, { 'a.jpg': await scene(), 'a.png': await scene({ format: 'png' }) });
-  const { code, stderr } = await run(['a.jpg', 'a.png', '--out', 'out', '--jobs', '1']);
+  for (let i = 0; i < 2; i++) {
+    const { code, stderr } = await run(['a.jpg', 'a.png', '--out', 'out', '--jobs', '1']);
+    t.is(code, 1);
+    t.regex(stderr, /a\.png +The result .*a is already that of a\.jpg; choose another --out/);
+  }
+});
+
+test.serial('--report has a line for every input, a stop and failures included', async (t) => {
+  const { run, folder } = await setUp(t, {
+    'a.jpg': await scene(),
+    'b.jpg': 'no image',
+    'c.jpg': await scene(),
+  });
+  t.is((await run(['c.jpg', '--out', 'out'])).code, 0);
+  const { code } = await run(['.', '--out', 'out', '--report', 'report.csv']);
   t.is(code, 1);
-  t.regex(stderr, /a\.png: The result .*a\.png is already that of a\.jpg\./);
+  const lines = readFileSync(path.join(folder, 'report.csv'), 'utf8').trim().split('\r\n').sort();
+  t.is(lines.length, 4);
+  t.regex(lines[0] ?? '', /^a\.jpg,done,\S+\/out\/a\.png,\d+\.\d\d,$/);
+  t.regex(lines[1] ?? '', /^b\.jpg,failed,,,"Invalid file type: .*"$/);
+  t.regex(lines[2] ?? '', /^c\.jpg,skipped,\S+\/out\/c\.png,,$/);
+  t.is(lines[3], 'file,state,result,seconds,reason');
+  const bad = await run(['.', '--report', 'a.jpg/report.csv']);
+  t.is(bad.code, 1);
+  t.regex(bad.stderr, /^cutout: The report a\.jpg\/report\.csv cannot be written: /);
 });
 
 test.serial('- reads an image from standard input and writes it to standard output', async (t) => {
@@ -140,6 +186,7 @@ for (const [args, said] of [
   [['*.jpg'], /^cutout: No images were found in "\*\.jpg"\.\n$/],
   [['-', 'a.jpg'], /^cutout: "-" .*\.\n$/],
   [['-', '--out', 'x'], /^cutout: "-" .*\.\n$/],
+  [['-', '--report', 'x.csv'], /^cutout: "-" .*\.\n$/],
   [['a.jpg', '--format', 'gif'], /gif/],
   [['a.jpg', '--size', 'huge'], /huge/],
   [['a.jpg', '--jobs', '0'], /jobs/],

@@ -1,0 +1,25 @@
+import type { RunFormat } from './results.ts';
+
+/** What is asked for every image. */
+export interface Wanted {
+  readonly size: string;
+  readonly format: RunFormat;
+}
+
+export interface CutoutFile {
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+  readonly creditsCharged: number;
+}
+
+/** Cuts out images: this process, or a server. */
+export interface Cutter {
+  /** Images to be cut out at a time. */
+  readonly jobs: number;
+  /**
+   * Rejects with RunError if no other image can succeed either; with UserError or AppError, which say why, for
+   * this image alone; soon after an abort with the reason of `signal`.
+   */
+  cut(image: Uint8Array, signal: AbortSignal): Promise<CutoutFile>;
+  close(): Promise<void>;
+}

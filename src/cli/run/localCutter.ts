@@ -1,0 +1,39 @@
+import type { Config } from '../../config/readConfig.ts';
+import { type CutoutRequest, plainRequest } from '../../cutout/request.ts';
+import type { ProbeLimits } from '../../image/types.ts';
+import { RequestTelemetry } from '../../ops/telemetry.ts';
+import { openCutout } from '../../server/openCutout.ts';
+import { type Output, progressOn } from '../modelsProgress.ts';
+import type { Cutter } from './cutter.ts';
+
+interface LocalOptions extends Pick<CutoutRequest, 'size' | 'format'> {
+  readonly limits: ProbeLimits;
+  readonly jobs?: number | undefined;
+  /** Fetches a missing network. */
+  readonly pull: boolean;
+  readonly err: Output;
+  readonly signal: AbortSignal;
+}
+
+/** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
+export async function openLocalCutter(
+  config: Config,
+  { size, format, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+): Promise<Cutter> {
+  const observer = progressOn(err, config.engine.model);
+  const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
+    observer.done(),
+  );
+  return {
+    jobs: opened.jobs,
+    async cut(bytes, stop) {
+      const source = { kind: 'bytes', bytes } as const;
+      const { bytes: result, contentType } = await opened.cutout(
+        { ...plainRequest, source, size, format, typeLevel: 'none' },
+        { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
+      );
+      return { bytes: result, contentType, creditsCharged: 0 };
+    },
+    close: opened.close,
+  };
+}

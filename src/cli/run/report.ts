@@ -1,0 +1,102 @@
+import { writeFile } from 'node:fs/promises';
+import { csv } from '../../billing/csv.ts';
+import { UserError } from '../../errors.ts';
+import type { Output } from '../modelsProgress.ts';
+import { newProgressBar } from '../progressBar.ts';
+import { table } from '../table.ts';
+
+/** What became of one input. */
+export type Outcome =
+  | { readonly state: 'done'; readonly file: string; readonly result: string; readonly seconds: number }
+  | { readonly state: 'skipped'; readonly file: string; readonly result: string }
+  | { readonly state: 'failed'; readonly file: string; readonly reason: string };
+
+interface Totals {
+  readonly outcomes: readonly Outcome[];
+  readonly inputs: number;
+  readonly seconds: number;
+  readonly creditsCharged: number;
+  /** Why the run ended early. */
+  readonly stopped: string | undefined;
+}
+
+const count = (n: number) => `${n} ${n === 1 ? 'image' : 'images'}`;
+const rate = (done: number, seconds: number) => (done / Math.max(seconds, 0.001)).toFixed(1);
+
+/** Runs of as many images print their progress where there is no terminal. */
+const linesFrom = 50;
+
+interface RunProgress {
+  /** Called after each image that was done or failed. */
+  step(): void;
+  stop(): void;
+}
+
+/** Progress over `total` images: a bar on a terminal, elsewhere a line for each tenth of a large run. */
+export function runProgress(out: Output, total: number): RunProgress {
+  const started = performance.now();
+  let steps = 0;
+  const speed = () => rate(steps, (performance.now() - started) / 1000);
+  if (!out.isTTY) {
+    const step = () => {
+      const tenth = Math.floor((10 * steps) / total);
+      steps += 1;
+      if (total >= linesFrom && Math.floor((10 * steps) / total) > tenth && steps < total)
+        out.write(`${steps} of ${total} images, ${speed()} images a second\n`);
+    };
+    return { step, stop: () => {} };
+  }
+  const bar = newProgressBar(
+    out,
+    '{bar} {percentage}% | {value} of {total} images | {speed} images/s | {eta_formatted} left',
+  );
+  bar.start(total, 0, { speed: '0.0' });
+  const step = () => {
+    steps += 1;
+    bar.increment({ speed: speed() });
+  };
+  return { step, stop: () => bar.stop() };
+}
+
+/** What was done, in sentences, and a table of failures. */
+export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: Totals): string {
+  const of = (state: Outcome['state']) => outcomes.filter((outcome) => outcome.state === state);
+  const done = of('done').length;
+  const skipped = of('skipped').length;
+  const failed = outcomes.filter((outcome) => outcome.state === 'failed');
+  const speed = done > 1 ? ` (${rate(done, seconds)} images a second)` : '';
+  const lines = [`${count(done)} cut out in ${seconds.toFixed(1)} s${speed}.`];
+  if (creditsCharged > 0)
+    lines.push(`Charged: ${creditsCharged} ${creditsCharged === 1 ? 'credit' : 'credits'}.`);
+  if (skipped > 0)
+    lines.push(`${count(skipped)} skipped, because the result already exists; --overwrite replaces it.`);
+  const left = inputs - outcomes.length;
+  if (stopped !== undefined) lines.push(`Stopped: ${stopped}`);
+  if (left > 0) lines.push(`${count(left)} not started or not finished; the same command continues there.`);
+  if (failed.length > 0) lines.push(`${count(failed.length)} failed:`);
+  const rows = failed.map(({ file, reason }) => [`  ${file}`, reason]);
+  return `${lines.join('\n')}\n${table(rows)}`;
+}
+
+/** Creates the report, so that a path that cannot be written is an error before anything is cut out. */
+export async function startReport(file: string): Promise<void> {
+  try {
+    await writeFile(file, '');
+  } catch (error) {
+    throw new UserError(
+      `The report ${file} cannot be written: ${error instanceof Error ? error.message : error}.`,
+    );
+  }
+}
+
+/** Writes a line of CSV for every input that was looked at. */
+export async function writeReport(file: string, outcomes: readonly Outcome[]): Promise<void> {
+  const rows = outcomes.map((outcome) => [
+    outcome.file,
+    outcome.state,
+    'result' in outcome ? outcome.result : '',
+    'seconds' in outcome ? outcome.seconds.toFixed(2) : '',
+    'reason' in outcome ? outcome.reason : '',
+  ]);
+  await writeFile(file, csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]));
+}

@@ -1,0 +1,236 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import type { Config } from '../../config/readConfig.ts';
+import { AppError, toAppError, UserError } from '../../errors.ts';
+import { makeFolder } from '../../folder.ts';
+import { SIZE_LIMITS } from '../../image/size.ts';
+import { onStopSignal } from '../../ops/stop.ts';
+import { configureImages } from '../../server/images.ts';
+import type { Output } from '../modelsProgress.ts';
+import type { Cutter } from './cutter.ts';
+import { findInputs } from './inputs.ts';
+import { openLocalCutter } from './localCutter.ts';
+import { type Outcome, runProgress, startReport, summary, writeReport } from './report.ts';
+import {
+  existingResult,
+  extensionOf,
+  type Input,
+  type RunFormat,
+  resultStem,
+  writeResult,
+} from './results.ts';
+import { RunError } from './runError.ts';
+import { openServerCutter } from './serverCutter.ts';
+
+export interface RunOptions {
+  readonly out?: string;
+  readonly format: RunFormat;
+  readonly size: keyof typeof SIZE_LIMITS;
+  readonly jobs?: number;
+  readonly overwrite: boolean;
+  readonly pull: boolean;
+  /** Address of a server that does the work. */
+  readonly server?: string;
+  /** File that gets a line for every input. */
+  readonly report?: string;
+}
+
+export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
+
+/**
+ * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read
+ * completely.
+ */
+const maxBytes = 1024 ** 3;
+
+/** The error in one sentence. */
+function reasonOf(error: unknown): string {
+  if (error instanceof UserError) return error.message;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (error instanceof AppError && error.status < 500)
+    return `${error.title.replace(/\.$/, '')}: ${error.detail}`;
+  const messages: Readonly<Record<string, string>> = {
+    EACCES: 'Permission denied.',
+    ENOSPC: 'The disk is full.',
+    ENOENT: 'The file no longer exists.',
+    EEXIST: 'The result already exists; --overwrite replaces it.',
+  };
+  if (typeof code === 'string' && messages[code]) return messages[code];
+  const app = toAppError(error);
+  const cause = app.cause instanceof Error ? ` (${app.cause.message})` : '';
+  return `${app.title}: ${app.detail}${cause}`;
+}
+
+/** Runs `work` on every item, at most `width` at a time. Rejects with the first rejection. */
+async function eachOf<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const rest = items.values();
+  const lane = async () => {
+    for (const item of rest) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, lane));
+}
+
+interface Streams {
+  readonly stdin: NodeJS.ReadableStream;
+  /** Receives the one image of `-`. */
+  readonly stdout: NodeJS.WritableStream;
+  /** Receives all messages. */
+  readonly err: Output;
+}
+
+async function cutStandardInput(cutter: Cutter, { stdin, stdout }: Streams, signal: AbortSignal) {
+  const result = await cutter.cut(await buffer(stdin), signal);
+  await new Promise<void>((resolve, reject) => {
+    stdout.write(result.bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** An input that is still to be cut out. */
+interface Task {
+  readonly file: string;
+  /** Path of its result without the extension. */
+  readonly stem: string;
+}
+
+interface Plan {
+  readonly tasks: readonly Task[];
+  /** Inputs that are not cut out. */
+  readonly outcomes: readonly Outcome[];
+}
+
+/** Decides which inputs are cut out: not those whose result exists, and one for each result. */
+async function planTasks(
+  inputs: readonly Input[],
+  sources: ReadonlySet<string>,
+  { out, format, overwrite }: Pick<RunOptions, 'out' | 'format' | 'overwrite'>,
+): Promise<Plan> {
+  const tasks: Task[] = [];
+  const outcomes: Outcome[] = [];
+  const taken = new Map<string, string>();
+  for (const input of inputs) {
+    const { file } = input;
+    const stem = resultStem(input, out);
+    const earlier = taken.get(stem);
+    if (earlier !== undefined) {
+      const reason = `The result ${stem} is already that of ${earlier}; choose another --out for one of them.`;
+      outcomes.push({ state: 'failed', file, reason });
+      continue;
+    }
+    taken.set(stem, file);
+    const result = overwrite ? undefined : await existingResult(stem, format, sources);
+    if (result === undefined) tasks.push({ file, stem });
+    else outcomes.push({ state: 'skipped', file, result });
+  }
+  return { tasks, outcomes };
+}
+
+async function cutFiles(
+  inputs: readonly Input[],
+  options: RunOptions,
+  openCutter: () => Promise<Cutter>,
+  err: Output,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { overwrite, report } = options;
+  if (report !== undefined) await startReport(report);
+  const sources = new Set(inputs.map(({ file }) => path.resolve(file)));
+  const plan = await planTasks(inputs, sources, options);
+  const outcomes = [...plan.outcomes];
+  let creditsCharged = 0;
+  let stopped: string | undefined;
+
+  const cut = async (cutter: Cutter, { file, stem }: Task): Promise<Outcome> => {
+    const started = performance.now();
+    const { bytes, contentType, creditsCharged: charged } = await cutter.cut(await readFile(file), signal);
+    creditsCharged += charged;
+    const extension = extensionOf(contentType);
+    if (extension === undefined)
+      throw new RunError(`The server answered with ${contentType || 'no type'} instead of an image.`);
+    const result = `${stem}${extension}`;
+    if (sources.has(result))
+      throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
+    await writeResult(result, bytes, overwrite);
+    return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
+  };
+
+  const cutter = plan.tasks.length > 0 ? await openCutter() : undefined;
+  const started = performance.now();
+  const progress = runProgress(err, plan.tasks.length);
+  try {
+    if (cutter)
+      await eachOf(plan.tasks, cutter.jobs, async (task) => {
+        if (signal.aborted || stopped !== undefined) return;
+        try {
+          outcomes.push(await cut(cutter, task));
+        } catch (error) {
+          if (signal.aborted) return;
+          if (error instanceof RunError) stopped = error.message;
+          else outcomes.push({ state: 'failed', file: task.file, reason: reasonOf(error) });
+        }
+        progress.step();
+      });
+  } finally {
+    progress.stop();
+    await cutter?.close();
+  }
+  const seconds = (performance.now() - started) / 1000;
+  if (report !== undefined) await writeReport(report, outcomes);
+  err.write(summary({ outcomes, inputs: inputs.length, seconds, creditsCharged, stopped }));
+  return outcomes.length === inputs.length && outcomes.every(({ state }) => state !== 'failed');
+}
+
+function checkOptions(names: readonly string[], { out, server, pull, report }: RunOptions): void {
+  if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
+  if (!names.includes('-')) return;
+  if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');
+  if (out !== undefined)
+    throw new UserError('"-" writes to standard output and cannot be combined with --out.');
+  if (report !== undefined) throw new UserError('"-" is one image and cannot be combined with --report.');
+}
+
+/**
+ * `cutout run`: cuts out files without a server, accounts or rate limits, or by a running server. Results that
+ * exist are kept, so the same command continues an interrupted run. Resolves with false if anything failed; the
+ * summary says what and why. Throws UserError for names that match no file.
+ */
+export async function run(
+  names: readonly string[],
+  options: RunOptions,
+  config: Config,
+  streams: Streams,
+): Promise<boolean> {
+  checkOptions(names, options);
+  const { err } = streams;
+  const { server, out } = options;
+  const limits = { ...configureImages(config.cutout), maxBytes };
+  const extensions = limits.formats.flatMap((format) =>
+    format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],
+  );
+  const standardInput = names.includes('-');
+  const inputs = standardInput ? [] : await findInputs(names, extensions, out);
+  if (out !== undefined) makeFolder('output folder', out);
+
+  const stopping = new AbortController();
+  onStopSignal(() => stopping.abort(new UserError('Stopped.')));
+  const { signal } = stopping;
+  const openCutter = async (): Promise<Cutter> =>
+    server === undefined
+      ? openLocalCutter(config, { ...options, limits, err, signal })
+      : openServerCutter({ ...options, server, apiKey: config.accounts.apiKey, signal });
+  if (!standardInput) return cutFiles(inputs, options, openCutter, err, signal);
+  const cutter = await openCutter();
+  try {
+    await cutStandardInput(cutter, streams, signal);
+    return true;
+  } catch (error) {
+    err.write(`${reasonOf(error)}\n`);
+    return false;
+  } finally {
+    await cutter.close();
+  }
+}

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import pRetry, { type RetryContext } from 'p-retry';
+import { z } from 'zod';
+import { UserError } from '../../errors.ts';
+import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
+import { RunError } from './runError.ts';
+
+interface ServerOptions extends Wanted {
+  /** Address of the server, with or without a path before `/v1.0`. */
+  readonly server: string;
+  readonly apiKey: string | undefined;
+  /** Default: `defaultJobs`. */
+  readonly jobs?: number | undefined;
+  /** Ends the check of the server. */
+  readonly signal: AbortSignal;
+}
+
+/** Images that are sent at a time; a server with less capacity answers 429 or 503, which are repeated. */
+const defaultJobs = 4;
+/** Attempts after the first one that are spent on a server that fails or cannot be reached. */
+const retries = 5;
+const firstDelayMs = 500;
+const maxDelayMs = 15_000;
+/** Longest time for one image, waiting for a rate limit included. */
+const maxRetryMs = 15 * 60_000;
+/** Longest time for one answer. */
+const answerMs = 5 * 60_000;
+/** Longest time for the answer that shows whether server and key are right. */
+const checkMs = 30_000;
+/** As many images in a row that could not be sent end the run. */
+const maxUnreachable = 3;
+
+/** Status codes that are worth another attempt. */
+const transient: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
+/** Status codes that every other image would get too. */
+const final: ReadonlySet<number> = new Set([401, 402, 403]);
+
+const envelope = z.object({
+  errors: z.array(z.object({ title: z.string().default(''), detail: z.string().default('') })).min(1),
+});
+
+/** An answer that may be another one later. */
+class TransientError extends UserError {
+  readonly status: number;
+  /** Milliseconds that the server asks to wait. */
+  readonly waitMs: number;
+
+  constructor(message: string, status: number, waitMs: number) {
+    super(message);
+    this.status = status;
+    this.waitMs = waitMs;
+  }
+}
+
+/** What the server said is wrong, in one sentence. */
+async function reasonIn(response: Response): Promise<string> {
+  const text = await response.text();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // A proxy in front of the server, for example.
+  }
+  const found = envelope.safeParse(parsed);
+  const [first] = found.success ? found.data.errors : [];
+  if (!first) return `The server answered with status ${response.status}.`;
+  return [first.title.replace(/[.:]$/, ''), first.detail].filter((part) => part !== '').join(': ');
+}
+
+/** Milliseconds of Retry-After in seconds; 0 without it. */
+function retryAfter(response: Response): number {
+  const seconds = Number(response.headers.get('Retry-After') ?? '');
+  return Number.isFinite(seconds) && seconds > 0 ? 1000 * seconds : 0;
+}
+
+/** The error of any answer but a result. */
+async function failureOf(response: Response): Promise<UserError> {
+  const { status, headers } = response;
+  if (status >= 300 && status < 400) {
+    await response.body?.cancel();
+    const target = headers.get('Location') ?? 'another address';
+    return new RunError(`The server redirects to ${target}: give that to --server.`);
+  }
+  const reason = await reasonIn(response);
+  if (transient.has(status)) return new TransientError(reason, status, retryAfter(response));
+  return final.has(status) ? new RunError(reason) : new UserError(reason);
+}
+
+async function resultOf(response: Response): Promise<CutoutFile> {
+  const { status, headers } = response;
+  if (status === 200) {
+    const charged = Number(headers.get('X-Credits-Charged') ?? '');
+    return {
+      bytes: new Uint8Array(await response.arrayBuffer()),
+      contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
+      creditsCharged: Number.isFinite(charged) ? charged : 0,
+    };
+  }
+  throw await failureOf(response);
+}
+
+/** Why fetch failed: the code of the system or of undici, or else its sentence. */
+function faultOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return error.cause === undefined ? error.message : faultOf(error.cause);
+}
+
+/** Rejects with UserError if the server cannot be reached or does not accept the key. */
+async function checkServer(base: URL, apiKey: string, signal: AbortSignal): Promise<void> {
+  let response: Response;
+  try {
+    response = await fetch(new URL('v1.0/account', base), {
+      redirect: 'manual',
+      headers: { 'X-Api-Key': apiKey, Accept: 'application/json' },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(checkMs)]),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new UserError(`${base.href} could not be reached (${faultOf(error)}).`);
+  }
+  if (response.ok || transient.has(response.status)) return response.body?.cancel();
+  throw await failureOf(response);
+}
+
+/**
+ * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
+ * repeated; one `Idempotency-Key` an image keeps a repeat from being charged again. Rejects with UserError if
+ * the server cannot be reached or does not accept the key.
+ */
+export async function openServerCutter({
+  server,
+  apiKey,
+  size,
+  format,
+  jobs = defaultJobs,
+  signal: stop,
+}: ServerOptions): Promise<Cutter> {
+  if (apiKey === undefined)
+    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
+  const base = URL.parse(server.endsWith('/') ? server : `${server}/`);
+  if (!base || !/^https?:$/.test(base.protocol))
+    throw new UserError(`--server must be an http or https address, not "${server}".`);
+  await checkServer(base, apiKey, stop);
+  const address = new URL('v1.0/removebg', base);
+  let unreachable = 0;
+
+  const send = async (
+    image: Uint8Array,
+    idempotencyKey: string,
+    signal: AbortSignal,
+  ): Promise<CutoutFile> => {
+    const form = new FormData();
+    form.set('size', size);
+    form.set('format', format);
+    form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
+    const response = await fetch(address, {
+      method: 'POST',
+      body: form,
+      redirect: 'manual',
+      headers: { 'X-Api-Key': apiKey, Accept: 'image/*, application/zip', 'Idempotency-Key': idempotencyKey },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
+    });
+    return resultOf(response);
+  };
+
+  const attempt = async (image: Uint8Array, idempotencyKey: string, signal: AbortSignal) => {
+    try {
+      const result = await send(image, idempotencyKey, signal);
+      unreachable = 0;
+      return result;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof UserError) throw error;
+      throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
+    }
+  };
+
+  /** Waits as long as the server asks for, less what p-retry waits anyway. */
+  const pause = async ({ error, retryDelay }: RetryContext, signal: AbortSignal) => {
+    if (!(error instanceof TransientError)) return;
+    if (error.waitMs > maxRetryMs) throw error;
+    await wait(Math.max(0, error.waitMs - retryDelay), undefined, { signal });
+  };
+
+  return {
+    jobs,
+    async cut(image, signal) {
+      const idempotencyKey = randomUUID();
+      try {
+        return await pRetry(() => attempt(image, idempotencyKey, signal), {
+          retries,
+          minTimeout: firstDelayMs,
+          maxTimeout: maxDelayMs,
+          randomize: true,
+          maxRetryTime: maxRetryMs,
+          signal,
+          // A rate limit is not a failure.
+          shouldConsumeRetry: ({ error }) =>
+            !(error instanceof TransientError && error.status === 429 && error.waitMs > 0),
+          onFailedAttempt: (context) => pause(context, signal),
+          shouldRetry: ({ error }) => error instanceof TransientError && unreachable < maxUnreachable,
+        });
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof TransientError && error.status === 0) unreachable += 1;
+        if (error instanceof UserError && unreachable >= maxUnreachable) throw new RunError(error.message);
+        throw error;
+      }
+    },
+    close: async () => {},
+  };
+}

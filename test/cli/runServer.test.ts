@@ -1,0 +1,242 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import sharp from 'sharp';
+import { cli, modelsFolder, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/images.ts';
+
+const key = 'cutout_test_key_0123456789';
+
+interface Call {
+  readonly idempotencyKey: string;
+  readonly body: Buffer;
+}
+
+type Answer = (call: Call, number: number, res: ServerResponse, req: IncomingMessage) => void;
+
+/** A server of the API that answers as a test says, and records what it was sent. */
+async function fakeServer(t: ExecutionContext, answer: Answer) {
+  const calls: Call[] = [];
+  let open = 0;
+  let mostOpen = 0;
+  const server = createServer((req, res) => {
+    if (req.url === '/v1.0/account' && req.headers['x-api-key'] === key) return void res.end('{}');
+    const parts: Buffer[] = [];
+    open += 1;
+    mostOpen = Math.max(mostOpen, open);
+    res.on('close', () => {
+      open -= 1;
+    });
+    req.on('data', (part: Buffer) => parts.push(part));
+    req.on('error', () => {});
+    req.on('end', () => {
+      const call = { idempotencyKey: String(req.headers['idempotency-key']), body: Buffer.concat(parts) };
+      calls.push(call);
+      answer(call, calls.length, res, req);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, calls, mostOpen: () => mostOpen };
+}
+
+const error = (res: ServerResponse, status: number, title: string, detail: string, after?: number) => {
+  res.writeHead(status, {
+    'Content-Type': 'application/json',
+    ...(after && { 'Retry-After': String(after) }),
+  });
+  res.end(JSON.stringify({ errors: [{ title, detail, code: 'x' }] }));
+};
+
+const png = (res: ServerResponse, bytes: Buffer) => {
+  res.writeHead(200, { 'Content-Type': 'image/png', 'X-Credits-Charged': '0.25' });
+  res.end(bytes);
+};
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function setUp(t: ExecutionContext, names: readonly string[]) {
+  const folder = temporaryFolder(t);
+  const photo = await scene();
+  for (const name of names) writeFileSync(path.join(folder, name), photo);
+  const env = { CUTOUT_DATA_DIR: temporaryFolder(t), CUTOUT_API_KEY: key };
+  const run = (args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+    cli(t, ['run', ...args], { ...env, ...more }, undefined, folder);
+  const results = () => readdirSync(path.join(folder, 'out')).sort();
+  return { folder, photo, run, env, results };
+}
+
+test.serial('a running server cuts out; the credits that it charged are shown', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg', 'b.jpg']);
+  const serving = await startServing(t, {
+    CUTOUT_DATA_DIR: temporaryFolder(t),
+    CUTOUT_MODELS_DIR: modelsFolder(temporaryFolder(t)),
+    CUTOUT_API_KEY: key,
+  });
+  writeFileSync(path.join(folder, 'white.png'), await scene({ subject: 'none', format: 'png' }));
+  const { code, stderr } = await run(['.', '--server', serving.url, '--out', 'out', '--size', 'full']);
+  t.is(code, 1);
+  t.regex(stderr, /^2 images cut out in .* images a second\)\.\nCharged: 1 credit\.\n1 image failed:\n/);
+  t.regex(stderr, /white\.png +Could not identify foreground in image: No subject was found\./);
+  const result = await sharp(readFileSync(path.join(folder, 'out', 'a.png'))).metadata();
+  t.like(result, { format: 'png', channels: 4 });
+});
+
+test.serial('rate limits and failures of the server are waited for, with the same key', async (t) => {
+  const { run, photo, results } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg']);
+  const { url, calls } = await fakeServer(t, (_, number, res, req) => {
+    if (number === 1) error(res, 429, 'Rate limit exceeded', '', 2);
+    else if (number === 2) error(res, 503, 'Service unavailable', 'Full.', 1);
+    else if (number === 3) req.socket.destroy();
+    else png(res, photo);
+  });
+  const started = performance.now();
+  const { code, stderr } = await run(['.', '--server', `${url}/`, '--out', 'out', '--jobs', '1']);
+  t.is(code, 0, stderr);
+  t.true(performance.now() - started > 3000, 'Retry-After is obeyed');
+  t.deepEqual(results(), ['a.png', 'b.png', 'c.png']);
+  t.regex(stderr, /^3 images cut out .*\nCharged: 0\.75 credits\.\n$/);
+  t.is(calls.length, 6);
+  t.is(new Set(calls.slice(0, 4).map(({ idempotencyKey }) => idempotencyKey)).size, 1);
+  t.is(new Set(calls.map(({ idempotencyKey }) => idempotencyKey)).size, 3);
+  for (const { body } of calls.slice(3)) t.true(body.includes(photo), 'the file arrives as it is');
+});
+
+test.serial('--jobs images are sent at a time', async (t) => {
+  const names = Array.from({ length: 9 }, (_, i) => `${i}.jpg`);
+  const { run, photo } = await setUp(t, names);
+  const { url, mostOpen } = await fakeServer(t, (_, __, res) => void setTimeout(() => png(res, photo), 200));
+  t.is((await run(['.', '--server', url, '--out', 'out', '--jobs', '3'])).code, 0);
+  t.is(mostOpen(), 3);
+});
+
+for (const [status, title] of [
+  [402, 'Insufficient credits'],
+  [403, 'Invalid API Key'],
+] as const)
+  test.serial(`${status} ends the run, because every other image would get it too`, async (t) => {
+    const { run, photo, results } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg']);
+    let paid = 1;
+    const { url, calls } = await fakeServer(t, (_, __, res) => {
+      paid -= 1;
+      if (paid >= 0) png(res, photo);
+      else error(res, status, title, 'Buy more.');
+    });
+    const args = ['.', '--server', url, '--out', 'out', '--jobs', '1'];
+    const { code, stderr } = await run(args);
+    t.is(code, 1);
+    t.is(calls.length, 2);
+    t.regex(
+      stderr,
+      /^1 image cut out .*\nCharged: 0\.25 credits\.\nStopped: .*: Buy more\.\n3 images not started/,
+    );
+    paid = 9;
+    t.is((await run(args)).code, 0);
+    t.deepEqual(results(), ['a.png', 'b.png', 'c.png', 'd.png']);
+    t.is(calls.length, 5, 'what was done is not sent again');
+  });
+
+test.serial(
+  'other errors belong to their image; a redirect or a page instead of an image ends the run',
+  async (t) => {
+    const { run, photo } = await setUp(t, ['a.jpg', 'b.jpg']);
+    const refusing = await fakeServer(t, (_, number, res) => {
+      if (number === 1) error(res, 400, 'File too large', 'File exceeds limit of 22MB');
+      else png(res, photo);
+    });
+    const refused = await run(['.', '--server', refusing.url, '--out', 'one', '--jobs', '1']);
+    t.regex(refused.stderr, /^1 image cut out [\s\S]*a\.jpg +File too large: File exceeds limit of 22MB\n$/);
+    t.is(refusing.calls.length, 2);
+
+    const moved = await fakeServer(t, (_, __, res) =>
+      res.writeHead(301, { Location: 'https://other.example/' }).end(),
+    );
+    const redirected = await run(['.', '--server', moved.url, '--out', 'two', '--jobs', '1']);
+    t.regex(
+      redirected.stderr,
+      /Stopped: The server redirects to https:\/\/other\.example\/: give that to --server\.\n/,
+    );
+    t.is(moved.calls.length, 1, 'the key is sent to no other server');
+
+    const page = await fakeServer(t, (_, __, res) =>
+      res.writeHead(200, { 'Content-Type': 'text/html' }).end('hello'),
+    );
+    const web = await run(['.', '--server', page.url, '--out', 'three', '--jobs', '1']);
+    t.regex(web.stderr, /Stopped: The server answered with text\/html instead of an image\.\n/);
+  },
+);
+
+test.serial('a stop ends the run soon and leaves no unfinished result', async (t) => {
+  const { folder, env, results, run, photo } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg']);
+  const { url, calls } = await fakeServer(t, (_, number, res) => {
+    if (number === 1 || number > 2) png(res, photo);
+  });
+  const args = ['.', '--server', url, '--out', 'out', '--jobs', '1'];
+  const { child, ended } = startCli(t, ['run', ...args], env, undefined, folder);
+  while (calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+  child.kill('SIGINT');
+  const { code, stderr } = await ended;
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^1 image cut out .*\nCharged: 0\.25 credits\.\n2 images not started or not finished; the same command continues there\.\n$/,
+  );
+  t.deepEqual(results(), ['a.png']);
+  t.is((await run(args)).code, 0);
+  t.deepEqual(results(), ['a.png', 'b.png', 'c.png']);
+});
+
+test.serial('a server that cannot be reached or does not accept the key is an error at once', async (t) => {
+  const { run } = await setUp(t, ['a.jpg']);
+  const { url, calls } = await fakeServer(t, (_, __, res) => error(res, 403, 'API Key invalid', ''));
+  const wrong = await run(['a.jpg', '--server', url], { CUTOUT_API_KEY: 'another_key_0123456789' });
+  t.is(wrong.code, 1);
+  t.is(wrong.stderr, 'cutout: API Key invalid\n');
+  t.is(calls.length, 1);
+  // TCP's discard port: fetch refuses it without trying.
+  const closed = await run(['a.jpg', '--server', 'http://127.0.0.1:9']);
+  t.is(closed.stderr, 'cutout: http://127.0.0.1:9/ could not be reached (bad port).\n');
+  const unused = await freePort();
+  const refused = await run(['a.jpg', '--server', `http://127.0.0.1:${unused}/api`]);
+  t.is(refused.stderr, `cutout: http://127.0.0.1:${unused}/api/ could not be reached (ECONNREFUSED).\n`);
+});
+
+test.serial('a server that goes away ends the run after a few images, with what was done', async (t) => {
+  const names = Array.from({ length: 8 }, (_, i) => `${i}.jpg`);
+  const { run, photo, results } = await setUp(t, names);
+  const { url, calls } = await fakeServer(t, (_, number, res, req) => {
+    if (number <= 2) png(res, photo);
+    else req.socket.destroy();
+  });
+  const { code, stderr } = await run(['.', '--server', url, '--out', 'out', '--jobs', '3']);
+  t.is(code, 1);
+  t.regex(stderr, /^2 images cut out [\s\S]*Stopped: The server could not be reached \(\w+\)\.\n/);
+  t.deepEqual(results(), ['0.png', '1.png']);
+  t.true(calls.length <= 32, `${calls.length} attempts`);
+});
+
+test.serial('what --server needs is said in one sentence', async (t) => {
+  const { run } = await setUp(t, ['a.jpg']);
+  t.regex(
+    (await run(['a.jpg', '--server', 'ftp://x'])).stderr,
+    /^cutout: --server must be an http or https address/,
+  );
+  const pull = await run(['a.jpg', '--server', 'http://127.0.0.1:1', '--pull']);
+  t.regex(pull.stderr, /^cutout: --pull has no effect with --server\.\n$/);
+  const folder = temporaryFolder(t);
+  writeFileSync(path.join(folder, 'a.jpg'), await scene());
+  const withoutKey = await cli(t, ['run', 'a.jpg', '--server', 'http://127.0.0.1:1'], {}, undefined, folder);
+  t.regex(withoutKey.stderr, /^cutout: Set CUTOUT_API_KEY /);
+});
