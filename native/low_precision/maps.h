@@ -35,8 +35,8 @@ void dequantise(const Map& input, std::span<const float> scales, int zero, std::
 void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last);
 /// To one plane of floats.
 void sum(const Map& input, float scale, float low, std::span<float> plane, int first, int last);
-/// The border of so many pixels around a map, and the kChunkInputs bytes behind it: a kernel
-/// multiplies them with weights of 0, which as bf16 gives 0 of finite numbers only.
+/// Fills a border of `border` pixels around the map, and the kChunkInputs bytes after it. Kernels
+/// multiply these by weights of 0; in bf16 the product is 0 only for finite values.
 void fill_border(const Map& map, int border, int zero);
 
 }  // namespace cutout::low_precision

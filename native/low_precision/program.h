@@ -115,7 +115,7 @@ struct Operation {
   [[nodiscard]] bool outward() const {
     return kind == Kind::kOutput || kind == Kind::kSumOutput || kind == Kind::kPlanes;
   }
-  /// Channels of the output that it gives, of an input of so many channels.
+  /// Channels of its output for an input of `input_channels` channels.
   [[nodiscard]] int output_channels(int input_channels) const {
     return kind == Kind::kSumOutput ? 1 : kind == Kind::kPlanes ? channels : input_channels;
   }
@@ -125,7 +125,7 @@ struct Operation {
 enum class Type { kQuantised, kFloats, kBf16 };
 inline constexpr int kTypes = 3;
 
-/// Bytes of one.
+/// Size of one element in bytes.
 constexpr int bytes_of(Type type) {
   return type == Type::kFloats ? 4 : type == Type::kBf16 ? 2 : 1;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kWisp = 0.1F;
 constexpr float kHole = 0.9F;
-constexpr std::int64_t kSubjectPart = 200;  // of the confident pixels of the largest component
+constexpr std::int64_t kSubjectPart = 200;  // of the foreground pixels of the largest component
 constexpr std::int64_t kPiecePart = 5000;
 constexpr std::int64_t kHolePart = 50;  // of the network pixels of the component around it
 constexpr int kPieceRadius = 8;         // a fraction 1/8 of the longer side
@@ -33,16 +33,17 @@ int radius_in_blocks(int part, const Box& area) {
 
 enum class Kind { kSubject, kPiece, kWisp, kHaze };
 
-/// The greatest number of confident pixels in one component.
-int most_confident(const std::vector<Component>& components) {
+/// The greatest number of foreground pixels in one component.
+int most_foreground(const std::vector<Component>& components) {
   int most = 0;
-  for (const Component& component : components) most = std::max(most, component.confident);
+  for (const Component& component : components) most = std::max(most, component.foreground);
   return most;
 }
 
 Kind kind_of(const Component& component, int most) {
-  if (component.confident > 0 && component.confident * kSubjectPart >= most) return Kind::kSubject;
-  if (component.confident > 0 && component.confident * kPiecePart >= most) return Kind::kPiece;
+  if (component.foreground > 0 && component.foreground * kSubjectPart >= most)
+    return Kind::kSubject;
+  if (component.foreground > 0 && component.foreground * kPiecePart >= most) return Kind::kPiece;
   return component.high >= kWisp ? Kind::kWisp : Kind::kHaze;
 }
 
@@ -166,7 +167,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
                                    ThreadPool& pool) {
   const Components found =
       find_components(p, width, area, kCertainBackground, 1, Neighbours::kEight, pool);
-  const int most = most_confident(found.components);
+  const int most = most_foreground(found.components);
   if (most == 0) return {};
 
   std::vector<Kind> kinds;
@@ -198,7 +199,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
 ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area) {
   const Components found =
       find_components_scalar(p, width, area, kCertainBackground, 1, Neighbours::kEight);
-  const int most = most_confident(found.components);
+  const int most = most_foreground(found.components);
   if (most == 0) return {};
 
   // For every network pixel the index of its component.

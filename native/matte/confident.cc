@@ -5,63 +5,63 @@
 #include <cstdint>
 
 #include "core/simd.h"
+#include "matte/foreground.h"
 
 namespace cutout {
 
 namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
-constexpr float kForegroundThreshold = 0.5F;
 constexpr float kLow = 0.1F;
 constexpr float kHigh = 0.9F;
 
 struct Counts {
-  int confident = 0;  // p >= kForegroundThreshold
-  int ambiguous = 0;  // kLow < p < kHigh
+  int foreground = 0;  // p >= kForegroundThreshold
+  int ambiguous = 0;   // kLow < p < kHigh
 };
 
 CUTOUT_SIMD Counts count(const float* p, int n) {
   Counts counts;
   for (int x = 0; x < n; ++x) {
-    counts.confident += static_cast<int>(p[x] >= kForegroundThreshold);
+    counts.foreground += static_cast<int>(p[x] >= kForegroundThreshold);
     counts.ambiguous += static_cast<int>(p[x] > kLow) & static_cast<int>(p[x] < kHigh);
   }
   return counts;
 }
 
-bool few_are_ambiguous(std::int64_t confident, std::int64_t ambiguous) {
-  return confident > 0 && 5 * ambiguous <= 3 * confident;
+bool few_are_ambiguous(std::int64_t foreground, std::int64_t ambiguous) {
+  return foreground > 0 && 5 * ambiguous <= 3 * foreground;
 }
 
 }  // namespace
 
 bool is_confident(std::span<const float> p, int width, const Box& area, ThreadPool& pool) {
-  std::atomic<std::int64_t> confident{0};
+  std::atomic<std::int64_t> foreground{0};
   std::atomic<std::int64_t> ambiguous{0};
   pool.parallel_for(static_cast<std::size_t>(area.height), kGrain,
                     [&](std::size_t begin, std::size_t end) {
                       for (std::size_t y = begin; y < end; ++y) {
                         const auto row = static_cast<std::ptrdiff_t>(y) + area.top;
                         const Counts counts = count(p.data() + row * width + area.left, area.width);
-                        confident += counts.confident;
+                        foreground += counts.foreground;
                         ambiguous += counts.ambiguous;
                       }
                     });
-  return few_are_ambiguous(confident, ambiguous);
+  return few_are_ambiguous(foreground, ambiguous);
 }
 
 bool is_confident_scalar(std::span<const float> p, int width, const Box& area) {
-  std::int64_t confident = 0;
+  std::int64_t foreground = 0;
   std::int64_t ambiguous = 0;
   for (int y = area.top; y < area.top + area.height; ++y) {
     for (int x = area.left; x < area.left + area.width; ++x) {
       const float value = p[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                             static_cast<std::size_t>(x)];
-      if (value >= kForegroundThreshold) ++confident;
+      if (value >= kForegroundThreshold) ++foreground;
       if (value > kLow && value < kHigh) ++ambiguous;
     }
   }
-  return few_are_ambiguous(confident, ambiguous);
+  return few_are_ambiguous(foreground, ambiguous);
 }
 
 }  // namespace cutout

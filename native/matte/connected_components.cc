@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/simd.h"
+#include "matte/foreground.h"
 
 namespace cutout {
 
@@ -48,19 +49,17 @@ void runs_of(const float* line, int left, int right, int y, float least, float m
   close(right);
 }
 
-constexpr float kConfident = 0.5F;
-
 CUTOUT_SIMD void measure(const float* __restrict p, int n, Component& component) {
-  int confident = 0;
+  int foreground = 0;
   float low = p[0];
   float high = p[0];
   for (int x = 0; x < n; ++x) {
-    confident += static_cast<int>(p[x] >= kConfident);
+    foreground += static_cast<int>(p[x] >= kForegroundThreshold);
     low = p[x] < low ? p[x] : low;
     high = p[x] > high ? p[x] : high;
   }
   component.area = n;
-  component.confident = confident;
+  component.foreground = foreground;
   component.low = low;
   component.high = high;
 }
@@ -118,7 +117,7 @@ void add(const Component& part, const Run& run, Component& component) {
     component.box.height = run.y + 1 - component.box.top;  // runs come row by row
   }
   component.area += part.area;
-  component.confident += part.confident;
+  component.foreground += part.foreground;
   component.low = std::min(component.low, part.low);
   component.high = std::max(component.high, part.high);
 }
@@ -198,7 +197,7 @@ Components find_components_scalar(std::span<const float> p, int width, const Box
         waiting.pop_back();
         const float value = p[at(cx, cy)];
         component.area += 1;
-        component.confident += static_cast<int>(value >= kConfident);
+        component.foreground += static_cast<int>(value >= kForegroundThreshold);
         component.low = std::min(component.low, value);
         component.high = std::max(component.high, value);
         component.box.left = std::min(component.box.left, cx);

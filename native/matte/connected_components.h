@@ -19,9 +19,9 @@ struct Run {
 
 /// Measures of a component.
 struct Component {
-  int area = 0;       // network pixels
-  int confident = 0;  // network pixels with p >= 1/2
-  float low = 1;      // least and greatest p
+  int area = 0;        // network pixels
+  int foreground = 0;  // network pixels with p >= 1/2
+  float low = 1;       // least and greatest p
   float high = 0;
   Box box;
 

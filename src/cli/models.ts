@@ -57,10 +57,9 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   const entryOf = (name: string) => findNetwork(catalogueDir, name);
   const usual = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
   const precisionOption = () =>
-    new Option(
-      '--precision <numbers>',
-      'form to prepare (default: the one that this machine will use)',
-    ).choices(FORMS);
+    new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
+      FORMS,
+    );
 
   const run = async <T>(
     name: string,

@@ -38,7 +38,7 @@ export interface PipelineResult extends Dimensions {
   readonly stages: Stages;
 }
 
-/** Step 5: from the uploads to the encoded result, in one buffer. */
+/** Step 5: from the uploads to the encoded result, in one buffer, which is replaced once if the canvas is larger. */
 export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
 
 /** The same pixels in a buffer large enough for a canvas of this size. */

@@ -7,7 +7,7 @@ import { DownloadError, type DownloadFault } from './error.ts';
 import { createHostRule, type HostOptions, portOf } from './hosts.ts';
 import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 
-/** Asks for memory for so many bytes more; false if there is none. */
+/** Asks for memory for `bytes` more; false if there is none. */
 export type Room = (bytes: number) => boolean;
 
 export interface Downloader {

@@ -1,5 +1,5 @@
 import names from 'color-name';
-import type { Grammar } from './grammar.ts';
+import type { OptionParser } from './optionParser.ts';
 
 /** Straight RGBA, 0 to 255. Alpha 0: no background. */
 export type Colour = readonly [red: number, green: number, blue: number, alpha: number];
@@ -15,7 +15,7 @@ function fromHex(digits: string): Colour {
   return [byte(0), byte(1), byte(2), pairs.length === 8 ? byte(3) : 255];
 }
 
-export const colourGrammar: Grammar<Colour> = {
+export const colourParser: OptionParser<Colour> = {
   parse(text) {
     const word = text.toLowerCase();
     if (word === 'transparent') return [0, 0, 0, 0];

@@ -1,8 +1,8 @@
 import type { Box } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { outset, type Sides } from './box.ts';
-import type { Grammar } from './grammar.ts';
 import { inPixels, type Length, nothing, parseLengths } from './length.ts';
+import type { OptionParser } from './optionParser.ts';
 import { shadowReach } from './shadow.ts';
 
 export type Margin = Sides<Length>;
@@ -12,7 +12,7 @@ const MAX_MARGIN: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 
 
 export const NO_MARGIN: Margin = { top: nothing, right: nothing, bottom: nothing, left: nothing };
 
-export const cropMarginGrammar: Grammar<Margin> = {
+export const cropMarginParser: OptionParser<Margin> = {
   parse(text) {
     const lengths = parseLengths(text);
     if (lengths === undefined || lengths.length > 4 || lengths.length === 3) return undefined;

@@ -1,12 +1,12 @@
 import type { Box } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { Grammar } from './grammar.ts';
 import { parseShare } from './length.ts';
+import type { OptionParser } from './optionParser.ts';
 
 /** Fraction of the canvas, 0.1 to 1, that the subject fits into; `original`: not scaled. */
 export type Scale = 'original' | number;
 
-export const scaleGrammar: Grammar<Scale> = {
+export const scaleParser: OptionParser<Scale> = {
   parse: (text) => (text.toLowerCase() === 'original' ? 'original' : parseShare(text, 10)),
   expected: 'original or a percentage from 10% to 100%',
   examples: ['original', '80%'],
@@ -21,7 +21,7 @@ const CENTRE: Position = { x: 0.5, y: 0.5 };
 export const wantedPosition = (scale: Scale, position: Position | undefined): Position =>
   position ?? (scale === 'original' ? 'original' : CENTRE);
 
-export const positionGrammar: Grammar<Position> = {
+export const positionParser: OptionParser<Position> = {
   parse(text) {
     const word = text.toLowerCase();
     if (word === 'original') return 'original';

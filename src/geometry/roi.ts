@@ -1,7 +1,7 @@
 import type { Box } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { Grammar } from './grammar.ts';
 import { inPixels, type Length, nothing, parseLengths } from './length.ts';
+import type { OptionParser } from './optionParser.ts';
 
 /** Corners of the region of interest in the upright input; pixels and percentages may be mixed. */
 export interface Roi {
@@ -21,7 +21,7 @@ const isWhole = ({ x1, y1, x2, y2 }: Roi): boolean =>
   [x2, y2].every(({ value, unit }) => unit === everything.unit && value === everything.value);
 
 /** The whole image, however it is written, is `WHOLE_IMAGE` itself. */
-export const roiGrammar: Grammar<Roi> = {
+export const roiParser: OptionParser<Roi> = {
   parse(text) {
     const [x1, y1, x2, y2, ...more] = parseLengths(text) ?? [];
     if (!x1 || !y1 || !x2 || !y2 || more.length > 0) return undefined;

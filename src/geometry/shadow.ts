@@ -1,8 +1,8 @@
 import { type Box, type DropShadow, SUBJECT_TYPES, type SubjectType } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { join, moved, outset, type Sides } from './box.ts';
-import type { Grammar } from './grammar.ts';
 import { parseLength } from './length.ts';
+import type { OptionParser } from './optionParser.ts';
 
 /** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
 export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
@@ -15,7 +15,7 @@ const SHADOW_TYPES: ReadonlyMap<string, ShadowType> = new Map([
   ['3d', '3D'],
 ]);
 
-export const shadowTypeGrammar: Grammar<ShadowType> = {
+export const shadowTypeParser: OptionParser<ShadowType> = {
   parse: (text) => SHADOW_TYPES.get(text.toLowerCase()),
   expected: 'none, auto, drop, car or 3D',
   examples: [...SHADOW_TYPES.values()],
@@ -24,7 +24,7 @@ export const shadowTypeGrammar: Grammar<ShadowType> = {
 /** Peak opacity, 0 to 1; `auto`: by the type of subject. */
 export type ShadowOpacity = 'auto' | number;
 
-export const shadowOpacityGrammar: Grammar<ShadowOpacity> = {
+export const shadowOpacityParser: OptionParser<ShadowOpacity> = {
   parse(text) {
     if (text.toLowerCase() === 'auto') return 'auto';
     const percent = parseLength(`${text}%`)?.value;
@@ -57,7 +57,7 @@ export const SUBJECT_NAMES: ReadonlyMap<string, SubjectType> = new Map<string, S
 export function parseBySubject<T>(
   field: string,
   texts: Iterable<readonly [name: string, text: string]>,
-  grammar: Grammar<T>,
+  grammar: OptionParser<T>,
 ): { readonly value: BySubject<T> } | { readonly invalid: string } {
   const value: Partial<Record<SubjectType | 'any', T>> = {};
   for (const [name, text] of texts) {
@@ -136,7 +136,7 @@ export function dropShadow(subject: Box, canvasHeight: number, opacity: number):
   };
 }
 
-/** Bounding box of a subject and its shadow; equal to that of native/matte/shadow.h. */
+/** Bounding box of a subject and its shadow; equal to that of native/image/shadow.h. */
 export function shadowExtent(subject: Box, { sigma, offsetX, offsetY }: DropShadow): Box {
   const reach = Math.ceil(3 * sigma);
   const sides = { top: reach, right: reach, bottom: reach, left: reach };

@@ -12,7 +12,7 @@ import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
 import { requestLog } from '../ops/requestLog.ts';
-import { CONSOLE, SETTINGS } from './body/limits.ts';
+import { consoleBodyLimits, smallBodyLimits } from './body/limits.ts';
 import type { Middleware, State } from './context.ts';
 import { type Authenticate, auth, authAfterBody } from './middleware/auth.ts';
 import { available } from './middleware/available.ts';
@@ -103,32 +103,32 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(deadline(timeout));
   app.use(checkTargetAndHost);
   // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
-  const key = auth(authenticate, parts.attempts);
+  const authenticateKey = auth(authenticate, parts.attempts);
   const keyAfterBody = authAfterBody(authenticate);
-  const images = receiveBody(parts.memory);
-  const settings = receiveBody(parts.memory, SETTINGS);
+  const imageBody = receiveBody(parts.memory);
+  const smallBody = receiveBody(parts.memory, smallBodyLimits);
   const routes = [
     cutoutRoute(
       [
         rateHeadersOnRefusal(rate),
-        key,
+        authenticateKey,
         rateWindow(rate),
         available(health),
         overload(parts.scheduler),
-        images,
+        imageBody,
         keyAfterBody,
       ],
       cutout,
       logger,
     ),
-    accountRoute([key], balances),
-    improveRoute([key, available(health), images, keyAfterBody], takeImage),
-    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], settings, admin) : []),
+    accountRoute([authenticateKey], balances),
+    improveRoute([authenticateKey, available(health), imageBody, keyAfterBody], takeImage),
+    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], smallBody, admin) : []),
     ...(purchases
       ? billingRoutes(
           {
-            key,
-            body: [settings, keyAfterBody],
+            key: authenticateKey,
+            body: [smallBody, keyAfterBody],
             raw: receiveRawBody(parts.memory),
             attempts: parts.attempts,
           },
@@ -140,7 +140,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),
-    ...(parts.console ? consoleRoutes(parts.console, receiveBody(parts.memory, CONSOLE)) : []),
+    ...(parts.console ? consoleRoutes(parts.console, receiveBody(parts.memory, consoleBodyLimits)) : []),
     ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
   ];
   for (const middleware of createRouter(routes)) app.use(middleware);

@@ -73,7 +73,7 @@ export class Connection {
   }
 
   /** Adds a request. `start` is called when its turn is near, and never after the connection is closed. */
-  begins(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+  addRequest(req: IncomingMessage, res: ServerResponse, start: () => void): void {
     // No answer could be sent any more.
     if (this.#cut || this.#ended) return;
     if (this.#open.length === maxOpen) {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type InvalidOption, invalidOption } from '../errors.ts';
-import type { Grammar } from '../geometry/grammar.ts';
+import type { OptionParser } from '../geometry/optionParser.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
 import { type Form, maxTextLength } from './form.ts';
 
@@ -93,7 +93,7 @@ export const flag = (unset: 'true' | 'false', wording: Wording): Field<boolean> 
  * text.
  */
 export function text<T>(
-  grammar: Grammar<T>,
+  grammar: OptionParser<T>,
   { fallback, unset, ...wording }: Wording & { fallback: NoInfer<T>; unset?: string },
 ): Field<T> {
   const { parse, expected, examples } = grammar;
@@ -102,7 +102,7 @@ export function text<T>(
 }
 
 /** Text of a grammar, plain or per type of subject: `name[person]=…`. */
-export function perSubject<T>(grammar: Grammar<T>, wording: Wording): Field<BySubject<T>> {
+export function perSubject<T>(grammar: OptionParser<T>, wording: Wording): Field<BySubject<T>> {
   const { expected, examples } = grammar;
   const parse = (given: string) => (given.length <= maxTextLength ? grammar.parse(given) : undefined);
   const plain = (given: string): BySubject<T> | undefined => {

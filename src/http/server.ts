@@ -113,14 +113,14 @@ export async function listen(
   // A request whose connection was cut off still has its charge to settle.
   const working = new Set<Promise<unknown>>();
   const connections = new Map<Duplex, Connection>();
-  const answered = async (req: IncomingMessage, res: ServerResponse) => {
+  const handleUntilDone = async (req: IncomingMessage, res: ServerResponse) => {
     await application(req, res);
     await subscribersDone(req);
   };
   const handler: Handler = (req, res) => {
-    connections.get(req.socket)?.begins(req, res, () => {
+    connections.get(req.socket)?.addRequest(req, res, () => {
       // The application answers its own errors. If it throws nevertheless, the connection is closed.
-      const work = answered(req, res)
+      const work = handleUntilDone(req, res)
         .catch(() => res.destroy())
         .finally(() => working.delete(work));
       working.add(work);

@@ -2,7 +2,7 @@ import type { Sql } from '../store/database.ts';
 
 /** Identifies repeats of charged work (docs/contract.md section 5.1). */
 export interface Repeatable {
-  /** Hash of image and settings (`ContentName`). */
+  /** Hash of image and settings (`ContentIdentifier`). */
   readonly content: string;
   /** Milliseconds for which the charge is remembered, whether or not its result is still cached. */
   readonly forMs: number;

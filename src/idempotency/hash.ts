@@ -8,14 +8,14 @@ export const textHash = (text: string): string => hash('sha256', text, 'base64ur
  * calls that ask for the same in different words. Rejects with the signal's reason soon after it aborts, because the
  * images of a request that has ended are not counted any more.
  */
-export type ContentName = (
+export type ContentIdentifier = (
   image: Uint8Array,
   settings: string,
   background?: Uint8Array,
   signal?: AbortSignal,
 ) => Promise<string>;
 
-const nameOf = (image: string, settings: string, background: string | undefined): string =>
+const contentIdOf = (image: string, settings: string, background: string | undefined): string =>
   textHash(JSON.stringify([image, background ?? '', settings]));
 
 /** Bytes that are hashed without yielding to the event loop, in about 0.2 ms. */
@@ -32,7 +32,7 @@ const piece = 2 ** 20;
  * JavaScript thread (docs/decisions/0088). It yields after each piece: uploads often end at the same time, and hashing
  * all of them in a row would block every other request.
  */
-export function createContentName(key: Uint8Array = randomBytes(32)): ContentName {
+export function createContentIdentifier(key: Uint8Array = randomBytes(32)): ContentIdentifier {
   const secret = createSecretKey(key);
   const nonce = Buffer.alloc(12);
   const tag = async (bytes: Uint8Array, signal?: AbortSignal): Promise<string> => {
@@ -47,7 +47,7 @@ export function createContentName(key: Uint8Array = randomBytes(32)): ContentNam
     return mac.getAuthTag().toString('base64url');
   };
   return async (image, settings, background, signal) =>
-    nameOf(await tag(image, signal), settings, background && (await tag(background, signal)));
+    contentIdOf(await tag(image, signal), settings, background && (await tag(background, signal)));
 }
 
 const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subtle.digest('SHA-256', bytes);
@@ -59,7 +59,7 @@ const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subt
 const maxDigests = 4;
 
 /** Names that are the same on every node and after every restart. SHA-256, on libuv's pool. */
-export function createSharedContentName(digest = sha256): ContentName {
+export function createSharedContentIdentifier(digest = sha256): ContentIdentifier {
   let running = 0;
   const waiting: (() => void)[] = [];
   const sum = async (bytes: Uint8Array, signal?: AbortSignal): Promise<string> => {
@@ -75,5 +75,5 @@ export function createSharedContentName(digest = sha256): ContentName {
     }
   };
   return async (image, settings, background, signal) =>
-    nameOf(await sum(image, signal), settings, background && (await sum(background, signal)));
+    contentIdOf(await sum(image, signal), settings, background && (await sum(background, signal)));
 }

@@ -8,7 +8,7 @@ import { SingleFlight } from './singleFlight.ts';
 export interface Content {
   readonly image: Uint8Array;
   readonly background: Uint8Array | undefined;
-  /** Canonical text of the options: equal for calls that ask for the same result (`ContentName`). */
+  /** Canonical text of the options: equal for calls that ask for the same result (`ContentIdentifier`). */
   readonly settings: string;
 }
 
@@ -96,6 +96,7 @@ export class Idempotency<T> {
     };
   }
 
+  /** With an Idempotency-Key the same lookup runs twice: first for that key, then for the content. */
   async #handle<L extends Content>(request: IdempotentRequest<L, T>): Promise<ResultHandle<T>> {
     const { accountId, idempotencyKey, load, make, signal } = request;
     const store = this.#store;
@@ -112,7 +113,7 @@ export class Idempotency<T> {
     signal: AbortSignal,
   ): Promise<KeyedHandle<T>> {
     const loaded = await load(signal);
-    const content = await store.name(loaded.image, loaded.settings, loaded.background, signal);
+    const content = await store.contentId(loaded.image, loaded.settings, loaded.background, signal);
     const key = contentKey(accountId, content);
     const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
     const work = async (sharedSignal: AbortSignal) => {

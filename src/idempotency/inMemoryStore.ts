@@ -1,6 +1,6 @@
 import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
-import { type ContentName, createContentName } from './hash.ts';
+import { type ContentIdentifier, createContentIdentifier } from './hash.ts';
 import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
 import { type Charged, SharedResult } from './sharedResult.ts';
 
@@ -22,14 +22,14 @@ const lease = { outcome: 'leased', release: async () => {} } as const;
 
 /** Results cached in the memory of one process. */
 export class InMemoryResultStore<T> implements ResultStore<T> {
-  readonly name: ContentName;
+  readonly contentId: ContentIdentifier;
   readonly rememberMs: number | undefined;
   readonly #store: BoundedStore;
   readonly #cache: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;
 
   constructor({ ttlSeconds, maxBytes, bytesOf, contentKey, onError }: InMemoryStoreOptions<T>) {
-    this.name = createContentName(contentKey);
+    this.contentId = createContentIdentifier(contentKey);
     this.rememberMs = contentKey && ttlSeconds * 1000;
     this.#onError = onError;
     this.#store = new BoundedStore(maxBytes, (entry) => {

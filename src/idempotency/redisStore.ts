@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import { createSharedContentName, textHash } from './hash.ts';
+import { createSharedContentIdentifier, textHash } from './hash.ts';
 import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
 import { type Charged, type ChargeReport, SharedResult } from './sharedResult.ts';
 
@@ -159,7 +159,7 @@ class RedisChargeReport implements ChargeReport {
  * until the result is there, the lock is free, or they leave. Results expire, and the oldest are evicted first.
  */
 export class RedisResultStore<T> implements ResultStore<T> {
-  readonly name = createSharedContentName();
+  readonly contentId = createSharedContentIdentifier();
   readonly #redis: Redis;
   readonly #options: RedisStoreOptions<T>;
   /** Milliseconds. */

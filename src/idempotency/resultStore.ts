@@ -1,4 +1,4 @@
-import type { ContentName } from './hash.ts';
+import type { ContentIdentifier } from './hash.ts';
 import type { Charged, ResultHandle, SharedResult } from './sharedResult.ts';
 
 /** Key of an account's result for a content. */
@@ -30,7 +30,7 @@ export type Acquired<T> =
  */
 export interface ResultStore<T> {
   /** Names contents; equal contents have equal names for as long and as far as the store reaches. */
-  readonly name: ContentName;
+  readonly contentId: ContentIdentifier;
   /**
    * Milliseconds for which the ledger remembers a charge, in case the store loses the result. Undefined if the names are
    * lost with it.

@@ -9,7 +9,7 @@ import { UNFINISHED } from './layout.ts';
 const POLL_MS = 250;
 const HEARTBEAT_MS = 10_000;
 /** Milliseconds without a heartbeat after which an owner counts as dead, even one on another host. */
-const SILENT_MS = 60_000;
+const STALE_MS = 60_000;
 
 const ownerSchema = z.object({ token: z.string(), host: z.string(), pid: z.number(), started: z.string() });
 
@@ -31,7 +31,7 @@ function exists(pid: number): boolean {
 
 async function isStale(file: string, content: string): Promise<boolean> {
   const { mtimeMs } = await stat(file);
-  if (Date.now() - mtimeMs > SILENT_MS) return true;
+  if (Date.now() - mtimeMs > STALE_MS) return true;
   let owner: z.infer<typeof ownerSchema>;
   try {
     owner = ownerSchema.parse(JSON.parse(content));
@@ -55,7 +55,7 @@ async function removeStale(file: string, seen: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     const { mtimeMs } = await stat(mark);
-    if (Date.now() - mtimeMs > SILENT_MS) await rm(mark, { force: true });
+    if (Date.now() - mtimeMs > STALE_MS) await rm(mark, { force: true });
     return false;
   }
   try {

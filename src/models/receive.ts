@@ -42,7 +42,10 @@ async function hashOf(file: string, bytes: number): Promise<Hash> {
 }
 
 /** Yields the bytes of an iterable; `idle` is aborted, which ends the source, after IDLE_MS without any. */
-async function* watched(bytes: AsyncIterable<Uint8Array>, idle: AbortController): AsyncGenerator<Uint8Array> {
+async function* withIdleTimeout(
+  bytes: AsyncIterable<Uint8Array>,
+  idle: AbortController,
+): AsyncGenerator<Uint8Array> {
   const silent = () => idle.abort(new Error(`nothing was received for ${IDLE_MS / 1000} s`));
   let timer = setTimeout(silent, IDLE_MS);
   try {
@@ -80,7 +83,7 @@ async function append(
     await writeAtomically(files.partRecord, [
       Buffer.from(JSON.stringify({ sha256: manifest.file.sha256, validator: delivery.validator })),
     ]);
-    for await (const chunk of watched(delivery.bytes, idle)) {
+    for await (const chunk of withIdleTimeout(delivery.bytes, idle)) {
       if (bytes + chunk.length > manifest.file.bytes) {
         throw new ModelError(
           'model_checksum',

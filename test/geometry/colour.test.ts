@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { colourGrammar } from '../../src/geometry/colour.ts';
+import { colourParser } from '../../src/geometry/colour.ts';
 
 for (const [text, colour] of [
   ['fff', [255, 255, 255, 255]],
@@ -16,7 +16,7 @@ for (const [text, colour] of [
   ['rebeccapurple', [102, 51, 153, 255]],
   ['transparent', [0, 0, 0, 0]],
 ] as const) {
-  test(`bg_color "${text}" is ${colour}`, (t) => t.deepEqual(colourGrammar.parse(text), colour));
+  test(`bg_color "${text}" is ${colour}`, (t) => t.deepEqual(colourParser.parse(text), colour));
 }
 
 for (const text of [
@@ -33,7 +33,7 @@ for (const text of [
   'default',
   'toString',
 ]) {
-  test(`bg_color "${text}" is invalid`, (t) => t.is(colourGrammar.parse(text), undefined));
+  test(`bg_color "${text}" is invalid`, (t) => t.is(colourParser.parse(text), undefined));
 }
 
 test('eight digits give their bytes, and four repeat each digit', (t) => {
@@ -41,10 +41,10 @@ test('eight digits give their bytes, and four repeat each digit', (t) => {
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
   fc.assert(
     fc.property(fc.tuple(byte, byte, byte, byte), (bytes) => {
-      t.deepEqual(colourGrammar.parse(bytes.map((value) => hex(value, 2)).join('')), bytes);
+      t.deepEqual(colourParser.parse(bytes.map((value) => hex(value, 2)).join('')), bytes);
       const nibbles = bytes.map((value) => value >> 4);
       t.deepEqual(
-        colourGrammar.parse(`#${nibbles.map((value) => hex(value, 1)).join('')}`),
+        colourParser.parse(`#${nibbles.map((value) => hex(value, 1)).join('')}`),
         nibbles.map((value) => value * 17),
       );
     }),

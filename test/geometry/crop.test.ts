@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { isInside } from '../../src/geometry/box.ts';
-import { cropBox, cropMarginGrammar, largestCrop, type Margin, NO_MARGIN } from '../../src/geometry/crop.ts';
+import { cropBox, cropMarginParser, largestCrop, type Margin, NO_MARGIN } from '../../src/geometry/crop.ts';
 import { dropShadow, shadowExtent } from '../../src/geometry/shadow.ts';
 import { imageAndSubject, margin, opacity } from './arbitraries.ts';
 
@@ -26,12 +26,12 @@ for (const [text, sides] of [
   [`${'9'.repeat(400)}px`, '500px 500px 500px 500px'],
 ] as const) {
   test(`crop_margin "${text.slice(0, 30)}" is ${sides} (top, right, bottom, left)`, (t) => {
-    t.is(shown(cropMarginGrammar.parse(text)), sides);
+    t.is(shown(cropMarginParser.parse(text)), sides);
   });
 }
 
 for (const text of ['1px 2px 3px', '1px 2px 3px 4px 5px', '10', '10px 5', '-1px', '10em', '10px,10px']) {
-  test(`crop_margin "${text}" is invalid`, (t) => t.is(cropMarginGrammar.parse(text), undefined));
+  test(`crop_margin "${text}" is invalid`, (t) => t.is(cropMarginParser.parse(text), undefined));
 }
 
 test('without margin and shadow the crop is the subject', (t) => {

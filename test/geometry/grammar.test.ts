@@ -1,20 +1,20 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { colourGrammar } from '../../src/geometry/colour.ts';
-import { cropMarginGrammar } from '../../src/geometry/crop.ts';
-import type { Grammar } from '../../src/geometry/grammar.ts';
-import { positionGrammar, scaleGrammar } from '../../src/geometry/place.ts';
-import { roiGrammar } from '../../src/geometry/roi.ts';
-import { shadowOpacityGrammar, shadowTypeGrammar } from '../../src/geometry/shadow.ts';
+import { colourParser } from '../../src/geometry/colour.ts';
+import { cropMarginParser } from '../../src/geometry/crop.ts';
+import type { OptionParser } from '../../src/geometry/optionParser.ts';
+import { positionParser, scaleParser } from '../../src/geometry/place.ts';
+import { roiParser } from '../../src/geometry/roi.ts';
+import { shadowOpacityParser, shadowTypeParser } from '../../src/geometry/shadow.ts';
 
-const grammars: Readonly<Record<string, Grammar<unknown>>> = {
-  roi: roiGrammar,
-  crop_margin: cropMarginGrammar,
-  scale: scaleGrammar,
-  position: positionGrammar,
-  shadow_type: shadowTypeGrammar,
-  shadow_opacity: shadowOpacityGrammar,
-  bg_color: colourGrammar,
+const grammars: Readonly<Record<string, OptionParser<unknown>>> = {
+  roi: roiParser,
+  crop_margin: cropMarginParser,
+  scale: scaleParser,
+  position: positionParser,
+  shadow_type: shadowTypeParser,
+  shadow_opacity: shadowOpacityParser,
+  bg_color: colourParser,
 };
 
 /** What every grammar must refuse: none of these characters occurs in a value. */

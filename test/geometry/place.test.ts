@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { isInside } from '../../src/geometry/box.ts';
-import { placedBox, positionGrammar, scaleGrammar } from '../../src/geometry/place.ts';
+import { placedBox, positionParser, scaleParser } from '../../src/geometry/place.ts';
 import { imageAndSubject, position, scale, wholeOf } from './arbitraries.ts';
 
 for (const [text, value] of [
@@ -20,7 +20,7 @@ for (const [text, value] of [
   ['80% 80%', undefined],
   ['center', undefined],
 ] as const) {
-  test(`scale "${text}" is ${value ?? 'invalid'}`, (t) => t.is(scaleGrammar.parse(text), value));
+  test(`scale "${text}" is ${value ?? 'invalid'}`, (t) => t.is(scaleParser.parse(text), value));
 }
 
 for (const [text, value] of [
@@ -41,7 +41,7 @@ for (const [text, value] of [
   ['left', undefined],
 ] as const) {
   test(`position "${text}" is ${value ? JSON.stringify(value) : 'invalid'}`, (t) => {
-    t.deepEqual(positionGrammar.parse(text), value);
+    t.deepEqual(positionParser.parse(text), value);
   });
 }
 

@@ -3,18 +3,18 @@ import fc from 'fast-check';
 import type { Box } from '../../src/engine/types.ts';
 import { isInside } from '../../src/geometry/box.ts';
 import { inPixels, type Length } from '../../src/geometry/length.ts';
-import { type Roi, roiBox, roiFault, roiGrammar, WHOLE_IMAGE } from '../../src/geometry/roi.ts';
+import { type Roi, roiBox, roiFault, roiParser, WHOLE_IMAGE } from '../../src/geometry/roi.ts';
 import type { Dimensions } from '../../src/image/types.ts';
 import { dimensions, wholeOf } from './arbitraries.ts';
 
 const read = (text: string): Roi => {
-  const roi = roiGrammar.parse(text);
+  const roi = roiParser.parse(text);
   if (roi === undefined) throw new Error(`not a roi: ${text}`);
   return roi;
 };
 
 for (const text of ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 30px 40px', '0.0 .5% 12.5px\t50%  ']) {
-  test(`"${text}" is a roi`, (t) => t.not(roiGrammar.parse(text.trim()), undefined));
+  test(`"${text}" is a roi`, (t) => t.not(roiParser.parse(text.trim()), undefined));
 }
 
 for (const text of [
@@ -26,7 +26,7 @@ for (const text of [
   '0,0,5px,5px',
   '0 0 5. 5px',
 ]) {
-  test(`"${text}" is not a roi`, (t) => t.is(roiGrammar.parse(text), undefined));
+  test(`"${text}" is not a roi`, (t) => t.is(roiParser.parse(text), undefined));
 }
 
 const zero: Length = { value: 0, unit: 'px' };

@@ -10,9 +10,9 @@ import {
   type ShadowOpacity,
   type ShadowType,
   shadowExtent,
-  shadowOpacityGrammar,
+  shadowOpacityParser,
   shadowReach,
-  shadowTypeGrammar,
+  shadowTypeParser,
 } from '../../src/geometry/shadow.ts';
 import { loadKernels } from '../native/kernelsAddon.ts';
 import { imageAndSubject } from './arbitraries.ts';
@@ -35,12 +35,12 @@ for (const [text, value] of [
   ['half', undefined],
 ] as const) {
   test(`shadow_opacity "${text}" is ${value ?? 'invalid'}`, (t) =>
-    t.is(shadowOpacityGrammar.parse(text), value));
+    t.is(shadowOpacityParser.parse(text), value));
 }
 
 test('shadow_type is one of five words', (t) => {
   const words = ['none', 'auto', 'drop', 'car', '3D', '3d', 'Drop', 'natural', '3', 'true'];
-  t.deepEqual(words.map(shadowTypeGrammar.parse), [
+  t.deepEqual(words.map(shadowTypeParser.parse), [
     'none',
     'auto',
     'drop',
@@ -56,7 +56,7 @@ test('shadow_type is one of five words', (t) => {
 
 test('one field, or one field per subject; the last one for a subject counts', (t) => {
   const read = (fields: Readonly<Record<string, string>>) =>
-    parseBySubject('shadow_type', Object.entries(fields), shadowTypeGrammar);
+    parseBySubject('shadow_type', Object.entries(fields), shadowTypeParser);
   t.deepEqual(read({ size: 'auto', shadow_types: 'x', 'shadow_opacity[car]': '80' }), { value: {} });
   t.deepEqual(read({ shadow_type: 'drop' }), { value: { any: 'drop' } });
   t.deepEqual(read({ 'shadow_type[person]': 'drop', 'shadow_type[Graphics]': '3D' }), {
@@ -69,7 +69,7 @@ test('one field, or one field per subject; the last one for a subject counts', (
 
 test('an invalid field is reported', (t) => {
   const read = (name: string, text: string) =>
-    parseBySubject('shadow_type', [[name, text]], shadowTypeGrammar);
+    parseBySubject('shadow_type', [[name, text]], shadowTypeParser);
   t.deepEqual(read('shadow_type', 'long'), { invalid: 'long' });
   t.deepEqual(read('shadow_type[car]', '50'), { invalid: '50' });
   for (const name of [

@@ -101,7 +101,10 @@ test('health answers at once while all slots are taken', async (t) => {
   const flood = Array.from({ length: 100 }, () => service.post(image));
   const answer = await fetch(`${service.url}/health/ready`);
   t.is(answer.status, 200);
-  for (const one of flood) t.is((await one).status, 503);
+  for (const one of flood) {
+    const refused = await one;
+    t.is(refused.status, 503, await refused.text());
+  }
   release();
   t.is((await first).status, 200);
 });

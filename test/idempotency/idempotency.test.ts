@@ -1,7 +1,11 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import test, { type TestFn } from 'ava';
-import { createContentName, createSharedContentName, textHash } from '../../src/idempotency/hash.ts';
+import {
+  createContentIdentifier,
+  createSharedContentIdentifier,
+  textHash,
+} from '../../src/idempotency/hash.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
@@ -86,14 +90,14 @@ test('work hears what the ledger recognises its repeats by, where the names outl
     return heard;
   };
   t.deepEqual(await repeatIn(new InMemoryResultStore({ ...limits, contentKey: key, onError })), {
-    content: await createContentName(key)(Buffer.from('image'), 's', background),
+    content: await createContentIdentifier(key)(Buffer.from('image'), 's', background),
     forMs: 600_000,
   });
   t.is(await repeatIn(new InMemoryResultStore({ ...limits, onError })), undefined);
   t.is(await repeatIn(undefined), undefined);
 });
 
-const sharedContentName = createSharedContentName();
+const sharedContentName = createSharedContentIdentifier();
 
 if (redisIsHere) {
   const nodeOn = (
@@ -349,7 +353,7 @@ test('shared names are the same everywhere, and tell images, settings and backgr
 });
 
 test('content names differ by image, settings and background, also in the last byte of a large image', async (t) => {
-  const name = createContentName();
+  const name = createContentIdentifier();
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];
   const large = Buffer.alloc(3_000_001, 7);
   const other = Buffer.from(large);
@@ -371,7 +375,7 @@ test('content names differ by image, settings and background, also in the last b
   t.is(new Set(names).size, names.length);
   t.is(await name(Buffer.from('xab').subarray(1, 2), 's'), await name(a, 's'));
   t.is(await name(Buffer.from(large), 's'), await name(large, 's'));
-  t.not(await createContentName()(a, 's'), await name(a, 's'), 'each process has names of its own');
+  t.not(await createContentIdentifier()(a, 's'), await name(a, 's'), 'each process has names of its own');
 });
 
 test('a large image is named in pieces between which others have their turn, with the sum of the whole', async (t) => {
@@ -384,7 +388,7 @@ test('a large image is named in pieces between which others have their turn, wit
   const others = (async () => {
     for (; !over; turns++) await setImmediate();
   })();
-  const name = await createContentName(key)(image, 's');
+  const name = await createContentIdentifier(key)(image, 's');
   over = true;
   await others;
   t.true(turns >= 5, `${turns} turns`);
@@ -422,7 +426,7 @@ test('naming an image ends when its callers have left', async (t) => {
 
 test('few shared names are made at a time, and none of an image whose callers have left', async (t) => {
   const digests: (() => void)[] = [];
-  const name = createSharedContentName(
+  const name = createSharedContentIdentifier(
     () => new Promise((made) => digests.push(() => made(new ArrayBuffer(32)))),
   );
   const leave = new AbortController();

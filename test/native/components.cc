@@ -30,7 +30,7 @@ Napi::Value filter_components_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// findComponents(p, width, area, least, most, neighbours, threads): [{ area, confident, low, high,
+/// findComponents(p, width, area, least, most, neighbours, threads): [{ area, foreground, low, high,
 /// box }].
 Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   const auto p = to_floats(info[0]);
@@ -53,7 +53,7 @@ Napi::Value find_components_js(const Napi::CallbackInfo& info) {
     const Component& component = found.components[i];
     auto entry = Napi::Object::New(info.Env());
     entry.Set("area", component.area);
-    entry.Set("confident", component.confident);
+    entry.Set("foreground", component.foreground);
     entry.Set("low", component.low);
     entry.Set("high", component.high);
     entry.Set("box", from_box(info.Env(), component.box));

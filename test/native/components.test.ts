@@ -101,7 +101,13 @@ test('corners join components with eight neighbours and separate those with four
     kernels.findComponents(p, width, whole({ width, height: 4 }), 0.5, 1, neighbours, 1).components;
   t.is(components(8).length, 1);
   t.is(components(4).length, 8);
-  t.deepEqual(components(8)[0], { area: 8, confident: 8, low: 1, high: 1, box: whole({ width, height: 4 }) });
+  t.deepEqual(components(8)[0], {
+    area: 8,
+    foreground: 8,
+    low: 1,
+    high: 1,
+    box: whole({ width, height: 4 }),
+  });
 });
 
 test('the component filter is bit-equal to the scalar version for any map, area and number of threads', (t) => {
@@ -180,11 +186,11 @@ test('a single ambiguous pixel in a corner does not extend the box', (t) => {
   t.is(apart(filter(dirty).p, scene(subject).p), 0);
 });
 
-test('ambiguous components far from the subject are removed, whatever their size, and so are confident specks', (t) => {
+test('ambiguous components far from the subject are removed, whatever their size, and so are specks', (t) => {
   const clear = scene(subject).p;
   t.is(apart(filter(scene(subject, disc(440, 260, 60, 0.45))).p, clear), 0);
   t.is(apart(filter(scene(subject, disc(450, 30, 1.4))).p, clear), 0);
-  // A small confident component is kept near the subject and removed far from it.
+  // A small foreground component is kept near the subject and removed far from it.
   const small = disc(480, 260, 7);
   t.is(apart(filter(scene(subject, small)).p, clear), 0);
   const beside = scene(subject, disc(345, 260, 7));

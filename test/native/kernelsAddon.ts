@@ -32,10 +32,10 @@ export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs
   readonly background?: Image;
 }
 
-/** A connected component of a map; `confident` counts the network pixels of at least one half. */
+/** A connected component of a map; `foreground` counts the network pixels of at least one half. */
 export interface Component {
   readonly area: number;
-  readonly confident: number;
+  readonly foreground: number;
   readonly low: number;
   readonly high: number;
   readonly box: Box;

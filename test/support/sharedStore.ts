@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/reservation.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
-import { createContentName, textHash } from '../../src/idempotency/hash.ts';
+import { createContentIdentifier, textHash } from '../../src/idempotency/hash.ts';
 import type { Acquired, KeyedHandle, ResultStore } from '../../src/idempotency/resultStore.ts';
 import { type ChargeReport, type ResultHandle, SharedResult } from '../../src/idempotency/sharedResult.ts';
 
@@ -99,7 +99,7 @@ const chargeReport = (): ChargeReport => ({ claim: async () => true, release: as
 
 /** One node's view of it: results are serialised as through Redis, between nodes and on one. */
 export class SharedStore implements ResultStore<CachedResult> {
-  readonly name = createContentName(Buffer.alloc(32, 1));
+  readonly contentId = createContentIdentifier(Buffer.alloc(32, 1));
   readonly rememberMs = 600_000;
   readonly stats = { results: 0, bytes: 0 };
   dead = false;

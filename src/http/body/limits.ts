@@ -20,7 +20,7 @@ export interface BodyLimits {
 const everyType: readonly BodyType[] = ['multipart/form-data', 'urlencoded', 'json'];
 
 /** Limits of docs/contract.md section 3. Allows the largest file in base64 and percent-encoding. */
-export const IMAGES: BodyLimits = {
+export const imageBodyLimits: BodyLimits = {
   types: everyType,
   multipart: 66 * mebibyte,
   json: 32 * mebibyte,
@@ -45,10 +45,10 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
 };
 
 /** For routes that take no image. */
-export const SETTINGS: BodyLimits = upTo(everyType, 256);
+export const smallBodyLimits: BodyLimits = upTo(everyType, 256);
 
 /** For the console's API, one route of which needs no session. */
-export const CONSOLE: BodyLimits = upTo(['json'], 8);
+export const consoleBodyLimits: BodyLimits = upTo(['json'], 8);
 
 /** Most names and values of one body, whatever its type. */
 export const maxFields = 1000;

@@ -6,7 +6,7 @@ import { type AppError, clientClosed, fail } from '../../errors.ts';
 import type { Hold, MemoryBudget } from '../../limits/memoryBudget.ts';
 import { outOfMemory } from '../../limits/refuse.ts';
 import { scanJson } from '../body/json.ts';
-import { type BodyLimits, type BodyType, IMAGES } from '../body/limits.ts';
+import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.ts';
 import { receiveMultipart } from '../body/multipart.ts';
 import { receiveBytes } from '../body/receive.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
@@ -104,7 +104,7 @@ class BodyMemory {
     this.#releaseMore();
   }
 
-  /** Reserves at least so many bytes; throws 503 if there is no room, 499 once the request has ended. */
+  /** Reserves at least `bytes` in all; throws 503 if there is no room, 499 once the request has ended. */
   need(bytes: number): void {
     if (this.#ended) throw clientClosed;
     const missing = bytes - this.#bytes;
@@ -159,9 +159,9 @@ function memoryFor(type: BodyType, length: number | undefined): number {
 export const largestBody =
   maxStep +
   Math.max(
-    costs.text * IMAGES.urlencoded,
-    costs.wideText * IMAGES.json,
-    costs.growingFile * IMAGES.multipart,
+    costs.text * imageBodyLimits.urlencoded,
+    costs.wideText * imageBodyLimits.json,
+    costs.growingFile * imageBodyLimits.multipart,
   );
 
 interface Read {
@@ -248,7 +248,7 @@ async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits):
  * routes put guards behind it that check again what admitted the request.
  */
 export const receiveBody =
-  (memory: MemoryBudget, limits: BodyLimits = IMAGES): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits));
     await next();

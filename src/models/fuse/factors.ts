@@ -14,8 +14,8 @@ function scale(graph: FloatGraph, node: NodeProto, input: number, factor: number
 
 /** Divides the output of a convolution by `factor`, if `reader` is its only consumer. */
 function divide(graph: FloatGraph, tensor: string, reader: NodeProto, factor: number): boolean {
-  const convolution = graph.maker(tensor);
-  if (convolution?.opType !== 'Conv' || graph.onlyReader(tensor) !== reader) return false;
+  const convolution = graph.producer(tensor);
+  if (convolution?.opType !== 'Conv' || graph.soleConsumer(tensor) !== reader) return false;
   return convolution.input.slice(1).every((_, at) => scale(graph, convolution, at + 1, 1 / factor));
 }
 
@@ -57,6 +57,6 @@ export function foldFactors(graph: FloatGraph): void {
     const plain = node.input.find((name) => graph.constant(name) === undefined);
     const factor = plain === undefined ? undefined : graph.number(besides(node, plain));
     if (plain === undefined || factor === undefined) continue;
-    for (const reader of graph.readers(outputOf(node))) move(graph, node, plain, factor, reader);
+    for (const reader of graph.consumers(outputOf(node))) move(graph, node, plain, factor, reader);
   }
 }

@@ -16,17 +16,17 @@ export class FloatGraph {
     this.graph = graph;
   }
 
-  maker(tensor: string | undefined): NodeProto | undefined {
+  producer(tensor: string | undefined): NodeProto | undefined {
     return tensor === undefined ? undefined : this.graph.node.find((node) => node.output.includes(tensor));
   }
 
-  readers(tensor: string): readonly NodeProto[] {
+  consumers(tensor: string): readonly NodeProto[] {
     return this.graph.node.filter((node) => node.input.includes(tensor));
   }
 
   /** The only consumer of a tensor that is not a graph output; otherwise undefined. */
-  onlyReader(tensor: string): NodeProto | undefined {
-    const [reader, ...others] = this.readers(tensor);
+  soleConsumer(tensor: string): NodeProto | undefined {
+    const [reader, ...others] = this.consumers(tensor);
     const isOutput = this.graph.output.some(({ name }) => name === tensor);
     return others.length === 0 && !isOutput ? reader : undefined;
   }

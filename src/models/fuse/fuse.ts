@@ -1,6 +1,6 @@
 import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { dropUnused } from '../onnx/prune.ts';
-import { fillBlocks } from './channels.ts';
+import { padDepthwiseChannels } from './channels.ts';
 import { foldFactors } from './factors.ts';
 import { FloatGraph } from './floatGraph.ts';
 import { fuseHardActivations } from './hard.ts';
@@ -15,6 +15,6 @@ export function fuse(graph: GraphProto): void {
   fuseHardActivations(floats);
   foldFactors(floats);
   reluBeforeConcat(floats);
-  fillBlocks(floats);
+  padDepthwiseChannels(floats);
   dropUnused(graph);
 }

@@ -7,7 +7,7 @@ function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   if (clip.opType !== 'Clip' || graph.number(clip.input[1]) !== 0 || graph.number(clip.input[2]) !== 6) {
     return undefined;
   }
-  const sum = graph.maker(clip.input[0]);
+  const sum = graph.producer(clip.input[0]);
   if (sum?.opType !== 'Add') return undefined;
   return sum.input.find((x) => graph.number(besides(sum, x)) === 3);
 }
@@ -25,11 +25,11 @@ export function fuseHardActivations(graph: FloatGraph): void {
   for (const clip of [...graph.graph.node]) {
     const x = shifted(graph, clip);
     const gate = clip.output[0] ?? '';
-    const product = graph.onlyReader(gate);
+    const product = graph.soleConsumer(gate);
     if (x === undefined || product?.opType !== 'Mul') continue;
     const other = besides(product, gate);
     const constant = graph.number(other);
-    const sixth = constant ?? factorOf(graph, graph.maker(other), x);
+    const sixth = constant ?? factorOf(graph, graph.producer(other), x);
     if (sixth === undefined) continue;
     const output = outputOf(product);
     const plain = `${output}/plain`;

@@ -41,7 +41,7 @@ class Quantiser {
   readonly #floats: (tensor: TensorProto) => Float32Array;
   readonly #initializers: Map<string, TensorProto>;
   readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
-  readonly #makers = new Map<string, NodeProto>();
+  readonly #producers = new Map<string, NodeProto>();
   readonly #eight = new Map<string, Eight>();
   /** Tensors that exist as floats in the new graph. */
   readonly #float: Set<string>;
@@ -55,7 +55,7 @@ class Quantiser {
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
     this.#float = new Set([...this.#initializers.keys(), ...graph.input.map((value) => value.name)]);
     this.#consumers = consumersOf(graph);
-    for (const node of graph.node) for (const name of node.output) this.#makers.set(name, node);
+    for (const node of graph.node) for (const name of node.output) this.#producers.set(name, node);
   }
 
   run(): void {
@@ -137,20 +137,21 @@ class Quantiser {
 
   /** The output of a node that works on 8-bit values unchanged, in 8-bit form. */
   #movedAsEight(name: string): Eight | undefined {
-    const maker = this.#makers.get(name);
-    if (!maker || this.#table.tensors[name] || !MOVING.has(maker.opType)) return undefined;
-    for (const each of maker.opType === 'Concat' ? maker.input : maker.input.slice(0, 1)) this.#asEight(each);
-    const again = Object.assign(clone(NodeProtoSchema, maker), { name: '' });
+    const producer = this.#producers.get(name);
+    if (!producer || this.#table.tensors[name] || !MOVING.has(producer.opType)) return undefined;
+    for (const each of producer.opType === 'Concat' ? producer.input : producer.input.slice(0, 1))
+      this.#asEight(each);
+    const again = Object.assign(clone(NodeProtoSchema, producer), { name: '' });
     return this.#pass(again) || this.#concat(again) ? this.#eight.get(name) : undefined;
   }
 
   /** Number of channels of the output of a convolution or an addition, or of the image. */
   #channels(name: string): number {
-    const maker = this.#makers.get(name);
-    if (maker?.opType === 'Conv') {
-      return Number(this.#initializers.get(maker.input[1] ?? '')?.dims[0] ?? Number.NaN);
+    const producer = this.#producers.get(name);
+    if (producer?.opType === 'Conv') {
+      return Number(this.#initializers.get(producer.input[1] ?? '')?.dims[0] ?? Number.NaN);
     }
-    if (maker) return this.#channels(maker.input[0] ?? '');
+    if (producer) return this.#channels(producer.input[0] ?? '');
     const reader = this.#consumers.get(name)?.find(({ opType }) => opType === 'Conv');
     return Number(this.#initializers.get(reader?.input[1] ?? '')?.dims[1] ?? Number.NaN);
   }

@@ -1,11 +1,11 @@
 import type { Background, CutoutRequest, RequestedSubjectType } from '../../../cutout/request.ts';
 import { fail } from '../../../errors.ts';
 import { isFetchable } from '../../../fetch/download.ts';
-import { type Colour, colourGrammar } from '../../../geometry/colour.ts';
-import { cropMarginGrammar, NO_MARGIN } from '../../../geometry/crop.ts';
-import { type Position, positionGrammar, type Scale, scaleGrammar } from '../../../geometry/place.ts';
-import { roiGrammar, WHOLE_IMAGE } from '../../../geometry/roi.ts';
-import { SUBJECT_NAMES, shadowOpacityGrammar, shadowTypeGrammar } from '../../../geometry/shadow.ts';
+import { type Colour, colourParser } from '../../../geometry/colour.ts';
+import { cropMarginParser, NO_MARGIN } from '../../../geometry/crop.ts';
+import { type Position, positionParser, type Scale, scaleParser } from '../../../geometry/place.ts';
+import { roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
+import { SUBJECT_NAMES, shadowOpacityParser, shadowTypeParser } from '../../../geometry/shadow.ts';
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
@@ -65,7 +65,7 @@ export const fields = {
     invalid: 'invalid_channels',
     description: 'alpha returns only the alpha matte, as a grayscale image.',
   }),
-  roi: text(roiGrammar, {
+  roi: text(roiParser, {
     fallback: WHOLE_IMAGE,
     unset: '0% 0% 100% 100%',
     invalid: 'invalid_roi',
@@ -76,20 +76,20 @@ export const fields = {
     invalid: 'invalid_crop',
     description: 'Crops the result to the subject. Does not change the price.',
   }),
-  crop_margin: text(cropMarginGrammar, {
+  crop_margin: text(cropMarginParser, {
     fallback: NO_MARGIN,
     unset: '0',
     invalid: 'invalid_crop_margin',
     description:
       'Margin around a cropped subject, in pixels of the result or percent of the subject; at most 500px or 50% a side.',
   }),
-  scale: text<Scale>(scaleGrammar, {
+  scale: text<Scale>(scaleParser, {
     fallback: 'original',
     unset: 'original',
     invalid: 'invalid_scale',
     description: 'Share of the canvas that the subject is scaled to fit into.',
   }),
-  position: text<Position | undefined>(positionGrammar, {
+  position: text<Position | undefined>(positionParser, {
     fallback: undefined,
     invalid: 'invalid_position',
     description:
@@ -99,12 +99,12 @@ export const fields = {
     invalid: 'invalid_add_shadow',
     description: 'Adds a drop shadow. shadow_type takes precedence.',
   }),
-  shadow_type: perSubject(shadowTypeGrammar, {
+  shadow_type: perSubject(shadowTypeParser, {
     invalid: 'invalid_shadow_type',
     description:
       'Kind of shadow. car and 3D are accepted and not drawn; auto chooses by the kind of subject.',
   }),
-  shadow_opacity: perSubject(shadowOpacityGrammar, {
+  shadow_opacity: perSubject(shadowOpacityParser, {
     invalid: 'invalid_shadow_opacity',
     description: 'Peak opacity of the shadow in percent. Default: 90 for cars, 50 for others.',
   }),
@@ -112,7 +112,7 @@ export const fields = {
     invalid: 'invalid_semitransparency',
     description: 'Validated, without effect.',
   }),
-  bg_color: text<Colour>(colourGrammar, {
+  bg_color: text<Colour>(colourParser, {
     fallback: transparent,
     invalid: 'invalid_bg_color',
     description: 'Colour of the background; with 4 or 8 digits it is semi-transparent.',

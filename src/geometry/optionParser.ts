@@ -1,5 +1,5 @@
 /** Parser of one option. Texts are trimmed and never empty (docs/contract.md section 2). */
-export interface Grammar<T> {
+export interface OptionParser<T> {
   /** Undefined if the text does not match the grammar. */
   readonly parse: (text: string) => T | undefined;
   /** The grammar in words: "Expected …". */
