@@ -3,13 +3,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { matteDifference } from '../../bench/lib/matteDifference.ts';
-import { loadAddon } from '../../src/engine/addon.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { type Form, networkFiles } from '../../src/models/layout.ts';
 import { preparedFacts } from '../../src/models/locate.ts';
 import type { Manifest } from '../../src/models/manifest.ts';
-import { dotProductOf } from '../../src/models/preparedForm.ts';
 import { verifyPrepared, verifySource } from '../../src/models/verify.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Recorder } from '../fixtures/networks.ts';
@@ -112,7 +110,6 @@ for (const [name, allowed] of Object.entries(NETWORKS)) {
       t.true(first.some((value) => value > 0.9));
       t.true(first.some((value) => value < 0.1));
 
-      if (dotProductOf(loadAddon().versions().instructionSets) === undefined) return;
       const eight = await runNetwork((await prepared(name, 'int8')).path, inputs, 1, input);
       for (const [at, title] of ['ball', 'arrow', 'stripes'].entries()) {
         const [from, to] = [at * plane, (at + 1) * plane];
