@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf, operatorsOf } from '../../src/models/preparedForm.ts';
+import { dotProductOf, fasterOperators } from '../../src/models/preparedForm.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -26,7 +26,7 @@ export const operatorsNetwork = (name = 'isnet'): string =>
 export function usedOperators(): string | undefined {
   const requested = process.env['CUTOUT_OPERATORS'] ?? 'auto';
   if (requested === 'off') return undefined;
-  return requested === 'auto' ? operatorsOf('int8', loadAddon().versions().operators)[0] : requested;
+  return requested === 'auto' ? fasterOperators('int8', loadAddon().versions()) : requested;
 }
 
 /** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses on this machine. */
@@ -38,8 +38,8 @@ export const bareNetwork = (): string =>
 
 /** The file that a server uses on this machine (src/models/preparedForm.ts). */
 export function usedNetwork(): string {
-  const file = bareNetwork();
-  return file === eightBitNetwork() && usedOperators() !== undefined ? operatorsNetwork() : file;
+  const own = process.env['CUTOUT_PRECISION'] !== 'fp32' && usedOperators() !== undefined;
+  return own ? operatorsNetwork() : bareNetwork();
 }
 
 /** A compiled script of this folder that runs in a separate process. */

@@ -2,6 +2,7 @@
 
 #include "core/cpu.h"
 #include "low_precision/self_check.h"
+#include "low_precision/winograd_avx2.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
@@ -47,6 +48,7 @@ Kernel kernel_for(const std::string& instruction_set) {
   if (instruction_set == "avx512_bf16") return {&conv_avx512_bf16, true};
   if (instruction_set == "avx512_vnni") return {&conv_avx512_vnni, false};
   if (instruction_set == "avx_vnni") return {&conv_avx_vnni, false};
+  if (instruction_set == "avx2") return {&conv_avx2, false, &winograd_bytes, &winograd_weights};
 #endif
   static_cast<void>(instruction_set);
   return {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct ConvTask {
   [[nodiscard]] std::uint8_t* group_at(std::uint8_t* pixel, int group) const {
     return pixel + group * group_bytes;
   }
+  /// Of a group, where the kernel transforms weights.
+  [[nodiscard]] const std::uint8_t* transformed_weights(int group) const {
+    return transformed.data() +
+           static_cast<std::size_t>(group - transformed_from) * transformed_bytes;
+  }
   [[nodiscard]] std::size_t panels() const { return static_cast<std::size_t>(conv->panels()); }
   [[nodiscard]] std::size_t panel_bytes() const { return offsets.size() * kChunkBytes; }
 
@@ -37,6 +43,11 @@ struct ConvTask {
   std::ptrdiff_t group_bytes;  // of kLanes channels of the output
   float input_scale;
   std::vector<std::ptrdiff_t> offsets;  // of every chunk's inputs from the window
+  /// Transformed weights of some groups (Kernel::transform), empty where the kernel takes the
+  /// packed ones; the first of those groups; and the bytes of one.
+  std::span<const std::uint8_t> transformed;
+  int transformed_from = 0;
+  std::size_t transformed_bytes = 0;
 };
 
 /// Computes output rows [first_row, last_row) of groups [first_group, last_group). Different parts
@@ -49,6 +60,7 @@ void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row, int fir
                       int last_group);
 void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
                    int last_group);
+void conv_avx2(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
 void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
                    int last_group);
 void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
@@ -57,6 +69,11 @@ void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int fir
 struct Kernel {
   ConvKernel run = nullptr;
   bool bf16 = false;  // of programs in bf16, or of those in 8 bits
+  /// Bytes of a group's weights as the kernel multiplies them, aligned to Plan::kAlignment; 0 for
+  /// the packed ones. Null: 0 for every convolution.
+  std::size_t (*transformed_bytes)(const Conv& conv) = nullptr;
+  /// Writes those of groups [first_group, last_group).
+  void (*transform)(const Conv& conv, int first_group, int last_group, std::uint8_t* to) = nullptr;
 };
 
 /// The kernel for an instruction set as native/core/cpu.h names it; null where there is none. For

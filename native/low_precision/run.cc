@@ -20,6 +20,19 @@ constexpr float kMaxUnits = 65535;
 /// Units that 1 of a high byte stands for.
 constexpr float kUnitsOfHighByte = 256;
 
+/// Transformed weights of one convolution that are kept at a time, unless one group has more.
+constexpr std::size_t kTransformedBytes = std::size_t{4} << 20;
+
+std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv) {
+  return kernel.transformed_bytes == nullptr ? 0 : kernel.transformed_bytes(conv);
+}
+
+/// Groups of output channels whose transformed weights, so many bytes each, are kept at a time.
+int groups_together(const Conv& conv, std::size_t bytes) {
+  const auto fitting = static_cast<int>(kTransformedBytes / bytes);
+  return std::clamp(fitting / 2 * 2, 1, conv.groups());
+}
+
 /// Splits `length` into `parts` nearly equal pieces.
 int begin_of(int length, std::size_t part, std::size_t parts) {
   return static_cast<int>(static_cast<std::int64_t>(length) * static_cast<std::int64_t>(part) /
@@ -33,7 +46,7 @@ int parts_for(double work, double min_part, int max_parts) {
 
 class Runner {
  public:
-  Runner(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
+  Runner(const Program& program, const Plan& plan, const Kernel& kernel, const RunBuffers& buffers,
          const Parallel& parallel, const CancelToken* token)
       : program_(program),
         plan_(plan),
@@ -196,26 +209,51 @@ class Runner {
     const float unit = units_[static_cast<std::size_t>(operation.inputs.front())];
     const bool high_bytes = is_split(operation.inputs.front()) && conv.channel == 0;
     const float input_scale = high_bytes ? kUnitsOfHighByte * unit : unit;
-    const ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
-                        is_float(operation.output), input_scale);
+    ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
+                  is_float(operation.output), input_scale);
+    task.transformed_bytes = transformed_bytes(kernel_, conv);
+    if (task.transformed_bytes == 0) {
+      convolve(task, 0, conv.groups());
+      return;
+    }
+    const std::span<std::uint8_t> room = buffers_.memory.subspan(plan_.bytes());
+    task.transformed = room;
+    const int together = groups_together(conv, task.transformed_bytes);
+    for (int first = 0; first < conv.groups() && !stopped(); first += together) {
+      const int last = std::min(first + together, conv.groups());
+      each(static_cast<std::size_t>(last - first), [&](std::size_t group) {
+        const int from = first + static_cast<int>(group);
+        kernel_.transform(conv, from, from + 1, room.data() + group * task.transformed_bytes);
+      });
+      task.transformed_from = first;
+      convolve(task, first, last);
+    }
+  }
+
+  void convolve(const ConvTask& task, int first_group, int last_group) {
+    const Conv& conv = *task.conv;
+    const int groups = last_group - first_group;
     const double multiplications = static_cast<double>(task.output.width) * task.output.height *
-                                   conv.outputs * static_cast<double>(task.panels()) *
+                                   groups * kLanes * static_cast<double>(task.panels()) *
                                    static_cast<double>(conv.chunks.size()) * kChunkInputs /
                                    conv.element();
     const int height = task.output.height;
     // Large maps are split by rows, small ones by output channel, because their weights outnumber
     // their values.
-    const bool by_rows = height >= kMaxParts || conv.groups() < 4;
-    const int units = by_rows ? height : (conv.groups() + 1) / 2;
+    const bool by_rows = height >= kMaxParts || groups < 4;
+    // Rows that are computed together, where weights are transformed, are not split.
+    const int step = task.transformed.empty() ? 1 : 2 * conv.dilation;
+    const int units = by_rows ? (height + step - 1) / step : (groups + 1) / 2;
     const auto parts =
         static_cast<std::size_t>(parts_for(multiplications, kMinPartMultiplications, units));
     each(parts, [&](std::size_t part) {
       const int first = begin_of(units, part, parts);
       const int last = begin_of(units, part + 1, parts);
       if (by_rows) {
-        kernel_(task, first, last, 0, conv.groups());
+        kernel_.run(task, first * step, std::min(last * step, height), first_group, last_group);
       } else {
-        kernel_(task, 0, height, 2 * first, std::min(2 * last, conv.groups()));
+        kernel_.run(task, 0, height, first_group + 2 * first,
+                    std::min(first_group + 2 * last, last_group));
       }
     });
   }
@@ -253,7 +291,7 @@ class Runner {
 
   const Program& program_;
   const Plan& plan_;
-  ConvKernel kernel_;
+  const Kernel& kernel_;
   const RunBuffers& buffers_;
   const Parallel& parallel_;
   const CancelToken* token_;
@@ -262,8 +300,20 @@ class Runner {
 
 }  // namespace
 
-Status run(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
-           const Parallel& parallel, const CancelToken* token) {
+std::size_t bytes_of_run(const Program& program, const Plan& plan, const Kernel& kernel) {
+  std::size_t most = 0;
+  for (const Operation& operation : program.operations()) {
+    if (operation.kind != Kind::kConv) continue;
+    const std::size_t bytes = transformed_bytes(kernel, operation.conv);
+    if (bytes == 0) continue;
+    const auto together = static_cast<std::size_t>(groups_together(operation.conv, bytes));
+    most = std::max(most, together * bytes);
+  }
+  return plan.bytes() + most;
+}
+
+Status run(const Program& program, const Plan& plan, const Kernel& kernel,
+           const RunBuffers& buffers, const Parallel& parallel, const CancelToken* token) {
   return Runner(program, plan, kernel, buffers, parallel, token).run();
 }
 

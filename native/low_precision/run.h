@@ -23,12 +23,16 @@ using Parallel =
 struct RunBuffers {
   std::span<const float> input;           // [channels, height, width]
   std::vector<std::span<float>> outputs;  // [channels, height, width] of each
-  std::span<std::uint8_t> memory;         // Plan::bytes(), aligned to Plan::kAlignment
+  std::span<std::uint8_t> memory;         // bytes_of_run(), aligned to Plan::kAlignment
 };
+
+/// Memory of a run: that of the plan and the transformed weights of one convolution or of a part of
+/// its output channels.
+std::size_t bytes_of_run(const Program& program, const Plan& plan, const Kernel& kernel);
 
 /// Runs the program on one input. `token` may be null; a stopped one ends the run between two parts
 /// of an operation with its reason.
-Status run(const Program& program, const Plan& plan, ConvKernel kernel, const RunBuffers& buffers,
-           const Parallel& parallel, const CancelToken* token);
+Status run(const Program& program, const Plan& plan, const Kernel& kernel,
+           const RunBuffers& buffers, const Parallel& parallel, const CancelToken* token);
 
 }  // namespace cutout::low_precision

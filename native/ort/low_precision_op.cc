@@ -96,7 +96,7 @@ namespace {
 /// One node of one session.
 struct LowPrecisionKernel {
   LowPrecisionKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
-      : kernel(conv_kernel.run) {
+      : kernel(conv_kernel) {
     const Ort::ConstKernelInfo info(from);
     const Status status = low_precision::Program::read(
         constant<std::int64_t>(info, 1), constant<float>(info, 2), constant<std::int32_t>(info, 3),
@@ -137,7 +137,7 @@ struct LowPrecisionKernel {
           static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *
               static_cast<std::size_t>(map.width)};
     }
-    const RunMemory memory(context, plan->bytes());
+    const RunMemory memory(context, low_precision::bytes_of_run(program, *plan, kernel));
     const low_precision::Parallel parallel =
         [&context](std::size_t count, const std::function<void(std::size_t)>& work) {
           context.ParallelFor(&call_part, count, count,
@@ -172,7 +172,7 @@ struct LowPrecisionKernel {
   }
 
   low_precision::Program program;
-  low_precision::ConvKernel kernel;
+  low_precision::Kernel kernel;
   std::mutex mutex;
   std::shared_ptr<const low_precision::Plan> planned;  // guarded by mutex, as its size
   int planned_width = 0;

@@ -314,14 +314,13 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 function describe(report: Report): string {
   const { machine, network, runtime, measured } = report;
   const lines: [string, string][] = [['Cutout', `${report.cutout} on Node.js ${report.node}`]];
+  const ownOperators = network?.precision === 'int8' ? network.operators : null;
+  const eightBits = machine?.dotProduct ?? ownOperators;
   if (machine) {
     lines.push(
       ['Machine', `${machine.processor}, ${megabytes(machine.memoryBytes)} of memory, ${machine.system}`],
       ['Instructions', machine.instructionSets.join(', ') || 'none relevant'],
-      [
-        '8-bit network',
-        machine.dotProduct ? `yes, by ${machine.dotProduct}` : 'no dot product of 8-bit integers',
-      ],
+      ['8-bit network', eightBits ? `yes, by ${eightBits}` : 'no dot product of 8-bit integers'],
       ['Pixel loops', machine.simd],
     );
   }

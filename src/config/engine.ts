@@ -32,12 +32,12 @@ export const engineSettings = {
     'CUTOUT_PRECISION',
     'auto',
     oneOf('auto', 'fp32', 'int8', 'bf16'),
-    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products, bf16 on those with dot products of bf16; auto detects them (cutout doctor).',
+    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products or AVX2, bf16 on those with dot products of bf16; auto detects them (cutout doctor).',
   ),
   operators: setting(
     'CUTOUT_OPERATORS',
     'auto',
-    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni', 'amx_bf16', 'avx512_bf16'),
+    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni', 'avx2', 'amx_bf16', 'avx512_bf16'),
     "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
   runtime: setting(

@@ -14,6 +14,7 @@ export type OperatorsSetting =
   | 'amx_int8'
   | 'avx512_vnni'
   | 'avx_vnni'
+  | 'avx2'
   | 'amx_bf16'
   | 'avx512_bf16';
 
@@ -25,6 +26,9 @@ const BF16: readonly string[] = ['amx_bf16', 'avx512_bf16'];
 
 /** Instruction sets that `auto` takes Cutout's operators for (docs/decisions/0212, 0213). */
 const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni', ...BF16];
+
+/** Cutout's operators that make 8 bits worthwhile without dot products; faster than floats without AVX-512. */
+const AVX2 = 'avx2';
 
 /** Largest mean difference from floats at which `auto` takes bf16. */
 const BF16_DIFFERENCE = 0.002;
@@ -69,6 +73,16 @@ export const operatorsOf = (precision: Precision, operators: readonly string[]):
     ? operators.filter((name) => BF16.includes(name) === (precision === 'bf16'))
     : [];
 
+/** Those that `auto` takes on a processor; undefined: ONNX Runtime's, or floats. */
+export function fasterOperators(
+  precision: Precision,
+  { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
+): string | undefined {
+  const plain = dotProductOf(instructionSets) === undefined && !instructionSets.includes('avx512');
+  const faster = plain ? [...FASTER_OPERATORS, AVX2] : FASTER_OPERATORS;
+  return operatorsOf(precision, operators).find((name) => faster.includes(name));
+}
+
 /** What the operator should know about kernels that failed their check; undefined where none did. */
 export const refusedText = ({ refusedOperators }: { readonly refusedOperators: readonly string[] }) =>
   refusedOperators.length === 0
@@ -77,12 +91,12 @@ export const refusedText = ({ refusedOperators }: { readonly refusedOperators: r
 
 /** Throws ModelError for operators that this processor cannot run, or not in this precision. */
 function chooseOperators(
-  { operators, requestedOperators }: PrecisionQuestion,
+  { operators, requestedOperators, instructionSets }: PrecisionQuestion,
   precision: 'int8' | 'bf16',
 ): { operators?: string } {
   if (requestedOperators === 'off') return {};
   const known = operatorsOf(precision, operators);
-  const best = known.find((name) => FASTER_OPERATORS.includes(name));
+  const best = fasterOperators(precision, { instructionSets, operators });
   if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
   if (known.includes(requestedOperators)) return { operators: requestedOperators };
   const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
@@ -112,13 +126,16 @@ function takesBf16({ bf16 }: Manifest, { operators, requestedOperators }: Precis
   return named && bf16 !== undefined && bf16 <= BF16_DIFFERENCE && operatorsOf('bf16', operators).length > 0;
 }
 
+const takesAvx2 = ({ requestedOperators }: PrecisionQuestion): boolean =>
+  requestedOperators === 'auto' || requestedOperators === AVX2;
+
 /**
  * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
- * if the network has a scale table and the processor has dot-product instructions; without those, pairs of products
- * saturate at 16 bits and nothing is gained (docs/decisions/0109). Else bf16 if the processor has its dot products and
- * the network was measured to lose little, else float32. Cutout's own operators where the processor has a kernel for
- * them (docs/decisions/0212, 0213). Throws ModelError
- * `model_unsupported` for a setting that cannot be met.
+ * if the network has a scale table and the processor has dot-product instructions, or AVX2 for Cutout's operators;
+ * ONNX Runtime gains nothing without dot products (docs/decisions/0109). Else bf16 if the processor has its dot
+ * products and the network was measured to lose little, else float32. Cutout's own operators where the processor has a
+ * kernel for them that is faster (docs/decisions/0212, 0213). Throws ModelError `model_unsupported` for a setting that
+ * cannot be met.
  */
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
   const { device, requested, instructionSets } = question;
@@ -140,18 +157,22 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
     }
     const because = 'CUTOUT_PRECISION=int8';
     const operators = chooseOperators(question, 'int8');
-    if (dotProduct) return { precision: 'int8', because, ...operators };
+    if (dotProduct || operators.operators !== undefined) return { precision: 'int8', because, ...operators };
     const warning =
-      'This processor has no 8-bit dot product: mattes can be worse and runs slower than with CUTOUT_PRECISION=fp32.';
-    return { precision: 'int8', because, warning, ...operators };
+      "This processor has no 8-bit dot product: with ONNX Runtime's operators 8 bits are not faster than CUTOUT_PRECISION=fp32, and less exact.";
+    return { precision: 'int8', because, warning };
   }
   if (requested === 'bf16') return bf16Choice(question, 'CUTOUT_PRECISION=bf16');
   if (manifest.int8 === undefined && takesBf16(manifest, question)) {
     return bf16Choice(question, 'no 8-bit form of this network');
   }
   if (manifest.int8 === undefined) return { precision: 'fp32', because: 'no 8-bit form of this network' };
-  if (!dotProduct) return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
-  return { precision: 'int8', because: dotProduct, ...chooseOperators(question, 'int8') };
+  if (dotProduct) return { precision: 'int8', because: dotProduct, ...chooseOperators(question, 'int8') };
+  const { operators } = takesAvx2(question) ? chooseOperators(question, 'int8') : {};
+  if (operators === undefined) {
+    return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
+  }
+  return { precision: 'int8', because: operators, operators };
 }
 
 /** Forms a network can be prepared in for a device, the default first. */

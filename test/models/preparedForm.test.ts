@@ -30,6 +30,7 @@ const cascadeLake = ['avx512_vnni', 'avx512', 'avx2'];
 const alderLake = ['avx_vnni', 'avx2'];
 const graviton2 = ['asimddp', 'asimd'];
 const raspberryPi4 = ['asimd'];
+const zen3 = { instructionSets: ['avx2'], operators: ['avx2'] };
 
 test('auto is 8 bits only if the processor has dot products and the network has a table', (t) => {
   const auto = (instructionSets: readonly string[], manifest = both) =>
@@ -118,6 +119,36 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
     code: 'model_unsupported',
     message:
       'CUTOUT_OPERATORS=avx_vnni is for another processor: here it can be auto, off, amx_int8, avx512_vnni.',
+  });
+});
+
+test('with AVX2 alone, 8 bits are worthwhile with the operators of Cutout only', (t) => {
+  const auto = choosePrecision(both, ask(zen3));
+  t.deepEqual(auto, { precision: 'int8', operators: 'avx2', because: 'avx2' });
+  t.is(formFor(auto), 'int8-operators');
+  t.deepEqual(choosePrecision(both, ask({ ...zen3, requestedOperators: 'avx2' })), auto);
+  const floats = { precision: 'fp32', because: 'no 8-bit dot product in this processor' } as const;
+  t.deepEqual(choosePrecision(both, ask({ ...zen3, requestedOperators: 'off' })), floats);
+  t.deepEqual(choosePrecision(plain, ask(zen3)).precision, 'fp32');
+  const requested = { ...zen3, requested: 'int8' } as const;
+  t.deepEqual(choosePrecision(both, ask(requested)), {
+    precision: 'int8',
+    operators: 'avx2',
+    because: 'CUTOUT_PRECISION=int8',
+  });
+  t.regex(
+    choosePrecision(both, ask({ ...requested, requestedOperators: 'off' })).warning ?? '',
+    /not faster/,
+  );
+  // With AVX-512, where it was not measured to be faster than floats, and with dot products: only if named.
+  const server = { instructionSets: skylake, operators: ['avx2'] };
+  t.deepEqual(choosePrecision(both, ask(server)), floats);
+  t.is(choosePrecision(both, ask({ ...server, requestedOperators: 'avx2' })).operators, 'avx2');
+  const client = { instructionSets: alderLake, operators: ['avx_vnni', 'avx2'] };
+  t.is(choosePrecision(both, ask(client)).operators, undefined);
+  t.is(choosePrecision(both, ask({ ...client, requestedOperators: 'avx2' })).operators, 'avx2');
+  t.throws(() => choosePrecision(both, ask({ instructionSets: raspberryPi4, requestedOperators: 'avx2' })), {
+    message: 'CUTOUT_OPERATORS=avx2 is for another processor: here it can be auto, off.',
   });
 });
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { pack } from '../../src/models/lowPrecision/pack.ts';
 import { ProgramWriter } from '../../src/models/lowPrecision/program.ts';
 import { rewrite } from '../../src/models/prepare.ts';
 import { byDefinition } from '../fixtures/integerOracle.ts';
@@ -105,6 +106,7 @@ const shapes: ConvShape[] = [
   { channels: 48, relu: false },
   { channels: 64, dilation: 2 },
   { channels: 16, dilation: 4 },
+  { channels: 32, dilation: 8 },
   { channels: 80, kernel: 1, stride: 2 },
   { channels: 32, dilation: 2, relu: false },
 ];
@@ -122,12 +124,46 @@ for (const from of [16, 32, 64, 80, 128]) {
   });
 }
 
+test('a convolution of many channels, whose weights a kernel may transform part by part', (t) => {
+  if (!present(t)) return;
+  checkAll(t, (b) => b.conv(b.conv('image', { channels: 512 }), { channels: 288 }), [[5, 4]]);
+  checkAll(t, (b) => b.conv(b.conv('image', { channels: 768 }), { channels: 48 }), [[9, 7]]);
+});
+
 test('a convolution may read the input of the network, at every size', (t) => {
   if (!present(t)) return;
   checkAll(t, (b) => b.conv('image', { channels: 16 }), sizes);
   checkAll(t, (b) => b.conv('image', { channels: 32, kernel: 3, stride: 2 }), sizes);
   checkAll(t, (b) => b.conv('image', { channels: 16, kernel: 1 }), sizes);
 });
+
+for (const [channels, kernel, stride] of [
+  [1024, 3, 1],
+  [1024, 3, 2],
+  [64, 1, 1],
+] as const) {
+  for (const weight of [-128, 127]) {
+    const title = `${channels} channels, ${kernel} x ${kernel}, stride ${stride}, weights of ${weight}`;
+    test(`sums of the largest products do not saturate: ${title}`, (t) => {
+      if (!present(t)) return;
+      const [width, height] = [7, 5];
+      const program = constantSums(channels, kernel, stride, weight);
+      const pad = (kernel - 1) / 2;
+      const inside = (at: number, length: number) =>
+        [...Array(kernel).keys()].filter((tap) => at + tap >= pad && at + tap < length + pad).length;
+      const wanted: number[] = [];
+      for (let y = 0; y < height; y += stride) {
+        for (let x = 0; x < width; x += stride) {
+          wanted.push(channels * 255 * weight * inside(x, width) * inside(y, height));
+        }
+      }
+      for (const each of kernels) {
+        const [found] = runProgram(program, imageOf(width, height), width, height, each, 2);
+        t.deepEqual([...(found ?? [])], wanted, each);
+      }
+    });
+  }
+}
 
 test('pooling, also of odd sizes, and enlarging', (t) => {
   if (!present(t)) return;
@@ -307,6 +343,56 @@ const everything = (b: NetworkBuilder): string => {
   return b.logit(b.conv(fine, { channels: 32, stride: 2 }));
 };
 
+/** A convolution of a map full of 255 with equal weights, as floats. */
+function constantSums(channels: number, kernel: number, stride: number, weight: number): Program {
+  const writer = new ProgramWriter(3);
+  const one = { channel: 0, dilation: 1, relu: false, panels: 1 } as const;
+  const full = writer.conv(
+    writer.input({ type: 'quantised', channels: 4, zero: 0 }),
+    { type: 'quantised', channels, zero: 0 },
+    {
+      ...one,
+      channels: 4,
+      kernel: [1, 1],
+      stride: 1,
+      pads: [0, 0, 0, 0],
+      weights: pack([new Int8Array(4 * channels)], channels, 4, { kernel: [1, 1], dilation: 1 }),
+      bias: new Int32Array(channels).fill(255),
+      scales: new Float32Array(channels).fill(1),
+    },
+  );
+  const size = [kernel, kernel] as const;
+  const weights = new Int8Array(16 * channels * kernel * kernel).fill(weight);
+  const pad = (kernel - 1) / 2;
+  const sums = writer.conv(
+    full,
+    { type: 'floats', channels: 16, zero: 0 },
+    {
+      ...one,
+      channels,
+      kernel: size,
+      stride,
+      pads: [pad, pad, pad, pad],
+      weights: pack([weights], 16, channels, { kernel: size, dilation: 1 }),
+      bias: new Int32Array(16),
+      scales: new Float32Array(16).fill(1),
+    },
+  );
+  writer.planes(sums, 1);
+  return written(writer);
+}
+
+/** What the writer has written. */
+function written(writer: ProgramWriter): Program {
+  const buffer = (pool: { bytes: () => Uint8Array }) => Uint8Array.from(pool.bytes()).buffer;
+  return {
+    code: writer.code(),
+    floats: new Float32Array(buffer(writer.floats)),
+    ints: new Int32Array(buffer(writer.ints)),
+    weights: new Int8Array(buffer(writer.weights)),
+  };
+}
+
 /** Two convolutions of one tap each, and the place of the second one's weights. */
 function twoConvolutions(): { program: Program; secondWeights: number } {
   const writer = new ProgramWriter(3);
@@ -326,18 +412,9 @@ function twoConvolutions(): { program: Program; secondWeights: number } {
       scales: new Float32Array(16).fill(1),
     });
   writer.sumOutput(conv(conv(writer.input(quantised(4), 1), 4), 16), 1, 0);
-  const code = writer.code();
-  const buffer = (pool: { bytes: () => Uint8Array }) => Uint8Array.from(pool.bytes()).buffer;
-  return {
-    program: {
-      code,
-      floats: new Float32Array(buffer(writer.floats)),
-      ints: new Int32Array(buffer(writer.ints)),
-      weights: new Int8Array(buffer(writer.weights)),
-    },
-    // Before the places of its bias and scales and the five numbers of the output.
-    secondWeights: code.length - 8,
-  };
+  const program = written(writer);
+  // Before the places of its bias and scales and the five numbers of the output.
+  return { program, secondWeights: program.code.length - 8 };
 }
 
 test('a program is refused whose size would not be bounded by its file, and a map that is too long', (t) => {

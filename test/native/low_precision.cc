@@ -135,8 +135,9 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
   low_precision::Plan plan;
   check(info.Env(), low_precision::Plan::make(program, width, height, plan));
   constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
-  if (plan.bytes() > kMaxBytes) throw Napi::Error::New(info.Env(), "too large for this test");
   const low_precision::Kernel kernel = kernel_named(info.Env(), info[4].ToString().Utf8Value());
+  const std::size_t bytes = low_precision::bytes_of_run(program, plan, kernel);
+  if (bytes > kMaxBytes) throw Napi::Error::New(info.Env(), "too large for this test");
   if (kernel.bf16 != program.bf16()) throw Napi::RangeError::New(info.Env(), "of other numbers");
   const GuardedCopy<float> input(info[1]);
   const std::size_t pixels = static_cast<std::size_t>(program.input_channels()) *
@@ -152,10 +153,10 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
                                                               static_cast<std::size_t>(map.width) *
                                                               static_cast<std::size_t>(map.height));
   }
-  const GuardedBytes memory(plan.bytes(), low_precision::Plan::kAlignment);
+  const GuardedBytes memory(bytes, low_precision::Plan::kAlignment);
   // What an earlier run left behind: NaN as bf16 and as float.
-  std::memset(memory.data(), 0xff, plan.bytes());
-  low_precision::RunBuffers buffers{input.span(), {}, {memory.data(), plan.bytes()}};
+  std::memset(memory.data(), 0xff, bytes);
+  low_precision::RunBuffers buffers{input.span(), {}, {memory.data(), bytes}};
   for (std::vector<float>& each : values) buffers.outputs.emplace_back(each);
   ThreadPool pool(info[5].ToNumber().Int32Value());
   const low_precision::Parallel parallel = [&pool](std::size_t count,
@@ -164,7 +165,7 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
       for (std::size_t part = first; part < last; ++part) work(part);
     });
   };
-  check(info.Env(), low_precision::run(program, plan, kernel.run, buffers, parallel, nullptr));
+  check(info.Env(), low_precision::run(program, plan, kernel, buffers, parallel, nullptr));
   Napi::Array results = Napi::Array::New(info.Env());
   for (const std::vector<float>& each : values) {
     results.Set(results.Length(), from_floats(info.Env(), each));

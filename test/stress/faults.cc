@@ -133,11 +133,15 @@ Status run_program(const test::ProgramData& data, const CancelToken& token, Thre
   CUTOUT_RETURN_IF_ERROR(low_precision::Plan::make(program, kWide, kHigh, plan));
   const std::vector<float> input(3 * kWide * kHigh, 0.25F);
   std::vector<std::vector<float>> outputs(2);
-  std::vector<std::uint8_t> memory(plan.bytes() + low_precision::Plan::kAlignment);
+  const std::vector<std::string> kernels = low_precision::kernels().int8;
+  const low_precision::Kernel kernel = kernels.empty() ? low_precision::Kernel{&test::conv_scalar}
+                                                       : low_precision::kernel_for(kernels.front());
+  const std::size_t bytes = low_precision::bytes_of_run(program, plan, kernel);
+  std::vector<std::uint8_t> memory(bytes + low_precision::Plan::kAlignment);
   void* aligned = memory.data();
   std::size_t room = memory.size();
-  std::align(low_precision::Plan::kAlignment, plan.bytes(), aligned, room);
-  low_precision::RunBuffers buffers{input, {}, {static_cast<std::uint8_t*>(aligned), plan.bytes()}};
+  std::align(low_precision::Plan::kAlignment, bytes, aligned, room);
+  low_precision::RunBuffers buffers{input, {}, {static_cast<std::uint8_t*>(aligned), bytes}};
   const low_precision::Map last = plan.map(program.operations().back().inputs.front(), nullptr);
   for (const int channels : {1, last.channels}) {
     auto& output = outputs[buffers.outputs.size()];
@@ -150,11 +154,7 @@ Status run_program(const test::ProgramData& data, const CancelToken& token, Thre
       for (std::size_t part = first; part < end; ++part) work(part);
     });
   };
-  const std::vector<std::string> kernels = low_precision::kernels().int8;
-  return low_precision::run(
-      program, plan,
-      kernels.empty() ? &test::conv_scalar : low_precision::kernel_for(kernels.front()).run,
-      buffers, parallel, &token);
+  return low_precision::run(program, plan, kernel, buffers, parallel, &token);
 }
 
 using Work = std::function<Status(const CancelToken&, ThreadPool&)>;

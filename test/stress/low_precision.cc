@@ -91,10 +91,10 @@ Outputs outputs_of(const low_precision::Program& program, const low_precision::P
 }
 
 Status run(const low_precision::Program& program, const low_precision::Plan& plan,
-           low_precision::ConvKernel kernel, const std::vector<float>& input, ThreadPool& pool,
+           const low_precision::Kernel& kernel, const std::vector<float>& input, ThreadPool& pool,
            const CancelToken* token, Outputs& outputs) {
   outputs = outputs_of(program, plan);
-  const Memory memory(plan.bytes());
+  const Memory memory(low_precision::bytes_of_run(program, plan, kernel));
   low_precision::RunBuffers buffers{input, {}, memory.span()};
   for (std::vector<float>& each : outputs) buffers.outputs.emplace_back(each);
   const low_precision::Parallel parallel = [&pool](std::size_t count,
@@ -119,15 +119,16 @@ const std::vector<std::string>& names_of(bool bf16) {
 }
 
 /// The kernels for one kind of programs that run here, the definition last.
-std::vector<std::pair<std::string, low_precision::ConvKernel>> kernels_of(bool bf16) {
-  std::vector<std::pair<std::string, low_precision::ConvKernel>> found;
+std::vector<std::pair<std::string, low_precision::Kernel>> kernels_of(bool bf16) {
+  std::vector<std::pair<std::string, low_precision::Kernel>> found;
   for (const std::string& name : names_of(bf16)) {
-    found.emplace_back(name, low_precision::kernel_for(name).run);
+    found.emplace_back(name, low_precision::kernel_for(name));
   }
 #if defined(__x86_64__)
-  found.emplace_back("emulated tiles", bf16 ? &test::conv_tiles_bf16 : &test::conv_tiles_int8);
+  const auto tiles = bf16 ? &test::conv_tiles_bf16 : &test::conv_tiles_int8;
+  found.emplace_back("emulated tiles", low_precision::Kernel{tiles});
 #endif
-  found.emplace_back("the definition", &test::conv_scalar);
+  found.emplace_back("the definition", low_precision::Kernel{&test::conv_scalar});
   return found;
 }
 
@@ -140,7 +141,8 @@ void check_kernels(const ProgramData& data, int width, int height, ThreadPool& p
   ThreadPool alone(0);
   Outputs wanted;
   Outputs found;
-  expect(run(program, plan, &test::conv_scalar, input, alone, nullptr, wanted).ok(), "a run fails");
+  expect(run(program, plan, {&test::conv_scalar}, input, alone, nullptr, wanted).ok(),
+         "a run fails");
   for (const std::vector<float>& each : wanted) {
     expect(std::ranges::all_of(each, [](float value) { return std::isfinite(value); }),
            "an output is not finite");
@@ -154,7 +156,7 @@ void check_kernels(const ProgramData& data, int width, int height, ThreadPool& p
   }
 }
 
-low_precision::ConvKernel any_kernel(bool bf16) {
+low_precision::Kernel any_kernel(bool bf16) {
   const auto known = kernels_of(bf16);
   return known[static_cast<std::size_t>(pick(0, static_cast<int>(known.size()) - 1))].second;
 }
@@ -373,7 +375,7 @@ void check_operator(const ProgramData& data, const std::string& file, int width,
   for (Sized& each : sizes) {
     low_precision::Plan plan;
     expect(low_precision::Plan::make(program, each.width, each.height, plan).ok(), "no plan");
-    expect(run(program, plan, &test::conv_scalar, each.input, alone, nullptr, each.wanted).ok(),
+    expect(run(program, plan, {&test::conv_scalar}, each.input, alone, nullptr, each.wanted).ok(),
            "a run fails");
   }
   std::vector<std::thread> callers;
