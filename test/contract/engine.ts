@@ -45,7 +45,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
   test('versions: instruction sets are known ones, and those that Linux reports', (t) => {
     const { instructionSets, operators, refusedOperators } = load().versions();
     const kernels = [...INT8_KERNELS, ...BF16_KERNELS];
-    const known = [...kernels, 'avx512', 'avx2', 'i8mm', 'asimddp', 'asimd'];
+    const x86 = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'amx_bf16', 'avx512_bf16', 'avx512', 'avx2'];
+    const known = [...x86, 'i8mm', 'asimddp', 'asimd'];
     t.deepEqual(
       instructionSets,
       known.filter((name) => instructionSets.includes(name)),
