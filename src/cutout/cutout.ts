@@ -22,6 +22,10 @@ export interface CutoutParts extends ResultParts {
 
 interface CutoutCall extends ResultCall {
   readonly idempotencyKey?: string | undefined;
+  /**
+   * Keeps the memory of the uploads counted until the returned function is called. Absent: nothing is counted.
+   */
+  readonly retainUploads?: (() => () => void) | undefined;
   /** Aborted with an AppError: the client disconnected, or time is up. */
   readonly signal: AbortSignal;
 }
@@ -36,7 +40,7 @@ export function createCutout(parts: CutoutParts): Cutout {
   const { rate, idempotency, downloadsFor, precheck, limits } = parts;
   const makeResult = createMakeResult(parts);
   return async (request, call) => {
-    const { accountId, idempotencyKey, signal, telemetry } = call;
+    const { accountId, idempotencyKey, retainUploads = () => () => {}, signal, telemetry } = call;
     const downloads = downloadsFor({
       accountId,
       telemetry,
@@ -55,6 +59,7 @@ export function createCutout(parts: CutoutParts): Cutout {
           made = true;
           return makeResult(request, downloads, call, { loaded, repeat, signal });
         },
+        retain: retainUploads,
       });
       // Step 7.
       return await answer(found, { accountId, signal, telemetry, downloads, rate, shared: !made });

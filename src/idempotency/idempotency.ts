@@ -23,6 +23,11 @@ export interface IdempotentRequest<L extends Content, T> {
    * content; undefined where it need not. The signal aborts when the last caller that waits for the result leaves.
    */
   readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>;
+  /**
+   * Keeps the memory of what the caller sent counted until the returned function is called: work that the caller has
+   * started uses it for others after the caller has left.
+   */
+  readonly retain: () => () => void;
   readonly signal: AbortSignal;
 }
 
@@ -104,14 +109,15 @@ export class Idempotency<T> {
     if (idempotencyKey === undefined) return (await this.#byContent(store, request, signal)).handle;
     const key = `${accountId}:key:${textHash(idempotencyKey)}`;
     const work = (sharedSignal: AbortSignal) => this.#byContent(store, request, sharedSignal);
-    return this.#inFlight.join(key, (sharedSignal) => cachedOrMade(store, key, work, sharedSignal), signal);
+    return this.#join(store, key, request, work, signal);
   }
 
   async #byContent<L extends Content>(
     store: ResultStore<T>,
-    { accountId, load, make }: IdempotentRequest<L, T>,
+    request: IdempotentRequest<L, T>,
     signal: AbortSignal,
   ): Promise<KeyedHandle<T>> {
+    const { accountId, load, make } = request;
     const loaded = await load(signal);
     const content = await store.contentId(loaded.image, loaded.settings, loaded.background, signal);
     const key = contentKey(accountId, content);
@@ -120,12 +126,27 @@ export class Idempotency<T> {
       const charged = await make(loaded, repeat, sharedSignal);
       return { handle: firstHandle(store.wrap(charged)), contentKey: key };
     };
-    const handle = await this.#inFlight.join(
-      key,
-      (sharedSignal) => cachedOrMade(store, key, work, sharedSignal),
-      signal,
-    );
+    const handle = await this.#join(store, key, request, work, signal);
     return { handle, contentKey: key };
+  }
+
+  /** Waits for the work on a key that is in flight, or starts it; what the caller sent stays counted while it lasts. */
+  #join(
+    store: ResultStore<T>,
+    key: string,
+    { retain }: Pick<IdempotentRequest<Content, T>, 'retain'>,
+    work: (signal: AbortSignal) => Promise<KeyedHandle<T>>,
+    signal: AbortSignal,
+  ): Promise<ResultHandle<T>> {
+    const start = async (sharedSignal: AbortSignal) => {
+      const release = retain();
+      try {
+        return await cachedOrMade(store, key, work, sharedSignal);
+      } finally {
+        release();
+      }
+    };
+    return this.#inFlight.join(key, start, signal);
   }
 
   clear(): void {

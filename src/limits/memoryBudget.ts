@@ -16,8 +16,13 @@ export interface Hold {
   resize(bytes: number): void;
   /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
   grow(bytes: number): boolean;
-  /** Gives everything back, for good: `resize` does nothing and `grow` is false from then on. Idempotent. */
+  /**
+   * The request is over: `resize` does nothing and `grow` is false from then on. Everything is given back once nothing
+   * retains it. Idempotent.
+   */
   release(): void;
+  /** What is held stays counted until the returned function is called (idempotent), even after `release`. */
+  retain(): () => void;
 }
 
 interface MemoryStats {
@@ -81,8 +86,9 @@ export class MemoryBudget {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
     let released = false;
-    const resize = (next: number) => {
-      if (released) return;
+    /** The request itself, and each `retain`. */
+    let references = 1;
+    const setSize = (next: number) => {
       const more = next - own;
       own = next;
       this.#held += more;
@@ -91,17 +97,33 @@ export class MemoryBudget {
       else this.#heldBy.delete(account);
       if (more < 0) this.#notify();
     };
-    resize(bytes);
+    setSize(bytes);
+    const resize = (next: number) => {
+      if (!released) setSize(next);
+    };
     const grow = (more: number) => {
       if (released || !this.#admits(account, more)) return false;
       resize(own + more);
       return true;
     };
-    const release = () => {
-      resize(0);
-      released = true;
+    const drop = () => {
+      references--;
+      if (references === 0) setSize(0);
     };
-    return { resize, grow, release };
+    const release = () => {
+      if (released) return;
+      released = true;
+      drop();
+    };
+    const retain = () => {
+      references++;
+      let retained = true;
+      return () => {
+        if (retained) drop();
+        retained = false;
+      };
+    };
+    return { resize, grow, release, retain };
   }
 
   #admits(account: string, bytes: number): boolean {

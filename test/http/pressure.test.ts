@@ -122,3 +122,31 @@ test('large images leave a slot to previews', async (t) => {
   release();
   for (const one of requests) t.is((await one).status, 200);
 });
+
+test('an upload stays counted when its client leaves while others wait for the work', async (t) => {
+  const service = await startService(t, { ttlSeconds: 600 });
+  const release = hold(service);
+  const large = Buffer.concat([await scene(), Buffer.alloc(10e6)]);
+  const small = await scene();
+  const headers = { 'Idempotency-Key': 'one-key' };
+  const leaving = new AbortController();
+  const first = fetch(`${service.url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key, ...headers },
+    body: form({ image_file: large }),
+    signal: leaving.signal,
+  });
+  const left = t.throwsAsync(first);
+  await eventually(() => service.engine.running === 1);
+  // Under the same key any content waits.
+  const second = service.post(form({ image_file: small }), headers);
+  await eventually(() => service.calls() === 2);
+  leaving.abort();
+  await left;
+  // Longer than the server needs to notice.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  t.true(service.memory.stats.held >= large.length + small.length, `${service.memory.stats.held} bytes`);
+  release();
+  t.is((await second).status, 200);
+  await eventually(() => service.memory.stats.held === 0);
+});

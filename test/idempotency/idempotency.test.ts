@@ -81,6 +81,7 @@ test('work hears what the ledger recognises its repeats by, where the names outl
     await new Idempotency<Image>(store).getOrMake({
       accountId: 'acc_1',
       signal: new AbortController().signal,
+      retain: () => () => {},
       load: async () => ({ ...contentOf('image'), background, settings: 's' }),
       make: async (_, repeat) => {
         heard = repeat;
@@ -396,6 +397,56 @@ test('a large image is named in pieces between which others have their turn, wit
   t.is(name, textHash(JSON.stringify([mac.getAuthTag().toString('base64url'), '', 's'])));
 });
 
+for (const idempotencyKey of [undefined, 'key'])
+  test(`memory is retained until the work ends, whoever left: ${idempotencyKey ?? 'no'} Idempotency-Key`, async (t) => {
+    const results = new Idempotency(
+      new InMemoryResultStore<Image>({
+        ttlSeconds: 600,
+        maxBytes: 1e6,
+        bytesOf: ({ bytes }) => bytes.length,
+        onError: (error) => t.fail(String(error)),
+      }),
+    );
+    const retained = new Map<string, number>();
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const running: AbortSignal[] = [];
+    const call = (name: string, signal: AbortSignal) =>
+      results.getOrMake({
+        accountId: 'acc_1',
+        idempotencyKey,
+        signal,
+        load: async () => contentOf('image'),
+        make: async (_, __, sharedSignal) => {
+          running.push(sharedSignal);
+          await finished;
+          return charged({ bytes: Buffer.from('result') });
+        },
+        retain: () => {
+          retained.set(name, (retained.get(name) ?? 0) + 1);
+          return () => retained.set(name, (retained.get(name) ?? 0) - 1);
+        },
+      });
+    const leave = new AbortController();
+    const first = call('first', leave.signal);
+    const left = t.throwsAsync(first, { message: 'gone' });
+    await eventually(() => running.length === 1);
+    const second = call('second', new AbortController().signal);
+    // Its content is small: it has joined the work long before.
+    await sleep(100);
+    leave.abort(new Error('gone'));
+    await left;
+    await sleep(20);
+    t.false(running[0]?.aborted, 'the second waits for it');
+    t.true((retained.get('first') ?? 0) > 0);
+    finish();
+    await (await second).end('delivered');
+    await eventually(() => [...retained.values()].every((count) => count === 0));
+    t.is(running.length, 1);
+  });
+
 test('naming an image ends when its callers have left', async (t) => {
   const gone = new Error('the client left');
   const image = Buffer.alloc(20 * 2 ** 20, 7);
@@ -408,6 +459,7 @@ test('naming an image ends when its callers have left', async (t) => {
       accountId: 'acc_1',
       idempotencyKey,
       signal: leave.signal,
+      retain: () => () => {},
       load: async () => ({ ...contentOf(''), image }),
       make: async () => t.fail('made') as never,
     });

@@ -107,3 +107,22 @@ test('after a release nothing is reserved again', (t) => {
   hold?.release();
   t.is(memory.stats.held, 0);
 });
+
+test('what is retained stays counted after the release, and growth does not', (t) => {
+  const memory = open();
+  const hold = memory.hold('a', upload);
+  const first = hold?.retain();
+  const second = hold?.retain();
+  hold?.release();
+  hold?.release();
+  t.is(memory.stats.held, upload);
+  t.false(hold?.grow(1));
+  hold?.resize(1);
+  t.is(memory.stats.held, upload);
+  first?.();
+  first?.();
+  t.is(memory.stats.held, upload);
+  second?.();
+  t.is(memory.stats.held, 0);
+  t.is(fill(memory, 'a').length, 37, 'as if the account had held nothing');
+});

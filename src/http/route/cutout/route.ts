@@ -16,6 +16,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       accountId: accountOf(ctx).id,
       requestId,
       idempotencyKey: ctx.get('Idempotency-Key') || undefined,
+      retainUploads: ctx.state.hold?.retain,
       signal,
       deadline: ctx.state.deadline,
       telemetry,
