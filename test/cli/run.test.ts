@@ -1,7 +1,10 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
+import { writeResult } from '../../src/cli/run/results.ts';
+import { RunError } from '../../src/cli/run/runError.ts';
 import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 
@@ -164,7 +167,95 @@ test.serial('--report has a line for every input, a stop and failures included',
   t.is(lines[3], 'file,state,result,seconds,reason');
   const bad = await run(['.', '--report', 'a.jpg/report.csv']);
   t.is(bad.code, 1);
-  t.regex(bad.stderr, /^cutout: The report a\.jpg\/report\.csv cannot be written: /);
+  t.regex(bad.stderr, /^cutout: The report a\.jpg\/report\.csv cannot be written: a part of its path is not/);
+});
+
+test.serial('--report never replaces an image, and is written when the run has ended', async (t) => {
+  const photo = await scene();
+  const { run, tree, folder } = await setUp(t, { 'a.jpg': photo, 'b.JPG': photo, plain: photo, r: 'mine' });
+  for (const [report, reason] of [
+    ['a.jpg', 'it is an input'],
+    ['b.JPG', 'it has the name of an image'],
+    ['plain', 'it is an input'],
+    ['a.png', 'it has the name of an image'],
+    ['/dev/null', 'it is not a regular file'],
+  ] as const) {
+    const { code, stderr } = await run(['a.jpg', 'plain', '--out', 'out', '--report', report]);
+    t.is(code, 1);
+    t.is(stderr, `cutout: The report ${report} cannot be written: ${reason}.\n`);
+  }
+  t.true(readFileSync(path.join(folder, 'a.jpg')).equals(photo));
+  t.deepEqual(tree(), ['a.jpg', 'b.JPG', 'plain', 'r']);
+  const env = { CUTOUT_DATA_DIR: temporaryFolder(t), CUTOUT_MODELS_DIR: temporaryFolder(t) };
+  const failed = await cli(t, ['run', 'a.jpg', '--report', 'r'], env, undefined, folder);
+  t.is(failed.code, 1);
+  t.is(readFileSync(path.join(folder, 'r'), 'utf8'), 'mine', 'a run that did not start leaves it');
+  t.is((await run(['a.jpg', '--report', 'r'])).code, 0);
+  t.regex(readFileSync(path.join(folder, 'r'), 'utf8'), /^file,state,[\s\S]*a\.jpg,done,/);
+});
+
+test.serial('results in the folder of their inputs are no inputs of the next run', async (t) => {
+  const photo = await scene();
+  const { run, tree, folder } = await setUp(t, { 'in/a.jpg': photo, 'in/b.jpg': photo });
+  const args = ['in', '--out', 'in'];
+  t.regex((await run(args)).stderr, /^2 images cut out/);
+  const again = await run([...args, '--report', 'r.csv']);
+  t.is(again.code, 0, again.stderr);
+  t.regex(again.stderr, /^0 images cut out .*\n2 images skipped/);
+  t.deepEqual(tree(), ['in/a.jpg', 'in/a.png', 'in/b.jpg', 'in/b.png', 'r.csv']);
+  t.regex(readFileSync(path.join(folder, 'r.csv'), 'utf8'), /in\/a\.jpg,skipped,\S+\/in\/a\.png,/);
+
+  const before = readFileSync(path.join(folder, 'in/a.png'));
+  const replaced = await run([...args, '--overwrite']);
+  t.is(replaced.code, 1);
+  t.regex(
+    replaced.stderr,
+    /^0 images [\s\S]*in\/a\.jpg +The result \S+\/in\/a\.png would overwrite an input/,
+  );
+  t.true(readFileSync(path.join(folder, 'in/a.png')).equals(before), 'it may be an image of its own');
+  const named = await run(['in', 'in/a.png', '--out', 'in']);
+  t.regex(
+    named.stderr,
+    /^0 images cut out .*\n1 image skipped[\s\S]*in\/a\.png +The result .* would overwrite/,
+  );
+});
+
+test.serial('only regular files are read', async (t) => {
+  const { run, folder } = await setUp(t, { 'a.jpg': await scene() });
+  execFileSync('mkfifo', [path.join(folder, 'pipe.jpg')]);
+  symlinkSync('/dev/zero', path.join(folder, 'zero.jpg'));
+  symlinkSync('a.jpg', path.join(folder, 'link.jpg'));
+  const { stderr } = await run(['pipe.jpg', 'zero.jpg', 'link.jpg']);
+  t.regex(
+    stderr,
+    /^1 image cut out .*\n2 images failed:\n(?: {2}(?:pipe|zero)\.jpg +It is not a regular file\.\n){2}$/,
+  );
+});
+
+test.serial('links to folders list no image twice, links to files are images', async (t) => {
+  const { run, folder } = await setUp(t, { 'in/z.jpg': await scene() });
+  symlinkSync('.', path.join(folder, 'in/again'));
+  symlinkSync('z.jpg', path.join(folder, 'in/link.jpg'));
+  const { stderr } = await run(['in', '--out', 'out']);
+  t.regex(stderr, /^2 images cut out/);
+  t.deepEqual(readdirSync(path.join(folder, 'out')).sort(), ['link.png', 'z.png']);
+});
+
+test.serial('the name of a result may have the greatest length; a longer one is refused', async (t) => {
+  const name = 'n'.repeat(251);
+  const { run, tree } = await setUp(t, { [`${name}.jpg`]: await scene() });
+  t.is((await run([`${name}.jpg`, '--out', 'out'])).code, 0);
+  t.true(tree().includes(`out/${name}.png`));
+  const { code, stderr } = await run([`${name}.jpg`]);
+  t.is(code, 1);
+  t.regex(stderr, / The name of the result is too long\.\n$/);
+});
+
+test('a folder in which nothing can be written ends the run', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(path.join(folder, 'file'), '');
+  for (const file of ['/sys/x.png', path.join(folder, 'file', 'x.png')])
+    await t.throwsAsync(writeResult(file, Buffer.from('x'), true), { instanceOf: RunError }, file);
 });
 
 test.serial('- reads an image from standard input and writes it to standard output', async (t) => {

@@ -1,13 +1,15 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
+import { readBody } from '../../src/cli/run/answers.ts';
 import { cli, modelsFolder, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 
 const key = 'cutout_test_key_0123456789';
+const cutout = await scene({ format: 'png' });
 
 interface Call {
   readonly idempotencyKey: string;
@@ -54,7 +56,7 @@ const error = (res: ServerResponse, status: number, title: string, detail: strin
   res.end(JSON.stringify({ errors: [{ title, detail, code: 'x' }] }));
 };
 
-const png = (res: ServerResponse, bytes: Buffer) => {
+const png = (res: ServerResponse, bytes = cutout) => {
   res.writeHead(200, { 'Content-Type': 'image/png', 'X-Credits-Charged': '0.25' });
   res.end(bytes);
 };
@@ -100,7 +102,7 @@ test.serial('rate limits and failures of the server are waited for, with the sam
     if (number === 1) error(res, 429, 'Rate limit exceeded', '', 2);
     else if (number === 2) error(res, 503, 'Service unavailable', 'Full.', 1);
     else if (number === 3) req.socket.destroy();
-    else png(res, photo);
+    else png(res);
   });
   const started = performance.now();
   const { code, stderr } = await run(['.', '--server', `${url}/`, '--out', 'out', '--jobs', '1']);
@@ -116,8 +118,8 @@ test.serial('rate limits and failures of the server are waited for, with the sam
 
 test.serial('--jobs images are sent at a time', async (t) => {
   const names = Array.from({ length: 9 }, (_, i) => `${i}.jpg`);
-  const { run, photo } = await setUp(t, names);
-  const { url, mostOpen } = await fakeServer(t, (_, __, res) => void setTimeout(() => png(res, photo), 200));
+  const { run } = await setUp(t, names);
+  const { url, mostOpen } = await fakeServer(t, (_, __, res) => void setTimeout(() => png(res), 200));
   t.is((await run(['.', '--server', url, '--out', 'out', '--jobs', '3'])).code, 0);
   t.is(mostOpen(), 3);
 });
@@ -127,11 +129,11 @@ for (const [status, title] of [
   [403, 'Invalid API Key'],
 ] as const)
   test.serial(`${status} ends the run, because every other image would get it too`, async (t) => {
-    const { run, photo, results } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg']);
+    const { run, results } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg']);
     let paid = 1;
     const { url, calls } = await fakeServer(t, (_, __, res) => {
       paid -= 1;
-      if (paid >= 0) png(res, photo);
+      if (paid >= 0) png(res);
       else error(res, status, title, 'Buy more.');
     });
     const args = ['.', '--server', url, '--out', 'out', '--jobs', '1'];
@@ -151,10 +153,10 @@ for (const [status, title] of [
 test.serial(
   'other errors belong to their image; a redirect or a page instead of an image ends the run',
   async (t) => {
-    const { run, photo } = await setUp(t, ['a.jpg', 'b.jpg']);
+    const { run } = await setUp(t, ['a.jpg', 'b.jpg']);
     const refusing = await fakeServer(t, (_, number, res) => {
       if (number === 1) error(res, 400, 'File too large', 'File exceeds limit of 22MB');
-      else png(res, photo);
+      else png(res);
     });
     const refused = await run(['.', '--server', refusing.url, '--out', 'one', '--jobs', '1']);
     t.regex(refused.stderr, /^1 image cut out [\s\S]*a\.jpg +File too large: File exceeds limit of 22MB\n$/);
@@ -179,9 +181,9 @@ test.serial(
 );
 
 test.serial('a stop ends the run soon and leaves no unfinished result', async (t) => {
-  const { folder, env, results, run, photo } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg']);
+  const { folder, env, results, run } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg']);
   const { url, calls } = await fakeServer(t, (_, number, res) => {
-    if (number === 1 || number > 2) png(res, photo);
+    if (number === 1 || number > 2) png(res);
   });
   const args = ['.', '--server', url, '--out', 'out', '--jobs', '1'];
   const { child, ended } = startCli(t, ['run', ...args], env, undefined, folder);
@@ -215,9 +217,9 @@ test.serial('a server that cannot be reached or does not accept the key is an er
 
 test.serial('a server that goes away ends the run after a few images, with what was done', async (t) => {
   const names = Array.from({ length: 8 }, (_, i) => `${i}.jpg`);
-  const { run, photo, results } = await setUp(t, names);
+  const { run, results } = await setUp(t, names);
   const { url, calls } = await fakeServer(t, (_, number, res, req) => {
-    if (number <= 2) png(res, photo);
+    if (number <= 2) png(res);
     else req.socket.destroy();
   });
   const { code, stderr } = await run(['.', '--server', url, '--out', 'out', '--jobs', '3']);
@@ -225,6 +227,107 @@ test.serial('a server that goes away ends the run after a few images, with what 
   t.regex(stderr, /^2 images cut out [\s\S]*Stopped: The server could not be reached \(\w+\)\.\n/);
   t.deepEqual(results(), ['0.png', '1.png']);
   t.true(calls.length <= 32, `${calls.length} attempts`);
+});
+
+test.serial('an image whose result would overwrite an input is not sent', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg']);
+  for (const name of ['b.png', 'c.png']) writeFileSync(path.join(folder, name), cutout);
+  const { url, calls } = await fakeServer(t, (_, __, res) => png(res));
+  const args = ['.', '--server', url, '--out', '.'];
+  const { code, stderr } = await run(args);
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^1 image cut out .*\nCharged: 0\.25 credits\.\n2 images failed:\n.*b\.png .*would overwrite an input/,
+  );
+  t.is(calls.length, 1);
+  t.regex((await run(args)).stderr, /^0 images cut out .*\n1 image skipped/);
+  t.regex((await run([...args, '-f', 'jpg'])).stderr, /^0 images/);
+  t.is(calls.length, 3, 'PNG files become JPG files beside them');
+});
+
+test.serial('results that cannot be written end the run', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg']);
+  const { url, calls } = await fakeServer(t, (_, __, res) => {
+    renameSync(path.join(folder, 'out'), path.join(folder, 'away'));
+    writeFileSync(path.join(folder, 'out'), '');
+    png(res);
+  });
+  const args = ['.', '--server', url, '--jobs', '1', '--out'];
+  const { code, stderr } = await run([...args, 'out']);
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^0 images .*\nCharged: 0\.25 credits\.\nStopped: The output folder \S+ cannot be created: /,
+  );
+  t.is(calls.length, 1);
+  const before = await run([...args, '/proc']);
+  t.regex(before.stderr, /^cutout: The output folder \/proc cannot be written: /);
+  t.is(calls.length, 1, 'no image is sent');
+});
+
+test.serial('a report that can no longer be written is one sentence after the summary', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg']);
+  mkdirSync(path.join(folder, 'reports'));
+  const { url } = await fakeServer(t, (_, __, res) => {
+    renameSync(path.join(folder, 'reports'), path.join(folder, 'moved'));
+    png(res);
+  });
+  const { code, stderr } = await run(['a.jpg', '--server', url, '--report', 'reports/r.csv']);
+  t.is(code, 1);
+  t.regex(stderr, /^1 image cut out .*\n.*\ncutout: The report reports\/r\.csv cannot be written: .*\n$/);
+});
+
+test.serial('files above the limit of uploads are not read', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg']);
+  truncateSync(path.join(folder, 'a.jpg'), 22 * 1024 * 1024 + 1);
+  const { url, calls } = await fakeServer(t, (_, __, res) => png(res));
+  const { code, stderr } = await run(['a.jpg', '--server', url]);
+  t.is(code, 1);
+  t.regex(stderr, /a\.jpg +File too large: File exceeds limit of 22MB\n$/);
+  t.is(calls.length, 0);
+});
+
+test.serial('an answer that is no image is no result', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg', 'b.jpg']);
+  for (const body of ['', '<html>an error</html>']) {
+    const { url } = await fakeServer(t, (_, __, res) => png(res, Buffer.from(body)));
+    const { code, stderr } = await run(['.', '--server', url, '--out', 'out', '--jobs', '1']);
+    t.is(code, 1);
+    t.regex(
+      stderr,
+      /Charged: 0\.25 credits\.\nStopped: The server answered with something that is no image\.\n/,
+    );
+    t.deepEqual(readdirSync(path.join(folder, 'out')), []);
+  }
+});
+
+test.serial('texts of a server are shown without control characters and not endlessly', async (t) => {
+  const { run } = await setUp(t, ['a.jpg']);
+  const { url } = await fakeServer(t, (_, number, res) =>
+    error(res, 400, 'Bad\x1b[2J\u202e', 'x'.repeat(number === 1 ? 9000 : 70_000)),
+  );
+  const long = await run(['a.jpg', '--server', url]);
+  t.regex(long.stderr, / {2}Bad \[2J : x{480,500}\n$/);
+  t.regex((await run(['a.jpg', '--server', url])).stderr, / {2}The server answered with status 400\.\n$/);
+});
+
+test('an answer is read up to its limit', async (t) => {
+  const answer = (parts: number) => {
+    let sent = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 1;
+        if (sent > parts) controller.close();
+        else controller.enqueue(new Uint8Array(1000));
+      },
+    });
+    return { response: new Response(body), sent: () => sent };
+  };
+  t.is((await readBody(answer(5).response, 5000))?.length, 5000);
+  const endless = answer(Number.POSITIVE_INFINITY);
+  t.is(await readBody(endless.response, 5000), undefined);
+  t.true(endless.sent() < 10);
 });
 
 test.serial('what --server needs is said in one sentence', async (t) => {

@@ -1,8 +1,8 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { UserError } from '../../errors.ts';
-import { type Input, resultStem } from './results.ts';
+import { type Input, type RunFormat, resultStem, usualResult } from './results.ts';
 
 /** An input and how it was found. */
 interface Found extends Input {
@@ -10,8 +10,19 @@ interface Found extends Input {
   readonly named: boolean;
 }
 
+/** What the names of results depend on. */
+interface ResultNames {
+  readonly out?: string;
+  readonly format: RunFormat;
+  readonly overwrite: boolean;
+}
+
 const withoutExtension = (file: string): string =>
   path.join(path.dirname(file), path.basename(file, path.extname(file)));
+
+const stemOf = ({ file }: Input): string => path.resolve(withoutExtension(file));
+
+const depth = (file: string): number => file.split('/').length;
 
 /** Fixed beginning of a glob: results keep the folders after it. */
 function baseOf(pattern: string): string {
@@ -22,8 +33,10 @@ function baseOf(pattern: string): string {
 
 async function below(folder: string, patterns: string[]): Promise<Found[]> {
   const files = await glob(patterns, { cwd: folder, dot: false, caseSensitiveMatch: false });
+  // Of a file that links to folders make several of, the shortest path counts.
   return files
     .sort()
+    .sort((one, other) => depth(one) - depth(other))
     .map((file) => ({ file: path.join(folder, file), stem: withoutExtension(file), named: false }));
 }
 
@@ -37,36 +50,50 @@ async function expand(name: string, extensions: readonly string[]): Promise<Foun
 }
 
 /** Removes results of an earlier run that a folder or a glob matches. A file whose own name was given stays. */
-function withoutResults(found: readonly Found[], out: string | undefined): Found[] {
-  const stemOf = ({ file }: Found) => path.resolve(withoutExtension(file));
-  // Where results get the names of their inputs, an input cannot be told from a result.
-  const results = new Set(
-    found
-      .map((input) => [stemOf(input), resultStem(input, out)] as const)
-      .filter(([own, result]) => own !== result)
-      .map(([, result]) => result),
-  );
-  return found.filter((input) => input.named || !results.has(stemOf(input)));
+function withoutResults(found: readonly Found[], { out, format, overwrite }: ResultNames): Found[] {
+  const stems = new Set<string>();
+  const files = new Set<string>();
+  for (const input of found) {
+    const result = resultStem(input, out);
+    if (result !== stemOf(input)) stems.add(result);
+    // Where results get the names of their inputs, another input may have that name: it is never overwritten.
+    else if (!overwrite && usualResult(result, format) !== path.resolve(input.file))
+      files.add(usualResult(result, format));
+  }
+  const isResult = (input: Found) => stems.has(stemOf(input)) || files.has(path.resolve(input.file));
+  return found.filter((input) => input.named || !isResult(input));
+}
+
+/** Identifies a file: a link to a folder does not make another file of it, a link to a file does. */
+function fileKeys(): (file: string) => Promise<string> {
+  const folders = new Map<string, Promise<string>>();
+  return async (file) => {
+    const folder = path.dirname(file);
+    const real = folders.get(folder) ?? realpath(folder);
+    folders.set(folder, real);
+    return path.join(await real, path.basename(file));
+  };
 }
 
 /**
  * The files matched by names, folders (recursively) and globs, each once and without the results of an earlier
- * run with this output folder. Throws UserError for a name that matches none.
+ * run with these names of results. Throws UserError for a name that matches none.
  */
 export async function findInputs(
   names: readonly string[],
   extensions: readonly string[],
-  out: string | undefined,
+  resultNames: ResultNames,
 ): Promise<Input[]> {
   const inputs = new Map<string, Found>();
+  const keyOf = fileKeys();
   for (const name of names) {
     const found = await expand(name, extensions);
     if (found.length === 0) throw new UserError(`No images were found in "${name}".`);
     for (const input of found) {
-      const key = path.resolve(input.file);
+      const key = await keyOf(input.file);
       const earlier = inputs.get(key);
       inputs.set(key, { ...(earlier ?? input), named: input.named || earlier?.named === true });
     }
   }
-  return withoutResults([...inputs.values()], out);
+  return withoutResults([...inputs.values()], resultNames);
 }

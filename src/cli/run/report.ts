@@ -1,9 +1,11 @@
-import { writeFile } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
+import path from 'node:path';
 import { csv } from '../../billing/csv.ts';
 import { UserError } from '../../errors.ts';
 import type { Output } from '../modelsProgress.ts';
 import { newProgressBar } from '../progressBar.ts';
 import { table } from '../table.ts';
+import { checkWritable, reasonToWrite, writeComplete } from './files.ts';
 
 /** What became of one input. */
 export type Outcome =
@@ -78,18 +80,27 @@ export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: 
   return `${lines.join('\n')}\n${table(rows)}`;
 }
 
-/** Creates the report, so that a path that cannot be written is an error before anything is cut out. */
-export async function startReport(file: string): Promise<void> {
-  try {
-    await writeFile(file, '');
-  } catch (error) {
-    throw new UserError(
-      `The report ${file} cannot be written: ${error instanceof Error ? error.message : error}.`,
-    );
-  }
+const notWritable = (file: string, reason: string) =>
+  new UserError(`The report ${file} cannot be written: ${reason}.`);
+
+/** Extensions of images and results. */
+const imageName = /\.(?:avif|bmp|gif|hei[cf]|jpe?g|png|svg|tiff?|webp|zip)$/i;
+
+/**
+ * Rejects with UserError for a report that cannot be written, or whose path was more likely meant to be an input:
+ * `--report *.jpg`, for example.
+ */
+export async function checkReport(file: string, inputs: ReadonlySet<string>): Promise<void> {
+  if (inputs.has(path.resolve(file))) throw notWritable(file, 'it is an input');
+  if (imageName.test(file)) throw notWritable(file, 'it has the name of an image');
+  const found = await lstat(file).catch(() => undefined);
+  if (found && !found.isFile()) throw notWritable(file, 'it is not a regular file');
+  await checkWritable(path.dirname(file)).catch((error: unknown) => {
+    throw notWritable(file, reasonToWrite(error));
+  });
 }
 
-/** Writes a line of CSV for every input that was looked at. */
+/** Writes a line of CSV for every input that was looked at. Rejects with UserError. */
 export async function writeReport(file: string, outcomes: readonly Outcome[]): Promise<void> {
   const rows = outcomes.map((outcome) => [
     outcome.file,
@@ -98,5 +109,8 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
     'seconds' in outcome ? outcome.seconds.toFixed(2) : '',
     'reason' in outcome ? outcome.reason : '',
   ]);
-  await writeFile(file, csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]));
+  const content = csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]);
+  await writeComplete(file, content, true).catch((error: unknown) => {
+    throw notWritable(file, reasonToWrite(error));
+  });
 }

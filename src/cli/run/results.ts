@@ -1,7 +1,11 @@
-import { link, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { UserError } from '../../errors.ts';
 import { makeFolder } from '../../folder.ts';
+import { sniff } from '../../image/sniff.ts';
 import { exists } from '../../models/files.ts';
+import { shown } from './answers.ts';
+import { writeComplete, writeFault } from './files.ts';
+import { RunError } from './runError.ts';
 
 /** A file to be cut out. */
 export interface Input {
@@ -16,8 +20,8 @@ export type RunFormat = (typeof runFormats)[number];
 /** Added to the name of an input for a result beside it. */
 const resultSuffix = '-cutout';
 
-/** Extensions that results of a format can have: `auto` is JPG where no pixel is transparent. */
-const extensions: Readonly<Record<RunFormat, readonly string[]>> = {
+/** Extensions that results of a format can have, the usual one first: `auto` is JPG where no pixel is transparent. */
+const extensions: Readonly<Record<RunFormat, readonly [string, ...string[]]>> = {
   auto: ['.png', '.jpg'],
   png: ['.png'],
   jpg: ['.jpg'],
@@ -25,15 +29,22 @@ const extensions: Readonly<Record<RunFormat, readonly string[]>> = {
   zip: ['.zip'],
 };
 
-const extensionOfType: Readonly<Record<string, string>> = {
-  'image/png': '.png',
-  'image/jpeg': '.jpg',
-  'image/webp': '.webp',
-  'application/zip': '.zip',
+/** Types of results: their extension and what `sniff` calls them. */
+const types: Readonly<Record<string, { readonly extension: string; readonly name: string }>> = {
+  'image/png': { extension: '.png', name: 'png' },
+  'image/jpeg': { extension: '.jpg', name: 'jpeg' },
+  'image/webp': { extension: '.webp', name: 'webp' },
+  'application/zip': { extension: '.zip', name: 'zip' },
 };
 
-/** Undefined for a type that is no result. */
-export const extensionOf = (contentType: string): string | undefined => extensionOfType[contentType];
+/** The extension of a result. Throws RunError for what is none. */
+export function extensionOf(contentType: string, bytes: Uint8Array): string {
+  const type = types[contentType];
+  if (type === undefined)
+    throw new RunError(`The server answered with ${shown(contentType) || 'no type'} instead of an image.`);
+  if (sniff(bytes) !== type.name) throw new RunError('The server answered with something that is no image.');
+  return type.extension;
+}
 
 /**
  * Absolute path of the result without its extension: `photo.jpg` becomes `photo-cutout` beside it, or `photo` in
@@ -45,6 +56,9 @@ export const resultStem = ({ file, stem }: Input, out: string | undefined): stri
       ? path.join(path.dirname(file), `${path.basename(stem)}${resultSuffix}`)
       : path.join(out, stem),
   );
+
+/** The path that the result gets; `auto` may change the extension. */
+export const usualResult = (stem: string, format: RunFormat): string => `${stem}${extensions[format][0]}`;
 
 /** Paths that the result may get. */
 const resultFiles = (stem: string, format: RunFormat): string[] =>
@@ -60,37 +74,18 @@ export async function existingResult(
   return undefined;
 }
 
-/** Gives a complete file its name, which must be free. Rejects with EEXIST if it is not. */
-async function placeNew(temporary: string, file: string): Promise<void> {
-  try {
-    await link(temporary, file);
-  } catch (error) {
-    // File systems without hard links, for example FAT and some network mounts.
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error;
-    if (await exists(file)) throw Object.assign(new Error('The file exists.'), { code: 'EEXIST' });
-    await rename(temporary, file);
-  }
-}
-
 /**
  * Writes a result, which appears under its name only when it is complete. Rejects with EEXIST for a file that
- * exists, unless `overwrite` is set.
+ * exists, unless `overwrite` is set; with RunError if other results could not be written either.
  */
 export async function writeResult(file: string, bytes: Uint8Array, overwrite: boolean): Promise<void> {
-  const folder = path.dirname(file);
-  makeFolder('output folder', folder);
-  const temporary = path.join(folder, `.${path.basename(file)}.${process.pid}.part`);
   try {
-    const handle = await open(temporary, 'w');
-    try {
-      await handle.writeFile(bytes);
-    } finally {
-      await handle.close();
-    }
-    if (overwrite) await rename(temporary, file);
-    else await placeNew(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
+    makeFolder('output folder', path.dirname(file));
+    await writeComplete(file, bytes, overwrite);
+  } catch (error) {
+    if (error instanceof UserError) throw new RunError(error.message, { cause: error });
+    const fault = writeFault(error);
+    if (fault === undefined) throw error;
+    throw new RunError(`The result ${file} cannot be written: ${fault}.`, { cause: error });
   }
 }

@@ -1,23 +1,26 @@
-import { readFile } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import type { Config } from '../../config/readConfig.ts';
 import { AppError, toAppError, UserError } from '../../errors.ts';
 import { makeFolder } from '../../folder.ts';
 import { SIZE_LIMITS } from '../../image/size.ts';
+import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 import { onStopSignal } from '../../ops/stop.ts';
 import { configureImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { Cutter } from './cutter.ts';
+import { checkWritable, codeOf, readInput, reasonToWrite } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
-import { type Outcome, runProgress, startReport, summary, writeReport } from './report.ts';
+import { checkReport, type Outcome, runProgress, summary, writeReport } from './report.ts';
 import {
   existingResult,
   extensionOf,
   type Input,
   type RunFormat,
   resultStem,
+  usualResult,
   writeResult,
 } from './results.ts';
 import { RunError } from './runError.ts';
@@ -47,16 +50,16 @@ const maxBytes = 1024 ** 3;
 /** The error in one sentence. */
 function reasonOf(error: unknown): string {
   if (error instanceof UserError) return error.message;
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof AppError && error.status < 500)
     return `${error.title.replace(/\.$/, '')}: ${error.detail}`;
   const messages: Readonly<Record<string, string>> = {
     EACCES: 'Permission denied.',
-    ENOSPC: 'The disk is full.',
     ENOENT: 'The file no longer exists.',
+    ENAMETOOLONG: 'The name of the result is too long.',
     EEXIST: 'The result already exists; --overwrite replaces it.',
   };
-  if (typeof code === 'string' && messages[code]) return messages[code];
+  const message = messages[codeOf(error) ?? ''];
+  if (message !== undefined) return message;
   const app = toAppError(error);
   const cause = app.cause instanceof Error ? ` (${app.cause.message})` : '';
   return `${app.title}: ${app.detail}${cause}`;
@@ -85,6 +88,7 @@ interface Streams {
 
 async function cutStandardInput(cutter: Cutter, { stdin, stdout }: Streams, signal: AbortSignal) {
   const result = await cutter.cut(await buffer(stdin), signal);
+  extensionOf(result.contentType, result.bytes);
   await new Promise<void>((resolve, reject) => {
     stdout.write(result.bytes, (error) => (error ? reject(error) : resolve()));
   });
@@ -103,6 +107,27 @@ interface Plan {
   readonly outcomes: readonly Outcome[];
 }
 
+/**
+ * Why the result of an input cannot be written under its name, known before the image is paid for. `taken`: inputs
+ * by the stem of their result.
+ */
+async function refusalOf(
+  stem: string,
+  result: string,
+  sources: ReadonlySet<string>,
+  taken: ReadonlyMap<string, string>,
+): Promise<string | undefined> {
+  const earlier = taken.get(stem);
+  if (earlier !== undefined)
+    return `The result ${stem} is already that of ${earlier}; choose another --out for one of them.`;
+  if (sources.has(result)) return `The result ${result} would overwrite an input; choose another --out.`;
+  const error: unknown = await lstat(result).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return codeOf(error) === 'ENAMETOOLONG' ? reasonOf(error) : undefined;
+}
+
 /** Decides which inputs are cut out: not those whose result exists, and one for each result. */
 async function planTasks(
   inputs: readonly Input[],
@@ -115,9 +140,8 @@ async function planTasks(
   for (const input of inputs) {
     const { file } = input;
     const stem = resultStem(input, out);
-    const earlier = taken.get(stem);
-    if (earlier !== undefined) {
-      const reason = `The result ${stem} is already that of ${earlier}; choose another --out for one of them.`;
+    const reason = await refusalOf(stem, usualResult(stem, format), sources, taken);
+    if (reason !== undefined) {
       outcomes.push({ state: 'failed', file, reason });
       continue;
     }
@@ -129,6 +153,13 @@ async function planTasks(
   return { tasks, outcomes };
 }
 
+/** Rejects with UserError if results cannot be written, before an image is paid for. */
+async function checkOutput(folder: string): Promise<void> {
+  await checkWritable(folder).catch((error: unknown) => {
+    throw new UserError(`The output folder ${folder} cannot be written: ${reasonToWrite(error)}.`);
+  });
+}
+
 async function cutFiles(
   inputs: readonly Input[],
   options: RunOptions,
@@ -136,9 +167,10 @@ async function cutFiles(
   err: Output,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { overwrite, report } = options;
-  if (report !== undefined) await startReport(report);
+  const { out, overwrite, report, server } = options;
+  const inputBytes = server === undefined ? maxBytes : MAX_FILE_BYTES;
   const sources = new Set(inputs.map(({ file }) => path.resolve(file)));
+  if (report !== undefined) await checkReport(report, sources);
   const plan = await planTasks(inputs, sources, options);
   const outcomes = [...plan.outcomes];
   let creditsCharged = 0;
@@ -146,19 +178,18 @@ async function cutFiles(
 
   const cut = async (cutter: Cutter, { file, stem }: Task): Promise<Outcome> => {
     const started = performance.now();
-    const { bytes, contentType, creditsCharged: charged } = await cutter.cut(await readFile(file), signal);
-    creditsCharged += charged;
-    const extension = extensionOf(contentType);
-    if (extension === undefined)
-      throw new RunError(`The server answered with ${contentType || 'no type'} instead of an image.`);
-    const result = `${stem}${extension}`;
+    const cutout = await cutter.cut(await readInput(file, inputBytes), signal);
+    creditsCharged += cutout.creditsCharged;
+    const result = `${stem}${extensionOf(cutout.contentType, cutout.bytes)}`;
     if (sources.has(result))
       throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
-    await writeResult(result, bytes, overwrite);
+    await writeResult(result, cutout.bytes, overwrite);
     return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
   };
 
-  const cutter = plan.tasks.length > 0 ? await openCutter() : undefined;
+  const [first] = plan.tasks;
+  if (first) await checkOutput(out ?? path.dirname(first.stem));
+  const cutter = first && (await openCutter());
   const started = performance.now();
   const progress = runProgress(err, plan.tasks.length);
   try {
@@ -179,8 +210,8 @@ async function cutFiles(
     await cutter?.close();
   }
   const seconds = (performance.now() - started) / 1000;
-  if (report !== undefined) await writeReport(report, outcomes);
   err.write(summary({ outcomes, inputs: inputs.length, seconds, creditsCharged, stopped }));
+  if (report !== undefined) await writeReport(report, outcomes);
   return outcomes.length === inputs.length && outcomes.every(({ state }) => state !== 'failed');
 }
 
@@ -212,7 +243,7 @@ export async function run(
     format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],
   );
   const standardInput = names.includes('-');
-  const inputs = standardInput ? [] : await findInputs(names, extensions, out);
+  const inputs = standardInput ? [] : await findInputs(names, extensions, options);
   if (out !== undefined) makeFolder('output folder', out);
 
   const stopping = new AbortController();

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { UserError } from '../../errors.ts';
+import { readBody, shown } from './answers.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
 import { RunError } from './runError.ts';
 
@@ -31,6 +32,10 @@ const checkMs = 30_000;
 /** As many images in a row that could not be sent end the run. */
 const maxUnreachable = 3;
 
+/** Largest result that is read, and most of an error. */
+const maxResultBytes = 512 * 1024 ** 2;
+const maxErrorBytes = 64 * 1024;
+
 /** Status codes that are worth another attempt. */
 const transient: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 /** Status codes that every other image would get too. */
@@ -55,17 +60,18 @@ class TransientError extends UserError {
 
 /** What the server said is wrong, in one sentence. */
 async function reasonIn(response: Response): Promise<string> {
-  const text = await response.text();
+  const body = await readBody(response, maxErrorBytes);
   let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    parsed = JSON.parse(body?.toString() ?? '');
   } catch {
     // A proxy in front of the server, for example.
   }
   const found = envelope.safeParse(parsed);
   const [first] = found.success ? found.data.errors : [];
   if (!first) return `The server answered with status ${response.status}.`;
-  return [first.title.replace(/[.:]$/, ''), first.detail].filter((part) => part !== '').join(': ');
+  const parts = [first.title.replace(/[.:]$/, ''), first.detail];
+  return shown(parts.filter((part) => part !== '').join(': '));
 }
 
 /** Milliseconds of Retry-After in seconds; 0 without it. */
@@ -80,7 +86,7 @@ async function failureOf(response: Response): Promise<UserError> {
   if (status >= 300 && status < 400) {
     await response.body?.cancel();
     const target = headers.get('Location') ?? 'another address';
-    return new RunError(`The server redirects to ${target}: give that to --server.`);
+    return new RunError(`The server redirects to ${shown(target)}: give that to --server.`);
   }
   const reason = await reasonIn(response);
   if (transient.has(status)) return new TransientError(reason, status, retryAfter(response));
@@ -90,9 +96,12 @@ async function failureOf(response: Response): Promise<UserError> {
 async function resultOf(response: Response): Promise<CutoutFile> {
   const { status, headers } = response;
   if (status === 200) {
+    const bytes = await readBody(response, maxResultBytes);
+    if (bytes === undefined)
+      throw new RunError(`The server answered with more than ${maxResultBytes / 1024 ** 2} MB.`);
     const charged = Number(headers.get('X-Credits-Charged') ?? '');
     return {
-      bytes: new Uint8Array(await response.arrayBuffer()),
+      bytes,
       contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
       creditsCharged: Number.isFinite(charged) ? charged : 0,
     };

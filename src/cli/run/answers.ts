@@ -1,0 +1,22 @@
+/** Longest text of a server that is shown. */
+const maxShown = 500;
+
+/** Text of a server, safe to be shown on a terminal. */
+export const shown = (text: string): string =>
+  text
+    .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
+    .trim()
+    .slice(0, maxShown);
+
+/** The body of an answer; undefined if it is longer than `maxBytes`, of which no more is read. */
+export async function readBody(response: Response, maxBytes: number): Promise<Buffer | undefined> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels the answer.
+  for await (const part of response.body ?? []) {
+    length += part.length;
+    if (length > maxBytes) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
