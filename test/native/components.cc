@@ -30,8 +30,8 @@ Napi::Value filter_components_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// findComponents(p, width, area, least, most, neighbours, threads): [{ area, foreground, low, high,
-/// box }].
+/// findComponents(p, width, area, least, most, neighbours, threads): [{ area, foreground, low,
+/// high, box }].
 Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   const auto p = to_floats(info[0]);
   const int width = info[1].ToNumber().Int32Value();
