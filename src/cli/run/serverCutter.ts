@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { UserError } from '../../errors.ts';
 import { readBody, shown } from './answers.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
+import { codeOf } from './files.ts';
 import { RunError } from './runError.ts';
 
 interface ServerOptions extends Wanted {
@@ -112,8 +113,7 @@ async function resultOf(response: Response): Promise<CutoutFile> {
 /** Why fetch failed: the code of the system or of undici, or else its sentence. */
 function faultOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return error.cause === undefined ? error.message : faultOf(error.cause);
+  return codeOf(error) ?? (error.cause === undefined ? error.message : faultOf(error.cause));
 }
 
 /** Rejects with UserError if the server cannot be reached or does not accept the key. */
