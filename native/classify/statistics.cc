@@ -159,7 +159,8 @@ Row row_of(const Thumbnail& thumbnail, int y) {
   return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
 }
 
-/// Most pixels of one add_pixels(): the sums of their weighted squares of luma fit into 32 bits.
+/// The maximum number of pixels of one add_pixels(): the sums of their weighted squares of luma
+/// fit into 32 bits.
 constexpr int kRun = 256;
 
 /// Adds up to kRun pixels to everything but the colours, unweighted to `all`, weighted to `inside`.

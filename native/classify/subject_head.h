@@ -38,7 +38,7 @@ struct HeadWeights {
   std::vector<float> second_scale;  // kSubjectCount
   std::vector<float> second_bias;   // kSubjectCount
   float temperature = 1;            // logits are divided by it
-  float threshold = 0;              // least probability for a type other than `other`
+  float threshold = 0;              // minimum probability of a type other than `other`
 };
 
 /// A head whose weights were checked. Any number of threads may apply it at once.

@@ -73,7 +73,7 @@ CUTOUT_SIMD void snap_line(const float* __restrict from, int n, float* __restric
   for (int x = 0; x < n; ++x) line[x] = snap(from[x]);
 }
 
-/// Least and greatest of n values >= 0, which are ordered as their bit patterns.
+/// Minimum and maximum of n values >= 0, which are ordered as their bit patterns.
 CUTOUT_SIMD void range_of(const float* values, int n, float* low, float* high) {
   std::int32_t least = INT_MAX;
   std::int32_t most = 0;

@@ -84,7 +84,7 @@ class BlockDistance {
     }
   }
 
-  /// Least distance of the run's blocks.
+  /// Minimum distance of the run's blocks.
   [[nodiscard]] int of(const Run& run) { return *std::min_element(first(run), last(run) + 1); }
 
  private:

@@ -197,7 +197,7 @@ inline bool is_uncertain(std::span<const float> p, int width, int height, int x,
   return !background && !foreground;
 }
 
-/// Least and greatest snapped value of each column of three rows.
+/// Minimum and maximum snapped value of each column of three rows.
 CUTOUT_SIMD void range_across(const float* __restrict a, const float* __restrict b,
                               const float* __restrict c, int n, float* __restrict low,
                               float* __restrict high) {

@@ -31,8 +31,8 @@ constexpr int kMaxWidth = 1 << 28;
 constexpr std::size_t kMaxProfile = std::size_t{1} << 26;
 constexpr std::array<Byte, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC 1950 section 2.2
-/// Least effort for drawings where kDeepFrom or more was asked for: matches make up most of their
-/// file.
+/// The minimum effort for drawings where kDeepFrom or more was asked for: matches make up most of
+/// their file.
 constexpr int kDrawingEffort = 7;
 constexpr int kDeepFrom = 3;
 constexpr std::string_view kProfileName = "ICC profile";
@@ -170,7 +170,7 @@ CUTOUT_SIMD Variety row_variety(const Byte* row, const Byte* above, std::size_t 
 /// specification, section 12.7). `residuals` is the sum over the rows, each with its best filter.
 bool is_drawing(ConstImageView rgba, int first, int end, std::uint64_t residuals) {
   constexpr std::uint64_t kRepeated = 4;  // at most 1 / kRepeated of the pixels are fresh
-  constexpr std::uint64_t kMuch = 32;     // least mean residual of a fresh pixel, over all channels
+  constexpr std::uint64_t kMuch = 32;  // minimum mean residual of a fresh pixel, over all channels
   Variety all;
   for (int y = first + 1; y < end; ++y) {
     const Variety row =

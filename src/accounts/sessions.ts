@@ -26,7 +26,7 @@ interface SessionRules {
 
 /** Milliseconds that a session may be ahead of this machine's clock; beyond that, a clock has been set back. */
 const aheadMs = 60_000;
-/** Least milliseconds between two updates of the time of the last request. */
+/** The minimum number of milliseconds between two updates of the time of the last request. */
 const touchMs = 60_000;
 
 /** The store holds only a hash of the cookie's value: reading the store does not allow opening a session. */

@@ -56,7 +56,7 @@ export interface BillingOptions {
   readonly freePreviews: {
     /** Free previews per UTC calendar month; 0: none. */
     readonly perMonth: number;
-    /** Most of them on one UTC day; 0: no daily limit. */
+    /** The maximum number of them on one UTC day; 0: no daily limit. */
     readonly perDay: number;
   };
   /** Lifetime of a reservation. Longer than any request may take. */

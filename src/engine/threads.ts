@@ -39,7 +39,7 @@ export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.ava
   return limited ? Math.max(1, Math.min(cores, Math.ceil(quota / period))) : cores;
 }
 
-/** Most cores for one run; beyond them parallel efficiency drops. */
+/** The maximum number of cores for one run; beyond them parallel efficiency drops. */
 const coresOfOneRun = 8;
 
 /**

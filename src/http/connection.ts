@@ -13,11 +13,11 @@ interface Exchange {
 }
 
 /**
- * Most pipelined requests of one connection that are processed at a time. Reading continues, so that a
- * disconnect is noticed; the bound limits files and memory for answers that nobody reads.
+ * The maximum number of pipelined requests of one connection that are processed at a time. Reading continues,
+ * so that a disconnect is noticed; the bound limits files and memory for answers that nobody reads.
  */
 const maxStarted = 4;
-/** Most pending requests on one connection; one that sends more is closed. */
+/** The maximum number of pending requests on one connection; one that sends more is closed. */
 const maxOpen = 64;
 
 /** Milliseconds for which input is discarded after the last answer, so that the client can read it (lingering close). */

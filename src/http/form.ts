@@ -18,11 +18,14 @@ export interface UploadedFile {
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
-/** Most characters of an option or a label, above what any of them needs. Images in base64 may be longer. */
+/**
+ * The maximum number of characters of an option or a label, above what any of them needs. Images in base64
+ * may be longer.
+ */
 export const maxTextLength = 2048;
-/** Most characters of an address. */
+/** The maximum number of characters of an address. */
 export const maxUrlLength = 8192;
-/** Most characters of a field's name. */
+/** The maximum number of characters of a field's name. */
 export const maxNameLength = 200;
 
 /** Fields that carry bytes, in multipart bodies only. */

@@ -53,8 +53,8 @@ export function createContentIdentifier(key: Uint8Array = randomBytes(32)): Cont
 const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subtle.digest('SHA-256', bytes);
 
 /**
- * Most digests at a time. Each copies its bytes, which no budget counts, and takes a thread that decoding needs too; the
- * others wait.
+ * The maximum number of digests computed at a time; the others wait. Each copies its bytes, which no budget
+ * counts, and takes a thread that decoding needs too.
  */
 const maxDigests = 4;
 

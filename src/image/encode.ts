@@ -25,7 +25,7 @@ export interface Encoded {
   readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'application/zip';
 }
 
-/** Most pixels per side: limits of libjpeg and of WebP's 14-bit fields. A ZIP contains a JPEG. */
+/** The maximum number of pixels per side: limits of libjpeg and of WebP's 14-bit fields. A ZIP contains a JPEG. */
 const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
   png: 0x7fffffff,
   jpg: 65_500,

@@ -18,7 +18,7 @@ const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055
 /** The table is indexed by the square root of linear light, which resolves dark tones as finely as light ones. */
 const LAST_STEP = 4095;
 
-/** Most entries of a curve that is read; profiles in use have no more. */
+/** The maximum number of entries of a curve that is read; profiles in use have no more. */
 const MAX_ENTRIES = 4096;
 
 /** Pixels between two turns of the event loop: about 1 ms. */

@@ -13,8 +13,8 @@ export interface Tags {
 const ICC_PER_SEGMENT = 65_519;
 
 /**
- * Most bytes of a profile that is kept. Profiles of displays and cameras have a few kilobytes; a JPEG could
- * carry 16 MB.
+ * The maximum number of bytes of a profile that is kept. Profiles of displays and cameras have a few kilobytes;
+ * a JPEG could carry 16 MB.
  */
 const MAX_ICC_BYTES = 1024 * 1024;
 

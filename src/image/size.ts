@@ -4,7 +4,7 @@ import type { Dimensions } from './types.ts';
 /** Sizes of a result; aliases and `auto` are resolved before (docs/contract.md section 5). */
 export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
 
-/** Most pixels of the result. */
+/** The maximum number of pixels of the result. */
 export const SIZE_LIMITS: Readonly<Record<SizeName, number>> = {
   preview: 250_000,
   medium: 1_500_000,

@@ -37,7 +37,7 @@ interface MemoryStats {
 
 /** An account that holds something may grow while its total is at most 3 × the bytes still free. */
 const maxShareOfFree = 3;
-/** Least bytes that bodies may take together. */
+/** The minimum number of bytes that bodies may take together. */
 const minHeld = 100e6;
 /** The service needs at least this much room. */
 export const minRoom = 1.5 * minHeld;

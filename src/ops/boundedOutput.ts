@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/** Most bytes queued for the reader, beside what the system buffers. */
+/** The maximum number of bytes queued for the reader, not counting what the system buffers. */
 const maxWaiting = 4e6;
 
 /**

@@ -17,7 +17,7 @@ interface MemoryUse {
   readonly logger: Logger;
 }
 
-/** Most bytes of cached results in this process. */
+/** The maximum number of bytes of cached results in this process. */
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
 

@@ -11,7 +11,7 @@ export interface TimeCursor {
 export interface TimedPage {
   /** The last row already known; the page begins after it. */
   readonly before?: TimeCursor | undefined;
-  /** Most rows. */
+  /** The maximum number of rows. */
   readonly limit: number;
 }
 

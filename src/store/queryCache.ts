@@ -1,6 +1,6 @@
 import type { Sql } from './database.ts';
 
-/** Most answers that are remembered; then all are forgotten. */
+/** The maximum number of answers that are cached; when it is reached, all are discarded. */
 const maxAnswers = 1000;
 
 /**

@@ -27,17 +27,17 @@ for (const byte of OPENING) kinds[byte] = open;
 for (const byte of CLOSING) kinds[byte] = close;
 
 /**
- * Most bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic time, because it
- * hashes them by their length.
+ * The maximum number of bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic
+ * time, because it hashes them by their length.
  */
 const maxNameBytes = 6 * maxNameLength;
-/** Most characters of a number. */
+/** The maximum number of characters of a number. */
 const maxDigits = 400;
 
 const UNICODE = 0x75;
 const ZERO = 0x30;
 
-/** Most bytes outside of strings: brackets, numbers and white space. */
+/** The maximum number of bytes outside of strings: brackets, numbers and white space. */
 const maxOtherBytes = 1024 * 1024;
 /** Bytes of an escape: `\\n`, `\\u20ac`. */
 const escapeBytes = 2;

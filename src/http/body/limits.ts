@@ -6,7 +6,7 @@ const mebibyte = 1024 * 1024;
 /** Media types of a body, as `request.is` names them. */
 export type BodyType = 'multipart/form-data' | 'urlencoded' | 'json';
 
-/** Most bytes of a body of each type, and of a file and of all texts in a form. */
+/** The maximum number of bytes of a body of each type, and of a file and of all texts in a form. */
 export interface BodyLimits {
   readonly types: readonly BodyType[];
   readonly multipart: number;
@@ -50,9 +50,9 @@ export const smallBodyLimits: BodyLimits = upTo(everyType, 256);
 /** For the console's API, one route of which needs no session. */
 export const consoleBodyLimits: BodyLimits = upTo(['json'], 8);
 
-/** Most names and values of one body, whatever its type. */
+/** The maximum number of names and values of one body, whatever its type. */
 export const maxFields = 1000;
-/** Most files of a form, unknown ones included. */
+/** The maximum number of files of a form, unknown ones included. */
 export const maxFiles = 16;
 
 /** Bytes that are scanned before the event loop gets a turn. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Most bytes of a text that is left to a parser; longer than any option. */
+/** The maximum number of bytes of a text that is left to a parser; above the length of any option. */
 export const maxShortText = 4096;
 /** Bytes of a long text that are decoded before the event loop gets a turn. */
 export const pieceBytes = 1024 * 1024;

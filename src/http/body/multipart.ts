@@ -8,7 +8,7 @@ import { type BodyLimits, maxFields, maxFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
 import { catchInListener, receive } from './receive.ts';
 
-/** Most bytes of the headers of one part. */
+/** The maximum number of bytes of the headers of one part. */
 const maxHeaderBytes = 8 * 1024;
 const maxHeaders = 32;
 /** Includes parts that carry nothing: without a name, or without headers. */

@@ -5,7 +5,7 @@ import { UploadBuffer } from '../../uploadBuffer.ts';
 import { timeSlice } from '../timeSlice.ts';
 
 interface ReceiveBounds {
-  /** Most bytes, however they are sent. */
+  /** The maximum length of the body in bytes, however it is sent. */
   readonly maxBytes: number;
   readonly tooLarge: () => AppError;
   /** Aborts with its reason. */

@@ -13,8 +13,8 @@ const OPENING = 0x5b;
 const CLOSING = 0x5d;
 
 /**
- * Most bytes of a name, every character as three `%XX`. Long names take quadratic time where they are used as
- * keys.
+ * The maximum number of bytes of a name, every character as three `%XX`. Long names take quadratic time where
+ * they are used as keys.
  */
 const maxNameBytes = 9 * maxNameLength;
 

@@ -1,7 +1,7 @@
 import type { Logger } from '../../ops/log.ts';
 import type { Middleware } from '../context.ts';
 
-/** Least milliseconds between two warnings. */
+/** The minimum number of milliseconds between two warnings. */
 const repeatMs = 3_600_000;
 
 /**

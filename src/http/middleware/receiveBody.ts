@@ -254,7 +254,7 @@ export const receiveBody =
     await next();
   };
 
-/** Most bytes of unauthenticated bodies together, while they are read. */
+/** The maximum number of bytes of all unauthenticated bodies together, while they are read. */
 const maxRawBytes = 8 * 1024 * 1024;
 
 /**

@@ -4,11 +4,14 @@ const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */
 const maxChunks = 100_000;
 /**
- * Most ancillary chunks that a file may keep: libpng warns of every unknown one, and sharp reports each
- * warning.
+ * The maximum number of ancillary chunks that a file may keep: libpng warns of every unknown one, and sharp
+ * reports each warning.
  */
 const maxSpare = 64;
-/** Most bytes of text chunks that a file may keep: decompressed they may be a thousand times larger. */
+/**
+ * The maximum number of bytes of text chunks that a file may keep: decompressed they may be a thousand times
+ * larger.
+ */
 const maxTextBytes = 16 * 1024;
 
 const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
