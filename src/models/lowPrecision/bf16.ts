@@ -1,9 +1,10 @@
-import { attribute, onlyConsumerOf } from '../onnx/graph.ts';
-import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
-import { convGeometry, enlargementOf, reluAfter, Unsupported, windowOf } from './geometry.ts';
-import { importOperators, operatorNode } from './operator.ts';
+import { attribute } from '../onnx/graph.ts';
+import type { GraphProto, ModelProto, NodeProto } from '../onnx/onnx_pb.ts';
+import { convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
+import { importOperators } from './operator.ts';
 import { LANES, packBf16 } from './pack.ts';
-import { ProgramWriter, type ValueSpec } from './program.ts';
+import { type FloatsOf, GraphPartition } from './partition.ts';
+import type { ProgramWriter, ValueSpec } from './program.ts';
 
 /** Channels of an image, and those that are read: a kernel reads two at a time, and an even number of pairs is faster. */
 const IMAGE = { channels: 3, read: 4 };
@@ -18,39 +19,24 @@ interface Source {
 
 /** The convolutional part of a float network as one program in bf16, and what of its graph is left behind it. */
 class Converter {
-  readonly #graph: GraphProto;
-  readonly #floatsOf: (tensor: TensorProto) => Float32Array;
-  readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
-  readonly #outputs: ReadonlySet<string>;
+  readonly #partition: GraphPartition;
+  readonly #program: ProgramWriter;
   readonly #sources = new Map<string, Source>();
-  readonly #made = new Map<string, number>();
-  readonly #kept: NodeProto[] = [];
-  readonly #program = new ProgramWriter(IMAGE.channels);
 
-  constructor(graph: GraphProto, floatsOf: (tensor: TensorProto) => Float32Array) {
-    this.#graph = graph;
-    this.#floatsOf = floatsOf;
-    this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
-    this.#outputs = new Set(graph.output.map(({ name }) => name));
-    this.#onlyConsumer = onlyConsumerOf(graph);
+  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+    this.#partition = new GraphPartition(graph, floatsOf, IMAGE.channels);
+    this.#program = this.#partition.program;
   }
 
   run(): void {
-    const [input] = this.#graph.input;
-    if (!input) throw new Unsupported('it has no input');
     const value = this.#program.input({ type: 'bf16', channels: IMAGE.read, zero: 0 });
-    this.#sources.set(input.name, { value, channels: IMAGE.channels });
-    for (const node of this.#graph.node) {
+    this.#sources.set(this.#partition.input, { value, channels: IMAGE.channels });
+    for (const node of this.#partition.nodes) {
       if (!(node.domain === '' && this.#node(node))) this.#keep(node);
     }
-    for (const name of this.#outputs) this.#outside(name);
+    for (const name of this.#partition.outputs) this.#outside(name);
     if (this.#program.outputs === 0) throw new Unsupported('it has no convolutions');
-    const names = [...this.#made].sort(([, a], [, b]) => a - b).map(([name]) => name);
-    this.#graph.node = [
-      operatorNode(this.#graph, 'Bf16Network', this.#program, input.name, names),
-      ...this.#kept,
-    ];
+    this.#partition.replaceNodes('Bf16Network');
   }
 
   /** A map of bf16, all of whose channels are the network's. */
@@ -58,12 +44,6 @@ class Converter {
     const source = this.#sources.get(name);
     const spec = source && this.#program.spec(source.value);
     return spec?.type === 'bf16' && spec.channels === source?.channels ? source : undefined;
-  }
-
-  #initializer(name: string | undefined): TensorProto {
-    const tensor = this.#initializers.get(name ?? '');
-    if (!tensor) throw new Unsupported(`${name} is no constant`);
-    return tensor;
   }
 
   #node(node: NodeProto): boolean {
@@ -87,7 +67,7 @@ class Converter {
         return a !== undefined && set(this.#program.maxPool(a.value, ...windowOf(node)));
       case 'Resize': {
         if (!a) return false;
-        const factor = enlargementOf(node, this.#floatsOf(this.#initializer(node.input[2])));
+        const factor = enlargementOf(node, this.#partition.floats(node.input[2]));
         return set(this.#program.resize(a.value, factor));
       }
       case 'Add': {
@@ -111,7 +91,7 @@ class Converter {
 
   /** The ReLU that is all that reads the output of a convolution. */
   #relu(name: string): NodeProto | undefined {
-    return this.#convolved.has(name) ? reluAfter(name, this.#onlyConsumer) : undefined;
+    return this.#convolved.has(name) ? this.#partition.reluAfter(name) : undefined;
   }
   readonly #convolved = new Set<string>();
 
@@ -122,16 +102,20 @@ class Converter {
     const source = this.#sources.get(from);
     if (!source) return false;
     const read = this.#program.spec(source.value);
-    const tensor = this.#initializer(weightName);
+    const tensor = this.#partition.initializer(weightName);
     const geometry = convGeometry(node, tensor.dims);
     const { outputs, channels, kernel } = geometry;
     if (read.type !== 'bf16' || channels !== source.channels || read.channels % 2 !== 0) return false;
-    const given = biasName ? this.#floatsOf(this.#initializer(biasName)) : new Float32Array(0);
+    const given = biasName ? this.#partition.floats(biasName) : new Float32Array(0);
     const made = wholeGroups(outputs);
     const bias = new Float32Array(made);
     bias.set(given);
     const taps = kernel[0] * kernel[1];
-    const weights = padded(this.#floatsOf(tensor), [outputs, channels * taps], [made, read.channels * taps]);
+    const weights = padded(
+      this.#partition.floats(weightName),
+      [outputs, channels * taps],
+      [made, read.channels * taps],
+    );
     const spec: ValueSpec = { type: made === outputs ? 'bf16' : 'floats', channels: made, zero: 0 };
     this.#convolved.add(to);
     const value = this.#program.bf16Conv(source.value, spec, {
@@ -148,19 +132,19 @@ class Converter {
 
   /** A node that stays outside. A large convolution would take longer there than all that is gained. */
   #keep(node: NodeProto): void {
-    const outputs = node.opType === 'Conv' ? this.#initializer(node.input[1]).dims[0] : undefined;
+    const outputs = node.opType === 'Conv' ? this.#partition.initializer(node.input[1]).dims[0] : undefined;
     if (outputs !== undefined && outputs >= LANES) {
       throw new Unsupported(`${node.name} reads what is not computed in bf16`);
     }
     for (const name of node.input) this.#outside(name);
-    this.#kept.push(node);
+    this.#partition.keep(node);
   }
 
   /** Makes sure that a tensor exists outside the program. */
   #outside(name: string): void {
     const source = this.#sources.get(name);
-    if (!source || this.#made.has(name) || this.#graph.input[0]?.name === name) return;
-    this.#made.set(name, this.#program.planes(source.value, source.channels));
+    if (!source || this.#partition.hasProgramOutput(name) || name === this.#partition.input) return;
+    this.#partition.addProgramOutput(name, this.#program.planes(source.value, source.channels));
   }
 }
 
@@ -184,7 +168,7 @@ function padded(
  * operator does not know.
  * @param floats the numbers of a tensor of floats, however they are stored
  */
-export function asBf16Network(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
+export function asBf16Network(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
   new Converter(graph, floats).run();

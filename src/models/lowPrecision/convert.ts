@@ -1,16 +1,10 @@
-import { attribute, INT8, INT32, onlyConsumerOf, UINT8 } from '../onnx/graph.ts';
+import { attribute, INT8, INT32, UINT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
-import {
-  type ConvGeometry,
-  convGeometry,
-  enlargementOf,
-  reluAfter,
-  Unsupported,
-  windowOf,
-} from './geometry.ts';
-import { importOperators, operatorNode } from './operator.ts';
+import { type ConvGeometry, convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
+import { importOperators } from './operator.ts';
 import { CHUNK, LANES, pack } from './pack.ts';
-import { type ConvSpec, ProgramWriter } from './program.ts';
+import { type FloatsOf, GraphPartition } from './partition.ts';
+import type { ConvSpec, ProgramWriter } from './program.ts';
 
 /** Largest weight of 16 bits: 256 * 127 for the high byte, and what the low one adds. */
 const WIDE_LIMIT = 256 * 127;
@@ -46,53 +40,34 @@ const numbers = ({ rawData }: TensorProto): DataView =>
 
 /** Converts the 8-bit part of a network to one program, and keeps the rest of the graph around it. */
 class Converter {
-  readonly #graph: GraphProto;
-  readonly #floatsOf: (tensor: TensorProto) => Float32Array;
-  readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
-  readonly #outputs: ReadonlySet<string>;
+  readonly #partition: GraphPartition;
+  readonly #program: ProgramWriter;
   /** 8-bit tensors. */
   readonly #quantised = new Map<string, Unscaled>();
   readonly #sources = new Map<string, Source>();
   readonly #bytes = new Map<number, number>();
-  readonly #made = new Map<string, number>();
-  readonly #kept: NodeProto[] = [];
-  readonly #program: ProgramWriter;
 
-  constructor(graph: GraphProto, floatsOf: (tensor: TensorProto) => Float32Array) {
-    this.#graph = graph;
-    this.#floatsOf = floatsOf;
-    this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
-    this.#outputs = new Set(graph.output.map(({ name }) => name));
-    this.#onlyConsumer = onlyConsumerOf(graph);
-    this.#program = new ProgramWriter(3);
+  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+    this.#partition = new GraphPartition(graph, floatsOf, 3);
+    this.#program = this.#partition.program;
   }
 
   run(): void {
-    for (const node of this.#graph.node) this.#node(node);
-    const [input] = this.#graph.input;
-    if (!input || this.#program.outputs === 0) throw new Unsupported('it has no 8-bit part');
-    const names = [...this.#made].sort(([, a], [, b]) => a - b).map(([name]) => name);
-    const operator = operatorNode(this.#graph, 'IntegerNetwork', this.#program, input.name, names);
-    this.#graph.node = [operator, ...this.#kept];
-  }
-
-  #initializer(name: string | undefined): TensorProto {
-    const tensor = this.#initializers.get(name ?? '');
-    if (!tensor) throw new Unsupported(`${name} is no constant`);
-    return tensor;
+    for (const node of this.#partition.nodes) this.#node(node);
+    if (this.#program.outputs === 0) throw new Unsupported('it has no 8-bit part');
+    this.#partition.replaceNodes('IntegerNetwork');
   }
 
   /** The only number of a constant. */
   #scale(name: string | undefined): number {
-    const values = this.#floatsOf(this.#initializer(name));
+    const values = this.#partition.floats(name);
     if (values.length !== 1) throw new Unsupported(`${name} is not one number`);
     return values[0] ?? Number.NaN;
   }
 
   /** The zero point of all channels. */
   #zero(name: string | undefined): number {
-    const tensor = this.#initializer(name);
+    const tensor = this.#partition.initializer(name);
     if (tensor.dataType !== UINT8) throw new Unsupported(`${name} is not of unsigned 8-bit numbers`);
     const [first = 0] = tensor.rawData;
     if (!tensor.rawData.every((each) => each === first)) throw new Unsupported(`${name} differs by channel`);
@@ -117,8 +92,8 @@ class Converter {
     const scale = this.#scale(scaleName);
     const zero = this.#zero(zeroName);
     const source = this.#sources.get(from);
-    if (from === this.#graph.input[0]?.name) {
-      const pad = this.#onlyConsumer(to);
+    if (from === this.#partition.input) {
+      const pad = this.#partition.onlyConsumer(to);
       const channels = pad?.opType === 'Pad' ? LANES / 4 : 3;
       const value = this.#program.input({ type: 'quantised', channels, zero }, scale);
       this.#quantised.set(to, { value, zero });
@@ -149,8 +124,8 @@ class Converter {
     if (node.opType !== 'DequantizeLinear') return false;
     const [from = '', scaleName, zeroName] = node.input;
     const [to = ''] = node.output;
-    const tensor = this.#initializers.get(from);
-    const scales = this.#floatsOf(this.#initializer(scaleName));
+    const tensor = this.#partition.findInitializer(from);
+    const scales = this.#partition.floats(scaleName);
     const quantised = this.#quantised.get(from);
     const counted = this.#sources.get(from);
     if (tensor?.dataType === INT8) {
@@ -175,17 +150,21 @@ class Converter {
   /** Records a float tensor; one that is an output of the network is emitted at once. */
   #source(name: string, source: Source): void {
     this.#sources.set(name, source);
-    if (this.#outputs.has(name)) this.#outside(name);
+    if (this.#partition.outputs.has(name)) this.#outside(name);
   }
 
   /** Ensures that a float tensor exists outside the program. */
   #outside(name: string): void {
     const source = this.#sources.get(name);
-    if (!source || this.#made.has(name)) return;
-    if (source.kind === 'quantised') this.#made.set(name, this.#program.output(source.value, source.scales));
+    if (!source || this.#partition.hasProgramOutput(name)) return;
+    if (source.kind === 'quantised')
+      this.#partition.addProgramOutput(name, this.#program.output(source.value, source.scales));
     else if (source.kind === 'floats') {
       const { channels } = this.#program.spec(source.value);
-      this.#made.set(name, this.#program.output(source.value, new Float32Array(channels).fill(1)));
+      this.#partition.addProgramOutput(
+        name,
+        this.#program.output(source.value, new Float32Array(channels).fill(1)),
+      );
     } else throw new Unsupported(`${name} is needed outside the 8-bit part`);
   }
 
@@ -235,7 +214,7 @@ class Converter {
     const [to = ''] = node.output;
     if (node.opType === 'ConvInteger') {
       const quantised = this.#quantised.get(first);
-      const ones = this.#initializer(second);
+      const ones = this.#partition.initializer(second);
       if (quantised?.zero !== 0 || ones.dims[0] !== 1n || !ones.rawData.every((each) => each === 1)) {
         throw new Unsupported(`${node.name} is no plain sum`);
       }
@@ -244,7 +223,10 @@ class Converter {
     }
     const source = this.#sources.get(first);
     if (node.opType !== 'Add' || source?.kind !== 'counted' || source.scale === undefined) return false;
-    this.#made.set(to, this.#program.sumOutput(source.value, source.scale, this.#scale(second)));
+    this.#partition.addProgramOutput(
+      to,
+      this.#program.sumOutput(source.value, source.scale, this.#scale(second)),
+    );
     return true;
   }
 
@@ -261,7 +243,7 @@ class Converter {
       return true;
     }
     // Fused with the convolution before it.
-    if (node.opType === 'Relu' && reluAfter(first, this.#onlyConsumer) === node && a.kind === 'floats') {
+    if (node.opType === 'Relu' && this.#partition.reluAfter(first) === node && a.kind === 'floats') {
       this.#source(to, a);
       return true;
     }
@@ -295,12 +277,12 @@ class Converter {
   /** A node that stays outside the program. */
   #keep(node: NodeProto): void {
     for (const name of node.input) this.#outside(name);
-    this.#kept.push(node);
+    this.#partition.keep(node);
   }
 
   /** By how much a Resize enlarges. */
   #enlargement(node: NodeProto): number {
-    return enlargementOf(node, this.#floatsOf(this.#initializer(node.input[2])));
+    return enlargementOf(node, this.#partition.floats(node.input[2]));
   }
 
   /** A convolution between 8-bit tensors. */
@@ -337,11 +319,11 @@ class Converter {
   #floatConv(node: NodeProto, source: Source): void {
     const [, weightName, biasName] = node.input;
     const [to = ''] = node.output;
-    const tensor = this.#initializer(weightName);
-    const weights = this.#floatsOf(tensor);
+    const tensor = this.#partition.initializer(weightName);
+    const weights = this.#partition.floats(weightName);
     const shape = wholeGroups(node, tensor.dims);
-    const bias = biasName ? this.#floatsOf(this.#initializer(biasName)) : new Float32Array(shape.outputs);
-    const relu = reluAfter(to, this.#onlyConsumer) !== undefined;
+    const bias = biasName ? this.#partition.floats(biasName) : new Float32Array(shape.outputs);
+    const relu = this.#partition.reluAfter(to) !== undefined;
     const parts = source.kind === 'concat' ? source.parts : [source];
     const spec = { type: 'floats', channels: shape.outputs, zero: 0 } as const;
     const sums: number[] = [];
@@ -471,7 +453,7 @@ function wideConv(
  * leaves the model unchanged, if the operator does not support something in the network.
  * @param floats returns the values of a float tensor in any encoding
  */
-export function asIntegerNetwork(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
+export function asIntegerNetwork(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
   new Converter(graph, floats).run();

@@ -33,15 +33,6 @@ export function enlargementOf(node: NodeProto, [n, c, height = 0, width = 0]: Fl
   return height;
 }
 
-/** The ReLU that alone reads a tensor: it is computed with what makes the tensor. */
-export function reluAfter(
-  name: string,
-  onlyConsumer: (name: string) => NodeProto | undefined,
-): NodeProto | undefined {
-  const next = onlyConsumer(name);
-  return next?.opType === 'Relu' ? next : undefined;
-}
-
 export interface ConvGeometry {
   readonly outputs: number;
   readonly channels: number;

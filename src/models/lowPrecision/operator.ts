@@ -13,7 +13,7 @@ const DOMAIN = 'cutout';
 /** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
 const CODE = 'steps';
 
-type Operator = 'IntegerNetwork' | 'Bf16Network';
+export type Operator = 'IntegerNetwork' | 'Bf16Network';
 
 /** A node that runs a program on a tensor. Its constants are added to the graph. */
 export function operatorNode(
