@@ -4,11 +4,11 @@ import { type AppError, fail } from '../errors.ts';
 import { corsHeaders } from './middleware/cors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
 import { errorHeaders } from './rateHeaders.ts';
+import type { RunningRequests } from './runningRequests.ts';
 
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  readonly start: () => void;
   started: boolean;
 }
 
@@ -53,6 +53,7 @@ function rawAnswer(error: AppError): string {
  */
 export class Connection {
   readonly #socket: Socket;
+  readonly #running: RunningRequests;
   readonly #open: Exchange[] = [];
   #refused = false;
   #ended = false;
@@ -63,8 +64,9 @@ export class Connection {
   #cut = false;
   #probeTimer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, running: RunningRequests) {
     this.#socket = socket;
+    this.#running = running;
     socket.once('end', () => this.#clientEnded());
     socket.once('close', () => {
       this.#cut = true;
@@ -72,15 +74,15 @@ export class Connection {
     });
   }
 
-  /** Adds a request. `start` is called when its turn is near, and never after the connection is closed. */
-  addRequest(req: IncomingMessage, res: ServerResponse, start: () => void): void {
+  /** Adds a request, which is started when its turn is near, and never after the connection is closed. */
+  addRequest(req: IncomingMessage, res: ServerResponse): void {
     // No answer could be sent any more.
     if (this.#cut || this.#ended) return;
     if (this.#open.length === maxOpen) {
       this.#tooMany();
       return;
     }
-    const exchange = { req, res, start, started: false };
+    const exchange = { req, res, started: false };
     this.#open.push(exchange);
     res.once('close', () => {
       this.#open.splice(this.#open.indexOf(exchange), 1);
@@ -99,7 +101,7 @@ export class Connection {
     for (const exchange of this.#open.slice(0, maxStarted)) {
       if (exchange.started || this.#cut) continue;
       exchange.started = true;
-      exchange.start();
+      this.#running.start(exchange.req, exchange.res);
     }
   }
 

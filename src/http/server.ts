@@ -1,13 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { deferContinue } from './deferContinue.ts';
-import { subscribersDone } from './onResponseEnd.ts';
+import { type Handler, RunningRequests } from './runningRequests.ts';
 import { timeSlice } from './timeSlice.ts';
-
-export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 export interface HttpServer {
   readonly server: Server;
@@ -110,22 +108,9 @@ export async function listen(
     headMs = 20_000,
   }: ListenOptions,
 ): Promise<HttpServer> {
-  // A request whose connection was cut off still has its charge to settle.
-  const working = new Set<Promise<unknown>>();
+  const running = new RunningRequests(application);
   const connections = new Map<Duplex, Connection>();
-  const handleUntilDone = async (req: IncomingMessage, res: ServerResponse) => {
-    await application(req, res);
-    await subscribersDone(req);
-  };
-  const handler: Handler = (req, res) => {
-    connections.get(req.socket)?.addRequest(req, res, () => {
-      // The application answers its own errors. If it throws nevertheless, the connection is closed.
-      const work = handleUntilDone(req, res)
-        .catch(() => res.destroy())
-        .finally(() => working.delete(work));
-      working.add(work);
-    });
-  };
+  const handler: Handler = (req, res) => connections.get(req.socket)?.addRequest(req, res);
   const server = createServer(
     {
       // The application answers a late upload itself; this limit is for clients that do not read the answer.
@@ -148,7 +133,7 @@ export async function listen(
   // Other expectations may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
   server.on('connection', (socket) => {
-    connections.set(socket, new Connection(socket));
+    connections.set(socket, new Connection(socket, running));
     socket.once('close', () => connections.delete(socket));
   });
   server.maxConnections = maxConnections;
@@ -177,7 +162,7 @@ export async function listen(
     address,
     close: async (graceMs) => {
       const inTime = await closed(server, connections, graceMs);
-      await Promise.all(working);
+      await running.done();
       return inTime;
     },
   };

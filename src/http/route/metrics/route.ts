@@ -10,7 +10,7 @@ import { requestId } from '../../middleware/requestId.ts';
 import { checkTargetAndHost } from '../../middleware/requestTarget.ts';
 import { tokenGuard } from '../../middleware/token.ts';
 import { createRouter, type Route } from '../../router.ts';
-import type { Handler } from '../../server.ts';
+import type { Handler } from '../../runningRequests.ts';
 
 type Shown = Pick<Metrics, 'contentType' | 'text'>;
 
