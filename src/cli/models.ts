@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
+import { exists } from '../files.ts';
 import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
-import { exists } from '../models/files.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import { choosePrecision, formFor, type PrecisionQuestion } from '../models/preparedForm.ts';

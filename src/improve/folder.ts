@@ -1,5 +1,6 @@
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { writeAtomically } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 import { type Bucket, checkName } from './bucket.ts';
 
@@ -9,21 +10,8 @@ export function folderBucket(folder: string): Bucket {
   return {
     async put(name, bytes) {
       const file = place(name);
-      const part = `${file}.part`;
       makeFolder('folder of submitted images', path.dirname(file), 0o700);
-      try {
-        const handle = await open(part, 'w', 0o600);
-        try {
-          await handle.writeFile(bytes);
-          await handle.sync();
-        } finally {
-          await handle.close();
-        }
-        await rename(part, file);
-      } catch (error) {
-        await rm(part, { force: true });
-        throw error;
-      }
+      await writeAtomically(file, bytes, 'replaceDurably', { mode: 0o600 });
     },
     async get(name) {
       try {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { access, open, rename, rm } from 'node:fs/promises';
-import path from 'node:path';
+import { writeAtomically } from '../files.ts';
 import { UNFINISHED } from './layout.ts';
 
 export interface Written {
@@ -9,72 +8,41 @@ export interface Written {
   readonly sha256: string;
 }
 
+/** Length and SHA-256 of the bytes that pass through `read`. */
+class Digest {
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+
+  async *read(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      this.#hash.update(chunk);
+      this.#bytes += chunk.length;
+      yield chunk;
+    }
+  }
+
+  end(): Written {
+    return { bytes: this.#bytes, sha256: this.#hash.digest('hex') };
+  }
+}
+
 /** Length and SHA-256 of a file, read once. Rejects with ENOENT if it does not exist. */
 export async function digestFile(file: string, signal?: AbortSignal): Promise<Written> {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, ...(signal && { signal }) })) {
-    hash.update(chunk as Buffer);
-    bytes += (chunk as Buffer).length;
-  }
-  return { bytes, sha256: hash.digest('hex') };
-}
-
-/** Syncs a folder, so that a rename in it survives a power failure. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Moves a complete file to its final name: its contents are synced before the rename. */
-export async function place(temporary: string, file: string): Promise<void> {
-  const handle = await open(temporary, 'r+');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
-  await syncFolder(path.dirname(file));
+  const digest = new Digest();
+  const chunks = createReadStream(file, { highWaterMark: 1 << 20, ...(signal && { signal }) });
+  for await (const _ of digest.read(chunks));
+  return digest.end();
 }
 
 /**
- * Writes a file that appears under its name only when it is complete; a failure leaves nothing behind. The
- * folder must exist.
+ * Writes a file of a network's folder, which must exist: atomically and durably. What a killed process leaves there
+ * is deleted by the next pull.
  */
-export async function writeAtomically(
+export async function writeNetworkFile(
   file: string,
   chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
 ): Promise<Written> {
-  const temporary = path.join(path.dirname(file), `${UNFINISHED}${path.basename(file)}.${process.pid}`);
-  const hash = createHash('sha256');
-  let bytes = 0;
-  try {
-    const handle = await open(temporary, 'w');
-    try {
-      for await (const chunk of chunks) {
-        hash.update(chunk);
-        bytes += chunk.length;
-        await handle.writeFile(chunk);
-      }
-    } finally {
-      await handle.close();
-    }
-    await place(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  return { bytes, sha256: hash.digest('hex') };
-}
-
-export async function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
+  const digest = new Digest();
+  await writeAtomically(file, digest.read(chunks), 'replaceDurably', { prefix: UNFINISHED });
+  return digest.end();
 }

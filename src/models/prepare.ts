@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
-import { writeAtomically } from './files.ts';
+import { writeNetworkFile } from './files.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import { asBf16Network } from './lowPrecision/bf16.ts';
 import { asIntegerNetwork } from './lowPrecision/convert.ts';
@@ -186,7 +186,7 @@ export async function prepareNetwork(
   }
   // The old record is removed first: a file without a record counts as missing, never as damaged.
   await rm(files.record, { force: true });
-  const written = await writeAtomically(files.prepared, rewritten.pieces);
+  const written = await writeNetworkFile(files.prepared, rewritten.pieces);
   const record: PreparedRecord = {
     preparer: PREPARER_VERSION,
     sourceSha256,
@@ -198,6 +198,6 @@ export async function prepareNetwork(
     ...(read && { tableSha256: read.sha256 }),
     ...((form === 'int8-operators' || form === 'bf16') && { operators: rewritten.operators }),
   };
-  await writeAtomically(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
+  await writeNetworkFile(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;
 }

@@ -1,9 +1,9 @@
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { exists } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
-import { exists } from './files.ts';
 import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest, Source } from './manifest.ts';

@@ -2,8 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
+import { place } from '../files.ts';
 import { ModelError } from './error.ts';
-import { place, writeAtomically } from './files.ts';
+import { writeNetworkFile } from './files.ts';
 import type { NetworkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import type { OpenSource, Resume } from './source/delivery.ts';
@@ -80,7 +81,7 @@ async function append(
   try {
     const hash = await hashOf(files.part, bytes);
     handle = await open(files.part, bytes > 0 ? 'a' : 'w');
-    await writeAtomically(files.partRecord, [
+    await writeNetworkFile(files.partRecord, [
       Buffer.from(JSON.stringify({ sha256: manifest.file.sha256, validator: delivery.validator })),
     ]);
     for await (const chunk of withIdleTimeout(delivery.bytes, idle)) {

@@ -2,10 +2,11 @@ import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { csv } from '../../billing/csv.ts';
 import { UserError } from '../../errors.ts';
+import { checkWritable, writeAtomically } from '../../files.ts';
 import type { Output } from '../modelsProgress.ts';
 import { newProgressBar } from '../progressBar.ts';
 import { table } from '../table.ts';
-import { checkWritable, reasonToWrite, writeComplete } from './files.ts';
+import { reasonToWrite } from './files.ts';
 
 /** What became of one input. */
 export type Outcome =
@@ -110,7 +111,7 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
     'reason' in outcome ? outcome.reason : '',
   ]);
   const content = csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]);
-  await writeComplete(file, content, true).catch((error: unknown) => {
+  await writeAtomically(file, content, 'replace').catch((error: unknown) => {
     throw notWritable(file, reasonToWrite(error));
   });
 }

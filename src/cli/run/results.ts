@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
+import { exists, writeAtomically } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { sniff } from '../../image/sniff.ts';
-import { exists } from '../../models/files.ts';
 import { shown } from './answers.ts';
-import { writeComplete, writeFault } from './files.ts';
+import { writeFault } from './files.ts';
 import { RunError } from './runError.ts';
 
 /** A file to be cut out. */
@@ -81,7 +81,7 @@ export async function existingResult(
 export async function writeResult(file: string, bytes: Uint8Array, overwrite: boolean): Promise<void> {
   try {
     makeFolder('output folder', path.dirname(file));
-    await writeComplete(file, bytes, overwrite);
+    await writeAtomically(file, bytes, overwrite ? 'replace' : 'new');
   } catch (error) {
     if (error instanceof UserError) throw new RunError(error.message, { cause: error });
     const fault = writeFault(error);

@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { UserError } from '../../errors.ts';
+import { codeOf } from '../../files.ts';
 import { readBody, shown } from './answers.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
-import { codeOf } from './files.ts';
 import { RunError } from './runError.ts';
 
 interface ServerOptions extends Wanted {
