@@ -69,10 +69,14 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Ends the file of this name. */
+const mark = (name: string) => Buffer.from(`#${name}#`);
+
 async function setUp(t: ExecutionContext, names: readonly string[]) {
   const folder = temporaryFolder(t);
   const photo = await scene();
-  for (const name of names) writeFileSync(path.join(folder, name), photo);
+  // Each has a content of its own.
+  for (const name of names) writeFileSync(path.join(folder, name), Buffer.concat([photo, mark(name)]));
   const env = { CUTOUT_DATA_DIR: temporaryFolder(t), CUTOUT_API_KEY: key };
   const run = (args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
     cli(t, ['run', ...args], { ...env, ...more }, undefined, folder);
@@ -90,7 +94,7 @@ test.serial('a running server cuts out; the credits that it charged are shown', 
   writeFileSync(path.join(folder, 'white.png'), await scene({ subject: 'none', format: 'png' }));
   const { code, stderr } = await run(['.', '--server', serving.url, '--out', 'out', '--size', 'full']);
   t.is(code, 1);
-  t.regex(stderr, /^2 images cut out in .* images a second\)\.\nCharged: 1 credit\.\n1 image failed:\n/);
+  t.regex(stderr, /^2 images cut out in .* images a second\)\.\nCharged: 2 credits\.\n1 image failed:\n/);
   t.regex(stderr, /white\.png +Could not identify foreground in image: No subject was found\./);
   const result = await sharp(readFileSync(path.join(folder, 'out', 'a.png'))).metadata();
   t.like(result, { format: 'png', channels: 4 });
@@ -217,11 +221,8 @@ test.serial('a server that cannot be reached or does not accept the key is an er
 
 test.serial('a server that goes away ends the run after a few images, with what was done', async (t) => {
   const names = Array.from({ length: 8 }, (_, i) => `${i}.jpg`);
-  const { folder, photo, run, results } = await setUp(t, names);
+  const { run, results } = await setUp(t, names);
   // Three are sent at a time and arrive in any order: the server tells them apart by their contents.
-  const mark = (name: string) => `#${name}#`;
-  for (const name of names)
-    writeFileSync(path.join(folder, name), Buffer.concat([photo, Buffer.from(mark(name))]));
   const { url, calls } = await fakeServer(t, ({ body }, _, res, req) => {
     if (['0.jpg', '1.jpg'].some((name) => body.includes(mark(name)))) png(res);
     else req.socket.destroy();
@@ -268,6 +269,108 @@ test.serial('results that cannot be written end the run', async (t) => {
   const before = await run([...args, '/proc']);
   t.regex(before.stderr, /^cutout: The output folder \/proc cannot be written: /);
   t.is(calls.length, 1, 'no image is sent');
+});
+
+test.serial(
+  'results in flight that cannot be written are listed with their key; a repeat sends it',
+  async (t) => {
+    const { run, folder, results } = await setUp(t, ['a.jpg', 'b.jpg', 'c.jpg', 'd.jpg', 'e.jpg']);
+    const held: (() => void)[] = [];
+    let broken = true;
+    const { url, calls } = await fakeServer(t, (_, __, res) => {
+      if (!broken) return png(res);
+      held.push(() => png(res));
+      if (held.length < 3) return;
+      renameSync(path.join(folder, 'out'), path.join(folder, 'away'));
+      writeFileSync(path.join(folder, 'out'), '');
+      for (const answer of held) answer();
+    });
+    const args = ['.', '--server', url, '--jobs', '3', '--out', 'out', '--report', 'r.csv'];
+    const { code, stderr } = await run(args);
+    t.is(code, 1);
+    t.is(calls.length, 3);
+    t.regex(
+      stderr,
+      /Charged: 0\.75 credits\.\nStopped: .*\n2 images not started or not finished; .*\n3 images failed:\n/,
+    );
+    const keys = (text: string) => [...text.matchAll(/Charged: 0\.25 credits; Idempotency-Key: (\S+)/g)];
+    const sent = calls.map(({ idempotencyKey }) => idempotencyKey).sort();
+    t.deepEqual(
+      keys(stderr)
+        .map(([, key]) => key)
+        .sort(),
+      sent,
+    );
+    t.regex(stderr, /the same command sends the same Idempotency-Key/);
+    t.is(keys(readFileSync(path.join(folder, 'r.csv'), 'utf8').replaceAll('"', '')).length, 3);
+
+    broken = false;
+    renameSync(path.join(folder, 'out'), path.join(folder, 'file'));
+    renameSync(path.join(folder, 'away'), path.join(folder, 'out'));
+    t.is((await run(args)).code, 0);
+    t.deepEqual(results(), ['a.png', 'b.png', 'c.png', 'd.png', 'e.png']);
+    const repeated = calls.slice(3).map(({ idempotencyKey }) => idempotencyKey);
+    for (const key of sent) t.true(repeated.includes(key));
+    t.is(new Set(repeated).size, 5);
+    t.is((await run([...args, '--overwrite', '--size', 'full'])).code, 0);
+    const others = calls.slice(8).map(({ idempotencyKey }) => idempotencyKey);
+    t.false(
+      others.some((key) => repeated.includes(key)),
+      'other options are other results',
+    );
+  },
+);
+
+test.serial('a repeat of a run whose results were lost is free on a running server', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg', 'b.jpg']);
+  const serving = await startServing(t, {
+    CUTOUT_DATA_DIR: temporaryFolder(t),
+    CUTOUT_MODELS_DIR: modelsFolder(temporaryFolder(t)),
+    CUTOUT_API_KEY: key,
+  });
+  const args = ['.', '--server', serving.url, '--out', 'out', '--size', 'full'];
+  t.regex((await run(args)).stderr, /^2 images cut out .*\nCharged: 2 credits\.\n$/);
+  renameSync(path.join(folder, 'out'), path.join(folder, '.lost'));
+  t.regex((await run(args)).stderr, /^2 images cut out .*\)\.\n$/);
+});
+
+test.serial('in place, auto asks for PNG: a JPG would overwrite an input or become one', async (t) => {
+  const { run, folder } = await setUp(t, ['a.jpg']);
+  writeFileSync(path.join(folder, 'b.webp'), await scene({ format: 'webp' }));
+  const jpg = await scene();
+  const { url, calls } = await fakeServer(t, ({ body }, _, res) => {
+    if (/name="format"\s+png/.test(body.toString('latin1'))) return png(res);
+    res.writeHead(200, { 'Content-Type': 'image/jpeg', 'X-Credits-Charged': '0.25' }).end(jpg);
+  });
+  const args = ['.', '--server', url, '--out'];
+  const first = await run([...args, '.']);
+  t.is(first.code, 0, first.stderr);
+  const again = await run([...args, '.']);
+  t.is(again.code, 0, again.stderr);
+  t.regex(again.stderr, /^0 images cut out .*\n2 images skipped/);
+  t.is(calls.length, 2);
+  t.deepEqual(readdirSync(folder).sort(), ['a.jpg', 'a.png', 'b.png', 'b.webp']);
+  t.is((await run(['a.jpg', '--server', url, '--out', 'out'])).code, 0);
+  t.deepEqual(readdirSync(path.join(folder, 'out')), ['a.jpg'], 'elsewhere it stays what the server chooses');
+});
+
+test.serial('- is read up to the limit of uploads, and its result is not lost silently', async (t) => {
+  const { env } = await setUp(t, []);
+  const { url, calls } = await fakeServer(t, (_, __, res) => png(res));
+  const args = ['run', '-', '--server', url];
+  const endless = startCli(t, args, env, undefined, undefined, ['sh', '-c', 'cat /dev/zero | "$@"', 'sh']);
+  const { code, stderr } = await endless.ended;
+  t.is(code, 1);
+  t.is(stderr, 'File too large: File exceeds limit of 22MB\n');
+  t.is(calls.length, 0);
+  const full = startCli(t, args, env, await scene(), undefined, ['sh', '-c', 'exec "$@" > /dev/full', 'sh']);
+  const lost = await full.ended;
+  t.is(lost.code, 1);
+  t.regex(
+    lost.stderr,
+    /^The result cannot be written: the disk is full\. Charged: 0\.25 credits; Idempotency-Key: \S+\nWhere /,
+  );
+  t.is(calls.length, 1);
 });
 
 test.serial('a report that can no longer be written is one sentence after the summary', async (t) => {

@@ -3,13 +3,14 @@ import type { RunFormat } from './results.ts';
 /** What is asked for every image. */
 export interface Wanted {
   readonly size: string;
-  readonly format: RunFormat;
 }
 
 export interface CutoutFile {
   readonly bytes: Uint8Array;
   readonly contentType: string;
   readonly creditsCharged: number;
+  /** Under which a server charges the image once; absent without a server. */
+  readonly idempotencyKey?: string;
 }
 
 /** Cuts out images: this process, or a server. */
@@ -20,6 +21,6 @@ export interface Cutter {
    * Rejects with RunError if no other image can succeed either; with UserError or AppError, which say why, for
    * this image alone; soon after an abort with the reason of `signal`.
    */
-  cut(image: Uint8Array, signal: AbortSignal): Promise<CutoutFile>;
+  cut(image: Uint8Array, format: RunFormat, signal: AbortSignal): Promise<CutoutFile>;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { UserError } from '../../errors.ts';
-import { type Input, type RunFormat, resultStem, usualResult } from './results.ts';
+import { type Input, type RunFormat, resultStem, stemOf, usualResult, withoutExtension } from './results.ts';
 
 /** An input and how it was found. */
 interface Found extends Input {
@@ -16,11 +16,6 @@ interface ResultNames {
   readonly format: RunFormat;
   readonly overwrite: boolean;
 }
-
-const withoutExtension = (file: string): string =>
-  path.join(path.dirname(file), path.basename(file, path.extname(file)));
-
-const stemOf = ({ file }: Input): string => path.resolve(withoutExtension(file));
 
 const depth = (file: string): number => file.split('/').length;
 

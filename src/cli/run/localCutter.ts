@@ -6,7 +6,7 @@ import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import type { Cutter } from './cutter.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size' | 'format'> {
+interface LocalOptions extends Pick<CutoutRequest, 'size'> {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -18,7 +18,7 @@ interface LocalOptions extends Pick<CutoutRequest, 'size' | 'format'> {
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, format, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
   const observer = progressOn(err, config.engine.model);
   const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
@@ -26,7 +26,7 @@ export async function openLocalCutter(
   );
   return {
     jobs: opened.jobs,
-    async cut(bytes, stop) {
+    async cut(bytes, format, stop) {
       const source = { kind: 'bytes', bytes } as const;
       const { bytes: result, contentType } = await opened.cutout(
         { ...plainRequest, source, size, format, typeLevel: 'none' },

@@ -12,7 +12,18 @@ import { reasonToWrite } from './files.ts';
 export type Outcome =
   | { readonly state: 'done'; readonly file: string; readonly result: string; readonly seconds: number }
   | { readonly state: 'skipped'; readonly file: string; readonly result: string }
-  | { readonly state: 'failed'; readonly file: string; readonly reason: string };
+  | {
+      readonly state: 'failed';
+      readonly file: string;
+      readonly reason: string;
+      /** A result that was paid for but is not there. */
+      readonly paid?: Paid;
+    };
+
+export interface Paid {
+  readonly creditsCharged: number;
+  readonly idempotencyKey: string;
+}
 
 interface Totals {
   readonly outcomes: readonly Outcome[];
@@ -24,6 +35,7 @@ interface Totals {
 }
 
 const count = (n: number) => `${n} ${n === 1 ? 'image' : 'images'}`;
+const credits = (n: number) => `${n} ${n === 1 ? 'credit' : 'credits'}`;
 const rate = (done: number, seconds: number) => (done / Math.max(seconds, 0.001)).toFixed(1);
 
 /** Runs of as many images print their progress where there is no terminal. */
@@ -61,6 +73,16 @@ export function runProgress(out: Output, total: number): RunProgress {
   return { step, stop: () => bar.stop() };
 }
 
+/** Why there is no result, and what was paid for it. */
+export const fullReason = ({ reason, paid }: { readonly reason: string; readonly paid?: Paid }): string =>
+  paid === undefined
+    ? reason
+    : `${reason} Charged: ${credits(paid.creditsCharged)}; Idempotency-Key: ${paid.idempotencyKey}`;
+
+export const paidNote = `Where something was charged, the same command sends the same Idempotency-Key: it gets the result without another
+charge while the server keeps it (Cutout: CUTOUT_KEEP_SECONDS, 10 minutes).
+`;
+
 /** What was done, in sentences, and a table of failures. */
 export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: Totals): string {
   const of = (state: Outcome['state']) => outcomes.filter((outcome) => outcome.state === state);
@@ -69,16 +91,16 @@ export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: 
   const failed = outcomes.filter((outcome) => outcome.state === 'failed');
   const speed = done > 1 ? ` (${rate(done, seconds)} images a second)` : '';
   const lines = [`${count(done)} cut out in ${seconds.toFixed(1)} s${speed}.`];
-  if (creditsCharged > 0)
-    lines.push(`Charged: ${creditsCharged} ${creditsCharged === 1 ? 'credit' : 'credits'}.`);
+  if (creditsCharged > 0) lines.push(`Charged: ${credits(creditsCharged)}.`);
   if (skipped > 0)
     lines.push(`${count(skipped)} skipped, because the result already exists; --overwrite replaces it.`);
   const left = inputs - outcomes.length;
   if (stopped !== undefined) lines.push(`Stopped: ${stopped}`);
   if (left > 0) lines.push(`${count(left)} not started or not finished; the same command continues there.`);
   if (failed.length > 0) lines.push(`${count(failed.length)} failed:`);
-  const rows = failed.map(({ file, reason }) => [`  ${file}`, reason]);
-  return `${lines.join('\n')}\n${table(rows)}`;
+  const rows = failed.map((outcome) => [`  ${outcome.file}`, fullReason(outcome)]);
+  const note = failed.some(({ paid }) => paid) ? paidNote : '';
+  return `${lines.join('\n')}\n${table(rows)}${note}`;
 }
 
 const notWritable = (file: string, reason: string) =>
@@ -108,7 +130,7 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
     outcome.state,
     'result' in outcome ? outcome.result : '',
     'seconds' in outcome ? outcome.seconds.toFixed(2) : '',
-    'reason' in outcome ? outcome.reason : '',
+    outcome.state === 'failed' ? fullReason(outcome) : '',
   ]);
   const content = csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]);
   await writeAtomically(file, content, 'replace').catch((error: unknown) => {

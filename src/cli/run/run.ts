@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
 import type { Config } from '../../config/readConfig.ts';
 import { AppError, toAppError, UserError } from '../../errors.ts';
 import { checkWritable, codeOf } from '../../files.ts';
@@ -10,17 +10,27 @@ import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 import { onStopSignal } from '../../ops/stop.ts';
 import { configureImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
-import type { Cutter } from './cutter.ts';
-import { readInput, reasonToWrite } from './files.ts';
+import type { CutoutFile, Cutter } from './cutter.ts';
+import { readInput, readStream, reasonToWrite } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
-import { checkReport, type Outcome, runProgress, summary, writeReport } from './report.ts';
+import {
+  checkReport,
+  fullReason,
+  type Outcome,
+  type Paid,
+  paidNote,
+  runProgress,
+  summary,
+  writeReport,
+} from './report.ts';
 import {
   existingResult,
   extensionOf,
   type Input,
   type RunFormat,
   resultStem,
+  stemOf,
   usualResult,
   writeResult,
 } from './results.ts';
@@ -47,6 +57,9 @@ export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
  * completely.
  */
 const maxBytes = 1024 ** 3;
+
+/** Largest input: a server reads no larger upload. */
+const inputBytes = (server: string | undefined) => (server === undefined ? maxBytes : MAX_FILE_BYTES);
 
 /** The error in one sentence. */
 function reasonOf(error: unknown): string {
@@ -80,18 +93,33 @@ async function eachOf<T>(
 }
 
 interface Streams {
-  readonly stdin: NodeJS.ReadableStream;
+  readonly stdin: Readable;
   /** Receives the one image of `-`. */
   readonly stdout: NodeJS.WritableStream;
   /** Receives all messages. */
   readonly err: Output;
 }
 
-async function cutStandardInput(cutter: Cutter, { stdin, stdout }: Streams, signal: AbortSignal) {
-  const result = await cutter.cut(await buffer(stdin), signal);
+/** What was paid for a result, if anything was. */
+const paidFor = ({ creditsCharged, idempotencyKey }: CutoutFile): { paid?: Paid } =>
+  creditsCharged > 0 && idempotencyKey !== undefined ? { paid: { creditsCharged, idempotencyKey } } : {};
+
+async function cutStandardInput(
+  cutter: Cutter,
+  { format, server }: RunOptions,
+  { stdin, stdout }: Streams,
+  signal: AbortSignal,
+) {
+  const result = await cutter.cut(await readStream(stdin, inputBytes(server), signal), format, signal);
   extensionOf(result.contentType, result.bytes);
-  await new Promise<void>((resolve, reject) => {
+  const written = new Promise<void>((resolve, reject) => {
+    stdout.once('error', reject);
     stdout.write(result.bytes, (error) => (error ? reject(error) : resolve()));
+  });
+  await written.catch((error: unknown) => {
+    const reason = `The result cannot be written: ${reasonToWrite(error)}.`;
+    const paid = paidFor(result);
+    throw new UserError(paid.paid ? `${fullReason({ reason, ...paid })}\n${paidNote.trimEnd()}` : reason);
   });
 }
 
@@ -100,6 +128,7 @@ interface Task {
   readonly file: string;
   /** Path of its result without the extension. */
   readonly stem: string;
+  readonly format: RunFormat;
 }
 
 interface Plan {
@@ -129,6 +158,13 @@ async function refusalOf(
   return codeOf(error) === 'ENAMETOOLONG' ? reasonOf(error) : undefined;
 }
 
+/**
+ * The format that is asked for: where a result is named like an input, `auto` is PNG, because a JPG could overwrite
+ * that input, and the next run would take it for one.
+ */
+const formatAt = (stem: string, format: RunFormat, inputStems: ReadonlySet<string>): RunFormat =>
+  format === 'auto' && inputStems.has(stem) ? 'png' : format;
+
 /** Decides which inputs are cut out: not those whose result exists, and one for each result. */
 async function planTasks(
   inputs: readonly Input[],
@@ -138,6 +174,7 @@ async function planTasks(
   const tasks: Task[] = [];
   const outcomes: Outcome[] = [];
   const taken = new Map<string, string>();
+  const stems = new Set(inputs.map(stemOf));
   for (const input of inputs) {
     const { file } = input;
     const stem = resultStem(input, out);
@@ -148,7 +185,7 @@ async function planTasks(
     }
     taken.set(stem, file);
     const result = overwrite ? undefined : await existingResult(stem, format, sources);
-    if (result === undefined) tasks.push({ file, stem });
+    if (result === undefined) tasks.push({ file, stem, format: formatAt(stem, format, stems) });
     else outcomes.push({ state: 'skipped', file, result });
   }
   return { tasks, outcomes };
@@ -169,7 +206,6 @@ async function cutFiles(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { out, overwrite, report, server } = options;
-  const inputBytes = server === undefined ? maxBytes : MAX_FILE_BYTES;
   const sources = new Set(inputs.map(({ file }) => path.resolve(file)));
   if (report !== undefined) await checkReport(report, sources);
   const plan = await planTasks(inputs, sources, options);
@@ -177,15 +213,26 @@ async function cutFiles(
   let creditsCharged = 0;
   let stopped: string | undefined;
 
-  const cut = async (cutter: Cutter, { file, stem }: Task): Promise<Outcome> => {
-    const started = performance.now();
-    const cutout = await cutter.cut(await readInput(file, inputBytes), signal);
-    creditsCharged += cutout.creditsCharged;
-    const result = `${stem}${extensionOf(cutout.contentType, cutout.bytes)}`;
+  const keep = async (stem: string, { contentType, bytes }: CutoutFile): Promise<string> => {
+    const result = `${stem}${extensionOf(contentType, bytes)}`;
     if (sources.has(result))
       throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
-    await writeResult(result, cutout.bytes, overwrite);
-    return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
+    await writeResult(result, bytes, overwrite);
+    return result;
+  };
+
+  const cut = async (cutter: Cutter, { file, stem, format }: Task): Promise<Outcome> => {
+    const started = performance.now();
+    const cutout = await cutter.cut(await readInput(file, inputBytes(server)), format, signal);
+    creditsCharged += cutout.creditsCharged;
+    try {
+      const result = await keep(stem, cutout);
+      return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
+    } catch (error) {
+      // A result that was made and could not be kept is a failure of its own, even if it also ends the run.
+      if (error instanceof RunError) stopped ??= error.message;
+      return { state: 'failed', file, reason: reasonOf(error), ...paidFor(cutout) };
+    }
   };
 
   const [first] = plan.tasks;
@@ -201,7 +248,7 @@ async function cutFiles(
           outcomes.push(await cut(cutter, task));
         } catch (error) {
           if (signal.aborted) return;
-          if (error instanceof RunError) stopped = error.message;
+          if (error instanceof RunError) stopped ??= error.message;
           else outcomes.push({ state: 'failed', file: task.file, reason: reasonOf(error) });
         }
         progress.step();
@@ -257,7 +304,7 @@ export async function run(
   if (!standardInput) return cutFiles(inputs, options, openCutter, err, signal);
   const cutter = await openCutter();
   try {
-    await cutStandardInput(cutter, streams, signal);
+    await cutStandardInput(cutter, options, streams, signal);
     return true;
   } catch (error) {
     err.write(`${reasonOf(error)}\n`);

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
@@ -6,6 +6,7 @@ import { UserError } from '../../errors.ts';
 import { codeOf } from '../../files.ts';
 import { readBody, shown } from './answers.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
+import type { RunFormat } from './results.ts';
 import { RunError } from './runError.ts';
 
 interface ServerOptions extends Wanted {
@@ -133,16 +134,22 @@ async function checkServer(base: URL, apiKey: string, signal: AbortSignal): Prom
   throw await failureOf(response);
 }
 
+/** Equal for the same image with the same options, in every run. */
+const idempotencyKeyOf = (
+  image: Uint8Array,
+  { size, format }: Wanted & { readonly format: RunFormat },
+): string => createHash('sha256').update(`cutout run ${size} ${format}\n`).update(image).digest('hex');
+
 /**
  * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
- * repeated; one `Idempotency-Key` an image keeps a repeat from being charged again. Rejects with UserError if
+ * repeated; one `Idempotency-Key` an image keeps a repeat, of a later run too, from being charged again while the
+ * server keeps the result. Rejects with UserError if
  * the server cannot be reached or does not accept the key.
  */
 export async function openServerCutter({
   server,
   apiKey,
   size,
-  format,
   jobs = defaultJobs,
   signal: stop,
 }: ServerOptions): Promise<Cutter> {
@@ -155,11 +162,14 @@ export async function openServerCutter({
   const address = new URL('v1.0/removebg', base);
   let unreachable = 0;
 
-  const send = async (
-    image: Uint8Array,
-    idempotencyKey: string,
-    signal: AbortSignal,
-  ): Promise<CutoutFile> => {
+  interface Job {
+    readonly image: Uint8Array;
+    readonly format: RunFormat;
+    readonly idempotencyKey: string;
+    readonly signal: AbortSignal;
+  }
+
+  const send = async ({ image, format, idempotencyKey, signal }: Job): Promise<CutoutFile> => {
     const form = new FormData();
     form.set('size', size);
     form.set('format', format);
@@ -171,16 +181,16 @@ export async function openServerCutter({
       headers: { 'X-Api-Key': apiKey, Accept: 'image/*, application/zip', 'Idempotency-Key': idempotencyKey },
       signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
     });
-    return resultOf(response);
+    return { ...(await resultOf(response)), idempotencyKey };
   };
 
-  const attempt = async (image: Uint8Array, idempotencyKey: string, signal: AbortSignal) => {
+  const attempt = async (job: Job) => {
     try {
-      const result = await send(image, idempotencyKey, signal);
+      const result = await send(job);
       unreachable = 0;
       return result;
     } catch (error) {
-      signal.throwIfAborted();
+      job.signal.throwIfAborted();
       if (error instanceof UserError) throw error;
       throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
     }
@@ -195,10 +205,10 @@ export async function openServerCutter({
 
   return {
     jobs,
-    async cut(image, signal) {
-      const idempotencyKey = randomUUID();
+    async cut(image, format, signal) {
+      const job = { image, format, signal, idempotencyKey: idempotencyKeyOf(image, { size, format }) };
       try {
-        return await pRetry(() => attempt(image, idempotencyKey, signal), {
+        return await pRetry(() => attempt(job), {
           retries,
           minTimeout: firstDelayMs,
           maxTimeout: maxDelayMs,
