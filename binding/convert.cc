@@ -283,6 +283,17 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
     if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
     call.plan.subject = subject.As<Napi::Boolean>().Value();
   }
+  if (const Napi::Value mask = from.Get("mask"); !mask.IsUndefined()) {
+    const Napi::Object given = object(mask, "mask");
+    call.plan.mask.width = integer(given, "width", 1, kMaxSide);
+    call.plan.mask.height = integer(given, "height", 1, kMaxSide);
+    call.mask = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
+    const double wanted = static_cast<double>(call.plan.mask.width) * call.plan.mask.height;
+    if (static_cast<double>(call.mask->ElementLength()) != wanted) {
+      wrong_value(given.Get("data"), "width * height bytes", "data");
+    }
+    call.plan.mask.values = {call.mask->Data(), call.mask->ElementLength()};
+  }
   return call;
 }
 

@@ -150,8 +150,10 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const Pixels pixels = to_pixels(info[1]);
   const MatteCall call = to_matte_call(info[2], pixels.view);
   const Engine::Deadline deadline = to_deadline(info[2]);
+  std::vector<Use> uses{{pixels.data, /*written=*/true}};
+  if (call.mask) uses.push_back({*call.mask, /*written=*/false});
   return run<MatteResult>(
-      id, {{pixels.data, /*written=*/true}},
+      id, uses,
       [&](const auto& done) {
         owner_->engine().matte(id, pixels.view, call.plan, call.network, deadline, done);
       },

@@ -55,6 +55,12 @@ export const catalogue = {
     'Multiple background sources given: Please provide either the bg_color, the bg_image_url or the bg_image_file parameter.',
     'More than one of bg_color, bg_image_url and bg_image_file was received.',
   ),
+  multiple_masks: row(
+    'multiple_masks',
+    400,
+    'Multiple masks given: Please provide either the mask_file or the mask_file_b64 parameter.',
+    'Both mask_file and mask_file_b64 were received.',
+  ),
   invalid_image_url: row(
     'invalid_image_url',
     400,
@@ -143,6 +149,13 @@ export const catalogue = {
   invalid_shadow_opacity: invalid('shadow_opacity'),
   invalid_semitransparency: invalid('semitransparency'),
   invalid_bg_color: invalid('bg_color'),
+  invalid_mask_file: invalid('mask_file'),
+  mask_shape_mismatch: row(
+    'mask_shape_mismatch',
+    400,
+    'Mask does not have the shape of the image',
+    'The mask has to have the proportions of the upright image.',
+  ),
   malformed_request: row(
     'malformed_request',
     400,

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <vector>
 
+#include "core/large_memory.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
 #include "matte/confident.h"
+#include "matte/mask_constraint.h"
 #include "pipeline/refinement.h"
 
 namespace cutout {
@@ -55,6 +57,62 @@ Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& in
   return token.check();
 }
 
+ImageView part_of(ImageView image, const Box& part) {
+  return {image.row(part.top) + static_cast<std::ptrdiff_t>(part.left) * 4, part.width, part.height,
+          image.stride};
+}
+
+/// The part of an image of `to` that shows what `part` shows of one of width x height.
+Box scaled(const Box& part, int width, int height, ImageView to) {
+  const auto at = [](int value, int from, int target) {
+    return static_cast<int>((static_cast<std::int64_t>(value) * target + from / 2) / from);
+  };
+  const int left = at(part.left, width, to.width);
+  const int top = at(part.top, height, to.height);
+  return {left, top, std::max(1, at(part.left + part.width, width, to.width) - left),
+          std::max(1, at(part.top + part.height, height, to.height) - top)};
+}
+
+/// What both show, in pixels of `part`.
+Box inside_part(const Box& roi, const Box& part) {
+  const auto right = [](const Box& box) { return box.left + box.width; };
+  const auto bottom = [](const Box& box) { return box.top + box.height; };
+  const int left = std::max(roi.left, part.left);
+  const int top = std::max(roi.top, part.top);
+  return {left - part.left, top - part.top, std::min(right(roi), right(part)) - left,
+          std::min(bottom(roi), bottom(part)) - top};
+}
+
+/// Makes everything outside `part` transparent.
+void clear_around(ImageView image, const Box& part, HiddenColour hidden) {
+  const int right = part.left + part.width;
+  for (int y = 0; y < image.height; ++y) {
+    std::uint8_t* const row = image.row(y);
+    if (y < part.top || y >= part.top + part.height) {
+      clear_alpha(row, image.width, hidden);
+    } else {
+      clear_alpha(row, part.left, hidden);
+      clear_alpha(row + static_cast<std::ptrdiff_t>(right) * 4, image.width - right, hidden);
+    }
+  }
+}
+
+/// Step 3 without the subject's type.
+void filter(const ort::Map& alpha, const MattePlan& plan, const Box& view, const Box& area,
+            ThreadPool& pool) {
+  if (plan.mask.empty()) {
+    filter_components(alpha.values, alpha.width, area, pool);
+    return;
+  }
+  const MaskConstraint constraint(plan.mask, view, plan.width, plan.height, alpha.width,
+                                  alpha.height, pool);
+  constraint.apply(alpha.values, pool);
+  const auto constrained = make_large_array<float>(alpha.values.size());
+  std::ranges::copy(alpha.values, constrained.get());
+  filter_components(alpha.values, alpha.width, area, pool);
+  constraint.restore(alpha.values, {constrained.get(), alpha.values.size()}, pool);
+}
+
 }  // namespace
 
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool) {
@@ -87,19 +145,28 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                               std::to_string(input.width) + " x " + std::to_string(input.height) +
                               "."};
   }
-  fill_network_input(pixels, input, network.input(slot).data(), pool);
+  const Box whole{0, 0, plan.width, plan.height};
+  Box view = plan.mask.empty() ? whole : mask_view(plan.mask, plan.width, plan.height);
+  Box roi = inside_part(plan.roi, view);
+  if (roi.empty()) {  // the mask shows nothing there
+    view = whole;
+    roi = plan.roi;
+  }
+  const ImageView seen =
+      view == whole ? pixels : part_of(pixels, scaled(view, plan.width, plan.height, pixels));
+  fill_network_input(seen, input, network.input(slot).data(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point prepared = Clock::now();
 
   std::optional<DetectorRun> detector;
   if (plan.subject) {
-    detector.emplace(*types, slot, pixels, Planes{values_of(network, slot, input), input}, token,
+    detector.emplace(*types, slot, seen, Planes{values_of(network, slot, input), input}, token,
                      pool);
   }
   ort::Map alpha;
   CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
   const auto area = [&] {
-    return network_area(plan.roi, plan.width, plan.height, alpha.width, alpha.height);
+    return network_area(roi, view.width, view.height, alpha.width, alpha.height);
   };
   result.runs = 1;
   const NetworkInput& usual = loaded.spec.input;
@@ -107,14 +174,14 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     input = usual;
-    fill_network_input(pixels, input, network.input(slot).data(), pool);
+    fill_network_input(seen, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
     CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
     result.runs = 2;
   }
   const Clock::time_point inferred = Clock::now();
 
-  filter_components(alpha.values, alpha.width, area(), pool);
+  filter(alpha, plan, view, area(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point filtered = Clock::now();
 
@@ -135,7 +202,21 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   const CoarseMatte coarse{
       values_of(network, slot, input), input, alpha.values, alpha.width, alpha.height,
       loaded.spec.trained_on};
-  result.summary = refine_matte(reduced, coarse, plan, pool);
+  MattePlan of_view = plan;
+  of_view.width = view.width;
+  of_view.height = view.height;
+  of_view.roi = roi;
+  if (view == whole) {
+    result.summary = refine_matte(reduced, coarse, of_view, pool);
+  } else {
+    result.summary = refine_matte(part_of(reduced, view), coarse, of_view, pool);
+    clear_around(reduced, view, plan.hidden_colour);
+    result.summary.opaque = false;
+    if (!result.summary.box.empty()) {
+      result.summary.box.left += view.left;
+      result.summary.box.top += view.top;
+    }
+  }
   result.width = plan.width;
   result.height = plan.height;
   result.prepare_ms = milliseconds(start, prepared);

@@ -39,13 +39,15 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 
 /// The numbered steps of one matte, on the calling thread and idle threads of the pool:
 ///
-///  1. Resize and normalise the image into the slot's input.
+///  1. Resize and normalise the image into the slot's input; where the plan has a mask, the part of
+///     the image around what the mask shows (mask_view), to which steps 2, 3 and 5 then apply.
 ///  2. Run the network and convert its output to 0..1. Where the plan asks for the subject's type,
 ///     the detector runs at the same time.
-///  3. Remove connected components that are no subject and fill holes
-///     (matte/component_filter.h), then classify the subject.
+///  3. Constrain the output by the mask (matte/mask_constraint.h). Remove connected components that
+///     are no subject and fill holes (matte/component_filter.h), then classify the subject.
 ///  4. Reduce the image to the plan's size, if that is smaller.
 ///  5. Write alpha, foreground colours and hidden colours, and find the box (refinement.h).
+///     Everything outside that part becomes transparent.
 ///
 /// `token` is checked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
 /// to them, and their content is undefined after an error there. `types` may be null where the plan

@@ -4,6 +4,7 @@
 
 #include "core/image_view.h"
 #include "image/network_input.h"
+#include "matte/mask_constraint.h"
 #include "matte/pixels.h"
 
 namespace cutout {
@@ -39,6 +40,8 @@ struct MattePlan {
   // output is ambiguous (matte/confident.h), the network runs again at its usual size.
   int input_width = 0;
   int input_height = 0;
+  // Says where the subject is; empty: the network decides. Borrowed until the job is done.
+  SubjectMask mask;
 };
 
 }  // namespace cutout

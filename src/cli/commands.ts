@@ -50,6 +50,10 @@ export function addCommands(
       '--server <address>',
       'use a running server, with the key in CUTOUT_API_KEY; its prices and limits apply',
     )
+    .option(
+      '--mask <file>',
+      'image that says where the subject of the one input is: white in, black out, gray undecided',
+    )
     .option('--report <file>', 'CSV file with a line for each input')
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions) => {

@@ -1,6 +1,7 @@
 import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
+import { aboutMask } from './maskError.ts';
 import { probeImage } from './probeImage.ts';
 import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
@@ -23,7 +24,7 @@ export async function load(
 ): Promise<Loaded> {
   const release = downloads.retain();
   try {
-    const { source } = request;
+    const { source, mask } = request;
     const background = request.background.kind === 'image' ? request.background.source : undefined;
     // Both addresses are checked before either is fetched.
     if (source.kind === 'url') downloads.check(source.url, 'image_url');
@@ -35,6 +36,7 @@ export async function load(
     return {
       image,
       background: background && (await readSource(background, from, 'bg_image_url')),
+      ...(mask && { mask: await aboutMask(readSource(mask, from)) }),
       settings: settingsOf(request),
       ...(probed && { probed }),
     };

@@ -7,9 +7,11 @@ import { decodeCover } from '../image/cover.ts';
 import { decode } from '../image/decode.ts';
 import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode.ts';
 import { fromSrgb } from '../image/icc.ts';
+import { decodeMask } from '../image/mask.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import { resultAttributes } from './cachedResult.ts';
+import { aboutMask } from './maskError.ts';
 import { lacksSubject, type NetworkProfile, type Plan, typeWord } from './plan.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 
@@ -94,6 +96,8 @@ export const createPipeline =
     // Decode into one straight RGBA8 buffer, in which everything below works.
     let started = performance.now();
     const decoded = await decode(bytes, source, plan.decode, jobLimits);
+    const mask =
+      plan.mask && (await aboutMask(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
     add({ decode: performance.now() - started });
 
     // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
@@ -108,6 +112,7 @@ export const createPipeline =
         refine,
         ...(roi && { roi }),
         ...(classify && { subject: true }),
+        ...(mask && { mask }),
       },
       { signal },
     );

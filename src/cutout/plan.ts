@@ -6,6 +6,7 @@ import { roiBox, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities } from '../geometry/shadow.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
+import { maskSize } from './maskShape.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 
@@ -18,6 +19,7 @@ export interface EncodedImage {
 export interface Inputs {
   readonly image: EncodedImage;
   readonly background: EncodedImage | undefined;
+  readonly mask?: EncodedImage | undefined;
 }
 
 /** The background of the result. */
@@ -30,6 +32,8 @@ export type Backdrop =
 export interface Plan {
   readonly image: EncodedImage;
   readonly background: Backdrop;
+  /** Says where the subject is. `size`: at which it is decoded. */
+  readonly mask?: EncodedImage & { readonly size: Dimensions };
   /** Size of the result before crop, scale and position. */
   readonly result: Dimensions;
   /** Size that `size=full` would give (X-Max-Width, X-Max-Height). */
@@ -88,7 +92,7 @@ function backdropOf({ background }: CutoutRequest, sent: Inputs['background']): 
 export function makePlan(
   request: CutoutRequest,
   size: SizeName,
-  { image, background }: Inputs,
+  { image, background, mask }: Inputs,
   { network, profile }: NetworkProfile,
 ): Plan {
   const source = image.probe;
@@ -100,6 +104,7 @@ export function makePlan(
   return Object.freeze({
     image,
     background: matteOnly ? noBackground : backdropOf(request, background),
+    ...(mask && { mask: { ...mask, size: maskSize(mask.probe) } }),
     result,
     max: fullSize(source),
     input: networkInput(profile, size, network),

@@ -24,6 +24,9 @@ export type Background =
   | { readonly kind: 'colour'; readonly colour: Colour }
   | { readonly kind: 'image'; readonly source: Exclude<Source, { kind: 'base64' }> };
 
+/** An image that says where the subject is (docs/contract.md section 4.1). */
+export type MaskSource = Exclude<Source, { kind: 'url' }>;
+
 /** A parsed request, with aliases resolved and defaults filled in. Frozen; all later steps are functions of it. */
 export interface CutoutRequest {
   readonly source: Source;
@@ -39,6 +42,7 @@ export interface CutoutRequest {
   readonly position: Position | undefined;
   readonly shadow: ShadowOptions;
   readonly background: Background;
+  readonly mask?: MaskSource;
 }
 
 /** A request with every option at its default. */
@@ -61,7 +65,14 @@ export const plainRequest = {
  * The canonical text of everything but the images: equal for requests that mean the same. A request is plain data with its
  * fields in one order, and the grammars make lengths canonical.
  */
-export function settingsOf({ source: _, background, shadow, position, ...settings }: CutoutRequest): string {
+export function settingsOf({
+  source: _source,
+  mask: _mask,
+  background,
+  shadow,
+  position,
+  ...settings
+}: CutoutRequest): string {
   return JSON.stringify([
     settings,
     wantedPosition(settings.scale, position),

@@ -18,6 +18,9 @@ const fixedBytes = 8e6;
 /** Bytes for each pixel of the result during refinement. */
 const matteBytes = 1;
 
+/** Bytes of what a mask is compared with at the network's size. */
+const maskPlaneBytes = 11e6;
+
 /** The size of a preview of a screen-sized image: the smallest usual job. */
 export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({
   source: 2,
@@ -34,6 +37,7 @@ const megapixels = ({ width, height }: Dimensions) => (width * height) / 1e6;
 export function estimateResources({
   image,
   background,
+  mask,
   format,
   result,
   decode,
@@ -53,6 +57,7 @@ export function estimateResources({
     (canvasPixels > resultPixels ? 4 * canvasPixels : 0) +
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
     (background.kind === 'image' ? decodeBytes(background.probe, canvas) : 0) +
+    (mask ? decodeBytes(mask.probe, mask.size) + maskPlaneBytes : 0) +
     encodeBytes(format, canvas) +
     matteBytes * resultPixels +
     fixedBytes;

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 8;
+export const ABI = 9;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -203,6 +203,13 @@ export interface Box {
   readonly height: number;
 }
 
+/** Says where the subject is: 255 is in it, 0 out of it, values between are undecided. Row-major without padding. */
+export interface SubjectMask {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+}
+
 export interface MattePlan extends Deadline {
   readonly network: string;
   /** Size of the result in pixels, at most that of the image in both directions. */
@@ -226,6 +233,11 @@ export interface MattePlan extends Deadline {
    * runs again at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
+  /**
+   * Constrains the network's output (native/matte/mask_constraint.h). Shows the whole image, at any size. Borrowed
+   * until the promise settles, like the pixels.
+   */
+  readonly mask?: SubjectMask;
 }
 
 export interface MatteResult {

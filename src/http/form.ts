@@ -29,7 +29,7 @@ export const maxUrlLength = 8192;
 export const maxNameLength = 200;
 
 /** Fields that carry bytes, in multipart bodies only. */
-export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file']);
+export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file', 'mask_file']);
 
 const last = (value: unknown): unknown => (Array.isArray(value) ? value.at(-1) : value);
 

@@ -3,6 +3,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 export const textHash = (text: string): string => hash('sha256', text, 'base64url');
 
+/** The images of a request beside the one that is cut out. */
+export interface FurtherImages {
+  readonly background?: Uint8Array | undefined;
+  readonly mask?: Uint8Array | undefined;
+}
+
 /**
  * Names an image with its settings. `settings` is the canonical text of the normalised options: equal for
  * calls that ask for the same in different words. Rejects with the signal's reason soon after it aborts, because the
@@ -11,12 +17,21 @@ export const textHash = (text: string): string => hash('sha256', text, 'base64ur
 export type ContentIdentifier = (
   image: Uint8Array,
   settings: string,
-  background?: Uint8Array,
+  further?: FurtherImages,
   signal?: AbortSignal,
 ) => Promise<string>;
 
-const contentIdOf = (image: string, settings: string, background: string | undefined): string =>
-  textHash(JSON.stringify([image, background ?? '', settings]));
+/** The name made of the tags of the images, which `tag` computes. */
+async function contentIdOf(
+  image: Uint8Array,
+  settings: string,
+  { background, mask }: FurtherImages,
+  tag: (bytes: Uint8Array) => Promise<string>,
+): Promise<string> {
+  const parts = [await tag(image), background ? await tag(background) : '', settings];
+  if (mask) parts.push(await tag(mask));
+  return textHash(JSON.stringify(parts));
+}
 
 /** Bytes that are hashed without yielding to the event loop, in about 0.2 ms. */
 const piece = 2 ** 20;
@@ -46,8 +61,8 @@ export function createContentIdentifier(key: Uint8Array = randomBytes(32)): Cont
     mac.final();
     return mac.getAuthTag().toString('base64url');
   };
-  return async (image, settings, background, signal) =>
-    contentIdOf(await tag(image, signal), settings, background && (await tag(background, signal)));
+  return async (image, settings, further = {}, signal) =>
+    contentIdOf(image, settings, further, (bytes) => tag(bytes, signal));
 }
 
 const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subtle.digest('SHA-256', bytes);
@@ -74,6 +89,6 @@ export function createSharedContentIdentifier(digest = sha256): ContentIdentifie
       else running -= 1;
     }
   };
-  return async (image, settings, background, signal) =>
-    contentIdOf(await sum(image, signal), settings, background && (await sum(background, signal)));
+  return async (image, settings, further = {}, signal) =>
+    contentIdOf(image, settings, further, (bytes) => sum(bytes, signal));
 }

@@ -1,13 +1,12 @@
 import type { Repeatable } from './chargedContent.ts';
-import { textHash } from './hash.ts';
+import { type FurtherImages, textHash } from './hash.ts';
 import { contentKey, type KeyedHandle, type ResultStats, type ResultStore } from './resultStore.ts';
 import { type Charged, type DeliveryOutcome, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { SingleFlight } from './singleFlight.ts';
 
 /** The inputs of a call, once they are loaded; calls with equal content share one result. */
-export interface Content {
+export interface Content extends FurtherImages {
   readonly image: Uint8Array;
-  readonly background: Uint8Array | undefined;
   /** Canonical text of the options: equal for calls that ask for the same result (`ContentIdentifier`). */
   readonly settings: string;
 }
@@ -119,7 +118,7 @@ export class Idempotency<T> {
   ): Promise<KeyedHandle<T>> {
     const { accountId, load, make } = request;
     const loaded = await load(signal);
-    const content = await store.contentId(loaded.image, loaded.settings, loaded.background, signal);
+    const content = await store.contentId(loaded.image, loaded.settings, loaded, signal);
     const key = contentKey(accountId, content);
     const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
     const work = async (sharedSignal: AbortSignal) => {

@@ -74,6 +74,7 @@ export class Metrics {
   readonly #resultBytes: Counter;
   readonly #runs: Counter;
   readonly #types: Counter<'type'>;
+  readonly #guided: Counter<'by'>;
   readonly #replays: Counter;
   readonly #charges: Counter<'payment'>;
   readonly #credits: Counter<'payment'>;
@@ -123,6 +124,9 @@ export class Metrics {
     this.#inputBytes = counter('input_bytes_total', 'Bytes of received images.');
     this.#resultBytes = counter('result_bytes_total', 'Bytes of results.');
     this.#runs = counter('network_runs_total', 'Network runs, each on one image.');
+    this.#guided = counter('guided_requests_total', 'Images with a chosen subject, by how it was chosen.', [
+      'by',
+    ]);
     this.#types = counter('subjects_total', 'Detected subjects, by kind.', ['type']);
     this.#replays = counter('replays_total', 'Requests answered with the result of an earlier one.');
     this.#charges = counter('charges_total', 'Charged results, by means of payment.', ['payment']);
@@ -193,6 +197,7 @@ export class Metrics {
     // Each result counts once, with the request that made it.
     if (!attributes.shared) this.#results(attributes);
     if (attributes.runs !== undefined) this.#runs.inc(attributes.runs);
+    if (attributes.guidance !== undefined) this.#guided.inc({ by: attributes.guidance });
     if (attributes.type !== undefined) this.#types.inc({ type: attributes.type });
     if (attributes.replayed) this.#replays.inc();
   }

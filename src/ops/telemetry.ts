@@ -44,6 +44,8 @@ export interface RequestAttributes {
   input?: string;
   inputPixels?: number;
   inputBytes?: number;
+  /** What the request said about where the subject is. */
+  guidance?: 'mask';
   /** The image of the answer, `300x200 png`. */
   result?: string;
   resultPixels?: number;

@@ -60,6 +60,7 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
     input: attributes.input,
     input_pixels: attributes.inputPixels,
     input_bytes: attributes.inputBytes,
+    guidance: attributes.guidance,
     result: attributes.result,
     result_pixels: attributes.resultPixels,
     result_bytes: attributes.resultBytes,

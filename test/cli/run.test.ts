@@ -56,6 +56,29 @@ test.serial('folders and globs keep their structure below --out, each file once'
   );
 });
 
+test.serial('--mask says where the subject is, of one image', async (t) => {
+  const size = { width: 120, height: 80 };
+  const mask = await sharp(
+    Buffer.from(Uint8Array.from({ length: 120 * 80 }, (_, i) => (i % 120 < 60 ? 255 : 0))),
+    { raw: { ...size, channels: 1 } },
+  )
+    .png()
+    .toBuffer();
+  const photo = await scene(size);
+  const { run, folder } = await setUp(t, { 'a.jpg': photo, 'b.jpg': photo, 'mask.png': mask });
+  const { code, stderr } = await run(['a.jpg', '--mask', 'mask.png']);
+  t.is(code, 0, stderr);
+  const alpha = await sharp(path.join(folder, 'a-cutout.png')).extractChannel('alpha').raw().toBuffer();
+  const at = (x: number) => alpha[40 * 120 + x];
+  t.deepEqual([at(10), at(50), at(70), at(110)], [255, 255, 0, 0]);
+
+  const several = await run(['a.jpg', 'b.jpg', '--mask', 'mask.png']);
+  t.deepEqual([several.code, several.stderr], [1, 'cutout: --mask belongs to one image; give one input.\n']);
+  const missing = await run(['b.jpg', '--mask', 'none.png']);
+  t.is(missing.code, 1);
+  t.regex(missing.stderr, /^cutout: The mask none\.png cannot be read: /);
+});
+
 test.serial('--format and --size', async (t) => {
   const { run, image, tree } = await setUp(t, { 'photo.jpg': await scene({ width: 900, height: 600 }) });
   t.is((await run(['photo.jpg', '-f', 'webp', '-s', 'preview'])).code, 0);

@@ -254,6 +254,41 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(result.foregroundPixels, 30 * 15);
   });
 
+  test('matte: a mask chooses the subject; what it leaves out is transparent', async (t) => {
+    const engine = start(t);
+    const spec = networks.spec(name());
+    await engine.load(spec);
+    // Two bright bars; the network sees both.
+    const image = halves(128, 128);
+    for (let y = 0; y < 128; y++)
+      for (let x = 0; x < 128; x++) {
+        const bright = (x >= 16 && x < 48) || (x >= 80 && x < 112);
+        image.data.fill(bright ? 255 : 0, (y * 128 + x) * 4, (y * 128 + x) * 4 + 3);
+      }
+    const both = { ...image, data: image.data.slice() };
+    const found = await engine.matte(1, both, planFor(spec.name, both));
+    t.true(Math.abs(found.box.width - 96) <= 4, JSON.stringify(found.box));
+    const data = Uint8Array.from({ length: 32 * 32 }, (_, i) => (i % 32 >= 20 && i % 32 < 28 ? 255 : 0));
+    const mask = { data, width: 32, height: 32 };
+    const { box, opaque, foregroundPixels } = await engine.matte(
+      2,
+      image,
+      planFor(spec.name, image, { mask }),
+    );
+    t.true(Math.abs(box.left - 80) <= 2 && Math.abs(box.width - 32) <= 4, JSON.stringify(box));
+    t.deepEqual([box.top, box.height, opaque], [0, 128, false]);
+    t.true(Math.abs(foregroundPixels - 32 * 128) <= 256, String(foregroundPixels));
+    t.deepEqual([...image.data.subarray((64 * 128 + 30) * 4, (64 * 128 + 30) * 4 + 4)], [0, 0, 0, 0]);
+    t.deepEqual([...image.data.subarray((64 * 128 + 96) * 4, (64 * 128 + 96) * 4 + 4)], [255, 255, 255, 255]);
+  });
+
+  test('matte: a mask of another length than its size is a RangeError', (t) => {
+    const engine = start(t);
+    const image = halves(8, 8);
+    const mask = { data: new Uint8Array(15), width: 4, height: 4 };
+    t.throws(() => engine.matte(1, image, planFor('any', image, { mask })), { instanceOf: RangeError });
+  });
+
   test('matte: ambiguous pixels far from the subject are removed, in the whole image or in the region', async (t) => {
     const engine = start(t);
     const spec = networks.spec(name());

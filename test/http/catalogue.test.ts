@@ -29,6 +29,8 @@ const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, P
     service.post(form({ image_url: 'http://a.public.test/', image_file_b64: 'AAAA' })),
   multiple_bg_sources: async (service) =>
     service.post(form({ image_file: await scene(), bg_color: 'red', bg_image_url: 'http://a.public.test/' })),
+  multiple_masks: async (service) =>
+    service.post(form({ image_file: await scene(), mask_file: await scene(), mask_file_b64: 'AAAA' })),
   invalid_image_url: (service) => service.post(form({ image_url: 'nowhere' })),
   failed_image_download: (service) => service.post(form({ image_url: 'http://10.0.0.1/a.jpg' })),
   invalid_bg_image_url: withField('bg_image_url', 'nowhere'),
@@ -59,6 +61,15 @@ const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, P
   invalid_shadow_opacity: withField('shadow_opacity', '101'),
   invalid_semitransparency: withField('semitransparency', 'yes'),
   invalid_bg_color: withField('bg_color', '#12'),
+  invalid_mask_file: async (service) =>
+    service.post(form({ image_file: await scene(), mask_file: Buffer.from('no image') })),
+  mask_shape_mismatch: async (service) =>
+    service.post(
+      form({
+        image_file: await scene({ width: 90, height: 60 }),
+        mask_file: await scene({ width: 60, height: 60 }),
+      }),
+    ),
   malformed_request: (service) => service.post('{', { 'Content-Type': 'application/json' }),
   insufficient_credits: withField('size', 'full'),
   auth_missing: (service) => fetch(`${service.url}/v1.0/cutout`, { method: 'POST' }),

@@ -35,8 +35,8 @@ test('every option is described in all three content types, every code in the er
     ]);
     for (const [type, { schema }] of Object.entries(content)) {
       const described = Object.keys(schema.properties ?? {});
-      const wanted = [...Object.keys(fields), 'image_file_b64', 'image_url', 'bg_image_url'];
-      if (type === 'multipart/form-data') wanted.push('image_file', 'bg_image_file');
+      const wanted = [...Object.keys(fields), 'image_file_b64', 'image_url', 'bg_image_url', 'mask_file_b64'];
+      if (type === 'multipart/form-data') wanted.push('image_file', 'bg_image_file', 'mask_file');
       t.deepEqual(described.sort(), wanted.sort());
       t.true(Object.values(schema.properties ?? {}).every(({ description }) => description));
     }

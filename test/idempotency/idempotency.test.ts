@@ -91,7 +91,7 @@ test('work hears what the ledger recognises its repeats by, where the names outl
     return heard;
   };
   t.deepEqual(await repeatIn(new InMemoryResultStore({ ...limits, contentKey: key, onError })), {
-    content: await createContentIdentifier(key)(Buffer.from('image'), 's', background),
+    content: await createContentIdentifier(key)(Buffer.from('image'), 's', { background }),
     forMs: 600_000,
   });
   t.is(await repeatIn(new InMemoryResultStore({ ...limits, onError })), undefined);
@@ -339,21 +339,24 @@ if (redisIsHere) {
   );
 } else leaveOut('everything with Redis', noRedis);
 
-test('shared names are the same everywhere, and tell images, settings and backgrounds apart', async (t) => {
+test('shared names are the same everywhere, and tell images, settings, backgrounds and masks apart', async (t) => {
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];
   const names = await Promise.all([
     sharedContentName(a, 's'),
     sharedContentName(b, 's'),
     sharedContentName(a, 't'),
-    sharedContentName(a, 's', b),
-    sharedContentName(b, 's', a),
-    sharedContentName(a, 's', Buffer.alloc(0)),
+    sharedContentName(a, 's', { background: b }),
+    sharedContentName(b, 's', { background: a }),
+    sharedContentName(a, 's', { background: Buffer.alloc(0) }),
+    sharedContentName(a, 's', { mask: b }),
+    sharedContentName(a, 's', { mask: a }),
+    sharedContentName(a, 's', { background: b, mask: b }),
   ]);
   t.is(new Set(names).size, names.length);
   t.is(await sharedContentName(Buffer.from('xab').subarray(1, 2), 's'), String(names[0]));
 });
 
-test('content names differ by image, settings and background, also in the last byte of a large image', async (t) => {
+test('content names differ by image, settings, background and mask, also in the last byte of a large image', async (t) => {
   const name = createContentIdentifier();
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];
   const large = Buffer.alloc(3_000_001, 7);
@@ -363,9 +366,12 @@ test('content names differ by image, settings and background, also in the last b
     name(a, 's'),
     name(b, 's'),
     name(a, 't'),
-    name(a, 's', b),
-    name(b, 's', a),
-    name(a, 's', Buffer.alloc(0)),
+    name(a, 's', { background: b }),
+    name(b, 's', { background: a }),
+    name(a, 's', { background: Buffer.alloc(0) }),
+    name(a, 's', { mask: b }),
+    name(a, 's', { mask: a }),
+    name(a, 's', { background: b, mask: b }),
     name(Buffer.alloc(0), 's'),
     // GMAC fills its last block with zeros; the length tells these apart.
     name(Buffer.from('a\0'), 's'),

@@ -56,6 +56,13 @@ export interface Guide {
   readonly sampledAlpha?: Float32Array;
 }
 
+/** A mask of the subject: 255 in, 0 out, others undecided. */
+export interface NativeMask {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+}
+
 /** native/image, native/matte and native/pipeline/compose as exported by test/native/{kernels,components,matte,compose}.cc. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
@@ -102,6 +109,24 @@ export interface KernelAddon {
     threads: number,
   ): { readonly components: readonly Component[]; readonly runs: readonly (readonly number[])[] };
   isConfident(p: Float32Array, width: number, area: Box, threads: number): boolean;
+  /** Changes p, of `width` columns, which covers `view` of an image. */
+  constrain(
+    p: Float32Array,
+    width: number,
+    mask: NativeMask,
+    view: Box,
+    image: { readonly width: number; readonly height: number },
+    threads: number,
+  ): void;
+  /** Changes p, of `width` columns, which covers the whole image. */
+  restoreMarked(
+    p: Float32Array,
+    width: number,
+    constrained: Float32Array,
+    mask: NativeMask,
+    threads: number,
+  ): void;
+  maskView(mask: NativeMask, width: number, height: number): Box;
   networkArea(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes image.data. */
   guidedUpsample(

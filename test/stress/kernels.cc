@@ -18,6 +18,7 @@
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
 #include "matte/guided_upsample.h"
+#include "matte/mask_constraint.h"
 #include "pipeline/compose.h"
 
 using namespace cutout;
@@ -147,6 +148,38 @@ void check_components(ThreadPool& pool, int round) {
   const ComponentSummary summary = filter_components(fast, width, area, pool);
   expect(summary == filter_components_scalar(scalar, width, area) && fast == scalar,
          "component filter", round);
+}
+
+void check_mask(ThreadPool& pool, int round) {
+  const int width = pick(1, 70);
+  const int height = pick(1, 600);
+  std::vector<float> fast(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  for (float& value : fast) value = static_cast<float>(pick(0, 100)) / 100;
+  const int mask_width = pick(1, 90);
+  const int mask_height = pick(1, 90);
+  std::vector<std::uint8_t> values(static_cast<std::size_t>(mask_width) *
+                                   static_cast<std::size_t>(mask_height));
+  const int patch = pick(1, 40);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool same = i > 0 && pick(0, patch) > 0;
+    values[i] = same ? values[i - 1] : static_cast<std::uint8_t>(pick(0, 255));
+  }
+  const SubjectMask mask{values, mask_width, mask_height};
+  const int image_width = pick(1, 300);
+  const int image_height = pick(1, 300);
+  const Box view = mask_view(mask, image_width, image_height);
+  std::vector<float> scalar = fast;
+  const MaskConstraint constraint(mask, view, image_width, image_height, width, height, pool);
+  constraint.apply(fast, pool);
+  constrain_scalar(scalar, mask, view, image_width, image_height, width, height);
+  bool close = true;
+  for (std::size_t i = 0; i < fast.size(); ++i) close &= std::abs(fast[i] - scalar[i]) <= 1e-4F;
+  expect(close, "mask constraint", round);
+  std::vector<float> filtered(fast.size(), 0.0F);
+  constraint.restore(filtered, fast, pool);
+  bool kept = true;
+  for (std::size_t i = 0; i < fast.size(); ++i) kept &= filtered[i] == 0 || filtered[i] == fast[i];
+  expect(kept, "restored components", round);
 }
 
 void check_refinement(ThreadPool& pool, int round) {
@@ -315,6 +348,7 @@ int main(int argc, char** argv) {
     check_enlargement(pool, round);
     check_matte(pool, round);
     check_components(pool, round);
+    check_mask(pool, round);
     check_refinement(pool, round);
     check_plane(pool, round);
     check_pooling(pool, round);

@@ -4,9 +4,9 @@ import type { ProbeLimits } from '../../image/types.ts';
 import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
-import type { Cutter } from './cutter.ts';
+import type { Cutter, Wanted } from './cutter.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size'> {
+interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'mask'> {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -18,7 +18,7 @@ interface LocalOptions extends Pick<CutoutRequest, 'size'> {
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, mask, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
   const observer = progressOn(err, config.engine.model);
   const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
@@ -29,7 +29,14 @@ export async function openLocalCutter(
     async cut(bytes, format, stop) {
       const source = { kind: 'bytes', bytes } as const;
       const { bytes: result, contentType } = await opened.cutout(
-        { ...plainRequest, source, size, format, typeLevel: 'none' },
+        {
+          ...plainRequest,
+          source,
+          size,
+          format,
+          typeLevel: 'none',
+          ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
+        },
         { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
       );
       return { bytes: result, contentType, creditsCharged: 0 };

@@ -48,6 +48,8 @@ export interface RunOptions {
   readonly server?: string;
   /** File that gets a line for every input. */
   readonly report?: string;
+  /** Image that says where the subject of the one input is. */
+  readonly mask?: string;
 }
 
 export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
@@ -272,6 +274,12 @@ function checkOptions(names: readonly string[], { out, server, pull, report }: R
   if (report !== undefined) throw new UserError('"-" is one image and cannot be combined with --report.');
 }
 
+async function readMask(file: string): Promise<Uint8Array> {
+  return readInput(file, MAX_FILE_BYTES).catch((error: unknown) => {
+    throw new UserError(`The mask ${file} cannot be read: ${reasonOf(error)}`);
+  });
+}
+
 /**
  * `cutout run`: cuts out files without a server, accounts or rate limits, or by a running server. Results that
  * exist are kept, so the same command continues an interrupted run. Resolves with false if anything failed; the
@@ -292,15 +300,18 @@ export async function run(
   );
   const standardInput = names.includes('-');
   const inputs = standardInput ? [] : await findInputs(names, extensions, options);
+  if (options.mask !== undefined && inputs.length > 1)
+    throw new UserError('--mask belongs to one image; give one input.');
   if (out !== undefined) makeFolder('output folder', out);
 
   const stopping = new AbortController();
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));
   const { signal } = stopping;
+  const mask = options.mask === undefined ? undefined : await readMask(options.mask);
   const openCutter = async (): Promise<Cutter> =>
     server === undefined
-      ? openLocalCutter(config, { ...options, limits, err, signal })
-      : openServerCutter({ ...options, server, apiKey: config.accounts.apiKey, signal });
+      ? openLocalCutter(config, { ...options, mask, limits, err, signal })
+      : openServerCutter({ ...options, mask, server, apiKey: config.accounts.apiKey, signal });
   if (!standardInput) return cutFiles(inputs, options, openCutter, err, signal);
   const cutter = await openCutter();
   try {

@@ -134,11 +134,16 @@ async function checkServer(base: URL, apiKey: string, signal: AbortSignal): Prom
   throw await failureOf(response);
 }
 
-/** Equal for the same image with the same options, in every run. */
-const idempotencyKeyOf = (
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+/** Equal for the same image with the same mask and options, in every run. */
+function idempotencyKeyOf(
   image: Uint8Array,
-  { size, format }: Wanted & { readonly format: RunFormat },
-): string => createHash('sha256').update(`cutout run ${size} ${format}\n`).update(image).digest('hex');
+  { size, mask, format }: Wanted & { readonly format: RunFormat },
+): string {
+  const masked = mask ? ` mask ${sha256(mask)}` : '';
+  return createHash('sha256').update(`cutout run ${size} ${format}${masked}\n`).update(image).digest('hex');
+}
 
 /**
  * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
@@ -150,6 +155,7 @@ export async function openServerCutter({
   server,
   apiKey,
   size,
+  mask,
   jobs = defaultJobs,
   signal: stop,
 }: ServerOptions): Promise<Cutter> {
@@ -174,6 +180,7 @@ export async function openServerCutter({
     form.set('size', size);
     form.set('format', format);
     form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
+    if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
     const response = await fetch(address, {
       method: 'POST',
       body: form,
@@ -206,7 +213,7 @@ export async function openServerCutter({
   return {
     jobs,
     async cut(image, format, signal) {
-      const job = { image, format, signal, idempotencyKey: idempotencyKeyOf(image, { size, format }) };
+      const job = { image, format, signal, idempotencyKey: idempotencyKeyOf(image, { size, mask, format }) };
       try {
         return await pRetry(() => attempt(job), {
           retries,

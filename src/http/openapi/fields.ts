@@ -133,6 +133,21 @@ const sourceFile = {
 const backgroundFile = {
   bg_image_file: image('Background image; it is scaled to cover the canvas.'),
 };
+const maskTexts: Properties = {
+  mask_file_b64: text('The mask of mask_file in base64, as image_file_b64.', {
+    contentEncoding: 'base64',
+    ...errors('multiple_masks', 'invalid_mask_file', 'mask_shape_mismatch', 'file_too_large'),
+  }),
+};
+const maskFile = {
+  mask_file: text(
+    'Says where the subject is: white is in it, black out of it, gray left to the network. An image with transparency, for example an earlier result, counts by its alpha. Proportions of the upright image, any size. The edge is refined from the image.',
+    {
+      contentMediaType: 'application/octet-stream',
+      ...errors('multiple_masks', 'invalid_mask_file', 'mask_shape_mismatch', 'file_too_large'),
+    },
+  ),
+};
 const labels: Properties = {
   image_filename: text('File name of the image; only its last part is stored.', { maxLength: 255 }),
   tag: text('Groups images.', { maxLength: 255 }),
@@ -153,15 +168,24 @@ const object = (properties: Properties, patternProperties: Properties = {}): Sch
 
 export const cutoutBodies: Bodies = {
   multipart: object(
-    { ...sourceFile, ...sourceTexts, ...optionTexts, ...backgroundTexts, ...backgroundFile },
+    {
+      ...sourceFile,
+      ...sourceTexts,
+      ...optionTexts,
+      ...backgroundTexts,
+      ...backgroundFile,
+      ...maskFile,
+      ...maskTexts,
+    },
     perSubjectTexts,
   ),
-  urlencoded: object({ ...sourceTexts, ...optionTexts, ...backgroundTexts }, perSubjectTexts),
+  urlencoded: object({ ...sourceTexts, ...optionTexts, ...backgroundTexts, ...maskTexts }, perSubjectTexts),
   json: object(
     {
       ...sourceTexts,
       ...Object.fromEntries(options.map(([name, field]) => [name, jsonSchema(field)])),
       ...backgroundTexts,
+      ...maskTexts,
     },
     perSubjectTexts,
   ),

@@ -19,11 +19,12 @@ export interface OptionGroup {
 
 export const endpoint = '/v1.0/cutout';
 
-/** Fields of the image itself, which has its own controls. */
-const sources = ['image_file', 'image_file_b64', 'image_url'];
+/** Fields of the image itself, which has its own controls, and files as text, which the page sends as files. */
+const sources = ['image_file', 'image_file_b64', 'image_url', 'mask_file_b64'];
 
 const groups: readonly (readonly [title: string, names: readonly string[]])[] = [
   ['Result', ['size', 'format', 'channels', 'type', 'type_level', 'semitransparency']],
+  ['Subject', ['mask_file']],
   ['Background', ['bg_color', 'bg_image_file', 'bg_image_url']],
   ['Crop and place', ['roi', 'crop', 'crop_margin', 'scale', 'position']],
   ['Shadow', ['add_shadow', 'shadow_type', 'shadow_opacity']],

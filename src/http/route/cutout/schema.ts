@@ -1,4 +1,4 @@
-import type { Background, CutoutRequest, RequestedSubjectType } from '../../../cutout/request.ts';
+import type { Background, CutoutRequest, MaskSource, RequestedSubjectType } from '../../../cutout/request.ts';
 import { fail } from '../../../errors.ts';
 import { isFetchable } from '../../../fetch/download.ts';
 import { type Colour, colourParser } from '../../../geometry/colour.ts';
@@ -136,10 +136,19 @@ function readBackground(form: Form, colour: Colour): Background {
   return { kind: 'image', source: { kind: 'url', url } };
 }
 
+function readMask({ text: texts, files }: Form): MaskSource | undefined {
+  const file = files.get('mask_file');
+  const base64 = texts.get('mask_file_b64');
+  if (file && base64 !== undefined) throw fail('multiple_masks');
+  if (file) return { kind: 'bytes', bytes: file.data };
+  return base64 === undefined ? undefined : { kind: 'base64', text: base64 };
+}
+
 /** Parses a form into the frozen request that everything after it depends on. */
 export function parseCutout(form: Form): CutoutRequest {
   const source = parseSource(form);
   checkBackgrounds(form);
+  const mask = readMask(form);
   const options = readFields(fields, form);
   const { size, type, format, channels, roi, crop, scale, position } = options;
   return Object.freeze({
@@ -160,5 +169,6 @@ export function parseCutout(form: Form): CutoutRequest {
       shadowOpacity: options.shadow_opacity,
     },
     background: readBackground(form, options.bg_color),
+    ...(mask && { mask }),
   });
 }

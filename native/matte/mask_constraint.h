@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/image_view.h"
+#include "core/thread_pool.h"
+
+namespace cutout {
+
+/// A mask that says where the subject is. It shows the whole image, at any size: 255 is in the
+/// subject, 0 is out of it, values between are undecided. Borrowed.
+struct SubjectMask {
+  std::span<const std::uint8_t> values;  // row after row without padding
+  int width = 0;
+  int height = 0;
+
+  [[nodiscard]] bool empty() const { return values.empty(); }
+};
+
+/// The part of a width x height image that the network has to see: the smallest rectangle with
+/// everything that is not out, with 1/8 of its longer side around it, clipped to the image. The
+/// whole image where that is more than 7/10 of it, or where everything is out.
+Box mask_view(const SubjectMask& mask, int width, int height);
+
+/// Constrains a network's output by a mask, so that the mask says what the subject is and the
+/// network how its edge is.
+///
+/// m is the mask at a network pixel, interpolated linearly between the mask's pixel centres. A
+/// network pixel is *in* where m >= 0.95, *out* where m <= 0.05, else *undecided*. Sums are taken
+/// over blocks of k x k network pixels, k = max(1, longer side / 256), and interpolated linearly
+/// between the centres of the blocks:
+///
+///   b = in / (in + out) of the network pixels up to 4 blocks away; 1/2 where there are neither
+///   c = clamp((A - B - 1/4) / (1/2), 0, 1) with A, B the mean of p over the in and the out network
+///       pixels up to 8 blocks away: whether the network draws an edge where the mask has one;
+///       1 where there are none of either
+///   s = mean of m over 5 x 5 network pixels
+///   p' = clamp(c p + (1 - c) s, l, u)    in:        l = clamp(4 b - 3, 0, 1), u = 1
+///                                        out:       l = 0, u = clamp(4 b, 0, 1)
+///                                        undecided: l = 0, u = 1
+///
+/// So p' is 1 well inside and 0 well outside, follows the network beside the mask's edge where the
+/// network agrees that there is one, and the mask where it does not.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | layout    | p: rows of `width` floats, sides up to 8192                                            |
+/// | values    | p 0..1                                                                                 |
+/// | threads   | rows over the pool; same bytes for any number of threads                               |
+/// | scratch   | 1 byte for each network pixel, 72 for each block                                       |
+/// | agreement | within 1e-4 of the scalar version (sums by differences of running sums)                |
+class MaskConstraint {
+ public:
+  /// `view`: the part of an image of image_width x image_height that p, of width x height, covers.
+  MaskConstraint(const SubjectMask& mask, const Box& view, int image_width, int image_height,
+                 int width, int height, ThreadPool& pool);
+
+  /// Replaces p by p'.
+  void apply(std::span<float> p, ThreadPool& pool) const;
+
+  /// Puts `constrained` back wherever something within 4 blocks is in: what the caller marked is
+  /// never removed as a component.
+  void restore(std::span<float> p, std::span<const float> constrained, ThreadPool& pool) const;
+
+ private:
+  int width_;
+  int height_;
+  int block_;
+  int columns_;
+  int rows_;
+  std::vector<std::uint8_t> mask_;  // at the network's size
+};
+
+/// p' by its definition, in double precision.
+void constrain_scalar(std::span<float> p, const SubjectMask& mask, const Box& view, int image_width,
+                      int image_height, int width, int height);
+
+}  // namespace cutout
