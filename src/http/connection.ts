@@ -5,6 +5,7 @@ import { corsHeaders } from './middleware/cors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
 import { errorHeaders } from './rateHeaders.ts';
 import type { RunningRequests } from './runningRequests.ts';
+import { timeSlice } from './timeSlice.ts';
 
 interface Exchange {
   readonly req: IncomingMessage;
@@ -20,6 +21,14 @@ const maxStarted = 4;
 /** The maximum number of pending requests on one connection; one that sends more is closed. */
 const maxOpen = 64;
 
+/**
+ * A chunked body of more than `judgedChunks` chunks that carry less than `minChunkBytes` bytes each on average
+ * is refused. node:http parses all that a read returned, up to 64 KB, in one turn and calls a function for
+ * every chunk, so that chunks of single bytes take a hundred times the processor time of whole packets.
+ */
+const judgedChunks = 1000;
+const minChunkBytes = 64;
+
 /** Milliseconds for which input is discarded after the last answer, so that the client can read it (lingering close). */
 const lingerMs = 1000;
 /** Milliseconds for which a stopping server waits for the first bytes of a connection. */
@@ -33,6 +42,9 @@ const reasons: Readonly<Record<number, string>> = {
   405: 'Method Not Allowed',
   504: 'Gateway Timeout',
 };
+
+/** A single instance: thousands of clients may leave at the same moment, and each stack trace takes time. */
+const endedInBody = fail('malformed_request', { detail: 'The request ended in the middle of its body.' });
 
 /** An answer where node:http has no response object. */
 function rawAnswer(error: AppError): string {
@@ -67,7 +79,7 @@ export class Connection {
   constructor(socket: Socket, running: RunningRequests) {
     this.#socket = socket;
     this.#running = running;
-    socket.once('end', () => this.#clientEnded());
+    socket.once('end', () => timeSlice(() => this.#clientEnded()));
     socket.once('close', () => {
       this.#cut = true;
       clearTimeout(this.#probeTimer);
@@ -90,11 +102,41 @@ export class Connection {
       this.#requestOver();
     });
     req.once('close', () => this.#requestOver());
+    if (req.headers['transfer-encoding'] !== undefined) this.#boundChunks(req);
     // node:http would read the rest of an unwanted body, however long it is.
     res.once('finish', () => {
       if (!req.complete) setTimeout(() => req.complete || this.#socket.destroy(), lingerMs).unref();
     });
     this.#startNext();
+  }
+
+  /** Counts chunks where node:http adds them to the request, so also those that are discarded. */
+  #boundChunks(req: IncomingMessage): void {
+    const push = req.push.bind(req);
+    let [chunks, bytes] = [0, 0];
+    req.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
+      // `false` makes node:http stop reading from the socket.
+      if (this.#cut) return false;
+      chunks += 1;
+      bytes += chunk?.length ?? 0;
+      if (chunk === null || chunks < judgedChunks || bytes >= minChunkBytes * chunks)
+        return push(chunk, encoding);
+      this.#tinyChunks(Math.ceil(bytes / chunks));
+      return false;
+    };
+  }
+
+  /** Ends the connection, with an error if no answer has begun, which the client can read for a second. */
+  #tinyChunks(mean: number): void {
+    this.#cut = true;
+    this.#refused = true;
+    const socket = this.#socket;
+    if (!socket.writable) return void socket.destroy();
+    if (!this.#open[0]?.res.headersSent) {
+      const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
+      socket.end(rawAnswer(fail('malformed_request', { detail })));
+    }
+    setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 
   #startNext(): void {
@@ -194,12 +236,9 @@ export class Connection {
    * The interim response 102 serves this purpose. HTTP/1.0 has none: such a client counts as gone.
    */
   #clientEnded(): void {
-    if (this.#refused) return;
+    if (this.#refused || this.#socket.destroyed) return;
     // node:http reports this itself, except for upgrade requests.
-    if (this.#open.at(-1)?.req.complete === false)
-      return void this.refuse(
-        fail('malformed_request', { detail: 'The request ended in the middle of its body.' }),
-      );
+    if (this.#open.at(-1)?.req.complete === false) return void this.refuse(endedInBody);
     if (this.#open.some(({ req, res }) => Number(req.httpVersion) < 1.1 && !res.headersSent))
       return void this.#socket.destroy();
     const probe = (waitMs: number) => {

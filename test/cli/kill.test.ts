@@ -87,7 +87,7 @@ test.serial(
       const working = state.map((lane) => work(lane, server, key, agent, answered));
       // During the load, some of it answered; every fifth time during the first job.
       const before = answered.length;
-      if (kill % 5 !== 4) await eventually(() => answered.length > before, 10_000);
+      if (kill % 5 !== 4) await eventually(() => answered.length > before);
       await sleep(Math.random() * 80);
       server.child.kill('SIGKILL');
       await server.ended;

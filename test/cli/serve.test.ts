@@ -94,7 +94,7 @@ const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$
     const { data, env, key } = setUp(t);
     for (const start of ['first', 'second']) {
       const server = startCli(t, ['serve'], { CUTOUT_PORT: '0', ...env }, undefined, undefined, terminal);
-      await eventually(() => /removebg\r?\n/.test(server.stdout()), 60_000);
+      await eventually(() => /removebg\r?\n/.test(server.stdout()));
       t.is(server.stdout().includes(key()), start === 'first');
       t.regex(server.stdout(), /http:\/\/127\.0\.0\.1:\d+\/console#[0-9a-z]{32}\b/);
       t.false(existsSync(path.join(data, 'console-link')));
@@ -323,13 +323,13 @@ test.serial(
     const server = await startServing(t, { ...env, CUTOUT_IDLE_UNLOAD: '1', CUTOUT_KEEP_SECONDS: '0' });
     const said = (text: string) => server.stdout().split(`"${text}"`).length - 1;
     t.is((await post(server, key())).status, 200);
-    await eventually(() => said('network unloaded') === 1, 10_000);
+    await eventually(() => said('network unloaded') === 1);
     t.is((await fetch(`${server.url}/health/ready`)).status, 200);
     const answers = await Promise.all([1, 2, 3, 4].map(() => post(server, key())));
     for (const answer of answers) t.is(answer.status, 200);
     t.is(said('network loaded'), 1);
     // It also stops correctly while unloaded.
-    await eventually(() => said('network unloaded') === 2, 10_000);
+    await eventually(() => said('network unloaded') === 2);
     server.child.kill('SIGTERM');
     t.is((await server.ended).code, 0);
   },

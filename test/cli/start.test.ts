@@ -86,7 +86,7 @@ test.serial(
     const env = { CUTOUT_PORT: '0', CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: models };
     const started = startCli(t, ['serve'], env);
     // The draft exists while the engine loads and warms up the network.
-    await eventually(() => readdirSync(folder).some((name) => name.startsWith('.pull-')), 60_000);
+    await eventually(() => readdirSync(folder).some((name) => name.startsWith('.pull-')));
     started.child.kill('SIGTERM');
     const { code, stderr } = await started.ended;
     t.is(code, 0, stderr);

@@ -37,7 +37,7 @@ async function begun(port: number, key: string, number: number): Promise<{ rest:
   socket.write(
     `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
   );
-  await eventually(() => chunks.length > 0, 60_000);
+  await eventually(() => chunks.length > 0);
   return {
     rest: async () => {
       socket.resume();

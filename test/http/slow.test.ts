@@ -90,7 +90,7 @@ test.serial('a client that does not take its answer is disconnected, and the mem
   const boundary = body.subarray(2, body.indexOf('\r\n')).toString();
   const head = `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nContent-Type: multipart/form-data; boundary=${boundary}\r\nContent-Length: ${body.length}\r\n\r\n`;
   for (let i = 0; i < 3; i++) socket.write(Buffer.concat([Buffer.from(head), body]));
-  await eventually(() => service.calls() > 0, 10_000);
+  await eventually(() => service.calls() > 0);
   const connections = () =>
     new Promise<number>((resolve) => service.server.getConnections((_, count) => resolve(count)));
   const started = performance.now();

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import { type AppError, clientClosed } from '../../errors.ts';
 import { UploadBuffer } from '../../uploadBuffer.ts';
-import { timeSlice } from '../timeSlice.ts';
+import { timeSlice, timeSliced } from '../timeSlice.ts';
 
 interface ReceiveBounds {
   /** The maximum length of the body in bytes, however it is sent. */
@@ -11,9 +10,6 @@ interface ReceiveBounds {
   /** Aborts with its reason. */
   readonly signal: AbortSignal;
 }
-
-/** Pieces of a body that are taken in one turn of the event loop. */
-const piecesPerTurn = 500;
 
 /** Receives a piece of the body; a returned promise pauses the body until it is fulfilled. */
 type Take = (piece: Buffer) => Promise<void> | undefined;
@@ -41,9 +37,9 @@ export function receive(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let received = 0;
-    let pieces = 0;
-    let waiting = 0;
+    let stopped = false;
     const stop = () => {
+      stopped = true;
       req.off('data', data);
       req.off('end', end);
       req.off('close', left);
@@ -64,25 +60,14 @@ export function receive(
       stop();
       resolve();
     };
-    const pauseUntil = (ready: Promise<unknown>) => {
-      waiting += 1;
-      req.pause();
-      const resume = () => {
-        waiting -= 1;
-        pieces = 0;
-        if (waiting === 0) req.resume();
-      };
-      ready.then(resume, failed);
-    };
     const take = start(failed);
     const data = catchInListener((piece: Buffer) => {
       received += piece.length;
       if (received > maxBytes) throw tooLarge();
-      const ready = take(piece);
-      if (ready !== undefined) pauseUntil(ready);
-      pieces += 1;
-      // Other requests get a turn even if thousands of tiny pieces arrive at once.
-      if (pieces === piecesPerTurn) pauseUntil(turn());
+      const ready = timeSliced(() => (stopped ? undefined : take(piece)));
+      if (ready === undefined) return;
+      req.pause();
+      ready.then(() => stopped || req.resume(), failed);
     }, failed);
     if (signal.aborted) return aborted();
     signal.addEventListener('abort', aborted);
