@@ -53,5 +53,5 @@ try {
 } catch (error) {
   if (!isForPeople(error)) throw error;
   stderr.write(`cutout: ${error.message}\n`);
-  process.exitCode = 1;
+  process.exitCode ??= 1;
 }

@@ -2,10 +2,13 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
 import { type Config, describeConfig } from '../config/readConfig.ts';
 import { loadAddon } from '../engine/addon.ts';
+import { UserError } from '../errors.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
+import { onStopSignal } from '../ops/stop.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
+import { type CheckOptions, check } from './check/check.ts';
 import { showConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
@@ -21,6 +24,13 @@ function positive(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text))
     throw new InvalidArgumentError('It must be a whole number from 1 to 999.');
   return Number(text);
+}
+
+/** Adds `name=value` to the fields that were given before. */
+function addField(text: string, fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be name=value.');
+  return { ...fields, [name]: value };
 }
 
 /** Adds every command but `serve`. `pull` is the option that they share with it. */
@@ -58,6 +68,46 @@ export function addCommands(
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions) => {
       if (!(await run(inputs, options, config, { stdin, stdout, err: stderr }))) process.exitCode = 1;
+    });
+
+  program
+    .command('check')
+    .description(
+      'send the same requests to this service and to another one of the remove.bg API, and list what differs',
+    )
+    .argument(
+      '[photos...]',
+      'JPEG, PNG or WebP; the others than the first only plainly (default: a drawn image)',
+    )
+    .requiredOption(
+      '--against <address>',
+      'the other service, with its key in CUTOUT_AGAINST_KEY: the address before /v1.0, or the whole one of its removebg',
+    )
+    .option(
+      '--server <address>',
+      'a running Cutout, with the key in CUTOUT_API_KEY (default: one is started for the check)',
+    )
+    .option('--full', 'also ask for results that cost a whole credit', false)
+    .option('--field <name=value>', 'field that is added to every request; may be repeated', addField, {})
+    .option('--timeout <seconds>', 'longest time for one answer', positive, 120)
+    .option('--dry-run', 'list the requests and send none', false)
+    .option('--json', 'as JSON', false)
+    .option(...pull, false)
+    .addHelpText(
+      'after',
+      '\nBoth services charge for results at their prices. Exit status: 0 no difference that a client can notice, 1 some,\n2 nothing could be compared.',
+    )
+    .action(async (photos: string[], options: CheckOptions) => {
+      const stopping = new AbortController();
+      onStopSignal(() => stopping.abort(new UserError('Stopped.')));
+      // Stays if the check cannot be made.
+      process.exitCode = 2;
+      const same = await check(photos, options, config, {
+        out: stdout,
+        err: stderr,
+        signal: stopping.signal,
+      });
+      process.exitCode = same ? 0 : 1;
     });
 
   program.addCommand(

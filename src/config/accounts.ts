@@ -1,4 +1,4 @@
-import { apiKey, optional } from './parsers.ts';
+import { apiKey, optional, token } from './parsers.ts';
 import { type Settings, setting } from './settingType.ts';
 
 export const accountsSettings = {
@@ -7,7 +7,16 @@ export const accountsSettings = {
       'CUTOUT_API_KEY',
       '',
       optional(apiKey),
-      'Key of the local account, used when the account is created at the first start (default: a random one); `cutout run --server` sends it.',
+      'Key of the local account, used when the account is created at the first start (default: a random one); `cutout run --server` and `cutout check --server` send it.',
+    ),
+    secret: true,
+  },
+  againstKey: {
+    ...setting(
+      'CUTOUT_AGAINST_KEY',
+      '',
+      optional(token),
+      'Key of the service that `cutout check --against` compares with.',
     ),
     secret: true,
   },

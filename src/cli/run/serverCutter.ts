@@ -3,8 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { UserError } from '../../errors.ts';
-import { codeOf } from '../../files.ts';
-import { readBody, shown } from './answers.ts';
+import { faultOf, readBody, shown } from '../answers.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
 import type { RunFormat } from './results.ts';
 import { RunError } from './runError.ts';
@@ -109,12 +108,6 @@ async function resultOf(response: Response): Promise<CutoutFile> {
     };
   }
   throw await failureOf(response);
-}
-
-/** Why fetch failed: the code of the system or of undici, or else its sentence. */
-function faultOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return codeOf(error) ?? (error.cause === undefined ? error.message : faultOf(error.cause));
 }
 
 /** Rejects with UserError if the server cannot be reached or does not accept the key. */

@@ -1,3 +1,5 @@
+import { codeOf } from '../files.ts';
+
 /** Longest text of a server that is shown. */
 const maxShown = 500;
 
@@ -19,4 +21,10 @@ export async function readBody(response: Response, maxBytes: number): Promise<Bu
     parts.push(part);
   }
   return Buffer.concat(parts);
+}
+
+/** Why fetch failed: the code of the system or of undici, or else its sentence. */
+export function faultOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return codeOf(error) ?? (error.cause === undefined ? error.message : faultOf(error.cause));
 }

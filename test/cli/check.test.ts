@@ -1,0 +1,399 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import test, { type ExecutionContext } from 'ava';
+import { type CheckOptions, check } from '../../src/cli/check/check.ts';
+import { plain } from '../../src/cli/check/requests.ts';
+import { askFor, NoAnswer, serviceAt } from '../../src/cli/check/service.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
+import { UserError } from '../../src/errors.ts';
+import { cli, modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/images.ts';
+
+const key = 'cutout_test_key_0123456789';
+
+/** A server whose answers do not depend on earlier requests. */
+const serve = (t: ExecutionContext) =>
+  startServing(t, {
+    CUTOUT_DATA_DIR: temporaryFolder(t),
+    CUTOUT_MODELS_DIR: modelsFolder(temporaryFolder(t)),
+    CUTOUT_API_KEY: key,
+    CUTOUT_KEEP_SECONDS: '0',
+    CUTOUT_FREE_PREVIEWS_MONTH: '0',
+    CUTOUT_SUBJECT_TYPES: 'off',
+  });
+
+async function listen(t: ExecutionContext, server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A service that answers as the test says. */
+async function peer(t: ExecutionContext, answer: (req: IncomingMessage, res: ServerResponse) => void) {
+  const server = createServer(answer);
+  t.teardown(() => server.closeAllConnections());
+  return listen(t, server);
+}
+
+interface Exchange {
+  /** The body, one character a byte. */
+  readonly sent: string;
+  readonly url: string;
+}
+
+interface Changes {
+  /** The body that is passed on; its length must stay. */
+  readonly request?: (sent: string) => string;
+  readonly response?: (exchange: Exchange, res: ServerResponse, status: number, body: Buffer) => boolean;
+  readonly without?: readonly string[];
+}
+
+/** A service that does what another one does, with changes. */
+async function altered(t: ExecutionContext, target: string, { request, response, without = [] }: Changes) {
+  const exchanges: Exchange[] = [];
+  const url = await peer(t, (req, res) => {
+    const parts: Buffer[] = [];
+    req.on('data', (part: Buffer) => parts.push(part));
+    req.on('end', () => {
+      void (async () => {
+        const sent = Buffer.concat(parts).toString('latin1');
+        const exchange = { sent, url: req.url ?? '' };
+        exchanges.push(exchange);
+        const { host: _, connection: __, 'content-length': ___, ...headers } = req.headers;
+        const answer = await fetch(`${target}${req.url}`, {
+          method: req.method ?? 'GET',
+          headers: headers as Record<string, string>,
+          ...(req.method === 'POST' && { body: Buffer.from(request?.(sent) ?? sent, 'latin1') }),
+        });
+        const body = Buffer.from(await answer.arrayBuffer());
+        for (const [name, value] of answer.headers)
+          if (!without.includes(name) && !['content-length', 'connection', 'keep-alive'].includes(name))
+            res.setHeader(name, value);
+        if (response?.(exchange, res, answer.status, body)) return;
+        res.writeHead(answer.status).end(body);
+      })();
+    });
+  });
+  return { url, exchanges };
+}
+
+interface Ran {
+  readonly same: boolean;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Compares as `cutout check` does, with a running server. */
+async function run(
+  server: string,
+  against: string,
+  options: Partial<CheckOptions> = {},
+  photos: readonly string[] = [],
+): Promise<Ran> {
+  const [out, err] = [new PassThrough(), new PassThrough()];
+  const texts = Promise.all([text(out), text(err)]);
+  const config = loadConfig({ CUTOUT_API_KEY: key, CUTOUT_AGAINST_KEY: key });
+  const standard = { full: false, field: {}, timeout: 60, json: true, dryRun: false, pull: false };
+  const streams = { out, err, signal: new AbortController().signal };
+  try {
+    const same = await check(photos, { ...standard, server, against, ...options }, config, streams);
+    out.end();
+    err.end();
+    const [printed, said] = await texts;
+    return { same, out: printed, err: said };
+  } finally {
+    out.end();
+    err.end();
+  }
+}
+
+interface Difference {
+  readonly request: string;
+  readonly kind: string;
+  readonly what: string;
+  readonly here: string;
+  readonly there: string;
+}
+
+const differencesOf = ({ out }: Ran): Difference[] => JSON.parse(out).differences;
+
+/** Differences of the contract as `request: what`. */
+const noticed = (ran: Ran): string[] =>
+  differencesOf(ran)
+    .filter(({ kind }) => kind === 'contract')
+    .map(({ request, what }) => `${request}: ${what}`);
+
+const balance = async (url: string): Promise<number> => {
+  const answer = await fetch(`${url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
+  const account = (await answer.json()) as { data: { attributes: { credits: { total: number } } } };
+  return account.data.attributes.credits.total;
+};
+
+test.serial('two services that answer alike have no differences, and are charged as announced', async (t) => {
+  const { url } = await serve(t);
+  const before = await balance(url);
+  const ran = await run(url, url, { json: false });
+  t.true(ran.same, ran.out);
+  t.regex(ran.out, /^plain +200 +[\d.]+ \/ [\d.]+ +png 612x408 rgb and alpha +alpha 0\.0$/m);
+  t.regex(ran.out, /^no image +400 +[\d.]+ \/ [\d.]+ +missing_source$/m);
+  t.regex(ran.out, /^wrong key +403 +[\d.]+ \/ [\d.]+ +auth_failed$/m);
+  t.false(ran.out.includes('Differences'));
+  t.regex(ran.out, /\nNo difference that a client can notice\.\n$/);
+  const [, previews] = /At most (\d+) previews may be charged by each service/.exec(ran.err) ?? [];
+  t.is(before - (await balance(url)), 2 * Number(previews) * 0.25, 'both roles are this server');
+  t.regex(ran.out, new RegExp(`Charged, as the answers say: ${Number(previews) * 0.25} credits here, `));
+});
+
+test.serial('every kind of difference is found, and no other', async (t) => {
+  const { url } = await serve(t);
+  const other = await altered(t, url, {
+    // Fields that are no longer known are ignored: the service lacks roi, position and the format webp.
+    request: (sent) =>
+      sent
+        .replaceAll('name="roi"', 'name="rox"')
+        .replace('name="scale"', 'name="scalx"')
+        .replace(/webp/, 'jpg '),
+    without: ['x-type'],
+    response: ({ sent, url: requested }, res, status, body) => {
+      const has = (name: string, value: string) =>
+        new RegExp(`name="${name}"\\r\\n\\r\\n${value}\\r\\n`).test(sent);
+      if (has('size', 'huge')) res.end('a page');
+      else if (has('format', 'gif')) res.writeHead(400).end('{"errors":[{"title":"No"}]}');
+      else if (has('bg_color', 'nocolour')) res.writeHead(500).end(body);
+      else if (has('type', 'product')) res.writeHead(status).end(body.subarray(0, body.length / 2));
+      else if (requested.endsWith('account')) res.writeHead(status).end('{"data":{"credits":1}}');
+      else return false;
+      return true;
+    },
+  });
+  const ran = await run(url, `${other.url}/v1.0/removebg`);
+  t.false(ran.same);
+  const found = noticed(ran);
+  t.true(found.includes('plain: X-Type'));
+  t.deepEqual(
+    found.filter((each) => !each.endsWith(': X-Type')),
+    [
+      'account: parts',
+      'format=webp: Content-Type',
+      'format=webp: image format',
+      'format=webp: channels',
+      'roi=0% 0% 50% 100%: picture',
+      'scale=50% position=0% 0%: picture',
+      'type=product: readable',
+      'size=huge: status',
+      'format=gif: error code',
+      'format=gif: keys of the error',
+      'roi=somewhere: status',
+      'roi=0px 0px 90000px 90000px: status',
+      'scale=5%: status',
+      'bg_color=nocolour: status',
+    ],
+  );
+  const shown = await run(url, other.url, { json: false });
+  t.regex(shown.out, /^ {2}X-Type +other +absent +plain, format=jpg and \d+ more$/m);
+  t.regex(shown.out, /^ {2}picture +this one +differs by \d+ of 255 on average +roi=0% 0% 50% 100%$/m);
+  t.regex(shown.out, /\n\d+ differences that a client can notice\.\n$/);
+});
+
+test.serial('further photos, full sizes and further fields', async (t) => {
+  const { url } = await serve(t);
+  const other = await altered(t, url, {});
+  const folder = temporaryFolder(t);
+  const files = await Promise.all(
+    [900, 700].map(async (width) => {
+      const file = path.join(folder, `${width}.jpg`);
+      writeFileSync(file, await scene({ width, height: 600 }));
+      return file;
+    }),
+  );
+  const ran = await run(url, other.url, { full: true, field: { test: 'true' } }, files);
+  t.true(ran.same, ran.out);
+  t.regex(ran.err, / previews and 2 results of full size may be charged /);
+  const posts = other.exchanges.filter(({ url: requested }) => requested.endsWith('removebg'));
+  t.true(posts.every(({ sent }) => /name="test"\r\n\r\ntrue|"test":"true"|^test=true/.test(sent)));
+  const { requests } = JSON.parse(ran.out);
+  const size = (name: string) =>
+    requests.find(({ request }: { request: string }) => request === name)?.there.image;
+  t.like(size('size=full'), { width: 900, height: 600 });
+  t.like(size('plain: 700.jpg'), { width: 540, height: 462 });
+});
+
+test.serial('a request without an answer is a difference; three in a row end the check', async (t) => {
+  const { url } = await serve(t);
+  const slow = await altered(t, url, { response: ({ sent }) => sent.includes('webp') });
+  const one = await run(url, slow.url, { timeout: 3 });
+  t.deepEqual(noticed(one), ['format=webp: answer']);
+  const { requests } = JSON.parse(one.out);
+  t.deepEqual(requests.find(({ request }: { request: string }) => request === 'format=webp').there, {
+    unanswered: 'gave no complete answer within 3 s.',
+  });
+  let posts = 0;
+  const gone = await altered(t, url, {
+    response: ({ url: requested }, res) => {
+      if (!requested.endsWith('removebg')) return false;
+      posts += 1;
+      if (posts > 1) res.socket?.destroy();
+      return posts > 1;
+    },
+  });
+  const three = await run(url, gone.url);
+  t.false(three.same);
+  t.is(posts, 4);
+  t.is(JSON.parse(three.out).stopped, 'the other service did not answer 3 requests in a row.');
+});
+
+test.serial('a service that cannot be compared is one sentence', async (t) => {
+  const { url } = await serve(t);
+  const closed = await peer(t, () => {});
+  const words = await listen(
+    t,
+    createTcpServer((socket) => void socket.end('SSH-2.0-server\r\n').on('error', () => {})),
+  );
+  const silent = await listen(
+    t,
+    createTcpServer((socket) => void socket.on('error', () => {})),
+  );
+  const page = await peer(t, (_, res) => res.writeHead(200, { 'Content-Type': 'text/html' }).end('<html>'));
+  const moved = await peer(t, (_, res) =>
+    res.writeHead(301, { Location: 'https://x.example/\x9b31m' }).end(),
+  );
+  const missing = await peer(t, (_, res) => res.writeHead(404).end());
+  const poor = await peer(t, (req, res) =>
+    res.writeHead(req.method === 'POST' ? 402 : 200).end('{"errors":[{"title":"Insufficient credits"}]}'),
+  );
+  const refusing = await altered(t, url, { request: (sent) => sent });
+  const cases: [string, RegExp, Partial<CheckOptions>?][] = [
+    ['ftp://x', /^--against must be an http or https address, not "ftp:\/\/x"\.$/],
+    ['http://a:b@127.0.0.1', /^--against must have no user name and password\.$/],
+    ['http://name.invalid', /it has a name that cannot be resolved \(\w+\)\.$/],
+    [words, /^the other service at http:\S+\/v1\.0\/removebg: it does not speak HTTP\.$/],
+    [words.replace('http:', 'https:'), /: it does not speak TLS; is it an http address\? \(\w+\)\.$/],
+    [silent, /: it gave no complete answer within 1 s\.$/, { timeout: 1 }],
+    [closed, /: it gave no complete answer within 1 s\.$/, { timeout: 1 }],
+    [page, /: it answers with text\/html instead of an image\.$/],
+    [moved, /: it redirects to https:\/\/x\.example\/ 31m; give that address\.$/],
+    [missing, /: it has no such path \(status 404\); give the whole address of its removebg/],
+    [poor, /: the account has no credits \(Insufficient credits\)\.$/],
+    [`${refusing.url}/elsewhere`, /: it has no such path /],
+  ];
+  for (const [against, said, options] of cases)
+    await t.throwsAsync(run(url, against, options), { instanceOf: UserError, message: said }, against);
+});
+
+test('no more of an answer is read than the limit', async (t) => {
+  let sent = 0;
+  const url = await peer(t, (req, res) => {
+    req.resume();
+    const part = Buffer.alloc(64 * 1024);
+    const write = () => {
+      while (!res.destroyed && res.write(part)) sent += part.length;
+    };
+    res.writeHead(200).on('drain', write);
+    write();
+  });
+  const service = serviceAt('--against', url, { name: 'x', key, keyVariable: 'X' });
+  const images = { photo: Buffer.from('x'), background: Buffer.from('x') };
+  const limits = { timeoutMs: 60_000, maxBytes: 1024 ** 2, signal: new AbortController().signal };
+  await t.throwsAsync(askFor(service, plain, { ...limits, images, fields: {} }), {
+    instanceOf: NoAnswer,
+    message: 'answered with more than 1 MB.',
+  });
+  t.true(sent < 64 * 1024 ** 2);
+});
+
+test('a rate limit is waited for as long as the service says', async (t) => {
+  let calls = 0;
+  const url = await peer(t, (req, res) => {
+    calls += 1;
+    req.resume();
+    if (calls === 1) res.writeHead(429, { 'Retry-After': '1' }).end();
+    else res.end('x');
+  });
+  const service = serviceAt('--against', url, { name: 'x', key, keyVariable: 'X' });
+  const images = { photo: Buffer.from('x'), background: Buffer.from('x') };
+  const started = performance.now();
+  const limits = { timeoutMs: 60_000, maxBytes: 1024, signal: new AbortController().signal };
+  const answer = await askFor(service, plain, { ...limits, images, fields: {} });
+  t.is(answer.status, 200);
+  t.is(calls, 2);
+  t.true(performance.now() - started >= 990);
+});
+
+test.serial('the command starts a server of its own, which leaves nothing behind', async (t) => {
+  const other = await serve(t);
+  const [temporary, models] = [temporaryFolder(t), modelsFolder(temporaryFolder(t))];
+  const env = {
+    CUTOUT_DATA_DIR: path.join(temporary, 'data'),
+    CUTOUT_MODELS_DIR: models,
+    CUTOUT_FREE_PREVIEWS_MONTH: '0',
+    CUTOUT_SUBJECT_TYPES: 'off',
+    TMPDIR: temporary,
+  };
+  const command = ['check', '--against', other.url];
+  const without = await cli(t, command, env);
+  t.is(without.code, 2);
+  t.regex(without.stderr, /^cutout: Set CUTOUT_AGAINST_KEY to the key of the other service/);
+  const ran = await cli(t, [...command, '--json'], { ...env, CUTOUT_AGAINST_KEY: key });
+  t.is(ran.code, 0, ran.stderr);
+  const report = JSON.parse(ran.stdout.toString());
+  t.deepEqual(
+    report.differences.filter(({ what }: Difference) => what !== 'X-Credits-Charged'),
+    [],
+  );
+  t.regex(ran.stderr, /^\d+ requests to each service, .*\n10 of \d+ requests\n20 of /);
+  t.deepEqual(readdirSync(temporary), []);
+
+  const refused = await cli(t, command, { ...env, CUTOUT_AGAINST_KEY: 'another_key_0123456789' });
+  t.is(refused.code, 2);
+  t.regex(
+    refused.stderr,
+    /\ncutout: the other service at \S+: it does not accept the key in CUTOUT_AGAINST_KEY \(API Key invalid\)\.\n$/,
+  );
+  t.false(refused.stderr.includes('another_key'));
+  t.deepEqual(readdirSync(temporary), []);
+  const changed = await altered(t, other.url, { without: ['x-width'] });
+  const different = await cli(t, ['check', '--against', changed.url, '--server', other.url], {
+    ...env,
+    CUTOUT_API_KEY: key,
+    CUTOUT_AGAINST_KEY: key,
+  });
+  t.is(different.code, 1);
+  t.regex(different.stdout.toString(), /^ {2}X-Width, X-Height +612 408 +absent 408 +plain, /m);
+});
+
+test.serial('--dry-run lists the requests and sends none', async (t) => {
+  let calls = 0;
+  const url = await peer(t, (_, res) => {
+    calls += 1;
+    res.end();
+  });
+  const { same, out } = await run(url, url, { dryRun: true, full: true });
+  t.true(same);
+  t.is(calls, 0);
+  t.regex(out, /^crop=true crop_margin=30px +preview$/m);
+  t.regex(out, /^size=full +full$/m);
+  t.regex(out, /^two backgrounds +refused$/m);
+  t.regex(
+    out,
+    /\nAt most \d+ previews and 2 results of full size may be charged by each service; \d+ further/,
+  );
+});
+
+test.serial('photos are checked before anything is sent', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(path.join(folder, 'text.jpg'), 'no image');
+  for (const [file, said] of [
+    [path.join(folder, 'text.jpg'), /text\.jpg: Expected jpg\/png\/webp, received text$/],
+    [path.join(folder, 'none.jpg'), /none\.jpg cannot be read: ENOENT/],
+    [folder, /: It is not a regular file\.$/],
+  ] as const)
+    await t.throwsAsync(run('http://127.0.0.1:1', 'http://127.0.0.1:1', {}, [file]), {
+      instanceOf: UserError,
+      message: said,
+    });
+  t.true(existsSync(folder));
+});
