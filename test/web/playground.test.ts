@@ -139,6 +139,51 @@ web('zooming, comparing and backgrounds work by keyboard', async (t) => {
   t.is(await page.locator('.before').count(), 0);
 });
 
+web(
+  'a brush takes away and restores; undo takes back; the next request has the result as its mask',
+  async (t) => {
+    const { page, service, complaints } = await open(t);
+    await cutOut(page, service);
+    await unfold(page, 'This request as code');
+    const code = page.getByTestId('code');
+    const canvas = page.getByTestId('strokes');
+    const drag = async (fromX: number, toX: number, y: number) => {
+      await canvas.scrollIntoViewIfNeeded();
+      const sheet = await canvas.boundingBox();
+      if (!sheet) throw new Error('nothing to paint on');
+      await page.mouse.move(sheet.x + sheet.width * fromX, sheet.y + sheet.height * y);
+      await page.mouse.down();
+      await page.mouse.move(sheet.x + sheet.width * toX, sheet.y + sheet.height * y, { steps: 5 });
+      await page.mouse.up();
+    };
+    // The subject is the middle half of the image.
+    await page.getByRole('button', { name: 'Erase' }).click();
+    await drag(0.3, 0.7, 0.5);
+    await code.filter({ hasText: 'mask_file=@mask.png' }).waitFor();
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await drag(0.05, 0.15, 0.1);
+    await drag(0.85, 0.95, 0.9);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await remove(page);
+    await page.getByRole('button', { name: 'Undo' }).and(page.locator('[disabled]')).waitFor();
+    const mask = service.engine.plans.at(-1)?.mask;
+    const value = (x: number, y: number) =>
+      mask?.data[Math.floor(y * mask.height) * mask.width + Math.floor(x * mask.width)];
+    t.deepEqual(
+      [value(0.5, 0.5), value(0.5, 0.3), value(0.1, 0.1), value(0.9, 0.9), value(0.02, 0.5)],
+      [0, 255, 255, 0, 0],
+      'erased, untouched subject, restored, undone, untouched background',
+    );
+    t.deepEqual(await accessibility(page), []);
+
+    const next = { ...(await photo('next.jpg')), buffer: await scene({ width: 600, height: 480 }) };
+    await page.getByLabel('Choose a photo').setInputFiles(next);
+    await page.locator('[data-testid=download][download="next-cutout.png"]').waitFor();
+    t.false('mask' in (service.engine.plans.at(-1) ?? {}), 'a mask belongs to one image');
+    t.deepEqual(complaints, []);
+  },
+);
+
 web('a photo dropped anywhere on the page is cut out at once, and so is one that is pasted', async (t) => {
   const { page, service } = await open(t);
   await page.getByLabel('API key').fill(service.key);

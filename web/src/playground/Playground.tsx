@@ -11,7 +11,7 @@ import { KeyField } from './KeyField.tsx';
 import { Options } from './Options.tsx';
 import { Progress } from './Progress.tsx';
 import { ResultPanel } from './ResultPanel.tsx';
-import { initialValues, requestOf, type Values, withSize } from './request.ts';
+import { initialValues, requestOf, type Values, withMask, withSize } from './request.ts';
 import { chargeOf } from './result.ts';
 import { Stage } from './Stage.tsx';
 import { freePreviews, useApiKey } from './useApiKey.ts';
@@ -60,7 +60,8 @@ export function Playground() {
     }
   };
   const choose = (next: SourceImage) => {
-    const preview = withSize(values, 'preview');
+    // A mask belongs to one image.
+    const preview = withMask(withSize(values, 'preview'), undefined);
     cutout.clear();
     setImage(next);
     setValues(preview);
@@ -102,7 +103,12 @@ export function Playground() {
       <main class="playground">
         <section class="view" aria-label="Image and result">
           <h1 class="visually-hidden">Playground</h1>
-          <Stage image={image} result={result} over={over}>
+          <Stage
+            image={image}
+            result={result}
+            over={over}
+            onMask={(mask) => setValues((now) => withMask(now, mask))}
+          >
             <ImagePicker first={!image} hint={description ? imageHint(description) : ''} choose={choose} />
           </Stage>
           {running && <Progress running={running} stop={cutout.stop} />}

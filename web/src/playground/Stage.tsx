@@ -1,21 +1,26 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { BrushTools } from './BrushTools.tsx';
+import { type Brush, canvasScale, drawStrokes, maskOf, overlayColours, type Stroke } from './brush.ts';
 import { type Size, useCamera } from './camera.ts';
 import type { SourceImage } from './image.ts';
 import type { Result } from './result.ts';
 import { BackdropButtons, checkerboard, type StageView, ViewButtons, ZoomButtons } from './StageTools.tsx';
 
-/** An image and its cut-out: compare, zoom to pixels, show on backgrounds. */
+/** An image and its cut-out: compare, zoom to pixels, show on backgrounds, touch up with a brush. */
 export function Stage({
   image,
   result,
   over,
+  onMask,
   children,
 }: {
   readonly image: SourceImage | undefined;
   readonly result: Result | undefined;
   /** A file is being dragged over the page. */
   readonly over: boolean;
+  /** The touched-up alpha of the result, as a mask for the next request; undefined: nothing is touched up any more. */
+  readonly onMask: (mask: File | undefined) => void;
   readonly children: ComponentChildren;
 }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -25,6 +30,12 @@ export function Stage({
   const [wanted, setWanted] = useState<StageView>('compare');
   const [backdrop, setBackdrop] = useState(checkerboard);
   const drag = useRef<{ readonly x: number; readonly y: number; readonly divider: boolean }>(undefined);
+  const [brush, setBrush] = useState<Brush>();
+  const [brushSize, setBrushSize] = useState(40);
+  const [strokes, setStrokes] = useState<readonly Stroke[]>([]);
+  const [stroke, setStroke] = useState<Stroke>();
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const picture = useRef<HTMLImageElement>(null);
   const camera = useCamera(room, natural);
 
   const before = image?.kind === 'file' ? image.preview : undefined;
@@ -33,6 +44,8 @@ export function Stage({
   const view: StageView = !after ? 'original' : wanted === 'compare' && !comparable ? 'result' : wanted;
   const shown = view === 'original' ? before : after;
   const { own } = backdrop;
+  const paintable = after !== undefined && result?.showsSubject === true && view !== 'original';
+  const painting = paintable ? brush : undefined;
 
   useLayoutEffect(() => {
     if (!frame.current) return undefined;
@@ -43,10 +56,35 @@ export function Stage({
     return () => observer.disconnect();
   }, []);
   useEffect(camera.fit, [image, after]);
+  useEffect(() => {
+    setStrokes([]);
+    setStroke(undefined);
+  }, [after]);
+  const canvas = natural && {
+    width: Math.round(natural.width * canvasScale(natural)),
+    height: Math.round(natural.height * canvasScale(natural)),
+  };
+  useLayoutEffect(() => {
+    const context = overlay.current?.getContext('2d');
+    if (!context || !natural) return;
+    context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+    drawStrokes(context, stroke ? [...strokes, stroke] : strokes, overlayColours, canvasScale(natural));
+  });
   useEffect(() => () => (before ? URL.revokeObjectURL(before) : undefined), [before]);
   useEffect(() => () => (own ? URL.revokeObjectURL(own) : undefined), [own]);
 
+  const touchUp = (next: readonly Stroke[]) => {
+    setStrokes(next);
+    onMask(picture.current && next.length > 0 ? maskOf(picture.current, next) : undefined);
+  };
+  const undo = () => touchUp(strokes.slice(0, -1));
+
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'z' && (event.ctrlKey || event.metaKey) && strokes.length > 0) {
+      event.preventDefault();
+      undo();
+      return;
+    }
     const step = 40;
     const keys: Readonly<Record<string, () => void>> = {
       '+': () => camera.zoom(1.5),
@@ -70,6 +108,9 @@ export function Stage({
   const sheetLeft = sheet ? room.width / 2 + camera.x - sheet.width / 2 : 0;
   const dividerX = sheet ? sheetLeft + (sheet.width * split) / 100 : 0;
 
+  /** A position in the frame as pixels of the image. */
+  const onImage = (x: number, y: number, { height }: Size) =>
+    [(x - sheetLeft) / shownScale, (y - (room.height / 2 + camera.y - height / 2)) / shownScale] as const;
   const at = (event: { clientX: number; clientY: number }) => {
     const box = frame.current?.getBoundingClientRect();
     return { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
@@ -78,11 +119,20 @@ export function Stage({
     if (!shown || event.button !== 0) return;
     frame.current?.setPointerCapture(event.pointerId);
     const { x, y } = at(event);
+    if (painting && sheet) {
+      setStroke({ brush: painting, radius: brushSize / 2 / shownScale, points: [onImage(x, y, sheet)] });
+      return;
+    }
     const near = Math.abs(x - dividerX) < 28;
     drag.current = { x, y, divider: view === 'compare' && (near || camera.isFitted) };
     onPointerMove(event);
   };
   const onPointerMove = (event: PointerEvent) => {
+    if (stroke && sheet) {
+      const { x, y } = at(event);
+      setStroke({ ...stroke, points: [...stroke.points, onImage(x, y, sheet)] });
+      return;
+    }
     if (!drag.current || !sheet) return;
     const { x, y } = at(event);
     if (drag.current.divider)
@@ -91,6 +141,10 @@ export function Stage({
     drag.current = { ...drag.current, x, y };
   };
   const onPointerUp = () => {
+    if (stroke) {
+      setStroke(undefined);
+      touchUp([...strokes, stroke]);
+    }
     drag.current = undefined;
   };
   const onWheel = (event: WheelEvent) => {
@@ -119,7 +173,7 @@ export function Stage({
     <div class="stage">
       <div
         ref={frame}
-        class={over ? 'frame over' : 'frame'}
+        class={`frame${over ? ' over' : ''}${painting ? ' painting' : ''}`}
         role="group"
         aria-label="Image: + and - zoom, arrows move, 0 fits, 1 shows actual pixels"
         tabIndex={0}
@@ -136,8 +190,9 @@ export function Stage({
               class={`ground ${view === 'original' ? '' : backdrop.id}`}
               style={view === 'original' ? {} : ground}
             />
-            <img src={shown} alt={view === 'original' ? 'Before' : 'After'} onLoad={measure} />
-            {view === 'compare' && (
+            {painting && before && <img class="ghost" src={before} alt="" />}
+            <img ref={picture} src={shown} alt={view === 'original' ? 'Before' : 'After'} onLoad={measure} />
+            {view === 'compare' && !painting && (
               <img
                 class="before"
                 src={before}
@@ -145,9 +200,20 @@ export function Stage({
                 style={{ clipPath: `inset(0 ${100 - split}% 0 0)` }}
               />
             )}
+            {paintable && (
+              <canvas
+                ref={overlay}
+                class="strokes"
+                width={canvas?.width}
+                height={canvas?.height}
+                data-testid="strokes"
+              />
+            )}
           </div>
         )}
-        {view === 'compare' && sheet && <div class="divider" style={{ left: `${dividerX}px` }} />}
+        {view === 'compare' && !painting && sheet && (
+          <div class="divider" style={{ left: `${dividerX}px` }} />
+        )}
         {image?.kind === 'url' && !after && (
           <p class="soft">The service downloads the image from {image.url}.</p>
         )}
@@ -179,8 +245,24 @@ export function Stage({
             />
           )}
           <ZoomButtons camera={camera} />
+          {paintable && (
+            <BrushTools
+              brush={brush}
+              size={brushSize}
+              strokes={strokes.length}
+              choose={setBrush}
+              resize={setBrushSize}
+              undo={undo}
+            />
+          )}
           {after && <BackdropButtons backdrop={backdrop} change={setBackdrop} />}
         </div>
+      )}
+      {strokes.length > 0 && (
+        <p class="soft small">
+          “Remove the background” sends the result with your strokes as its mask: red is taken away, green is
+          kept.
+        </p>
       )}
       {image && children}
     </div>

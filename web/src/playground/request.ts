@@ -24,6 +24,29 @@ const moving = ['crop', 'scale', 'position'];
 export const isAligned = ({ texts }: Values): boolean =>
   moving.every((name) => ['', 'false', '0', 'original'].includes(texts[name] ?? ''));
 
+/** Options after which the alpha of a result is not the matte, besides those that move the image. */
+const covering = ['bg_color', 'bg_image_url', 'add_shadow', 'shadow_type'];
+
+/** Whether the alpha of a result made with these options shows what the subject is, pixel by pixel. */
+export const showsSubject = (values: Values): boolean => {
+  const { texts, files } = values;
+  const isSet = (name: string) => !['', 'false', '0', 'none', 'transparent'].includes(texts[name] ?? '');
+  return (
+    isAligned(values) &&
+    !covering.some(isSet) &&
+    !Object.keys(texts).some((name) => name.startsWith('shadow_type[') && isSet(name)) &&
+    !('bg_image_file' in files) &&
+    !['jpg', 'jpeg'].includes(texts['format'] ?? '') &&
+    texts['channels'] !== 'alpha'
+  );
+};
+
+/** The values with another mask, or without one. */
+export function withMask({ files, ...values }: Values, mask: File | undefined): Values {
+  const { mask_file: _, ...others } = files;
+  return { ...values, files: mask ? { ...others, mask_file: mask } : others };
+}
+
 export const headersOf = ({ headers }: Values): readonly (readonly [string, string])[] =>
   Object.entries(headers).filter(([, value]) => value !== '');
 

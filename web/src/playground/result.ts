@@ -1,6 +1,6 @@
 import { type Answer, headerOf } from '../lib/call.ts';
 import type { SourceImage } from './image.ts';
-import { isAligned, type Values } from './request.ts';
+import { isAligned, showsSubject, type Values } from './request.ts';
 
 /** Outcome of one request. */
 export interface Result {
@@ -12,6 +12,8 @@ export interface Result {
   readonly image: string | undefined;
   /** Whether every pixel of the result has the position that it has in the source, apart from the size. */
   readonly aligned: boolean;
+  /** Whether its alpha shows what the subject is, so that it can be touched up. */
+  readonly showsSubject: boolean;
 }
 
 async function imageOf({ status, body }: Answer, file: string): Promise<string | undefined> {
@@ -25,7 +27,14 @@ async function imageOf({ status, body }: Answer, file: string): Promise<string |
 
 export async function resultOf(answer: Answer, source: SourceImage, values: Values): Promise<Result> {
   const file = URL.createObjectURL(answer.body);
-  return { answer, source, file, image: await imageOf(answer, file), aligned: isAligned(values) };
+  return {
+    answer,
+    source,
+    file,
+    image: await imageOf(answer, file),
+    aligned: isAligned(values),
+    showsSubject: showsSubject(values),
+  };
 }
 
 export function revoke({ file, image }: Result): void {
