@@ -25,6 +25,11 @@ export interface Report {
 
 const isAnswer = (outcome: Outcome): outcome is Observation => 'status' in outcome;
 
+/** Longest text of a cell. */
+const maxCell = 70;
+
+const cell = (text: string) => (text.length > maxCell ? `${text.slice(0, maxCell - 1)}…` : text);
+
 const both = (one: string, other: string) => (one === other ? one : `${one} / ${other}`);
 
 function resultText(outcome: Outcome): string {
@@ -67,7 +72,7 @@ function grouped(differences: readonly Difference[]): string[][] {
   }
   return [...groups.values()].map(({ cells, requests }) => [
     `  ${cells[0]}`,
-    ...cells.slice(1),
+    ...cells.slice(1).map(cell),
     requestsText(requests),
   ]);
 }
@@ -85,7 +90,7 @@ export function describeReport({ here, there, rows, differences, stopped }: Repo
     row.request,
     both(statusText(row.here), statusText(row.there)),
     `${secondsText(row.here)} / ${secondsText(row.there)}`,
-    both(resultText(row.here), resultText(row.there)),
+    cell(both(resultText(row.here), resultText(row.there))),
     meansText(row.means),
   ]);
   const unanswered = rows.flatMap(({ request, here: one, there: other }) =>
