@@ -4,6 +4,7 @@ import { type Config, InvalidSettings, loadConfig } from './config/readConfig.ts
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
+import { RuntimeError } from './runtime/error.ts';
 import { version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
@@ -14,6 +15,7 @@ const isForPeople = (error: unknown): error is Error =>
   error instanceof UserError ||
   error instanceof ModelError ||
   error instanceof StoreError ||
+  error instanceof RuntimeError ||
   (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
 /** `cutout config` lists all settings before it fails for those that are wrong. */

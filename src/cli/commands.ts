@@ -16,6 +16,7 @@ import { printLink } from './link.ts';
 import { modelsCommand } from './models.ts';
 import { runFormats } from './run/results.ts';
 import { type RunOptions, run, runSizes } from './run/run.ts';
+import { runtimeCommand } from './runtime.ts';
 import { storeCommands } from './store.ts';
 
 const { stdin, stdout, stderr } = process;
@@ -123,6 +124,8 @@ export function addCommands(
       out: stdout,
     }),
   );
+
+  program.addCommand(runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout }));
 
   const open = () => openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
   for (const command of accountsCommands({ open, out: stdout })) program.addCommand(command);

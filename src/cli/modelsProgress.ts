@@ -15,7 +15,11 @@ const TITLES: Record<Phase, string> = {
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 /** An observer that draws on `out`. `done` removes the bar and must be called at the end. */
-export function progressOn(out: Output, name: string): Observer & { done(): void } {
+export function progressOn(
+  out: Output,
+  name: string,
+  titles: Partial<Record<Phase, string>> = {},
+): Observer & { done(): void } {
   let bar: SingleBar | undefined;
   let phase: Phase | undefined;
   let tenth = -1;
@@ -60,7 +64,7 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
         tenth = -1;
       }
       phase = progress.phase;
-      const title = `${name}: ${TITLES[progress.phase]}`;
+      const title = `${name}: ${titles[progress.phase] ?? TITLES[progress.phase]}`;
       if (!out.isTTY) print(progress, title, changed);
       else if (changed || progress.bytes !== undefined) draw(progress, title);
     },

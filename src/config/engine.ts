@@ -44,7 +44,13 @@ export const engineSettings = {
     'CUTOUT_RUNTIME',
     '',
     optional(folder),
-    'File of the ONNX Runtime library (default: the one in the npm package onnxruntime-node).',
+    'File of the ONNX Runtime library (default: for a GPU the installed runtime, otherwise the library in the npm package onnxruntime-node).',
+  ),
+  runtimesDir: setting(
+    'CUTOUT_RUNTIMES_DIR',
+    '',
+    optional(folder),
+    'Folder of installed GPU runtimes, cutout runtime install (default: "runtimes" in the data folder).',
   ),
   workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64)), 'Number of concurrent network runs.'),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
@@ -62,6 +68,7 @@ export const engineSettings = {
   ),
 } as const satisfies Settings;
 
-export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir'> & {
+export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'runtimesDir'> & {
   readonly modelsDir: string;
+  readonly runtimesDir: string;
 };

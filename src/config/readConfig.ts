@@ -151,7 +151,11 @@ function withFolders(parsed: Parsed): Omit<Config, 'sources'> {
   const { store, engine, improve } = parsed;
   return {
     ...parsed,
-    engine: Object.freeze({ ...engine, modelsDir: engine.modelsDir ?? path.join(store.dataDir, 'models') }),
+    engine: Object.freeze({
+      ...engine,
+      modelsDir: engine.modelsDir ?? path.join(store.dataDir, 'models'),
+      runtimesDir: engine.runtimesDir ?? path.join(store.dataDir, 'runtimes'),
+    }),
     improve: Object.freeze({ ...improve, folder: improve.folder ?? path.join(store.dataDir, 'improve') }),
   };
 }
