@@ -86,12 +86,31 @@ Box box_inside(const Napi::Object& from, const char* name, int width, int height
   return result;
 }
 
+bool boolean(const Napi::Object& from, const char* name) {
+  const Napi::Value value = from.Get(name);
+  if (!value.IsBoolean()) wrong_type(value, "a boolean", name);
+  return value.As<Napi::Boolean>().Value();
+}
+
 std::string text(const Napi::Object& from, const char* name) {
   const Napi::Value value = from.Get(name);
   if (!value.IsString()) wrong_type(value, "a string", name);
   const std::string given = value.As<Napi::String>().Utf8Value();
   if (given.empty()) wrong_value(value, "a string that is not empty", name);
   return given;
+}
+
+std::vector<std::string> strings(const Napi::Object& from, const char* name) {
+  const Napi::Value value = from.Get(name);
+  if (!value.IsArray()) wrong_type(value, "an array of strings", name);
+  const Napi::Array array = value.As<Napi::Array>();
+  std::vector<std::string> result;
+  for (std::uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value element = array.Get(i);
+    if (!element.IsString()) wrong_type(element, "a string", name);
+    result.push_back(element.As<Napi::String>().Utf8Value());
+  }
+  return result;
 }
 
 template <typename T>
@@ -202,6 +221,7 @@ EngineOptions to_engine_options(const Napi::Value& value) {
                                             {"cuda", ort::Provider::kCuda},
                                             {"tensorrt", ort::Provider::kTensorRt}});
   options.device_id = integer(from, "deviceId", 0, 1023);
+  if (!from.Get("libraries").IsUndefined()) options.libraries = strings(from, "libraries");
   options.workers = integer(from, "workers", 1, kMaxThreads);
   options.intra_op_threads = integer(from, "intraOpThreads", 1, kMaxThreads);
   options.pixel_threads = integer(from, "pixelThreads", 1, kMaxThreads);
@@ -217,6 +237,8 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   spec.path = text(from, "path");
   if (!from.Get("saveTo").IsUndefined()) spec.save_to = text(from, "saveTo");
   if (!from.Get("operators").IsUndefined()) spec.operators = text(from, "operators");
+  if (!from.Get("fp16").IsUndefined()) spec.fp16 = boolean(from, "fp16");
+  if (!from.Get("engineCache").IsUndefined()) spec.engine_cache = text(from, "engineCache");
   spec.input.width = integer(from, "width", 1, 8192);
   spec.input.height = integer(from, "height", 1, 8192);
   spec.input.mean = triple(from, "mean");
@@ -421,6 +443,36 @@ Napi::Value from_network_info(Napi::Env env, const std::string& name, const Netw
   result.Set("outputs", from_strings(env, info.outputs));
   result.Set("loadMs", info.load_ms);
   result.Set("warmUpMs", info.warm_up_ms);
+  return result;
+}
+
+Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu) {
+  if (!gpu) return env.Null();
+  const ort::Device& device = gpu->device;
+  const auto version = [](int cuda) {
+    return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+  };
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("id", device.number);
+  result.Set("name", device.name);
+  result.Set("computeCapability",
+             std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor));
+  result.Set("memoryBytes", static_cast<double>(device.memory_bytes));
+  result.Set("driver", gpu->driver);
+  result.Set("driverCuda", version(device.driver_cuda));
+  result.Set("cuda", version(gpu->cuda_runtime));
+  result.Set("tensorrt", gpu->tensorrt);
+  return result;
+}
+
+Napi::Value from_log(Napi::Env env, const std::vector<ort::LogLine>& lines) {
+  Napi::Array result = Napi::Array::New(env, lines.size());
+  for (std::uint32_t i = 0; i < lines.size(); ++i) {
+    Napi::Object line = Napi::Object::New(env);
+    line.Set("level", lines[i].level);
+    line.Set("text", lines[i].text);
+    result.Set(i, line);
+  }
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ort/runtime_log.h"
 #include "pipeline/engine.h"
 
 /// Converts the objects of src/engine/types.ts to the structs of native/ and back. All input is
@@ -57,6 +58,8 @@ std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
 
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info);
+Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu);
+Napi::Value from_log(Napi::Env env, const std::vector<ort::LogLine>& lines);
 Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info);
 Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);

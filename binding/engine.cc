@@ -36,7 +36,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
        InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
        InstanceMethod<&EngineObject::async<&EngineObject::encode_png>>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
-       InstanceMethod<&EngineObject::stats>("stats"),
+       InstanceMethod<&EngineObject::stats>("stats"), InstanceMethod<&EngineObject::gpu>("gpu"),
        InstanceMethod<&EngineObject::async<&EngineObject::close>>("close")});
 }
 
@@ -191,6 +191,10 @@ Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
   return from_stats(info.Env(), owner_->engine().stats(), Engine::kept_bytes());
+}
+
+Napi::Value EngineObject::gpu(const Napi::CallbackInfo& info) {
+  return from_gpu(info.Env(), owner_->engine().gpu());
 }
 
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {

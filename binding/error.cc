@@ -20,6 +20,14 @@ const char* name_of(Code code) {
       return "ENGINE_MODEL";
     case Code::kRuntime:
       return "ENGINE_RUNTIME";
+    case Code::kProvider:
+      return "ENGINE_PROVIDER";
+    case Code::kDriver:
+      return "ENGINE_DRIVER";
+    case Code::kDevice:
+      return "ENGINE_DEVICE";
+    case Code::kDeviceMemory:
+      return "ENGINE_DEVICE_MEMORY";
     case Code::kOutOfMemory:
       return "ENGINE_OUT_OF_MEMORY";
     case Code::kOk:

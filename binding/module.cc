@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include "convert.h"
 #include "core/cpu.h"
 #include "core/simd.h"
 #include "engine.h"
@@ -12,7 +13,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 9;
+constexpr int kAbi = 10;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());
@@ -33,12 +34,17 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
   return result;
 }
 
+Napi::Value take_log(const Napi::CallbackInfo& info) {
+  return from_log(info.Env(), ort::take_log());
+}
+
 }  // namespace
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Instance(env));  // deleted with the environment
   exports.Set("abi", kAbi);
   exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
+  exports.Set("takeLog", Napi::Function::New<&take_log>(env, "takeLog"));
   exports.Set("Engine", EngineObject::define(env));
   return exports;
 }

@@ -339,6 +339,7 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_DEADLINE: ['timeout', {}],
   ENGINE_CANCELLED: ['client_closed', {}],
   ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
+  ENGINE_DEVICE_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_CLOSED: [
     'service_unavailable',
     { reason: 'stopping', detail: 'The service is shutting down. Try again.' },

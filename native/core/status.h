@@ -17,6 +17,10 @@ enum class Code {
   kClosed,
   kModel,
   kRuntime,
+  kProvider,      // a library of a GPU provider is missing or does not fit
+  kDriver,        // the driver of the GPU is missing, too old or unusable
+  kDevice,        // no such GPU, one that is too old, or one that has stopped working
+  kDeviceMemory,  // the GPU has not enough free memory
   kOutOfMemory,
   kInternal,
 };

@@ -8,13 +8,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <system_error>
+#include <utility>
 
 #include "ort/environment.h"
+#include "ort/failure.h"
 #include "ort/low_precision_op.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
+#include "ort/runtime_log.h"
 
 namespace cutout::ort {
 
@@ -77,6 +81,40 @@ Ort::SessionOptions session_options(int intra_op_threads) {
   return options;
 }
 
+/// Options of one run, which ends early when the token is stopped.
+struct Interruptible {
+  explicit Interruptible(const CancelToken& token)
+      : terminate(token.stop_token(), Terminate{&options}), of_run(token) {}
+
+  struct Terminate {
+    Ort::RunOptions* options;
+    void operator()() const {
+      // Fails only when ONNX Runtime is out of memory; the run then completes.
+      OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(*options);
+      if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
+    }
+  };
+  // SetTerminate ends every run that shares the object, so each run has its own.
+  Ort::RunOptions options;
+  std::stop_callback<Terminate> terminate;
+  RunToken of_run;
+};
+
+constexpr const char* kRunFailed = "The network's run failed";
+
+/// As guarded(), with the codes of gpu_failure() on a GPU.
+template <typename Body>
+Status guarded_on(bool gpu, Code code, const std::string& what, Body&& body) {
+  if (!gpu) return guarded(code, what, std::forward<Body>(body));
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, what + ": out of memory."};
+  } catch (const std::exception& error) {
+    return gpu_failure(what, first_line(error.what()), code);
+  }
+}
+
 /// Smaller weights stay in the graph's file: a mapping of its own would waste a page.
 constexpr const char* kSmallestMappedWeight = "4096";
 
@@ -94,32 +132,99 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
   struct Slot {
-    std::vector<float> input;
-    std::vector<std::vector<float>> outputs;
+    // Memory of the tensors; empty where their allocator owns it.
+    std::vector<float> input_memory;
+    std::vector<std::vector<float>> output_memory;
+    std::span<float> input;
+    std::vector<std::span<float>> outputs;
     Ort::Value input_tensor{nullptr};
     std::vector<Ort::Value> output_tensors;
+    std::optional<Ort::IoBinding> binding;
   };
 
   std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+  bool on_gpu = false;
+  /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
+  std::optional<Ort::Allocator> pinned;
   Shape declared_shape;  // of the input; negative: free
   Shape input_shape;     // the usual one
   std::vector<Slot> slots;
 
-  Ort::Value tensor(std::vector<float>& buffer, const Shape& shape) const {
+  /// A tensor in page-locked memory where there is such, else in `buffer`.
+  Ort::Value tensor(std::vector<float>& buffer, const Shape& shape) {
+    if (pinned) return Ort::Value::CreateTensor<float>(*pinned, shape.data(), shape.size());
+    buffer.resize(elements(shape));
     return Ort::Value::CreateTensor<float>(memory, buffer.data(), buffer.size(), shape.data(),
                                            shape.size());
+  }
+
+  static std::span<float> values_of(Ort::Value& tensor, const Shape& shape) {
+    return {tensor.GetTensorMutableData<float>(), elements(shape)};
+  }
+
+  /// Opens the session. On a GPU its input has one size, so that no part of the graph computes
+  /// shapes, which ONNX Runtime would place on the CPU.
+  Status open_session(const NetworkOptions& options, Ort::SessionOptions& settings) {
+    if (!on_gpu) {
+      session = Ort::Session(environment(), options.path.c_str(), settings);
+      return {};
+    }
+    fix_shape(options, settings);
+    const std::string what = "The network '" + options.path + "' cannot be used on the GPU";
+    Status status = guarded_on(true, Code::kModel, what, [&]() -> Status {
+      session = Ort::Session(environment(), options.path.c_str(), settings);
+      return {};
+    });
+    if (status.code() != Code::kProvider) return status;
+    const std::string nodes = find_nodes_on_cpu(options, settings);
+    if (nodes.empty()) return status;
+    return {Code::kProvider, std::string(status.message()) + " Operators: " + nodes + "."};
+  }
+
+  /// Opens the session once more with a detailed log, for the names of operators on the CPU.
+  static std::string find_nodes_on_cpu(const NetworkOptions& options,
+                                       Ort::SessionOptions& settings) {
+    settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_VERBOSE);
+    const CapturedLog log;
+    try {
+      const Ort::Session again(environment(), options.path.c_str(), settings);
+    } catch (const Ort::Exception&) {  // as before
+    }
+    return nodes_on_cpu(log.text());
+  }
+
+  static void fix_shape(const NetworkOptions& options, Ort::SessionOptions& settings) {
+    // The names of src/models/onnx/{batch,size}.ts.
+    const std::pair<const char*, std::int64_t> sides[] = {
+        {"batch", 1}, {"height", options.height}, {"width", options.width}};
+    for (const auto& [name, value] : sides) {
+      Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName(settings, name, value));
+    }
+  }
+
+  /// Without it, runs use ordinary memory, from which the driver copies.
+  void find_pinned_memory(int device_id) {
+    try {
+      const Ort::MemoryInfo info("CudaPinned", OrtDeviceAllocator, device_id, OrtMemTypeCPUOutput);
+      pinned.emplace(session, info);
+    } catch (const Ort::Exception& error) {
+      log_line(ORT_LOGGING_LEVEL_WARNING, first_line(error.what()).c_str());
+    }
   }
 
   /// Opens the file and checks what it declares.
   Status open(const NetworkOptions& options, std::vector<std::string>& input_names,
               std::vector<std::string>& output_names) {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
-    CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.device_id, settings));
+    on_gpu = options.provider != Provider::kCpu;
+    if (on_gpu) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
+    CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.gpu, settings));
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
     CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings));
-    session = Ort::Session(environment(), options.path.c_str(), settings);
+    CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
+    if (on_gpu) find_pinned_memory(options.gpu.device_id);
     const Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
       input_names.emplace_back(session.GetInputNameAllocated(i, allocator).get());
@@ -182,15 +287,23 @@ struct Network::Session {
            const CancelToken& token) {
     std::vector<const char*> names;
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
-    // SetTerminate ends every run that shares the object, so each run has its own.
-    Ort::RunOptions options;
-    const std::stop_callback terminate(token.stop_token(), [&options] {
-      // Fails only when ONNX Runtime is out of memory; the run then completes.
-      OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(options);
-      if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
-    });
-    const RunToken of_run(token);
-    session.Run(options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
+    const Interruptible run(token);
+    session.Run(run.options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
+  }
+
+  /// A run of the usual size on the slot's buffers.
+  void run(Slot& slot, const char* input_name, const std::vector<std::string>& output_names,
+           const CancelToken& token) {
+    if (!slot.binding) {
+      run(input_name, slot.input_tensor, output_names, slot.output_tensors, token);
+      return;
+    }
+    const Interruptible run(token);
+    // Binding an input copies its values to the device.
+    slot.binding->BindInput(input_name, slot.input_tensor);
+    slot.binding->SynchronizeInputs();
+    session.Run(run.options, *slot.binding);
+    slot.binding->SynchronizeOutputs();
   }
 
   /// A run of another size than the usual one. ONNX Runtime allocates the output, whose size is not
@@ -204,7 +317,7 @@ struct Network::Session {
     outputs.emplace_back(nullptr);
     run(input_name, input, output_names, outputs, token);
     const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
-    std::vector<float>& room = slot.outputs.front();
+    const std::span<float> room = slot.outputs.front();
     if (!is_single_map(given) || elements(given) > room.size()) {
       return {Code::kModel, "Output 0 of the network has the shape " + describe(given) +
                                 " for an input of " + describe(shape) + "."};
@@ -214,8 +327,8 @@ struct Network::Session {
     return {};
   }
 
-  static Map map_of(std::vector<float>& values, const Shape& shape) {
-    return {std::span(values).first(elements(shape)), static_cast<int>(shape.back()),
+  static Map map_of(std::span<float> values, const Shape& shape) {
+    return {values.first(elements(shape)), static_cast<int>(shape.back()),
             static_cast<int>(shape[shape.size() - 2])};
   }
 
@@ -225,8 +338,9 @@ struct Network::Session {
                  std::vector<Shape>& output_shapes) {
     slots.resize(static_cast<std::size_t>(options.slots));
     for (Slot& slot : slots) {
-      slot.input.resize(elements(input_shape));
-      slot.input_tensor = tensor(slot.input, input_shape);
+      slot.input_tensor = tensor(slot.input_memory, input_shape);
+      slot.input = values_of(slot.input_tensor, input_shape);
+      if (pinned) std::ranges::fill(slot.input, 0.0F);
     }
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
@@ -242,9 +356,12 @@ struct Network::Session {
       output_shapes.push_back(shape);
     }
     for (Slot& slot : slots) {
-      for (const Shape& shape : output_shapes) {
-        slot.outputs.emplace_back(elements(shape));
-        slot.output_tensors.push_back(tensor(slot.outputs.back(), shape));
+      if (on_gpu || options.bind) slot.binding.emplace(session);
+      for (std::size_t i = 0; i < output_shapes.size(); ++i) {
+        Ort::Value value = tensor(slot.output_memory.emplace_back(), output_shapes[i]);
+        slot.outputs.push_back(values_of(value, output_shapes[i]));
+        if (slot.binding) slot.binding->BindOutput(output_names[i].c_str(), value);
+        slot.output_tensors.push_back(std::move(value));
       }
     }
     return {};
@@ -262,7 +379,8 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
   }
   std::unique_ptr<Network> opened(new Network());
   const std::string what = "The network '" + options.path + "' cannot be used";
-  const Status status = guarded(Code::kModel, what, [&]() -> Status {
+  const bool gpu = options.provider != Provider::kCpu;
+  const Status status = guarded_on(gpu, Code::kModel, what, [&]() -> Status {
     const Clock::time_point start = Clock::now();
     CUTOUT_RETURN_IF_ERROR(
         opened->session_->open(options, opened->input_names_, opened->output_names_));
@@ -290,10 +408,9 @@ std::span<float> Network::output(int slot, int index) {
 }
 
 Status Network::run(int slot, const CancelToken& token) {
-  const Status status = guarded(Code::kInternal, "The network's run failed", [&]() -> Status {
+  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
     Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
-    session_->run(input_names_.front().c_str(), buffers.input_tensor, output_names_,
-                  buffers.output_tensors, token);
+    session_->run(buffers, input_names_.front().c_str(), output_names_, token);
     return {};
   });
   // The token's reason first: a run that was ended early reports a failure.
@@ -303,6 +420,8 @@ Status Network::run(int slot, const CancelToken& token) {
 
 bool Network::takes(int width, int height) const {
   const Shape shape{1, 3, height, width};
+  // On a GPU the session was opened for one size.
+  if (session_->on_gpu) return shape == session_->input_shape;
   return width > 0 && height > 0 && admits(session_->declared_shape, shape) &&
          elements(shape) <= elements(session_->input_shape);
 }
@@ -320,7 +439,7 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, M
     map = Session::map_of(buffers.outputs.front(), output_shape(0));
     return {};
   }
-  const Status status = guarded(Code::kInternal, "The network's run failed", [&]() -> Status {
+  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
     return session_->run_smaller(buffers, shape, input_names_.front().c_str(), output_names_, token,
                                  map);
   });

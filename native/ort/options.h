@@ -1,11 +1,23 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace cutout::ort {
 
 /// Where networks run.
 enum class Provider { kCpu, kCuda, kTensorRt };
+
+/// What a GPU provider is given for one network.
+struct GpuOptions {
+  int device_id = 0;
+  /// Whether TensorRT may compute in float16. A file with values in float16 needs it.
+  bool fp16 = false;
+  /// Folder of TensorRT's engine and timing cache, valid for this network, library, driver and GPU
+  /// only; empty: an engine is built at each start.
+  std::string engine_cache;
+};
 
 struct NetworkOptions {
   std::string path;
@@ -19,10 +31,18 @@ struct NetworkOptions {
   int width = 0;  // input size in pixels
   int height = 0;
   Provider provider = Provider::kCpu;
-  int device_id = 0;         // of the GPU
+  GpuOptions gpu;
   int intra_op_threads = 1;  // of the session's pool, the calling thread included
   int slots = 1;             // concurrent runs
   int outputs = 1;           // number of outputs that are fetched, from output 0 on
+  /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
+  bool bind = false;
 };
+
+/// Names and values of a provider's options.
+using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
+
+ProviderOptions cuda_options(const GpuOptions& options);
+ProviderOptions tensorrt_options(const GpuOptions& options);
 
 }  // namespace cutout::ort

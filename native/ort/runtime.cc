@@ -12,6 +12,7 @@
 
 #include "core/large_memory.h"
 #include "ort/environment.h"
+#include "ort/runtime_log.h"
 
 namespace cutout::ort {
 
@@ -21,9 +22,11 @@ std::mutex mutex;
 std::string opened_path;
 std::string opened_version;
 
-// Failures are returned as a status; the library's log would repeat them on stderr.
-void ORT_API_CALL drop_log(void*, OrtLoggingLevel, const char*, const char*, const char*,
-                           const char*) {}
+// Instead of on stderr, where the library writes by itself.
+void ORT_API_CALL keep_log(void*, OrtLoggingLevel level, const char*, const char*, const char*,
+                           const char* message) {
+  log_line(static_cast<int>(level), message);
+}
 
 /// LargeMemory as an OrtAllocator.
 struct Allocator : OrtAllocator {
@@ -104,7 +107,7 @@ std::size_t kept_bytes() { return large_memory().cached_bytes(); }
 
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {
-    auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_FATAL, "cutout", &drop_log, nullptr);
+    auto made = std::make_unique<Ort::Env>(ORT_LOGGING_LEVEL_WARNING, "cutout", &keep_log, nullptr);
     // For libraries that do not read the variable set in open_runtime().
     made->DisableTelemetryEvents();
     static Allocator allocator;

@@ -12,8 +12,13 @@ namespace cutout {
 Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
   return caught([&]() -> Status {
     CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
+    std::optional<ort::GpuRuntime> gpu;
+    if (options.provider != ort::Provider::kCpu) {
+      CUTOUT_RETURN_IF_ERROR(
+          ort::open_device(options.provider, options.device_id, options.libraries, gpu.emplace()));
+    }
     try {
-      engine.reset(new Engine(options));
+      engine.reset(new Engine(options, std::move(gpu)));
     } catch (const std::system_error& error) {
       return {Code::kRuntime,
               "The engine needs " + std::to_string(options.workers) + " workers and " +
@@ -34,8 +39,9 @@ IdleWork idle_work(const EngineOptions& options) {
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options)
+Engine::Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu)
     : options_(options),
+      gpu_(std::move(gpu)),
       scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {}
 
 template <typename Result>
@@ -65,7 +71,7 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   options.width = spec.input.width;
   options.height = spec.input.height;
   options.provider = options_.provider;
-  options.device_id = options_.device_id;
+  options.gpu = {options_.device_id, spec.fp16, spec.engine_cache};
   options.intra_op_threads = options_.intra_op_threads;
   options.slots = options_.workers;
   return options;

@@ -13,6 +13,7 @@
 
 #include "core/image_view.h"
 #include "core/status.h"
+#include "ort/device.h"
 #include "ort/network.h"
 #include "pipeline/compose.h"
 #include "pipeline/matte.h"
@@ -26,6 +27,7 @@ struct EngineOptions {
   std::string runtime_path;
   ort::Provider provider = ort::Provider::kCpu;
   int device_id = 0;
+  std::vector<std::string> libraries;  // ort::open_device()
   int workers = 1;
   int intra_op_threads = 1;
   int pixel_threads = 1;
@@ -93,8 +95,8 @@ class Engine {
   using Done = std::function<void(Status, Result)>;
   using Deadline = std::optional<Clock::time_point>;
 
-  /// kRuntime when the library cannot be opened or a thread cannot be started; kOutOfMemory. The
-  /// options have been checked.
+  /// kRuntime when the library cannot be opened or a thread cannot be started; kProvider, kDriver
+  /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
   /// Opens, checks and warms up a network on the pixel lane. Replaces a network of the same name;
@@ -122,6 +124,8 @@ class Engine {
                   Done<std::vector<std::uint8_t>> done);
 
   bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
+  /// The GPU and its libraries; none with the provider kCpu.
+  [[nodiscard]] const std::optional<ort::GpuRuntime>& gpu() const { return gpu_; }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
@@ -130,7 +134,7 @@ class Engine {
   void close(std::chrono::milliseconds grace);
 
  private:
-  explicit Engine(const EngineOptions& options);
+  Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu);
 
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
@@ -139,6 +143,7 @@ class Engine {
   std::shared_ptr<const SubjectTypes> subject_types();
 
   const EngineOptions options_;
+  const std::optional<ort::GpuRuntime> gpu_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
   std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_

@@ -19,8 +19,10 @@ enum class TrainedOn { kMasks, kMattes };
 struct NetworkSpec {
   std::string name;
   std::string path;
-  std::string save_to;    // ort::NetworkOptions::save_to
-  std::string operators;  // ort::NetworkOptions::operators
+  std::string save_to;       // ort::NetworkOptions::save_to
+  std::string operators;     // ort::NetworkOptions::operators
+  bool fp16 = false;         // ort::GpuOptions::fp16
+  std::string engine_cache;  // ort::GpuOptions::engine_cache
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
   TrainedOn trained_on = TrainedOn::kMasks;

@@ -93,5 +93,7 @@ export async function buildNative({ tests, packages }) {
       'test/native',
       'test/stress',
       'test/faults',
+      'test/gpu/addon.cc',
+      'test/gpu/fake_driver.cc',
     ]);
 }

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
 import type { Config } from '../config/readConfig.ts';
-import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
+import { loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
-import { EngineError, type NativeModule } from '../engine/types.ts';
+import { EngineError, type Gpu, type NativeModule } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/catalogue.ts';
 import { ensureNetwork } from '../models/ensure.ts';
@@ -23,12 +23,16 @@ import {
   refusedText,
 } from '../models/preparedForm.ts';
 import { verifySource } from '../models/verify.ts';
+import { RuntimeError } from '../runtime/error.ts';
 import { version } from '../server/installation.ts';
-import { threadsOf } from '../server/openEngine.ts';
+import { librariesOf, relayTo, threadsOf } from '../server/openEngine.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
+
+/** Said wherever a GPU is the device. */
+const NOT_RUN = 'This release of Cutout was not run on a GPU (docs/gpu.md).';
 
 /** Runs measured after the first one; their median is reported. */
 const RUNS = 5;
@@ -74,6 +78,8 @@ export interface Report {
     readonly operators: string | null;
     readonly because: string;
   } | null;
+  /** Set for a GPU that the network was measured on. */
+  readonly gpu: Gpu | null;
   readonly threads: {
     readonly workers: number;
     readonly intraOpThreads: number;
@@ -87,6 +93,8 @@ export interface Report {
   /** What keeps the server from working. Empty: exit status 0. */
   readonly problems: readonly string[];
 }
+
+type Libraries = Awaited<ReturnType<typeof librariesOf>>;
 
 interface DoctorOptions {
   readonly json: boolean;
@@ -103,7 +111,10 @@ interface DoctorDependencies {
 }
 
 const isForPeople = (error: unknown): error is Error =>
-  error instanceof ModelError || error instanceof EngineError || error instanceof UserError;
+  error instanceof ModelError ||
+  error instanceof RuntimeError ||
+  error instanceof EngineError ||
+  error instanceof UserError;
 
 const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -116,6 +127,7 @@ class Doctor {
   readonly #catalogueDir: string;
   readonly problems: string[] = [];
   readonly warnings: string[] = [];
+  #gpu: Gpu | null = null;
 
   constructor(config: Config, dependencies: DoctorDependencies) {
     this.#config = config;
@@ -137,7 +149,8 @@ class Doctor {
     const config = this.#config.engine;
     const threads = threadsOf(config);
     const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
-    const runtimeFile = await this.#try(() => config.runtime ?? defaultRuntimePath());
+    const libraries = await this.#try(() => librariesOf(config));
+    const runtimeFile = libraries?.runtimePath;
     if (runtimeFile !== undefined && !existsSync(runtimeFile)) {
       this.problems.push(`The ONNX Runtime library '${runtimeFile}' does not exist.`);
     }
@@ -159,8 +172,8 @@ class Doctor {
     const refused = versions && refusedText(versions);
     if (refused !== undefined) this.warnings.push(refused);
     const measured =
-      native && runtimeFile !== undefined && entry && choice
-        ? await this.#networks(native, runtimeFile, entry, choice, measure)
+      native && libraries && entry && choice
+        ? await this.#networks(native, libraries, entry, choice, measure)
         : [];
     this.#compare(measured);
     const inUse = measured.find(({ used }) => used);
@@ -196,6 +209,7 @@ class Doctor {
             because: choice.because,
           }
         : null,
+      gpu: this.#gpu,
       threads,
       measured,
       install,
@@ -207,7 +221,7 @@ class Doctor {
   /** Prepares (if necessary) and measures the network in every form of this device. */
   async #networks(
     native: NativeModule,
-    runtimePath: string,
+    libraries: Libraries,
     entry: CatalogueEntry,
     choice: PrecisionChoice,
     measure: boolean,
@@ -233,7 +247,7 @@ class Doctor {
       const known = operatorsOf(precisionOfForm(form), operators);
       const kernel = known.find((name) => name === choice.operators) ?? known[0];
       const result = await this.#try(() =>
-        this.#measure(native, runtimePath, entry, { form, kernel, used: form === used }),
+        this.#measure(native, libraries, entry, { form, kernel, used: form === used }),
       );
       // A network that Cutout's operators do not support is the same in both forms.
       if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
@@ -243,7 +257,7 @@ class Doctor {
 
   async #measure(
     native: NativeModule,
-    runtimePath: string,
+    libraries: Libraries,
     { manifest }: CatalogueEntry,
     { form, kernel, used }: { form: Form; kernel: string | undefined; used: boolean },
   ): Promise<Measured> {
@@ -255,17 +269,22 @@ class Doctor {
     );
     const facts = await preparedFacts(manifest.name, place);
     const operators = facts.operators ? kernel : undefined;
-    const network = { ...found, ...(operators !== undefined && { operators }) };
+    const network = { ...found, ...(operators !== undefined && { operators }), fp16: form === 'fp16' };
     const before = process.memoryUsage.rss();
-    const engine = createEngine(native, {
-      ...threadsOf(this.#config.engine),
-      runtimePath,
-      provider: device,
-      deviceId,
-      queueLimit: 1,
-      idleReleaseMs: 0,
-    });
+    const engine = createEngine(
+      native,
+      {
+        ...threadsOf(this.#config.engine),
+        ...libraries,
+        provider: device,
+        deviceId,
+        queueLimit: 1,
+        idleReleaseMs: 0,
+      },
+      device === 'cpu' ? undefined : relayTo(observer),
+    );
     try {
+      this.#gpu = engine.gpu();
       const { loadMs, warmUpMs } = await engine.load(network);
       const size = { width: 64, height: 64 };
       const runs: number[] = [];
@@ -333,6 +352,17 @@ function describe(report: Report): string {
       ['Precision', `${network.precision} (${network.because})`],
       ...(who ? [['Operators', who] satisfies [string, string]] : []),
     );
+  }
+  if (network && network.device !== 'cpu') {
+    const { gpu } = report;
+    if (gpu) {
+      const { name, computeCapability, memoryBytes, driver, cuda, tensorrt } = gpu;
+      lines.push([
+        'GPU',
+        `${gpu.id}: ${name}, compute capability ${computeCapability}, ${megabytes(memoryBytes)}, driver ${driver}, CUDA ${cuda}${tensorrt ? `, TensorRT ${tensorrt}` : ''}`,
+      ]);
+    }
+    lines.push(['', NOT_RUN]);
   }
   lines.push(['Threads', describeThreads(report.threads)]);
   const parts = [table(lines)];

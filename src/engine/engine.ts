@@ -7,6 +7,7 @@ import {
   EngineError,
   type EngineOptions,
   type EngineStats,
+  type Gpu,
   isEngineCode,
   type MattePlan,
   type MatteResult,
@@ -16,6 +17,7 @@ import {
   type NetworkSpec,
   type Pixels,
   type PngOptions,
+  type RuntimeMessage,
   type SubjectTypesInfo,
   type SubjectTypesSpec,
 } from './types.ts';
@@ -45,23 +47,38 @@ export interface Engine {
   /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
   encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
   stats(): EngineStats;
+  /** NativeEngine.gpu. */
+  gpu(): Gpu | null;
   /** Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED. */
   close(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts the engine's threads; no network is loaded yet. @throws EngineError ENGINE_RUNTIME if
- * `options.runtimePath` cannot be used.
+ * Starts the engine's threads; no network is loaded yet. `onMessage` receives
+ * what ONNX Runtime logs in this process, within seconds. @throws EngineError as NativeModule.Engine.
  */
-export function createEngine(native: NativeModule, options: EngineOptions): Engine {
-  return new NativeEngineAdapter(native, options);
+export function createEngine(
+  native: NativeModule,
+  options: EngineOptions,
+  onMessage?: (message: RuntimeMessage) => void,
+): Engine {
+  return new NativeEngineAdapter(native, options, onMessage);
 }
+
+/** Milliseconds between two looks for messages of ONNX Runtime. */
+const MESSAGES_MS = 5000;
 
 class NativeEngineAdapter implements Engine {
   readonly #native: NativeEngine;
+  readonly #relay: () => void;
+  readonly #timer: NodeJS.Timeout | undefined;
   #nextId = 1;
 
-  constructor(native: NativeModule, options: EngineOptions) {
+  constructor(
+    native: NativeModule,
+    options: EngineOptions,
+    onMessage: ((message: RuntimeMessage) => void) | undefined,
+  ) {
     if (isTruncated(options.runtimePath)) {
       throw new EngineError(
         'ENGINE_RUNTIME',
@@ -72,11 +89,15 @@ class NativeEngineAdapter implements Engine {
       this.#native = new native.Engine(options);
     } catch (error) {
       throw toEngineError(error, new Error());
+    } finally {
+      if (onMessage) native.takeLog().forEach(onMessage);
     }
+    this.#relay = onMessage ? () => native.takeLog().forEach(onMessage) : () => {};
+    if (onMessage) this.#timer = setInterval(this.#relay, MESSAGES_MS).unref();
   }
 
   load(spec: NetworkSpec): Promise<NetworkInfo> {
-    return withEngineErrors(this.#native.load(spec), new Error());
+    return withEngineErrors(this.#native.load(spec), new Error()).finally(this.#relay);
   }
 
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo> {
@@ -107,8 +128,13 @@ class NativeEngineAdapter implements Engine {
     return this.#native.stats();
   }
 
+  gpu(): Gpu | null {
+    return this.#native.gpu();
+  }
+
   close(graceMs: number): Promise<void> {
-    return withEngineErrors(this.#native.close(graceMs), new Error());
+    clearInterval(this.#timer);
+    return withEngineErrors(this.#native.close(graceMs), new Error()).finally(this.#relay);
   }
 
   async #run<T>(start: (id: number) => Promise<T>, { signal }: JobControl, called: Error): Promise<T> {

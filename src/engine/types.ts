@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 9;
+export const ABI = 10;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -25,11 +25,19 @@ const ENGINE_CODES = [
    * output has infinity or NaN.
    */
   'ENGINE_MODEL',
-  /**
-   * ONNX Runtime's library, the requested GPU or the addon cannot be used, or the system refuses to start
-   * threads.
-   */
+  /** ONNX Runtime's library or the addon cannot be used, or the system refuses to start threads. */
   'ENGINE_RUNTIME',
+  /**
+   * A library of CUDA or TensorRT is missing, ONNX Runtime was built without them, or the network has operators
+   * that the GPU does not run.
+   */
+  'ENGINE_PROVIDER',
+  /** The GPU's driver is missing, too old or unusable. */
+  'ENGINE_DRIVER',
+  /** There is no such GPU, it is too old, or it has stopped working. */
+  'ENGINE_DEVICE',
+  /** The GPU has not enough free memory. */
+  'ENGINE_DEVICE_MEMORY',
   /** An allocation was refused: this job failed, others continue. */
   'ENGINE_OUT_OF_MEMORY',
   'ENGINE_INTERNAL',
@@ -56,6 +64,11 @@ export interface EngineOptions {
   readonly runtimePath: string;
   readonly provider: Provider;
   readonly deviceId: number;
+  /**
+   * Files of CUDA and TensorRT for a GPU, each after those it needs; opened before the provider, which then finds
+   * them outside the loader's search path.
+   */
+  readonly libraries?: readonly string[];
   /** Network runs at the same time. */
   readonly workers: number;
   /** Threads of one network run, its worker included; concurrent runs share the others. */
@@ -85,6 +98,13 @@ export interface NetworkSpec {
    * (src/models/lowPrecision/convert.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
+  /** Whether TensorRT may compute in float16; a file in float16 needs it. */
+  readonly fp16?: boolean;
+  /**
+   * Folder of TensorRT's engines, valid for this network and `NativeEngine.gpu` only; without, an engine is built
+   * at each load.
+   */
+  readonly engineCache?: string;
   /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
   readonly height: number;
@@ -318,6 +338,27 @@ export interface PngOptions extends Deadline {
   readonly pixelsPerMetre?: readonly [number, number];
 }
 
+/** A GPU and the libraries that use it. Versions as texts, for example 13.0. */
+export interface Gpu {
+  readonly id: number;
+  readonly name: string;
+  readonly computeCapability: string;
+  readonly memoryBytes: number;
+  /** Version of the driver, and the newest CUDA that it supports. */
+  readonly driver: string;
+  readonly driverCuda: string;
+  /** Version of the CUDA runtime that ONNX Runtime uses. */
+  readonly cuda: string;
+  /** Empty without TensorRT. */
+  readonly tensorrt: string;
+}
+
+/** A message of ONNX Runtime. `level`: 0 verbose, 1 information, 2 warning, 3 error, 4 fatal. */
+export interface RuntimeMessage {
+  readonly level: number;
+  readonly text: string;
+}
+
 /** Jobs of every kind, loading included. Jobs that were refused are not counted. */
 export interface EngineStats {
   readonly queued: number;
@@ -375,6 +416,8 @@ export interface NativeEngine {
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */
   cancel(id: number): boolean;
   stats(): EngineStats;
+  /** Null with the provider `cpu`. */
+  gpu(): Gpu | null;
   /**
    * Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED,
    * joins all threads and frees the networks. May be called again; the shortest grace period counts.
@@ -398,7 +441,15 @@ export interface NativeModule {
     readonly operators: readonly string[];
     readonly refusedOperators: readonly string[];
   };
-  /** Throws ENGINE_RUNTIME if the library at `runtimePath` cannot be used. */
+  /**
+   * Warnings and errors of ONNX Runtime since the last call, in this process, the oldest first. With the provider
+   * `cpu` only those of the library itself; failures are errors in any case.
+   */
+  takeLog(): readonly RuntimeMessage[];
+  /**
+   * Throws ENGINE_RUNTIME if the library at `runtimePath` cannot be used; ENGINE_PROVIDER, ENGINE_DRIVER or
+   * ENGINE_DEVICE if the GPU cannot. Nothing falls back to the CPU.
+   */
   readonly Engine: new (
     options: EngineOptions,
   ) => NativeEngine;

@@ -57,7 +57,11 @@ export async function locateNetwork(name: string, options: Place): Promise<Netwo
 }
 
 /** The part of PreparedRecord that is needed here: importing prepare.ts would load all of preparation. */
-const factsSchema = z.object({ sizeStep: z.number().int().min(0), operators: z.boolean().default(false) });
+const factsSchema = z.object({
+  sizeStep: z.number().int().min(0),
+  operators: z.boolean().default(false),
+  sha256: z.string().default(''),
+});
 
 export interface PreparedFacts {
   /**
@@ -67,6 +71,8 @@ export interface PreparedFacts {
   readonly sizeStep: number;
   /** Whether it has an operator of Cutout. */
   readonly operators: boolean;
+  /** Of the prepared network; empty without a readable record. */
+  readonly sha256: string;
 }
 
 /**
@@ -80,6 +86,6 @@ export async function preparedFacts(name: string, options: Place): Promise<Prepa
   try {
     return factsSchema.parse(JSON.parse(await readFile(record, 'utf8')));
   } catch {
-    return { sizeStep: 0, operators: false };
+    return { sizeStep: 0, operators: false, sha256: '' };
   }
 }

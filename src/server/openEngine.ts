@@ -3,7 +3,7 @@ import type { NetworkSize } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
-import type { NativeModule, NetworkInfo, NetworkSpec } from '../engine/types.ts';
+import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
 import type { Form } from '../models/layout.ts';
 import { findFor, locateNetwork, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
@@ -46,12 +46,19 @@ async function precisionOf(
 }
 
 /** A network being opened from any of its files. */
-interface Opening {
+export interface Opening {
   readonly engine: Engine;
   readonly located: NetworkSpec;
   readonly form: Form;
   readonly maker: Maker | undefined;
   readonly signal: AbortSignal;
+}
+
+export interface GpuOpening {
+  readonly ensure: () => Promise<NetworkSpec>;
+  readonly observer: Observer;
+  /** Version of the library. */
+  readonly onnxruntime: string;
 }
 
 /**
@@ -96,6 +103,66 @@ async function openPrepared(
   }
 }
 
+/** The libraries of an engine: those that are named, else the installed runtime for a GPU, else the package's. */
+export async function librariesOf({
+  device,
+  runtime,
+  runtimesDir,
+}: EngineConfig): Promise<{ readonly runtimePath: string; readonly libraries?: readonly string[] }> {
+  if (runtime !== undefined) return { runtimePath: runtime };
+  if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
+  // Imported where it is needed, because every import delays a start on the CPU.
+  const { findRuntime } = await import('../runtime/installed.ts');
+  const installed = await findRuntime(runtimesDir);
+  if (!installed) return { runtimePath: defaultRuntimePath() };
+  return { runtimePath: installed.runtimePath, libraries: installed.libraries };
+}
+
+/** Levels of RuntimeMessage in words. */
+const LEVELS = ['verbose', 'info', 'warning', 'error', 'fatal'];
+
+/** Sends what ONNX Runtime logs on a GPU to the operator. */
+export const relayTo =
+  (observer: Observer) =>
+  ({ level, text }: RuntimeMessage): void =>
+    observer.notice(`ONNX Runtime, ${LEVELS[level] ?? level}: ${text}`);
+
+/** Opens the network on a GPU; for TensorRT with its cached engine, or building one. */
+export async function openOnGpu(
+  opening: Opening,
+  config: EngineConfig,
+  given: GpuOpening,
+): Promise<NetworkInfo> {
+  const { engine, located, form, signal } = opening;
+  const { modelsDir, device } = config;
+  const { ensure, observer, onnxruntime } = given;
+  const network = { ...located, ...(await ensure()), fp16: form === 'fp16' };
+  signal.throwIfAborted();
+  const gpu = engine.gpu();
+  if (device !== 'tensorrt' || !gpu) return engine.load(network);
+  const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
+  const { openEngineCache } = await import('../models/engineCache.ts');
+  const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
+  const cache = await openEngineCache(network.path, maker);
+  if (!cache?.built) {
+    observer.notice(
+      `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,
+    );
+  }
+  try {
+    const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
+    await cache?.keep();
+    return info;
+  } catch (error) {
+    await cache?.discard();
+    signal.throwIfAborted();
+    // Without a cache, nothing of what failed can be a stale engine.
+    if (!cache?.built) throw error;
+    observer.notice(`The cached engine of ${located.name} cannot be used and is built again.`);
+    return openOnGpu(opening, config, given);
+  }
+}
+
 /**
  * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
  * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
@@ -105,7 +172,7 @@ export async function openEngine(
   config: EngineConfig,
   { pull, observer, signal }: { pull: boolean; observer: Observer; signal: AbortSignal },
 ): Promise<OpenedEngine> {
-  const { modelsDir, device, deviceId, model, runtime } = config;
+  const { modelsDir, device, deviceId, model } = config;
   const native = loadAddon();
   const versions = native.versions();
   const choice = await precisionOf(config, versions);
@@ -118,15 +185,19 @@ export async function openEngine(
     ...(operators !== undefined && { operators }),
   };
   const threads = threadsOf(config);
-  const engine = createEngine(native, {
-    ...threads,
-    runtimePath: runtime ?? defaultRuntimePath(),
-    provider: device,
-    deviceId,
-    // The scheduler before it (`FairScheduler`) admits far fewer.
-    queueLimit: 10_000,
-    idleReleaseMs: config.idleRelease * 1000,
-  });
+  const engine = createEngine(
+    native,
+    {
+      ...threads,
+      ...(await librariesOf(config)),
+      provider: device,
+      deviceId,
+      // The scheduler before it (`FairScheduler`) admits far fewer.
+      queueLimit: 10_000,
+      idleReleaseMs: config.idleRelease * 1000,
+    },
+    device === 'cpu' ? undefined : relayTo(observer),
+  );
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });
   try {
@@ -140,18 +211,21 @@ export async function openEngine(
       // Short, and concurrent with opening the network, whose errors are reported first.
       const types = openSubjectTypes(engine, config, { pull, observer, signal });
       types.catch(() => {});
+      const ensure = async () => {
+        const { ensureNetwork } = await import('../models/ensure.ts');
+        return ensureNetwork(model, { modelsDir, pull, device, form, observer, signal });
+      };
       const info =
-        (await openCopy(opening, config)) ??
-        (await openPrepared(opening, async () => {
-          const { ensureNetwork } = await import('../models/ensure.ts');
-          return ensureNetwork(model, { modelsDir, pull, device, form, observer, signal });
-        }));
+        device === 'cpu'
+          ? ((await openCopy(opening, config)) ?? (await openPrepared(opening, ensure)))
+          : await openOnGpu(opening, config, { ensure, observer, onnxruntime });
       return { info, types: await types };
     };
     const { info, types } = await open(pull);
     if (types.notice) observer.notice(types.notice);
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form });
-    const network = { ...located, sizeStep };
+    // On a GPU a network has one size (native/ort/network.cc).
+    const network = { ...located, sizeStep: device === 'cpu' ? sizeStep : 0 };
     const { operators: wanted, ...plain } = choice;
     const reload = async () => void (await open(false));
     return {

@@ -104,6 +104,14 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   );
 });
 
+test.serial('a GPU: what is missing and how to get it, and that it was not run on a GPU', async (t) => {
+  const place = await pulled(t);
+  const { healthy, out } = await examine(place, { CUTOUT_DEVICE: 'cuda' }, { json: false });
+  t.false(healthy);
+  t.regex(out, /^Problem: CUDA was asked for and cannot be used: .*Run `cutout runtime install cuda`/m);
+  t.regex(out, /not run on a GPU \(docs\/gpu\.md\)/);
+});
+
 /** A models folder with a network that Cutout's operators support. */
 async function pulledForOperators(t: ExecutionContext): Promise<Workplace> {
   const place = await workplace(t);

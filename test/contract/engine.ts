@@ -111,14 +111,23 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     t.is(engine.stats().failed, broken.length);
   });
 
-  test('load: a GPU that cannot be used is ENGINE_RUNTIME, not a silent run on the CPU', async (t) => {
-    for (const provider of ['cuda', 'tensorrt'] as const) {
-      const engine = start(t, { provider, deviceId: 1023 });
-      await t.throwsAsync(engine.load(networks.spec(name())), {
-        code: 'ENGINE_RUNTIME',
-        message: provider === 'cuda' ? /CUDA was asked for and cannot be used: / : /TensorRT was asked for/,
+  test('Engine: a GPU that cannot be used is an error with a remedy, not a silent run on the CPU', (t) => {
+    for (const [provider, title] of [
+      ['cuda', 'CUDA'],
+      ['tensorrt', 'TensorRT'],
+    ] as const) {
+      t.throws(() => start(t, { provider, deviceId: 1023 }), {
+        code: 'ENGINE_PROVIDER',
+        message: new RegExp(
+          `^${title} was asked for and cannot be used: .*Run \`cutout runtime install cuda\``,
+        ),
+      });
+      t.throws(() => start(t, { provider, libraries: ['/nothing/libcublas.so.13'] }), {
+        code: 'ENGINE_PROVIDER',
+        message: /libcublas\.so\.13/,
       });
     }
+    t.is(start(t).gpu(), null);
   });
 
   test('load: a name loaded again is replaced', async (t) => {

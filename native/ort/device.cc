@@ -1,0 +1,94 @@
+#include "ort/device.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <fstream>
+#include <utility>
+
+#include "ort/environment.h"
+#include "ort/failure.h"
+#include "ort/provider.h"
+
+namespace cutout::ort {
+
+namespace {
+
+Status preload(const std::string& what, const std::vector<std::string>& libraries) {
+  for (const std::string& file : libraries) {
+    // Never closed: the provider uses them until the process ends.
+    if (dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) continue;
+    const char* const reason = dlerror();
+    return gpu_failure(what, reason != nullptr ? reason : file, Code::kProvider);
+  }
+  return {};
+}
+
+/// The function `name` of the first of these libraries that is open, or can be opened.
+template <typename Function, std::size_t n>
+Function function_of(const std::array<const char*, n>& libraries, const char* name) {
+  for (const char* library : libraries) {
+    void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) continue;
+    if (void* const found = dlsym(opened, name)) return reinterpret_cast<Function>(found);
+  }
+  return nullptr;
+}
+
+/// Version of the CUDA runtime that the provider has loaded; 0 when it has loaded none.
+int cuda_runtime_version() {
+  using GetVersion = int (*)(int*);
+  for (const char* library : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
+    void* const opened = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    if (opened == nullptr) continue;
+    const auto get = reinterpret_cast<GetVersion>(dlsym(opened, "cudaRuntimeGetVersion"));
+    int version = 0;
+    if (get != nullptr && get(&version) == 0) return version;
+  }
+  return 0;
+}
+
+std::string tensorrt_version() {
+  using GetVersion = int (*)();
+  static constexpr std::array kLibraries = {"libnvinfer.so.10", "libnvinfer.so.11"};
+  const auto get = function_of<GetVersion>(kLibraries, "getInferLibVersion");
+  if (get == nullptr) return {};
+  const int version = get();  // 10000 * major + 100 * minor + patch
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+std::string driver_version(const Device& device) {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  if (file >> version) return version;
+  return "CUDA " + std::to_string(device.driver_cuda);
+}
+
+}  // namespace
+
+Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
+                   GpuRuntime& runtime) {
+  const std::string what = cannot_be_used(provider);
+  // First without the machine: a build for the CPU is the likeliest reason.
+  GpuOptions gpu;
+  gpu.device_id = number;
+  Ort::SessionOptions options;
+  CUTOUT_RETURN_IF_ERROR(preload(what, libraries));
+  GpuRuntime found;
+  const Status driver = find_device(what, number, found.device);
+  const Status appended = append_provider(provider, gpu, options);
+  // Without a driver the provider fails too, with a less useful message.
+  if (appended.code() == Code::kProvider) return appended;
+  CUTOUT_RETURN_IF_ERROR(driver);
+  CUTOUT_RETURN_IF_ERROR(appended);
+  const bool tensorrt = provider == Provider::kTensorRt;
+  found.cuda_runtime = cuda_runtime_version();
+  CUTOUT_RETURN_IF_ERROR(check_device(what, found.device, found.cuda_runtime, tensorrt));
+  if (tensorrt) found.tensorrt = tensorrt_version();
+  found.driver = driver_version(found.device);
+  runtime = std::move(found);
+  return {};
+}
+
+}  // namespace cutout::ort

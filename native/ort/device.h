@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "ort/driver.h"
+#include "ort/options.h"
+
+namespace cutout::ort {
+
+/// What identifies a TensorRT engine beside its network.
+struct GpuRuntime {
+  Device device;
+  int cuda_runtime = 0;  // 1000 * major + 10 * minor
+  std::string tensorrt;  // for example "10.16.1"; empty without
+  std::string driver;    // version of the kernel module, or of CUDA where it is not readable
+};
+
+/// Loads the GPU provider into the opened library and checks driver and GPU, so that a missing part
+/// is an error before any network is opened. `libraries` are files of CUDA and TensorRT, each after
+/// those it needs; they are opened first, so that the provider finds them outside the loader's
+/// search path.
+Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
+                   GpuRuntime& runtime);
+
+}  // namespace cutout::ort

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/status.h"
+
+namespace cutout::ort {
+
+/// A GPU as NVIDIA's driver describes it.
+struct Device {
+  int number = 0;
+  std::string name;
+  int compute_major = 0;  // compute capability, for example 9.0
+  int compute_minor = 0;
+  std::uint64_t memory_bytes = 0;
+  /// Newest CUDA that the driver supports: 1000 * major + 10 * minor.
+  int driver_cuda = 0;
+};
+
+/// File of the driver's library, for dlopen.
+inline constexpr const char* kDriverLibrary = "libcuda.so.1";
+
+/// Asks the driver for the GPU `number`. kDriver without a usable driver, kDevice without a GPU of
+/// that number. `what` begins the message. Makes no CUDA context, so that no device memory is
+/// taken.
+Status find_device(const std::string& what, int number, Device& device,
+                   const char* library = kDriverLibrary);
+
+/// Whether the device can run code of a CUDA runtime of this version (1000 * major + 10 * minor).
+/// kDriver for a driver that is too old, kDevice for a GPU that is. `tensorrt`: for TensorRT too.
+Status check_device(const std::string& what, const Device& device, int cuda_runtime, bool tensorrt);
+
+}  // namespace cutout::ort

@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import type { Gpu } from '../engine/types.ts';
+import { UNFINISHED } from './layout.ts';
+
+/**
+ * TensorRT's engines, built for one network on one kind of GPU and cached beside the prepared file. TensorRT does not
+ * detect a cache of another version or GPU, so its folder is named after everything that it depends on; any other is
+ * not opened.
+ */
+
+/** What an engine depends on. */
+export interface EngineMaker {
+  /** SHA-256 of the prepared network. */
+  readonly network: string;
+  readonly fp16: boolean;
+  /** Version of ONNX Runtime. */
+  readonly onnxruntime: string;
+  readonly gpu: Pick<Gpu, 'name' | 'computeCapability' | 'driver' | 'cuda' | 'tensorrt'>;
+}
+
+/** Name of the folder of an engine. */
+export function engineKey({ network, fp16, onnxruntime, gpu }: EngineMaker): string {
+  const { name, computeCapability, driver, cuda, tensorrt } = gpu;
+  const parts = [
+    network,
+    fp16 ? 'fp16' : 'fp32',
+    onnxruntime,
+    tensorrt,
+    cuda,
+    driver,
+    computeCapability,
+    name,
+  ];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
+}
+
+const RECORD = 'record.json';
+/** Folders that are kept, the newest first: several kinds of GPU may share a models folder. */
+const KEPT = 4;
+
+const recordSchema = z.record(z.string(), z.number().int());
+
+const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.tensorrt');
+
+const sizesIn = async (folder: string): Promise<Record<string, number>> => {
+  const sizes: Record<string, number> = {};
+  for (const name of (await readdir(folder)).sort()) {
+    if (name !== RECORD) sizes[name] = (await stat(path.join(folder, name))).size;
+  }
+  return sizes;
+};
+
+export interface EngineCache {
+  /** For NetworkSpec.engineCache. */
+  readonly folder: string;
+  /** Whether an engine is in it; otherwise loading the network builds one. */
+  readonly built: boolean;
+  /** Keeps what was built. Failures leave no cache behind; the next start builds again. */
+  keep(): Promise<void>;
+  /** Deletes it, after a load that failed. */
+  discard(): Promise<void>;
+}
+
+/** Deletes the oldest engines, and what killed processes left for an hour. */
+async function sweep(parent: string): Promise<void> {
+  const found: { readonly folder: string; readonly age: number; readonly unfinished: boolean }[] = [];
+  for (const name of await readdir(parent)) {
+    const folder = path.join(parent, name);
+    const age = Date.now() - (await stat(folder)).mtimeMs;
+    found.push({ folder, age, unfinished: name.startsWith(UNFINISHED) });
+  }
+  const complete = found.filter(({ unfinished }) => !unfinished).sort((a, b) => a.age - b.age);
+  const old = found.filter(({ unfinished, age }) => unfinished && age > 3_600_000);
+  for (const { folder } of [...complete.slice(KEPT), ...old])
+    await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * The cache of exactly this engine, or a new folder to build it in; undefined if the models folder is not writable.
+ * Every cache must be kept or discarded.
+ */
+export async function openEngineCache(
+  prepared: string,
+  maker: EngineMaker,
+): Promise<EngineCache | undefined> {
+  const parent = folderOf(prepared);
+  const final = path.join(parent, engineKey(maker));
+  const recorded = await readFile(path.join(final, RECORD), 'utf8').catch(() => undefined);
+  if (recorded !== undefined) {
+    try {
+      const wanted = recordSchema.parse(JSON.parse(recorded));
+      const given = await sizesIn(final);
+      if (Object.keys(wanted).length > 0 && JSON.stringify(wanted) === JSON.stringify(given)) {
+        const discard = () => rm(final, { recursive: true, force: true }).catch(() => {});
+        return { folder: final, built: true, keep: async () => {}, discard };
+      }
+    } catch {
+      // Built again below.
+    }
+  }
+  const temporary = path.join(parent, `${UNFINISHED}${path.basename(final)}.${process.pid}`);
+  const discard = () => rm(temporary, { recursive: true, force: true }).catch(() => {});
+  try {
+    // Not recursive: the folder of the network exists (src/folder.ts says why).
+    await mkdir(parent).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    await rm(temporary, { recursive: true, force: true });
+    await mkdir(temporary);
+  } catch {
+    return undefined;
+  }
+  const keep = async () => {
+    try {
+      const sizes = await sizesIn(temporary);
+      if (Object.keys(sizes).length === 0) {
+        await discard();
+        return;
+      }
+      await writeFile(path.join(temporary, RECORD), JSON.stringify(sizes));
+      await rm(final, { recursive: true, force: true });
+      await rename(temporary, final);
+      await sweep(parent);
+    } catch {
+      await discard();
+    }
+  };
+  return { folder: temporary, built: false, keep, discard };
+}

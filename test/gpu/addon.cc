@@ -1,0 +1,126 @@
+#include <napi.h>
+
+#include <string>
+#include <vector>
+
+#include "core/cancel.h"
+#include "ort/driver.h"
+#include "ort/failure.h"
+#include "ort/network.h"
+#include "ort/options.h"
+#include "ort/runtime.h"
+
+/// What test/gpu/*.test.ts need of native/ort: the parts of the GPU path that run without a GPU.
+namespace cutout::test {
+
+namespace {
+
+Napi::Value from_status(Napi::Env env, const Status& status) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("code", static_cast<int>(status.code()));
+  result.Set("message", status.message());
+  return result;
+}
+
+std::string text(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
+int number(const Napi::Value& value) { return value.As<Napi::Number>().Int32Value(); }
+
+/// (library, number) → status with the device
+Napi::Value find(const Napi::CallbackInfo& info) {
+  ort::Device device;
+  const Status status =
+      ort::find_device("It fails", number(info[1]), device, text(info[0]).c_str());
+  const Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
+  result.Set("name", device.name);
+  result.Set("memoryBytes", static_cast<double>(device.memory_bytes));
+  result.Set("driverCuda", device.driver_cuda);
+  result.Set("compute", device.compute_major * 10 + device.compute_minor);
+  return result;
+}
+
+/// (driverCuda, computeMajor, computeMinor, cudaRuntime, tensorrt) → status
+Napi::Value check(const Napi::CallbackInfo& info) {
+  ort::Device device;
+  device.name = "Stand-in";
+  device.driver_cuda = number(info[0]);
+  device.compute_major = number(info[1]);
+  device.compute_minor = number(info[2]);
+  return from_status(info.Env(),
+                     ort::check_device("It fails", device, number(info[3]),
+                                       info[4].As<Napi::Boolean>().Value()));
+}
+
+/// (message) → status
+Napi::Value failure(const Napi::CallbackInfo& info) {
+  return from_status(info.Env(), ort::gpu_failure("It fails", text(info[0]), Code::kInternal));
+}
+
+Napi::Value nodes(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), ort::nodes_on_cpu(text(info[0]), number(info[1])));
+}
+
+Napi::Value from_options(Napi::Env env, const ort::ProviderOptions& options) {
+  Napi::Object result = Napi::Object::New(env);
+  for (const auto& [name, value] : options) result.Set(name, value);
+  return result;
+}
+
+/// (tensorrt, deviceId, fp16, engineCache) → names and values
+Napi::Value options(const Napi::CallbackInfo& info) {
+  const ort::GpuOptions gpu{number(info[1]), info[2].As<Napi::Boolean>().Value(), text(info[3])};
+  return from_options(info.Env(), info[0].As<Napi::Boolean>().Value() ? ort::tensorrt_options(gpu)
+                                                                       : ort::cuda_options(gpu));
+}
+
+/// (runtimePath, file, width, height, bind, inputs: Float32Array[]) → Float32Array[] of output 0, each
+/// input on the next of two slots.
+Napi::Value run(const Napi::CallbackInfo& info) {
+  const auto fail = [&info](const Status& status) {
+    throw Napi::Error::New(info.Env(), status.message());
+  };
+  if (const Status status = ort::open_runtime(text(info[0])); !status.ok()) fail(status);
+  ort::NetworkOptions options;
+  options.path = text(info[1]);
+  options.width = number(info[2]);
+  options.height = number(info[3]);
+  options.bind = info[4].As<Napi::Boolean>().Value();
+  options.slots = 2;
+  std::unique_ptr<ort::Network> network;
+  const CancelToken token;
+  if (const Status status = ort::Network::open(options, token, network); !status.ok()) {
+    fail(status);
+  }
+  const Napi::Array inputs = info[5].As<Napi::Array>();
+  Napi::Array results = Napi::Array::New(info.Env(), inputs.Length());
+  for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
+    const int slot = static_cast<int>(i % 2);
+    const Napi::Float32Array values = inputs.Get(i).As<Napi::Float32Array>();
+    std::copy_n(values.Data(), values.ElementLength(), network->input(slot).begin());
+    if (const Status status = network->run(slot, token); !status.ok()) fail(status);
+    const std::span<float> output = network->output(slot);
+    Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
+    std::copy(output.begin(), output.end(), copy.Data());
+    results.Set(i, copy);
+  }
+  return results;
+}
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  exports.Set("find", Napi::Function::New<&find>(env));
+  exports.Set("check", Napi::Function::New<&check>(env));
+  exports.Set("failure", Napi::Function::New<&failure>(env));
+  exports.Set("nodes", Napi::Function::New<&nodes>(env));
+  exports.Set("options", Napi::Function::New<&options>(env));
+  exports.Set("run", Napi::Function::New<&run>(env));
+  return exports;
+}
+
+}  // namespace
+
+}  // namespace cutout::test
+
+static Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  return cutout::test::init(env, exports);
+}
+
+NODE_API_MODULE(cutout_gpu_test, Init)

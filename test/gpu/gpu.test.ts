@@ -1,0 +1,215 @@
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import test from 'ava';
+import { root } from '../../bench/lib/paths.ts';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
+import { Networks } from '../fixtures/engineSetup.ts';
+
+/** native/core/status.h */
+const CODES = {
+  ok: 0,
+  model: 6,
+  provider: 8,
+  driver: 9,
+  device: 10,
+  deviceMemory: 11,
+  internal: 13,
+} as const;
+
+interface Status {
+  readonly code: number;
+  readonly message: string;
+}
+
+interface GpuTestAddon {
+  find(
+    library: string,
+    device: number,
+  ): Status & {
+    readonly name: string;
+    readonly memoryBytes: number;
+    readonly driverCuda: number;
+    readonly compute: number;
+  };
+  check(driverCuda: number, major: number, minor: number, cudaRuntime: number, tensorrt: boolean): Status;
+  failure(message: string): Status;
+  nodes(log: string, limit: number): string;
+  options(tensorrt: boolean, deviceId: number, fp16: boolean, engineCache: string): Record<string, string>;
+  run(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+    bind: boolean,
+    inputs: readonly Float32Array[],
+  ): readonly Float32Array[];
+}
+
+const release = path.join(root, 'build', 'native', 'Release');
+const addon = createRequire(import.meta.url)(path.join(release, 'cutout_gpu_test.node')) as GpuTestAddon;
+const driver = path.join(release, 'libcutout_fake_driver.so');
+
+test('find_device: without a driver the message says what to install', (t) => {
+  const { code, message } = addon.find('libcutout-no-such-driver.so.1', 0);
+  t.is(code, CODES.driver);
+  t.regex(message, /^It fails: the NVIDIA driver is not installed .*container toolkit.*--gpus all/);
+  const foreign = addon.find('libm.so.6', 0);
+  t.is(foreign.code, CODES.driver);
+  t.regex(foreign.message, /functions are missing/);
+});
+
+test.serial('find_device: each answer of the driver is a code and a remedy', (t) => {
+  const cases: readonly [string, number, number, RegExp][] = [
+    ['', 0, CODES.ok, /^$/],
+    ['count=2', 1, CODES.ok, /^$/],
+    ['count=2', 2, CODES.device, /no GPU 2; the driver numbers them from 0 to 1.*CUTOUT_DEVICE_ID/],
+    ['count=0', 0, CODES.device, /finds no GPU.*nvidia-smi/],
+    ['init=100', 0, CODES.device, /finds no GPU/],
+    ['init=46', 0, CODES.device, /in use by processes/],
+    ['init=34', 0, CODES.driver, /stub.*LD_LIBRARY_PATH/],
+    ['init=803', 0, CODES.driver, /different versions.*Restart/],
+    ['init=804', 0, CODES.driver, /compatibility libraries/],
+    ['init=999', 0, CODES.driver, /does not start \(CUDA error 999\)/],
+    ['get=101', 0, CODES.driver, /CUDA error 101/],
+  ];
+  for (const [answers, device, code, message] of cases) {
+    process.env['CUTOUT_TEST_CUDA'] = answers;
+    const found = addon.find(driver, device);
+    t.is(found.code, code, `${answers}: ${found.message}`);
+    t.regex(found.message, message, answers);
+  }
+  process.env['CUTOUT_TEST_CUDA'] = 'driver=12080 major=8 minor=6';
+  t.like(addon.find(driver, 0), {
+    name: 'Stand-in',
+    driverCuda: 12080,
+    compute: 86,
+    memoryBytes: 80 * 2 ** 30,
+  });
+  delete process.env['CUTOUT_TEST_CUDA'];
+});
+
+test('check_device: the driver has to support the major version of CUDA, the GPU the code in it', (t) => {
+  const cases: readonly [[number, number, number, number, boolean], number, RegExp][] = [
+    [[13000, 9, 0, 13000, false], CODES.ok, /^$/],
+    // Minor versions of CUDA are compatible.
+    [[13000, 7, 5, 13020, true], CODES.ok, /^$/],
+    [[13010, 9, 0, 12080, false], CODES.ok, /^$/],
+    [[12090, 9, 0, 13000, false], CODES.driver, /too old. It supports CUDA 12.9.*13.0 \(driver 580/],
+    [[11080, 8, 0, 12040, false], CODES.driver, /supports CUDA 11.8.*12.0 \(driver 525/],
+    [
+      [13000, 7, 0, 13000, false],
+      CODES.device,
+      /compute capability 7.0, and 7.5 or newer.*CUTOUT_DEVICE=cpu/,
+    ],
+    [[12080, 7, 0, 12080, false], CODES.ok, /^$/],
+    [[12080, 7, 0, 12080, true], CODES.device, /7.5 or newer/],
+  ];
+  for (const [given, code, message] of cases) {
+    const status = addon.check(...given);
+    t.is(status.code, code, `${given}: ${status.message}`);
+    t.regex(status.message, message, String(given));
+  }
+});
+
+test('gpu_failure: messages of ONNX Runtime get a code and a remedy, and are kept', (t) => {
+  const cases: readonly [string, number, RegExp][] = [
+    // As the real provider library reports it, without its folder.
+    [
+      '/onnxruntime_src/a.cc:1988 Get() [ONNXRuntimeError] : 1 : FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.13: cannot open shared object file: No such file or directory',
+      CODES.provider,
+      /libcublasLt\.so\.13 is missing. Run `cutout runtime install cuda`.*\[\[ONNXRuntimeError\]/,
+    ],
+    [
+      'libnvinfer.so.10: cannot open shared object file: No such file',
+      CODES.provider,
+      /TensorRT is missing.*docs\/gpu\.md/,
+    ],
+    ['libcuda.so.1: cannot open shared object file: No such file', CODES.driver, /driver is not installed/],
+    [
+      'CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version ; GPU=0',
+      CODES.driver,
+      /too old/,
+    ],
+    ['CUDA failure 100: no CUDA-capable device is detected ; GPU=-1', CODES.device, /finds no GPU/],
+    ['CUDA failure 101: invalid device ordinal ; GPU=7', CODES.device, /CUTOUT_DEVICE_ID/],
+    [
+      'CUDA failure 209: no kernel image is available for execution on the device',
+      CODES.device,
+      /architecture/,
+    ],
+    [
+      'CUDA failure 700: an illegal memory access was encountered ; GPU=0',
+      CODES.device,
+      /Restart the server/,
+    ],
+    ['CUDA failure 2: out of memory ; GPU=0', CODES.deviceMemory, /not enough free memory.*CUTOUT_WORKERS=1/],
+    [
+      'Failed to allocate memory for requested buffer of size 268435456',
+      CODES.deviceMemory,
+      /not enough free memory/,
+    ],
+    ['CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED', CODES.deviceMemory, /not enough free memory/],
+    [
+      'This session contains graph nodes that are assigned to the default CPU EP, but fallback to CPU EP has been explicitly disabled by the user.',
+      CODES.provider,
+      /operators that the GPU does not run.*CUTOUT_DEVICE=cpu/,
+    ],
+    ['CUDA failure 4242: another', CODES.internal, /^It fails: CUDA failure 4242: another$/],
+    ['something else', CODES.internal, /^It fails: something else$/],
+  ];
+  for (const [message, code, sentence] of cases) {
+    const status = addon.failure(message);
+    t.is(status.code, code, message);
+    t.regex(status.message, sentence);
+    t.true(status.message.includes(message.slice(message.lastIndexOf('FAIL'))), message);
+  }
+});
+
+test('nodes_on_cpu: names what ONNX Runtime placed on the CPU, up to a limit', (t) => {
+  const log = [
+    'Node placements',
+    ' Node(s) placed on [CUDAExecutionProvider]. Number of nodes: 1',
+    '  Conv (first)',
+    ' Node(s) placed on [CPUExecutionProvider]. Number of nodes: 3',
+    '  Resize (up)',
+    '  NonZero (where)',
+    '  Shape (last)',
+    'another message',
+  ].join('\n');
+  t.is(addon.nodes(log, 5), 'Resize (up), NonZero (where), Shape (last)');
+  t.is(addon.nodes(log, 2), 'Resize (up), NonZero (where)');
+  t.is(addon.nodes('', 5), '');
+});
+
+test('options of the providers', (t) => {
+  t.deepEqual(addon.options(false, 3, true, '/cache'), {
+    device_id: '3',
+    arena_extend_strategy: 'kSameAsRequested',
+    cudnn_conv_algo_search: 'HEURISTIC',
+  });
+  t.deepEqual(addon.options(true, 0, false, ''), { device_id: '0', trt_fp16_enable: '0' });
+  t.deepEqual(addon.options(true, 1, true, '/cache'), {
+    device_id: '1',
+    trt_fp16_enable: '1',
+    trt_layer_norm_fp32_fallback: '1',
+    trt_engine_cache_enable: '1',
+    trt_engine_cache_path: '/cache',
+    trt_timing_cache_enable: '1',
+    trt_timing_cache_path: '/cache',
+  });
+});
+
+test('runs with bound inputs and outputs give the same values as others, run after run', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const { path: file } = networks.spec('bound', { convolutions: 2 });
+  const inputs = [1, 2, 3, 4, 5].map((seed) =>
+    Float32Array.from({ length: 3 * 64 * 64 }, (_, at) => Math.sin(seed * 12.9898 + at * 0.017)),
+  );
+  const plain = addon.run(defaultRuntimePath(), file, 64, 64, false, inputs);
+  const bound = addon.run(defaultRuntimePath(), file, 64, 64, true, inputs);
+  const bytes = (values: Float32Array = new Float32Array()) => [...values].join();
+  t.is(bound.length, inputs.length);
+  for (const [at, values] of bound.entries()) t.true(bytes(values) === bytes(plain[at]), String(at));
+  t.false(bytes(plain[0]) === bytes(plain[1]));
+});

@@ -1,0 +1,98 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { loadConfig } from '../../src/config/readConfig.ts';
+import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
+import { openOnGpu } from '../../src/server/openEngine.ts';
+import { FakeEngine } from '../fixtures/fakeEngine.ts';
+
+const gpu: Gpu = {
+  id: 0,
+  name: 'NVIDIA L4',
+  computeCapability: '8.9',
+  memoryBytes: 24e9,
+  driver: '580.82.07',
+  driverCuda: '13.0',
+  cuda: '13.0',
+  tensorrt: '10.16.1',
+};
+
+/** Opens IS-Net on a GPU whose engine does what `load` says; collects what the operator is told. */
+async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt') {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'cutout-gpu-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const located: NetworkSpec = {
+    name: 'isnet',
+    path: path.join(folder, 'prepared.fp16.onnx'),
+    width: 1024,
+    height: 1024,
+    mean: [128, 128, 128],
+    std: [256, 256, 256],
+    output: 'probability',
+  };
+  const { engine: config } = loadConfig({ CUTOUT_DEVICE: device, CUTOUT_MODELS_DIR: folder });
+  const loads: NetworkSpec[] = [];
+  const open = async (load: (spec: NetworkSpec) => Promise<void>) => {
+    const notices: string[] = [];
+    const engine = {
+      ...new FakeEngine().asEngine(),
+      gpu: () => gpu,
+      load: async (spec: NetworkSpec): Promise<NetworkInfo> => {
+        loads.push(spec);
+        await load(spec);
+        return { name: spec.name, inputs: [], outputs: [], loadMs: 1, warmUpMs: 1 };
+      },
+    };
+    const signal = new AbortController().signal;
+    const opening = { engine, located, form: 'fp16', maker: undefined, signal } as const;
+    const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
+    await openOnGpu(opening, config, { ensure: async () => located, observer, onnxruntime: '1.30.0' });
+    return notices;
+  };
+  const engines = () => readdir(path.join(folder, 'prepared.fp16.tensorrt'));
+  return { open, loads, engines };
+}
+
+/** TensorRT writes its engine while a network is opened. */
+const build = ({ engineCache = '' }: NetworkSpec) =>
+  writeFile(path.join(engineCache, 'sm89.engine'), 'engine');
+
+test('CUDA: the network in float16, without a cache of engines', async (t) => {
+  const { open, loads } = await place(t, 'cuda');
+  t.deepEqual(await open(async () => {}), []);
+  t.like(loads[0], { name: 'isnet', fp16: true });
+  t.is(loads[0]?.engineCache, undefined);
+});
+
+test('TensorRT: an engine is built once, and the operator is told', async (t) => {
+  const { open, loads, engines } = await place(t, 'tensorrt');
+  const [told = '', ...rest] = await open(build);
+  t.regex(told, /^TensorRT 10\.16\.1 builds the engine of isnet for NVIDIA L4: this takes minutes, once\.$/);
+  t.deepEqual(rest, []);
+  const [key = ''] = await engines();
+  t.deepEqual(await open(async () => {}), []);
+  t.is(path.basename(loads[1]?.engineCache ?? ''), key);
+  t.deepEqual(await engines(), [key]);
+});
+
+test('TensorRT: a cached engine that cannot be opened is built again, once', async (t) => {
+  const { open, loads, engines } = await place(t, 'tensorrt');
+  await open(build);
+  const keys = await engines();
+  const fails = new EngineError('ENGINE_MODEL', 'The engine cannot be deserialised.');
+  const notices = await open(async (spec) => {
+    if (loads.length === 2) throw fails;
+    await build(spec);
+  });
+  t.regex(notices[0] ?? '', /cached engine of isnet cannot be used and is built again/);
+  t.is(loads.length, 3);
+  t.deepEqual(await engines(), keys);
+  const second = await t.throwsAsync(
+    open(() => Promise.reject(fails)),
+    { is: fails },
+  );
+  t.is(second, fails);
+  // The stale engine and the failed build are both gone.
+  t.deepEqual(await engines(), []);
+});
