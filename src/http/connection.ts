@@ -132,6 +132,7 @@ export class Connection {
     this.#refused = true;
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();
+    for (const exchange of this.#open) if (!exchange.res.headersSent) endUnanswered(exchange);
     if (!this.#open[0]?.res.headersSent) {
       const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
       socket.end(rawAnswer(fail('malformed_request', { detail })));
@@ -178,9 +179,10 @@ export class Connection {
     const broken = last && !last.req.complete ? last : undefined;
     const before = this.#open.filter((exchange) => exchange !== broken).at(-1);
     const end = () => this.#end(broken?.res.headersSent ? '' : rawAnswer(error));
-    if (before) before.res.once('close', end);
-    else end();
     if (broken && !broken.res.headersSent) endUnanswered(broken);
+    // After the work of its end, so that nothing of the request is held when the client reads the answer.
+    if (before) before.res.once('close', end);
+    else timeSlice(end);
   }
 
   /**

@@ -38,6 +38,9 @@ export function receive(
   return new Promise((resolve, reject) => {
     let received = 0;
     let stopped = false;
+    let ended = false;
+    /** A piece waits for a later turn of the event loop; no other one arrives before. */
+    let waiting = false;
     const stop = () => {
       stopped = true;
       req.off('data', data);
@@ -56,15 +59,28 @@ export function receive(
       stop();
       timeSlice(() => reject(clientClosed));
     };
-    const end = () => {
+    const complete = () => {
       stop();
       resolve();
+    };
+    const end = () => {
+      ended = true;
+      req.off('close', left);
+      // Pausing at the last piece does not delay this event.
+      if (!waiting) complete();
     };
     const take = start(failed);
     const data = catchInListener((piece: Buffer) => {
       received += piece.length;
       if (received > maxBytes) throw tooLarge();
-      const ready = timeSliced(() => (stopped ? undefined : take(piece)));
+      waiting = true;
+      const ready = timeSliced(() => {
+        if (stopped) return undefined;
+        waiting = false;
+        const taken = take(piece);
+        if (ended) complete();
+        return taken;
+      });
       if (ready === undefined) return;
       req.pause();
       ready.then(() => stopped || req.resume(), failed);
