@@ -211,8 +211,9 @@ class SqliteDatabase implements Database {
         this.#connection.takeWrote();
         return await work();
       } catch (error) {
-        if (!isCode(error, 'SQLITE_BUSY', 'SQLITE_FULL')) throw error;
-        if (isCode(error, 'SQLITE_FULL') || performance.now() > until) throw unavailable(error);
+        if (isCode(error, ...diskFaults)) throw unavailable(error);
+        if (!isCode(error, 'SQLITE_BUSY')) throw error;
+        if (performance.now() > until) throw unavailable(error);
         await sleep(1 + Math.random() * 4);
       }
     }
@@ -229,6 +230,9 @@ class SqliteDatabase implements Database {
 
 const isCode = (error: unknown, ...codes: readonly string[]): error is Error =>
   error instanceof Sqlite.SqliteError && codes.some((code) => error.code.startsWith(code));
+
+/** No space, a quota that is used up (an I/O error), a disk that fails: what is waiting for them is tried again. */
+const diskFaults = ['SQLITE_FULL', 'SQLITE_IOERR'] as const;
 
 /** Nothing was executed. */
 const unavailable = (cause: Error) =>
