@@ -59,7 +59,12 @@ export function createCutout(parts: CutoutParts): Cutout {
           made = true;
           return makeResult(request, downloads, call, { loaded, repeat, signal });
         },
-        retain: retainUploads,
+        retain: () => {
+          const releases = [retainUploads(), downloads.retain()];
+          return async () => {
+            for (const release of releases) await release();
+          };
+        },
       });
       // Step 7.
       return await answer(found, { accountId, signal, telemetry, downloads, rate, shared: !made });

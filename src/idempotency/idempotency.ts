@@ -23,10 +23,10 @@ export interface IdempotentRequest<L extends Content, T> {
    */
   readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>;
   /**
-   * Keeps the memory of what the caller sent counted until the returned function is called: work that the caller has
-   * started uses it for others after the caller has left.
+   * Keeps the memory of what the caller sent, or had downloaded, counted until the returned function is called: work that
+   * the caller has started uses it for others after the caller has left.
    */
-  readonly retain: () => () => void;
+  readonly retain: () => () => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -142,7 +142,7 @@ export class Idempotency<T> {
       try {
         return await cachedOrMade(store, key, work, sharedSignal);
       } finally {
-        release();
+        await release();
       }
     };
     return this.#inFlight.join(key, start, signal);

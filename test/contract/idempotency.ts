@@ -56,7 +56,7 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
       accountId: 'acc_1',
       load: async () => contentOf(image),
       signal: new AbortController().signal,
-      retain: () => () => {},
+      retain: () => async () => {},
       ...request,
       make: async (_, _repeat, signal) => charged(await work(signal)),
     });

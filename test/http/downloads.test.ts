@@ -471,3 +471,34 @@ test('the log has the reason of a failed download, which the client does not get
   await eventually(() => service.lines().some(({ download }) => download === 'port'));
   t.false(service.text().includes('10.1.2.3'));
 });
+
+test('a download stays counted when its client leaves while others wait for the work', async (t) => {
+  const service = await start(t, { ttlSeconds: 600 });
+  let go = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    go = resolve;
+  });
+  const image = Buffer.concat([await scene(), Buffer.alloc(5e6)]);
+  const { url } = await host(t, image);
+  // The content is being made for somebody else, so the request that downloads it again only waits.
+  const working = service.post(form({ image_file: image }));
+  await eventually(() => service.engine.running === 1);
+  const leaving = new AbortController();
+  const headers = { 'X-Api-Key': service.key, 'Idempotency-Key': 'one-key' };
+  const ask = (body: FormData, signal?: AbortSignal) =>
+    fetch(`${service.url}/v1.0/cutout`, { method: 'POST', headers, body, ...(signal && { signal }) });
+  const first = ask(form({ image_url: url }), leaving.signal);
+  const left = t.throwsAsync(first);
+  await eventually(() => service.memory.stats.held >= 2 * image.length && service.downloads.running === 0);
+  const second = ask(form({ image_url: 'http://x.test/' }));
+  await eventually(() => service.calls() === 3);
+  leaving.abort();
+  await left;
+  // Longer than the server needs to notice.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  t.true(service.memory.stats.held >= 2 * image.length, `${service.memory.stats.held} bytes`);
+  go();
+  t.is((await working).status, 200);
+  t.is((await second).status, 200);
+  await nothingLeft(t, service);
+});

@@ -150,3 +150,28 @@ test('an upload stays counted when its client leaves while others wait for the w
   t.is((await second).status, 200);
   await eventually(() => service.memory.stats.held === 0);
 });
+
+for (const accept of ['image/*', 'application/json'])
+  test(`a cached result is sent as ${accept} only while there is memory for the answer`, async (t) => {
+    const service = await startService(t, { ttlSeconds: 600, memory: { room: 200e6, largestWork: 100e6 } });
+    const headers = { 'Idempotency-Key': 'one-key', Accept: accept };
+    const first = await service.post(form({ image_file: await scene(), size: 'full' }), headers);
+    const length = (await first.arrayBuffer()).byteLength;
+    await eventually(() => service.memory.stats.held === 0);
+    const { credits } = await service.balance();
+    const body = 'image_url=http%3A%2F%2Fx.test%2F';
+    const repeat = () =>
+      service.post(body, { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' });
+    // Of 100 MB for answers others leave what the body of a repeat takes, but not its answer.
+    const others = service.memory.hold('other', 100e6 - length + 1);
+    const refused = await repeat();
+    t.is(refused.status, 503);
+    t.regex((await errorOf(t, refused)).detail, /memory/);
+    others?.release();
+    const replayed = await repeat();
+    t.is(replayed.status, 200);
+    t.is(replayed.headers.get('idempotent-replayed'), 'true');
+    t.is((await replayed.arrayBuffer()).byteLength, length);
+    t.is((await service.balance()).credits, credits);
+    t.deepEqual(await service.stores.ledger.verify(), []);
+  });

@@ -81,7 +81,7 @@ test('work hears what the ledger recognises its repeats by, where the names outl
     await new Idempotency<Image>(store).getOrMake({
       accountId: 'acc_1',
       signal: new AbortController().signal,
-      retain: () => () => {},
+      retain: () => async () => {},
       load: async () => ({ ...contentOf('image'), background, settings: 's' }),
       make: async (_, repeat) => {
         heard = repeat;
@@ -432,7 +432,7 @@ for (const idempotencyKey of [undefined, 'key'])
         },
         retain: () => {
           retained.set(name, (retained.get(name) ?? 0) + 1);
-          return () => retained.set(name, (retained.get(name) ?? 0) - 1);
+          return async () => void retained.set(name, (retained.get(name) ?? 0) - 1);
         },
       });
     const leave = new AbortController();
@@ -465,7 +465,7 @@ test('naming an image ends when its callers have left', async (t) => {
       accountId: 'acc_1',
       idempotencyKey,
       signal: leave.signal,
-      retain: () => () => {},
+      retain: () => async () => {},
       load: async () => ({ ...contentOf(''), image }),
       make: async () => t.fail('made') as never,
     });

@@ -19,6 +19,49 @@ const serverTiming = (stages: Stages): string =>
     .map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`)
     .join(', ');
 
+/** Bytes of the image that are written in base64 at a time: a multiple of 3. */
+const base64Step = 48 * 1024;
+
+interface JsonParts {
+  readonly before: string;
+  readonly base64: number;
+  readonly after: string;
+}
+
+/** What surrounds the image in JSON (docs/contract.md section 7.3), and its length in base64. */
+function jsonParts({ bytes, foreground }: CutoutResult): JsonParts {
+  const { top, left, width, height } = foreground;
+  const rest = {
+    foreground_top: top,
+    foreground_left: left,
+    foreground_width: width,
+    foreground_height: height,
+  };
+  return {
+    before: '{"data":{"result_b64":"',
+    base64: 4 * Math.ceil(bytes.length / 3),
+    after: `",${JSON.stringify(rest).slice(1)}}`,
+  };
+}
+
+/** Written in place: as strings the image would take three times its length in base64 until it is sent. */
+function jsonBody(result: CutoutResult): Buffer {
+  const { before, base64, after } = jsonParts(result);
+  const body = Buffer.allocUnsafe(before.length + base64 + after.length);
+  let at = body.write(before, 'latin1');
+  for (let from = 0; from < result.bytes.length; from += base64Step)
+    at += body.write(result.bytes.toString('base64', from, from + base64Step), at, 'latin1');
+  body.write(after, at, 'latin1');
+  return body;
+}
+
+/** Length in bytes of the body that `present` sets. */
+export function bodyLength(ctx: Context, result: CutoutResult): number {
+  if (!wantsJson(ctx.get('Accept'))) return result.bytes.length;
+  const { before, base64, after } = jsonParts(result);
+  return before.length + base64 + after.length;
+}
+
 /** Sets the headers of docs/contract.md section 7.1 and the image, as bytes or in JSON (7.3). */
 export function present(ctx: Context, result: CutoutResult): void {
   const { foreground, max, type } = result;
@@ -43,15 +86,5 @@ export function present(ctx: Context, result: CutoutResult): void {
     'Content-Type': json ? 'application/json; charset=utf-8' : result.contentType,
   });
   ctx.status = 200;
-  if (json)
-    ctx.body = JSON.stringify({
-      data: {
-        result_b64: result.bytes.toString('base64'),
-        foreground_top: foreground.top,
-        foreground_left: foreground.left,
-        foreground_width: foreground.width,
-        foreground_height: foreground.height,
-      },
-    });
-  else ctx.body = result.bytes;
+  ctx.body = json ? jsonBody(result) : result.bytes;
 }

@@ -1,10 +1,21 @@
 import type { Cutout } from '../../../cutout/cutout.ts';
+import type { Hold } from '../../../limits/memoryBudget.ts';
+import { outOfMemory } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { onResponseEnd } from '../../onResponseEnd.ts';
 import type { Route } from '../../router.ts';
-import { present } from './present.ts';
+import { bodyLength, present } from './present.ts';
 import { parseCutout } from './schema.ts';
+
+/**
+ * The upload is no longer needed; from here on only the answer is held. A cached result costs nothing to ask for, so
+ * it is sent only while there is memory for one more answer; throws 503.
+ */
+function holdAnswer(hold: Hold | undefined, bytes: number, replayed: boolean): void {
+  hold?.resize(replayed ? 0 : bytes);
+  if (replayed && hold?.grow(bytes) === false) throw outOfMemory();
+}
 
 /** `POST /v1.0/cutout` and the path that clients of the published API use. */
 export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logger: Logger): Route {
@@ -31,9 +42,8 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
         logger.error({ request: requestId, err: error }, 'delivered');
       }
     });
+    holdAnswer(ctx.state.hold, bodyLength(ctx, result), result.replayed);
     present(ctx, result);
-    // The upload is no longer needed; from here on only the answer is held.
-    ctx.state.hold?.resize(ctx.length ?? 0);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
 }
