@@ -7,10 +7,14 @@ import ipaddr from 'ipaddr.js';
  */
 const cloudAddresses: ReadonlySet<string> = new Set(['168.63.129.16']);
 
+/** RFC 5214: the interface identifier is 0000:5efe or 0200:5efe, followed by an IPv4 address. */
+const isIsatap = (parts: readonly number[]): boolean =>
+  ((parts[4] ?? 0) & ~0x0200) === 0 && parts[5] === 0x5efe;
+
 /**
  * Whether an address is on the public internet. False for loopback, private, link-local, shared (CGNAT),
  * multicast, documentation, benchmarking and reserved ranges, for every IPv6 form that embeds an IPv4 address
- * (mapped, compatible, translated, 6to4, Teredo), for addresses with a zone, and for `cloudAddresses`.
+ * (mapped, compatible, translated, 6to4, Teredo, ISATAP), for addresses with a zone, and for `cloudAddresses`.
  */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
@@ -18,7 +22,9 @@ export function isPublicAddress(address: string): boolean {
   if (parsed.range() !== 'unicast' || cloudAddresses.has(parsed.toString())) return false;
   if (parsed instanceof ipaddr.IPv4) return ipaddr.IPv4.isValidFourPartDecimal(address);
   // Global unicast is assigned from 2000::/3 only; ipaddr.js calls everything it does not know unicast.
-  return parsed.zoneId === undefined && ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000;
+  return (
+    parsed.zoneId === undefined && !isIsatap(parsed.parts) && ((parsed.parts[0] ?? 0) & 0xe000) === 0x2000
+  );
 }
 
 /** Addresses of all network interfaces of this machine, as they are now. */

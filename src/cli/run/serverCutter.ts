@@ -75,10 +75,10 @@ async function reasonIn(response: Response): Promise<string> {
   return shown(parts.filter((part) => part !== '').join(': '));
 }
 
-/** Milliseconds of Retry-After in seconds; 0 without it. */
+/** Milliseconds of Retry-After in seconds, at least one second; 0 without it. */
 function retryAfter(response: Response): number {
   const seconds = Number(response.headers.get('Retry-After') ?? '');
-  return Number.isFinite(seconds) && seconds > 0 ? 1000 * seconds : 0;
+  return Number.isFinite(seconds) && seconds > 0 ? 1000 * Math.max(1, seconds) : 0;
 }
 
 /** The error of any answer but a result. */
@@ -104,7 +104,7 @@ async function resultOf(response: Response): Promise<CutoutFile> {
     return {
       bytes,
       contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
-      creditsCharged: Number.isFinite(charged) ? charged : 0,
+      creditsCharged: Number.isFinite(charged) && charged > 0 ? charged : 0,
     };
   }
   throw await failureOf(response);
