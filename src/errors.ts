@@ -144,6 +144,7 @@ export const catalogue = {
   invalid_crop_margin: invalid('crop_margin'),
   invalid_scale: invalid('scale'),
   invalid_position: invalid('position'),
+  invalid_lossless: invalid('lossless'),
   invalid_add_shadow: invalid('add_shadow'),
   invalid_shadow_type: invalid('shadow_type'),
   invalid_shadow_opacity: invalid('shadow_opacity'),

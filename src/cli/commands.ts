@@ -48,6 +48,7 @@ export function addCommands(
     .addOption(
       new Option('-f, --format <format>', 'format of the results').choices(runFormats).default('auto'),
     )
+    .option('--lossless', 'WebP without loss of colour, with --format webp', false)
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
     )

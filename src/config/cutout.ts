@@ -1,3 +1,4 @@
+import { EXTRA_FORMATS } from '../image/types.ts';
 import { integer, list, oneOf } from './parsers.ts';
 import { type Settings, setting, type Values } from './settingType.ts';
 
@@ -11,8 +12,8 @@ export const cutoutSettings = {
   inputFormats: setting(
     'CUTOUT_INPUT_FORMATS',
     '',
-    list(oneOf('avif', 'tiff', 'gif'), 'a comma-separated list of avif, tiff, gif'),
-    'Input types to accept beside jpg, png and webp.',
+    list(oneOf(...EXTRA_FORMATS), `a comma-separated list of ${EXTRA_FORMATS.join(', ')}`),
+    'Input types that the API accepts beside jpg, png and webp. `cutout run` accepts all of them.',
   ),
   resultTtlSeconds: setting(
     'CUTOUT_KEEP_SECONDS',

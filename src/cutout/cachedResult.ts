@@ -22,6 +22,7 @@ const formats: Readonly<Record<Encoded['contentType'], string>> = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
   'image/webp': 'webp',
+  'image/avif': 'avif',
   'application/zip': 'zip',
 };
 

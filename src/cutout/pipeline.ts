@@ -147,13 +147,22 @@ export const createPipeline =
 
     // Encode.
     started = performance.now();
-    const { channels } = plan;
+    const { channels, lossless } = plan;
     const raster = { data: image.data.subarray(0, width * height * 4), width, height };
     const format = resolveFormat(plan.format, { width, height, opaque, channels });
     const { icc, density } = source;
     const encoded = await encode(
       raster,
-      { format, channels, opaque, pngEffort, ...jobLimits, ...(icc && { icc }), ...(density && { density }) },
+      {
+        format,
+        lossless,
+        channels,
+        opaque,
+        pngEffort,
+        ...jobLimits,
+        ...(icc && { icc }),
+        ...(density && { density }),
+      },
       engine,
     );
     add({ encode: performance.now() - started });

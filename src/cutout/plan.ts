@@ -43,6 +43,7 @@ export interface Plan {
   /** Size to decode at: at least `result` and, if the source is large enough, the network's usual input. */
   readonly decode: Dimensions;
   readonly format: CutoutRequest['format'];
+  readonly lossless: boolean;
   readonly channels: CutoutRequest['channels'];
   /** RGB where alpha is 0: a ZIP keeps the original background there (docs/contract.md section 7.4). */
   readonly hiddenColour: 'clear' | 'keep';
@@ -97,7 +98,7 @@ export function makePlan(
 ): Plan {
   const source = image.probe;
   const result = resultSize(source, SIZE_LIMITS[size]);
-  const { roi, crop, cropMargin, scale, position, shadow, format, channels, typeLevel } = request;
+  const { roi, crop, cropMargin, scale, position, shadow, format, lossless, channels, typeLevel } = request;
   // The matte alone has neither shadow nor background; a ZIP ignores `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
   const shadowOpacity = dropShadowOpacities(matteOnly ? plainRequest.shadow : shadow);
@@ -111,6 +112,7 @@ export function makePlan(
     // For the network's usual size: it runs at that size where the smaller run is ambiguous.
     decode: decodeSize(source, result, network),
     format,
+    lossless,
     channels,
     hiddenColour: format === 'zip' ? 'keep' : 'clear',
     ...(roi !== WHOLE_IMAGE && { roi: roiBox(roi, source, result) }),

@@ -34,6 +34,8 @@ export interface CutoutRequest {
   readonly type: RequestedSubjectType;
   readonly typeLevel: TypeLevel;
   readonly format: OutputFormat | 'auto';
+  /** WebP without loss; false for other formats. */
+  readonly lossless: boolean;
   readonly channels: 'rgba' | 'alpha';
   readonly roi: Roi;
   readonly crop: boolean;
@@ -51,6 +53,7 @@ export const plainRequest = {
   type: 'auto',
   typeLevel: '1',
   format: 'auto',
+  lossless: false,
   channels: 'rgba',
   roi: WHOLE_IMAGE,
   crop: false,

@@ -52,12 +52,12 @@ export function estimateResources({
   const canvasPixels = canvas.width * canvas.height;
   const resultPixels = result.width * result.height;
   const bytes =
-    decodeBytes(image.probe, decode) +
+    decodeBytes(image.probe, decode, image.bytes) +
     // A canvas larger than the image's buffer, and the subject while it is scaled.
     (canvasPixels > resultPixels ? 4 * canvasPixels : 0) +
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
-    (background.kind === 'image' ? decodeBytes(background.probe, canvas) : 0) +
-    (mask ? decodeBytes(mask.probe, mask.size) + maskPlaneBytes : 0) +
+    (background.kind === 'image' ? decodeBytes(background.probe, canvas, background.bytes) : 0) +
+    (mask ? decodeBytes(mask.probe, mask.size, mask.bytes) + maskPlaneBytes : 0) +
     encodeBytes(format, canvas) +
     matteBytes * resultPixels +
     fixedBytes;

@@ -1,7 +1,8 @@
 import sharp from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
-import { fromSrgb } from './icc.ts';
+import { decodeHeic } from './heif/decodeHeic.ts';
+import { fromSrgb, toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
@@ -21,13 +22,14 @@ export async function decodeCover(
 ): Promise<Raster> {
   const { width, height } = canvas;
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
+  const decoded = probe.format === 'heic' ? await decodeHeic(bytes, probe, jobLimits) : undefined;
+  if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
   try {
     const limitInputPixels = probe.width * probe.height;
-    const image = sharp(forDecoder(bytes, probe.format), {
-      limitInputPixels,
-      autoOrient: true,
-      ignoreIcc: same,
-    })
+    const source = decoded
+      ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
+      : sharp(forDecoder(bytes, probe.format), { limitInputPixels, autoOrient: true, ignoreIcc: same });
+    const image = source
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')
       .ensureAlpha()

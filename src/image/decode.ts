@@ -2,6 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { maxPixelBytes } from './container/tiff.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
+import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
 import { hasHarmlessFaults } from './jpegFaults.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
@@ -24,11 +25,26 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   return image.toColourspace('srgb').ensureAlpha().raw();
 }
 
+/** An image that is decoded already, reduced to `target`. */
+const reducedRaster = ({ data, width, height }: Raster, target: Dimensions): Sharp =>
+  sharp(data, { raw: { width, height, channels: 4 } })
+    .resize({ ...target, fit: 'fill', kernel: 'lanczos3' })
+    .raw();
+
 /** Upper bound of the bytes that decoding takes beside the file, the raster included. */
-export function decodeBytes(probe: Probe, target: Dimensions): number {
+export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
+  if (probe.format === 'heic') return heicBytes(probe, file) + target.width * target.height * 4.6;
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
-  const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0 } as const;
-  const whole = { jpeg: 0, png: 0, webp: 7, avif: 8, tiff: maxPixelBytes, gif: 8 } as const;
+  const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0, jxl: 0 } as const;
+  const whole = {
+    jpeg: 0,
+    png: 0,
+    webp: 7,
+    avif: 8,
+    tiff: maxPixelBytes,
+    gif: 8,
+    jxl: maxPixelBytes,
+  } as const;
   const turned = orientation === 1 ? 0 : hasAlpha ? 4 : 3;
   const source = whole[format] + (progressive ? several[format] : 0) + turned;
   return width * height * source + target.width * target.height * 4.6;
@@ -55,10 +71,13 @@ export async function decode(
   if (target.width > probe.width || target.height > probe.height) {
     throw new RangeError('decode never enlarges: target is larger than the image');
   }
+  const decoded = probe.format === 'heic' ? await decodeHeic(bytes, probe, jobLimits) : undefined;
+  if (decoded && decoded.width === target.width && decoded.height === target.height) return decoded;
   let result: Awaited<ReturnType<typeof runJob>>;
   try {
     // sharp throws some errors synchronously.
-    result = await runJob(pipeline(bytes, probe, target), jobLimits);
+    const image = decoded ? reducedRaster(decoded, target) : pipeline(bytes, probe, target);
+    result = await runJob(image, jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();
     throw imageErrorFrom(error);

@@ -2,6 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import type { Engine } from '../engine/engine.ts';
 import type { PngOptions } from '../engine/types.ts';
 import { ImageError } from './errors.ts';
+import { alphaItem, colourItem, writeAvif } from './heif/writeAvif.ts';
 import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
@@ -16,20 +17,23 @@ export interface EncodeOptions extends Tags, JobLimits {
   readonly channels: 'rgba' | 'alpha';
   /** True if every pixel has alpha 255 (MatteResult.opaque). */
   readonly opaque: boolean;
+  /** WebP without loss; no effect on other formats. */
+  readonly lossless?: boolean;
   /** 1 fastest, 9 smallest. */
   readonly pngEffort: number;
 }
 
 export interface Encoded {
   readonly bytes: Buffer;
-  readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'application/zip';
+  readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'image/avif' | 'application/zip';
 }
 
-/** The maximum number of pixels per side: limits of libjpeg and of WebP's 14-bit fields. A ZIP contains a JPEG. */
+/** The maximum number of pixels per side: limits of libjpeg, WebP's 14-bit fields and libvips' AVIF. A ZIP contains a JPEG. */
 const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
   png: 0x7fffffff,
   jpg: 65_500,
   webp: 16_383,
+  avif: 16_384,
   zip: 65_500,
 };
 
@@ -53,7 +57,7 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
  * is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
-  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 9, zip: 5 }[format];
+  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 9, avif: 32, zip: 5 }[format];
 
 /** `auto` is PNG if any pixel is not opaque, for a matte, and if a JPEG could not hold the result; else JPG. */
 export function resolveFormat(
@@ -72,10 +76,17 @@ const JPEG = { quality: 90, chromaSubsampling: '4:2:0', progressive: false, opti
 
 /** `exact` keeps RGB 0 where alpha is 0; an effort above 2 doubles the time for 3 % of the size. */
 const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const;
+/** Every pixel of the raster, those of alpha 0 included. */
+const LOSSLESS_WEBP = { lossless: true, exact: true, effort: 0 } as const;
+
+/** Colours: higher efforts take 2 to 30 times the time for 10 to 20 % of the size (docs/decisions/0219). */
+const AVIF = { quality: 75, chromaSubsampling: '4:4:4', effort: 0, tune: 'ssim' } as const;
+/** Alpha: lossless, in an image without colours. */
+const AVIF_ALPHA = { lossless: true, effort: 0 } as const;
 
 /**
  * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the
- * source (Probe): PNG and JPG get both, WebP has no field for the density, and a gray matte gets no profile.
+ * source (Probe): PNG and JPG get both, WebP and AVIF have no field for the density, and a gray matte gets no profile.
  * `jpg` composites a raster that is not opaque over white; the JPEG in a ZIP has the RGB values as they are,
  * alpha ignored. RGB under alpha 0 is up to the caller (MattePlan.hiddenColour: `keep` for a ZIP).
  */
@@ -117,12 +128,26 @@ export async function encode(raster: Raster, options: EncodeOptions, engine: Png
       };
     case 'webp': {
       const colours = opaque ? image().removeAlpha() : image();
+      const webp = options.lossless ? LOSSLESS_WEBP : WEBP;
       return {
         bytes:
           channels === 'alpha'
-            ? await finish(matte().webp(WEBP))
-            : tagWebp(await finish(colours.webp(WEBP)), tags, raster),
+            ? await finish(matte().webp(webp))
+            : tagWebp(await finish(colours.webp(webp)), tags, raster),
         contentType: 'image/webp',
+      };
+    }
+    case 'avif': {
+      const codedMatte = async () =>
+        alphaItem(await finish(image().linear([0, 0, 0, 1], [0, 0, 0, 0]).avif(AVIF_ALPHA)));
+      const codedColours = async () => colourItem(await finish(image().removeAlpha().avif(AVIF)));
+      if (channels === 'alpha') return { bytes: writeAvif(await codedMatte()), contentType: 'image/avif' };
+      // One after the other: each takes as much memory as the raster several times.
+      const colours = await codedColours();
+      const alpha = opaque ? undefined : await codedMatte();
+      return {
+        bytes: writeAvif(colours, { ...(alpha && { alpha }), ...(icc && { icc }) }),
+        contentType: 'image/avif',
       };
     }
     case 'zip': {

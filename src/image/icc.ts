@@ -24,8 +24,8 @@ const MAX_ENTRIES = 4096;
 /** Pixels between two turns of the event loop: about 1 ms. */
 const PIXELS_A_TURN = 65_536;
 
-/** Conversion of sRGB colours to another RGB space, 8 bits per channel. */
-interface FromSrgb {
+/** Conversion of colours between sRGB and another RGB space, 8 bits per channel. */
+interface Conversion {
   colour(rgb: Triple): Triple;
   /** Converts in place; alpha is unchanged. Yields to the event loop; rejects with the signal's reason. */
   raster(image: Raster, signal?: AbortSignal): Promise<void>;
@@ -132,17 +132,22 @@ function encoding(light: Curve): Uint8Array {
   return table;
 }
 
-function converter(matrix: Matrix, encode: readonly [Uint8Array, Uint8Array, Uint8Array]): FromSrgb {
-  const light = Float64Array.from({ length: 256 }, (_, v) => srgbLight(v / 255));
+type Tables<T> = readonly [red: T, green: T, blue: T];
+
+/** Linear light of the 256 encoded values. */
+const decoding = (light: Curve) => Float64Array.from({ length: 256 }, (_, v) => light(v / 255));
+
+function converter(decode: Tables<Float64Array>, matrix: Matrix, encode: Tables<Uint8Array>): Conversion {
+  const [redLight, greenLight, blueLight] = decode;
   const [[rr, rg, rb], [gr, gg, gb], [br, bg, bb]] = matrix;
   const [red, green, blue] = encode;
   // Values outside the other space are clipped to its border, so none is NaN.
   const step = (value: number) => Math.round(Math.sqrt(Math.min(1, Math.max(0, value))) * LAST_STEP);
   const convert = (data: Uint8Array, from: number, to: number) => {
     for (let at = from; at < to; at += 4) {
-      const r = light[data[at] ?? 0] ?? 0;
-      const g = light[data[at + 1] ?? 0] ?? 0;
-      const b = light[data[at + 2] ?? 0] ?? 0;
+      const r = redLight[data[at] ?? 0] ?? 0;
+      const g = greenLight[data[at + 1] ?? 0] ?? 0;
+      const b = blueLight[data[at + 2] ?? 0] ?? 0;
       data[at] = red[step(rr * r + rg * g + rb * b)] ?? 0;
       data[at + 1] = green[step(gr * r + gg * g + gb * b)] ?? 0;
       data[at + 2] = blue[step(br * r + bg * g + bb * b)] ?? 0;
@@ -167,7 +172,7 @@ function converter(matrix: Matrix, encode: readonly [Uint8Array, Uint8Array, Uin
 }
 
 /** No colour of a grid moves by more than one level: the profile describes sRGB. */
-function isSrgb({ colour }: FromSrgb): boolean {
+function isSrgb({ colour }: Conversion): boolean {
   const levels = [0, 32, 64, 96, 128, 160, 192, 224, 255];
   return levels.every((r) =>
     levels.every((g) =>
@@ -179,15 +184,14 @@ function isSrgb({ colour }: FromSrgb): boolean {
   );
 }
 
-/**
- * Converts from sRGB to the space of an RGB profile with three primaries and three curves (Display P3, Adobe
- * RGB, ProPhoto and those of cameras and displays), relative colorimetric. Undefined if no conversion is
- * needed (sRGB), and for profiles with lookup tables: a result keeps those, but nothing is converted to them
- * (docs/decisions/0089).
- *
- * @param icc a complete RGB profile (`usableRgbProfile`)
- */
-export function fromSrgb(icc: Uint8Array): FromSrgb | undefined {
+interface Space {
+  /** Linear sRGB to the linear space. */
+  readonly matrix: Matrix;
+  readonly curves: Tables<Curve>;
+}
+
+/** The space of a profile with three primaries and three curves; undefined for others. */
+function spaceOf(icc: Uint8Array): Space | undefined {
   try {
     const found = tags(new DataView(icc.buffer, icc.byteOffset, icc.byteLength));
     // A profile with lookup tables must be read by them.
@@ -197,12 +201,39 @@ export function fromSrgb(icc: Uint8Array): FromSrgb | undefined {
     if (!red || !green || !blue || !redTone || !greenTone || !blueTone) return;
     const matrix = lightMatrix(xyz(red), xyz(green), xyz(blue));
     const [r, g, b] = [curve(redTone), curve(greenTone), curve(blueTone)];
-    if (!matrix || !r || !g || !b) return;
-    const conversion = converter(matrix, [encoding(r), encoding(g), encoding(b)]);
-    return isSrgb(conversion) ? undefined : conversion;
+    return matrix && r && g && b && { matrix, curves: [r, g, b] };
   } catch (error) {
     // A length or an offset leads outside the profile.
     if (error instanceof RangeError) return;
     throw error;
   }
+}
+
+function conversionOf({ matrix, curves: [r, g, b] }: Space): Conversion | undefined {
+  const light = decoding(srgbLight);
+  const conversion = converter([light, light, light], matrix, [encoding(r), encoding(g), encoding(b)]);
+  return isSrgb(conversion) ? undefined : conversion;
+}
+
+/**
+ * Converts from sRGB to the space of an RGB profile with three primaries and three curves (Display P3, Adobe
+ * RGB, ProPhoto and those of cameras and displays), relative colorimetric. Undefined if no conversion is
+ * needed (sRGB), and for profiles with lookup tables: a result keeps those, but nothing is converted to them
+ * (docs/decisions/0089).
+ *
+ * @param icc a complete RGB profile (`usableRgbProfile`)
+ */
+export function fromSrgb(icc: Uint8Array): Conversion | undefined {
+  const space = spaceOf(icc);
+  return space && conversionOf(space);
+}
+
+/** The inverse of `fromSrgb`, for the same profiles; colours outside sRGB are clipped. */
+export function toSrgb(icc: Uint8Array): Conversion | undefined {
+  const space = spaceOf(icc);
+  const matrix = space && inverse(space.matrix);
+  if (!matrix || !conversionOf(space)) return;
+  const [r, g, b] = space.curves;
+  const encode = encoding(srgbLight);
+  return converter([decoding(r), decoding(g), decoding(b)], matrix, [encode, encode, encode]);
 }

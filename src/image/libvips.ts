@@ -2,14 +2,18 @@ import sharp from 'sharp';
 import type { InputFormat } from './types.ts';
 
 /** Loaders that read from memory only, so that an upload cannot name a file. */
-const LOADERS: Readonly<Record<InputFormat, string>> = {
+const LOADERS: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   jpeg: 'VipsForeignLoadJpegBuffer',
   png: 'VipsForeignLoadPngBuffer',
   webp: 'VipsForeignLoadWebpBuffer',
   avif: 'VipsForeignLoadHeifBuffer',
   tiff: 'VipsForeignLoadTiffBuffer',
   gif: 'VipsForeignLoadNsgifBuffer',
+  jxl: 'VipsForeignLoadJxlBuffer',
 };
+
+/** Whether files of a format can be read here; sharp's own libvips lacks JPEG XL. HEIC has a decoder of its own. */
+export const isReadable = (format: InputFormat): boolean => format !== 'jxl' || sharp.format.jxl.input.buffer;
 
 interface LibvipsOptions {
   readonly formats: readonly InputFormat[];
@@ -31,7 +35,9 @@ interface LibvipsState {
 export function configureLibvips(options: LibvipsOptions): LibvipsState {
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({ operation: options.formats.map((format) => LOADERS[format]) });
+  sharp.unblock({
+    operation: options.formats.flatMap((format) => (format === 'heic' ? [] : [LOADERS[format]])),
+  });
   const concurrency =
     options.concurrency === undefined ? sharp.concurrency() : sharp.concurrency(options.concurrency);
   return { version: sharp.versions.vips, concurrency, formats: [...options.formats] };

@@ -1,6 +1,7 @@
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
+import { decodeHeic } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe } from './types.ts';
 
@@ -11,17 +12,25 @@ export interface Mask extends Dimensions {
 
 const opaque = 255;
 
+/** Opens the file; a HEIC is decoded once. */
+async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): Promise<() => Sharp> {
+  if (probe.format === 'heic') {
+    const { data, width, height } = await decodeHeic(bytes, probe, jobLimits);
+    return () => sharp(data, { raw: { width, height, channels: 4 } });
+  }
+  return () =>
+    sharp(forDecoder(bytes, probe.format), {
+      limitInputPixels: probe.width * probe.height,
+      autoOrient: true,
+    });
+}
+
 async function channel(
-  bytes: Uint8Array,
-  probe: Probe,
+  image: Sharp,
   { width, height }: Dimensions,
   which: 'gray' | 'alpha',
   jobLimits: JobLimits,
 ): Promise<Uint8Array> {
-  const image = sharp(forDecoder(bytes, probe.format), {
-    limitInputPixels: probe.width * probe.height,
-    autoOrient: true,
-  });
   const plane =
     which === 'alpha'
       ? image.ensureAlpha().extractChannel('alpha')
@@ -46,12 +55,13 @@ export async function decodeMask(
   target: Dimensions,
   jobLimits: JobLimits = {},
 ): Promise<Mask> {
+  const open = await openMask(bytes, probe, jobLimits);
   try {
     if (probe.hasAlpha) {
-      const alpha = await channel(bytes, probe, target, 'alpha', jobLimits);
+      const alpha = await channel(open(), target, 'alpha', jobLimits);
       if (alpha.some((value) => value < opaque)) return { data: alpha, ...target };
     }
-    const gray = await channel(bytes, probe, target, 'gray', jobLimits);
+    const gray = await channel(open(), target, 'gray', jobLimits);
     return { data: gray, ...target };
   } catch (error) {
     jobLimits.signal?.throwIfAborted();

@@ -1,16 +1,21 @@
 import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder } from './container/check.ts';
 import { readDensity } from './density.ts';
+import { assertDimensions } from './dimensions.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
+import { readHeicHeader } from './heif/heicHeader.ts';
 import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-function refuseType(received: string, { formats }: ProbeLimits): ImageError {
+function refuseType(received: string, { formats, unavailable = [] }: ProbeLimits): ImageError {
   const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
-  return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}`);
+  const why = unavailable.some((format) => format === received)
+    ? ', which the libvips of this installation cannot read'
+    : '';
+  return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}${why}`);
 }
 
 function inputFormat(bytes: Uint8Array, limits: ProbeLimits): InputFormat {
@@ -25,21 +30,26 @@ function colour({ isPalette, space }: Metadata): Probe['colour'] {
   return space === 'b-w' || space === 'grey16' ? 'gray' : 'rgb';
 }
 
-function assertDimensions(width: number, height: number, { maxPixels }: ProbeLimits): void {
-  const legal = (side: number) => Number.isSafeInteger(side) && side >= 1;
-  if (!legal(width) || !legal(height)) throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE);
-  if (width * height <= maxPixels) return;
-  const megapixels = Math.ceil((width * height) / 1e6);
-  throw new ImageError(
-    'resolution_too_high',
-    `Input image has ${megapixels} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
-  );
-}
-
 /** Whether a RIFF file is shorter than its header states. */
 function isTruncated(bytes: Uint8Array): boolean {
   const { buffer, byteOffset, byteLength } = bytes;
   return byteLength < 8 + new DataView(buffer, byteOffset, byteLength).getUint32(4, true);
+}
+
+/** A HEIC is decoded to upright RGBA. libheif converts gray; its values are gray in an RGB image. */
+function probeHeic(bytes: Uint8Array, limits: ProbeLimits): Probe {
+  const { icc: embedded, premultiplied, ...header } = readHeicHeader(bytes, limits);
+  assertDimensions(header, limits);
+  const icc = embedded && usableRgbProfile(embedded);
+  return {
+    format: 'heic',
+    ...header,
+    orientation: 1,
+    colour: 'rgb',
+    convertsProfile: false,
+    ...(premultiplied && { premultiplied }),
+    ...(icc && { icc }),
+  };
 }
 
 /**
@@ -53,6 +63,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   }
   const format = inputFormat(bytes, limits);
   await checkParts(bytes, format);
+  if (format === 'heic') return probeHeic(bytes, limits);
   const needed = forDecoder(bytes, format);
   let metadata: Metadata;
   try {
@@ -66,7 +77,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
     throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
   }
   const { width, height } = metadata.autoOrient;
-  assertDimensions(width, height, limits);
+  assertDimensions({ width, height }, limits);
 
   const kind = colour(metadata);
   const becomesSrgb = kind === 'cmyk' || kind === 'gray';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { InputFormat } from './types.ts';
+import { EXTRA_FORMATS, type InputFormat } from './types.ts';
 
 interface Signature {
   readonly name: string;
@@ -52,14 +52,7 @@ const SIGNATURES: readonly Signature[] = [
   { name: 'text', matches: (bytes) => isUtf8(bytes) && text(/^[^\0-\x08\x0b\x0e-\x1f]+$/)(bytes) },
 ];
 
-const INPUT_FORMATS: readonly string[] = [
-  'jpeg',
-  'png',
-  'webp',
-  'avif',
-  'tiff',
-  'gif',
-] satisfies InputFormat[];
+const INPUT_FORMATS: readonly string[] = ['jpeg', 'png', 'webp', ...EXTRA_FORMATS] satisfies InputFormat[];
 
 export function isInputFormat(name: string): name is InputFormat {
   return INPUT_FORMATS.includes(name);

@@ -2,10 +2,12 @@ import { MAX_FILE_BYTES, MAX_MEGAPIXELS } from '../inputLimits.ts';
 
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
-/** `avif`, `tiff` and `gif` only if the operator enables them. */
-export type InputFormat = 'jpeg' | 'png' | 'webp' | 'avif' | 'tiff' | 'gif';
+/** Beside those of the contract: read by `cutout run`, and by the API if the operator enables them. */
+export const EXTRA_FORMATS = ['avif', 'heic', 'tiff', 'gif', 'jxl'] as const;
 
-export type OutputFormat = 'png' | 'jpg' | 'webp' | 'zip';
+export type InputFormat = 'jpeg' | 'png' | 'webp' | (typeof EXTRA_FORMATS)[number];
+
+export type OutputFormat = 'png' | 'jpg' | 'webp' | 'avif' | 'zip';
 
 /** Pixels per metre. */
 export interface Density {
@@ -29,6 +31,8 @@ export interface Probe extends Dimensions {
   readonly hasAlpha: boolean;
   /** Coded in several passes over the image (progressive JPEG, interlaced PNG). Absent: in one. */
   readonly progressive?: true;
+  /** The colours of a HEIC are multiplied by its alpha. Absent: they are not. */
+  readonly premultiplied?: true;
   /** Whether decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
   /** RGB profile of the source, to be written into the result. Absent if the colours become sRGB. */
@@ -40,6 +44,8 @@ export interface ProbeLimits {
   readonly maxBytes: number;
   readonly maxPixels: number;
   readonly formats: readonly InputFormat[];
+  /** Formats that would be read if this installation could: named in the error. */
+  readonly unavailable?: readonly InputFormat[];
 }
 
 /** Limits of docs/contract.md section 3. */

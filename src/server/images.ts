@@ -1,13 +1,29 @@
 import type { CutoutConfig } from '../config/cutout.ts';
-import { configureLibvips } from '../image/libvips.ts';
-import { CONTRACT_LIMITS, type ProbeLimits } from '../image/types.ts';
+import { UserError } from '../errors.ts';
+import { configureLibvips, isReadable } from '../image/libvips.ts';
+import { CONTRACT_LIMITS, EXTRA_FORMATS, type ProbeLimits } from '../image/types.ts';
 
 /**
  * Limits of the images that may be sent: the contract's formats and those that the operator enables. Blocks
- * all other loaders of libvips.
+ * all other loaders of libvips. Throws UserError for a format that this installation cannot read.
  */
 export function configureImages({ inputFormats }: Pick<CutoutConfig, 'inputFormats'>): ProbeLimits {
+  const unavailable = inputFormats.filter((format) => !isReadable(format));
+  if (unavailable.length > 0)
+    throw new UserError(
+      `CUTOUT_INPUT_FORMATS names ${unavailable.join(', ')}, which the libvips of this installation cannot read.`,
+    );
   const formats = [...CONTRACT_LIMITS.formats, ...inputFormats];
   configureLibvips({ formats });
   return { ...CONTRACT_LIMITS, formats };
+}
+
+/** Limits of local files: every format that can be read here. */
+export function configureLocalImages(): ProbeLimits {
+  const { formats } = configureImages({ inputFormats: EXTRA_FORMATS.filter(isReadable) });
+  return {
+    ...CONTRACT_LIMITS,
+    formats,
+    unavailable: EXTRA_FORMATS.filter((format) => !isReadable(format)),
+  };
 }

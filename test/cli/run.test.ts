@@ -6,6 +6,7 @@ import sharp from 'sharp';
 import { writeResult } from '../../src/cli/run/results.ts';
 import { RunError } from '../../src/cli/run/runError.ts';
 import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
+import { heic } from '../fixtures/heic.ts';
 import { scene } from '../fixtures/images.ts';
 
 async function setUp(t: ExecutionContext, files: Record<string, Buffer | string>) {
@@ -79,6 +80,43 @@ test.serial('--mask says where the subject is, of one image', async (t) => {
   t.regex(missing.stderr, /^cutout: The mask none\.png cannot be read: /);
 });
 
+test.serial('files of every type are read, and JPEG XL is named as what cannot be', async (t) => {
+  const gif = await sharp(await scene())
+    .gif()
+    .toBuffer();
+  const { run, tree } = await setUp(t, {
+    'in/a.avif': await sharp(await scene())
+      .avif({ effort: 0 })
+      .toBuffer(),
+    'in/b.tif': await sharp(await scene())
+      .tiff()
+      .toBuffer(),
+    'in/c.gif': gif,
+    'in/d.HEIC': heic('tiled'),
+    'e.jxl': Buffer.from('ff0afa7f0190080600', 'hex'),
+  });
+  const { code, stderr } = await run(['in', 'e.jxl', '--out', 'out', '--format', 'avif']);
+  t.is(code, 1);
+  t.deepEqual(
+    tree().filter((file) => file.startsWith('out')),
+    ['out/a.avif', 'out/b.avif', 'out/c.avif', 'out/d.avif'],
+    stderr,
+  );
+  t.regex(
+    stderr,
+    /e\.jxl +Invalid file type: .* received jxl, which the libvips of this installation cannot read/,
+  );
+});
+
+test.serial('--lossless is for WebP', async (t) => {
+  const { run, tree } = await setUp(t, { 'photo.jpg': await scene() });
+  const wrong = await run(['photo.jpg', '--lossless']);
+  t.is(wrong.code, 1);
+  t.regex(wrong.stderr, /--lossless needs --format webp/);
+  t.is((await run(['photo.jpg', '-f', 'webp', '--lossless'])).code, 0);
+  t.true(tree().includes('photo-cutout.webp'));
+});
+
 test.serial('--format and --size', async (t) => {
   const { run, image, tree } = await setUp(t, { 'photo.jpg': await scene({ width: 900, height: 600 }) });
   t.is((await run(['photo.jpg', '-f', 'webp', '-s', 'preview'])).code, 0);
@@ -117,7 +155,10 @@ test.serial(
         .sort(),
       ['cut.jpg', 'empty.jpg', 'text.jpg', 'white.png'],
     );
-    t.regex(stderr, /text\.jpg +Invalid file type: Expected jpg\/png\/webp, received text/);
+    t.regex(
+      stderr,
+      /text\.jpg +Invalid file type: Expected jpg\/png\/webp\/avif\/heic\/tiff\/gif, received text/,
+    );
     t.regex(stderr, /white\.png +Could not identify foreground in image: No subject was found\./);
   },
 );

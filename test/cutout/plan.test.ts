@@ -90,7 +90,7 @@ test('size=auto is planned as full and as preview; any other size has one plan',
 
 test('only a ZIP keeps the colours under alpha 0', (t) => {
   t.is(makePlan(request({ format: 'zip' }), 'full', source, network, PROFILES.balanced).hiddenColour, 'keep');
-  for (const format of ['auto', 'png', 'jpg', 'webp'] as const)
+  for (const format of ['auto', 'png', 'jpg', 'webp', 'avif'] as const)
     t.is(makePlan(request({ format }), 'full', source, network, PROFILES.balanced).hiddenColour, 'clear');
 });
 

@@ -6,6 +6,7 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { insertPngChunk, pngChunk } from '../fixtures/bytes.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
+import { heic, heicNames } from '../fixtures/heic.ts';
 import { PRIMARIES, rgbProfile, type Tone } from '../fixtures/icc.ts';
 import { random } from '../fixtures/random.ts';
 import { type Service, startService } from '../fixtures/service.ts';
@@ -81,6 +82,7 @@ async function corpus(): Promise<readonly [Buffer, ...Buffer[]]> {
         .avif({ effort: 0, lossless: true })
         .toBuffer(),
     ])),
+    ...heicNames.map(heic),
   ];
 }
 
@@ -157,7 +159,8 @@ function damage(dice: Dice, whole: Buffer, other: Buffer): Buffer {
 function fieldsOf(dice: Dice): Record<string, string> {
   const choices: Record<string, readonly [string, ...string[]]> = {
     size: ['auto', 'preview', 'full', '50MP', 'medium', '1000'],
-    format: ['auto', 'png', 'jpg', 'webp', 'zip'],
+    format: ['auto', 'png', 'jpg', 'webp', 'avif', 'zip'],
+    lossless: ['true', 'false'],
     channels: ['rgba', 'alpha'],
     bg_color: ['81d4fa77', 'red', '#fff', 'nothing'],
     crop: ['true', 'false'],
@@ -230,7 +233,7 @@ test('damaged images are answered as the contract says, whatever the options', a
     engine: t.context.engine,
     credits: 1e6,
     rate: 1e9,
-    inputFormats: ['gif', 'tiff', 'avif'],
+    inputFormats: ['gif', 'tiff', 'avif', 'heic'],
   });
   const files = await corpus();
   const counts = new Map<string, number>();

@@ -56,6 +56,7 @@ const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, P
   invalid_crop_margin: withField('crop_margin', '10'),
   invalid_scale: withField('scale', '9%'),
   invalid_position: withField('position', 'left'),
+  invalid_lossless: withField('lossless', 'yes'),
   invalid_add_shadow: withField('add_shadow', 'yes'),
   invalid_shadow_type: withField('shadow_type', 'soft'),
   invalid_shadow_opacity: withField('shadow_opacity', '101'),
@@ -134,7 +135,7 @@ test('an invalid option states what is allowed and what was received, truncated 
   const service = await startService(t);
   const long = `\u0007<b>${'x'.repeat(300)}`;
   const { detail } = await errorOf(t, await service.post(form({ image_file: await scene(), format: long })));
-  t.is(detail, `Expected auto, png, jpg, webp, zip or jpeg, received "\ufffd<b>${'x'.repeat(96)}…".`);
+  t.is(detail, `Expected auto, png, jpg, webp, avif, zip or jpeg, received "\ufffd<b>${'x'.repeat(96)}…".`);
 });
 
 test('megapixels of a refused image are rounded up', async (t) => {

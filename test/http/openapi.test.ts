@@ -91,7 +91,8 @@ test('answers are as the document says', async (t) => {
   const image = await scene();
   const post = async (data: FormData, headers = {}) =>
     check('/v1.0/cutout', 'post', await service.post(data, headers));
-  for (const format of ['auto', 'png', 'jpg', 'webp', 'zip']) await post(form({ image_file: image, format }));
+  for (const format of ['auto', 'png', 'jpg', 'webp', 'avif', 'zip'])
+    await post(form({ image_file: image, format }));
   await post(form({ image_file: image }), { Accept: 'application/json' });
   await post(form({ image_file: image, size: 'full' }));
   await post(form({ image_file: image, format: 'gif' }));

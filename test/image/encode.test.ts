@@ -81,11 +81,68 @@ test('webp keeps alpha exactly, and RGB 0 away from edges where alpha is 0', asy
   t.deepEqual([...seen.subarray(0, 4)], [0, 0, 0, 0]);
 });
 
+test('lossless webp is the raster, RGB under alpha 0 included', async (t) => {
+  const lossless = await run(cutout, { format: 'webp', lossless: true });
+  t.is(lossless.contentType, 'image/webp');
+  t.is(difference(await pixels(lossless.bytes), cutout.data).max, 0);
+  const opaque = await run(photo, { format: 'webp', lossless: true, opaque: true });
+  t.is(difference(await sharp(opaque.bytes).ensureAlpha().raw().toBuffer(), photo.data).max, 0);
+  const matte = await run(cutout, { format: 'webp', lossless: true, channels: 'alpha' });
+  t.is(difference(await sharp(matte.bytes).toColourspace('b-w').raw().toBuffer(), scene.alpha).max, 0);
+  t.is(difference(await pixels((await run(cutout, { format: 'webp' })).bytes), cutout.data).max > 0, true);
+});
+
+test('avif keeps alpha exactly, and visible colours about as well as webp', async (t) => {
+  const { bytes, contentType } = await run(cutout, { format: 'avif' });
+  t.is(contentType, 'image/avif');
+  const { compression, hasAlpha, depth } = await sharp(bytes).metadata();
+  t.like({ compression, hasAlpha, depth }, { compression: 'av1', hasAlpha: true, depth: 'uchar' });
+  const webp = await run(cutout, { format: 'webp' });
+  const [seen, compared] = [await pixels(bytes), await pixels(webp.bytes)];
+  t.is(seen.length, cutout.data.length);
+  let [error, errorOfWebp, changed, hidden, coloured] = [0, 0, 0, 0, 0];
+  cutout.data.forEach((value, i) => {
+    const alpha = cutout.data[i | 3] ?? 0;
+    if (i % 4 === 3) changed += seen[i] === value ? 0 : 1;
+    else if (alpha === 0) {
+      hidden += 1;
+      if ((seen[i] ?? 0) > 20) coloured += 1;
+    } else {
+      error += ((seen[i] ?? 0) - value) ** 2 * alpha;
+      errorOfWebp += ((compared[i] ?? 0) - value) ** 2 * alpha;
+    }
+  });
+  t.is(changed, 0);
+  t.true(error > 0 && error < 1.4 * errorOfWebp, `${error / errorOfWebp}`);
+  t.true(hidden > 60_000 && coloured < hidden * 0.02, `${coloured} of ${hidden}`);
+});
+
+test('avif of an opaque image has no alpha', async (t) => {
+  const { bytes } = await run(photo, { format: 'avif', opaque: true });
+  t.false((await sharp(bytes).metadata()).hasAlpha);
+  t.true(difference(await sharp(bytes).ensureAlpha().raw().toBuffer(), photo.data).mean < 3);
+});
+
+test('channels=alpha as avif is the matte without loss, as gray', async (t) => {
+  const { bytes } = await run(cutout, { format: 'avif', channels: 'alpha', icc: await p3Profile() });
+  const { icc, hasAlpha } = await sharp(bytes).metadata();
+  t.deepEqual([icc, hasAlpha], [undefined, false]);
+  t.is(difference(await sharp(bytes).extractChannel(0).raw().toBuffer(), scene.alpha).max, 0);
+});
+
 test('webp of an opaque image has no alpha', async (t) => {
   const { bytes } = await run(photo, { format: 'webp', opaque: true });
   const { hasAlpha } = await sharp(bytes).metadata();
   t.false(hasAlpha);
   t.true(difference(await sharp(bytes).ensureAlpha().raw().toBuffer(), photo.data).mean < 4);
+});
+
+test('avif has the profile of the source', async (t) => {
+  const icc = await p3Profile();
+  const { bytes } = await run(cutout, { format: 'avif', icc, density });
+  t.deepEqual((await sharp(bytes).metadata()).icc, icc);
+  const plain = await run(cutout, { format: 'avif' });
+  t.is(difference(await pixels(bytes), await pixels(plain.bytes)).max, 0);
 });
 
 for (const format of ['jpg', 'webp'] as const) {

@@ -3,6 +3,8 @@ import type { RunFormat } from './results.ts';
 /** What is asked for every image. */
 export interface Wanted {
   readonly size: string;
+  /** WebP without loss. */
+  readonly lossless: boolean;
   /** File of an image that says where the subject is (docs/contract.md section 4.1). */
   readonly mask?: Uint8Array | undefined;
 }

@@ -6,7 +6,7 @@ import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'mask'> {
+interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'lossless' | 'mask'> {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -18,7 +18,7 @@ interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'mask'>
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, mask, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, lossless, mask, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
   const observer = progressOn(err, config.engine.model);
   const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
@@ -34,6 +34,7 @@ export async function openLocalCutter(
           source,
           size,
           format,
+          lossless: lossless && format === 'webp',
           typeLevel: 'none',
           ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
         },

@@ -14,7 +14,7 @@ export interface Input {
   readonly stem: string;
 }
 
-export const runFormats = ['auto', 'png', 'jpg', 'webp', 'zip'] as const;
+export const runFormats = ['auto', 'png', 'jpg', 'webp', 'avif', 'zip'] as const;
 export type RunFormat = (typeof runFormats)[number];
 
 /** Added to the name of an input for a result beside it. */
@@ -26,6 +26,7 @@ const extensions: Readonly<Record<RunFormat, readonly [string, ...string[]]>> = 
   png: ['.png'],
   jpg: ['.jpg'],
   webp: ['.webp'],
+  avif: ['.avif'],
   zip: ['.zip'],
 };
 
@@ -34,6 +35,7 @@ const types: Readonly<Record<string, { readonly extension: string; readonly name
   'image/png': { extension: '.png', name: 'png' },
   'image/jpeg': { extension: '.jpg', name: 'jpeg' },
   'image/webp': { extension: '.webp', name: 'webp' },
+  'image/avif': { extension: '.avif', name: 'avif' },
   'application/zip': { extension: '.zip', name: 'zip' },
 };
 

@@ -6,9 +6,10 @@ import { AppError, toAppError, UserError } from '../../errors.ts';
 import { checkWritable, codeOf } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { SIZE_LIMITS } from '../../image/size.ts';
+import type { InputFormat } from '../../image/types.ts';
 import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 import { onStopSignal } from '../../ops/stop.ts';
-import { configureImages } from '../../server/images.ts';
+import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
 import { readInput, readStream, reasonToWrite } from './files.ts';
@@ -40,6 +41,7 @@ import { openServerCutter } from './serverCutter.ts';
 export interface RunOptions {
   readonly out?: string;
   readonly format: RunFormat;
+  readonly lossless: boolean;
   readonly size: keyof typeof SIZE_LIMITS;
   readonly jobs?: number;
   readonly overwrite: boolean;
@@ -62,6 +64,13 @@ const maxBytes = 1024 ** 3;
 
 /** Largest input: a server reads no larger upload. */
 const inputBytes = (server: string | undefined) => (server === undefined ? maxBytes : MAX_FILE_BYTES);
+
+/** Extensions of formats that are not called like them. */
+const otherExtensions: Readonly<Partial<Record<InputFormat, readonly string[]>>> = {
+  jpeg: ['jpg', 'jpeg'],
+  tiff: ['tif', 'tiff'],
+  heic: ['heic', 'heif'],
+};
 
 /** The error in one sentence. */
 function reasonOf(error: unknown): string {
@@ -265,7 +274,11 @@ async function cutFiles(
   return outcomes.length === inputs.length && outcomes.every(({ state }) => state !== 'failed');
 }
 
-function checkOptions(names: readonly string[], { out, server, pull, report }: RunOptions): void {
+function checkOptions(
+  names: readonly string[],
+  { out, server, pull, report, format, lossless }: RunOptions,
+): void {
+  if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
   if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
   if (!names.includes('-')) return;
   if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');
@@ -294,10 +307,8 @@ export async function run(
   checkOptions(names, options);
   const { err } = streams;
   const { server, out } = options;
-  const limits = { ...configureImages(config.cutout), maxBytes };
-  const extensions = limits.formats.flatMap((format) =>
-    format === 'jpeg' ? ['jpg', 'jpeg'] : format === 'tiff' ? ['tif', 'tiff'] : [format],
-  );
+  const limits = { ...configureLocalImages(), maxBytes };
+  const extensions = limits.formats.flatMap((format) => otherExtensions[format] ?? [format]);
   const standardInput = names.includes('-');
   const inputs = standardInput ? [] : await findInputs(names, extensions, options);
   if (options.mask !== undefined && inputs.length > 1)

@@ -132,10 +132,11 @@ const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 /** Equal for the same image with the same mask and options, in every run. */
 function idempotencyKeyOf(
   image: Uint8Array,
-  { size, mask, format }: Wanted & { readonly format: RunFormat },
+  { size, lossless, mask, format }: Wanted & { readonly format: RunFormat },
 ): string {
   const masked = mask ? ` mask ${sha256(mask)}` : '';
-  return createHash('sha256').update(`cutout run ${size} ${format}${masked}\n`).update(image).digest('hex');
+  const encoding = lossless ? `${format} lossless` : format;
+  return createHash('sha256').update(`cutout run ${size} ${encoding}${masked}\n`).update(image).digest('hex');
 }
 
 /**
@@ -148,6 +149,7 @@ export async function openServerCutter({
   server,
   apiKey,
   size,
+  lossless,
   mask,
   jobs = defaultJobs,
   signal: stop,
@@ -172,6 +174,7 @@ export async function openServerCutter({
     const form = new FormData();
     form.set('size', size);
     form.set('format', format);
+    if (lossless) form.set('lossless', 'true');
     form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
     if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
     const response = await fetch(address, {
@@ -206,7 +209,12 @@ export async function openServerCutter({
   return {
     jobs,
     async cut(image, format, signal) {
-      const job = { image, format, signal, idempotencyKey: idempotencyKeyOf(image, { size, mask, format }) };
+      const job = {
+        image,
+        format,
+        signal,
+        idempotencyKey: idempotencyKeyOf(image, { size, lossless, mask, format }),
+      };
       try {
         return await pRetry(() => attempt(job), {
           retries,

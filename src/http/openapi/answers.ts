@@ -121,6 +121,7 @@ export const cutoutAnswer: Answer = {
     'image/png': bytes('image/png'),
     'image/jpeg': bytes('image/jpeg'),
     'image/webp': bytes('image/webp'),
+    'image/avif': bytes('image/avif'),
     'application/zip': bytes('application/zip'),
     'application/json': { schema: ref('Result') },
   },

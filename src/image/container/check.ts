@@ -1,6 +1,6 @@
 import type { InputFormat } from '../types.ts';
-import { checkAvif } from './avif.ts';
 import { checkGif } from './gif.ts';
+import { checkHeif } from './heif.ts';
 import { checkJpeg } from './jpeg.ts';
 import { neededChunks } from './png.ts';
 import { checkTiff } from './tiff.ts';
@@ -13,9 +13,12 @@ const checks: Readonly<Record<InputFormat, Check>> = {
   // Counted by `neededChunks`.
   png: () => {},
   webp: checkWebp,
-  avif: checkAvif,
+  avif: checkHeif,
+  heic: checkHeif,
   tiff: checkTiff,
   gif: checkGif,
+  // A bare code stream has no boxes.
+  jxl: (file) => (file[0] === 0xff ? undefined : checkHeif(file)),
 };
 
 /** Rejects with ImageError `failed_to_read_image` for a file of too many parts, before any decoder sees it. */

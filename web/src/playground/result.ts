@@ -61,6 +61,7 @@ const extension: Readonly<Record<string, string>> = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
   'image/webp': 'webp',
+  'image/avif': 'avif',
   'application/zip': 'zip',
   'application/json': 'json',
 };

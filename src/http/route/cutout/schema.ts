@@ -52,7 +52,7 @@ export const fields = {
     },
   ),
   format: choice(
-    { ...same('auto', 'png', 'jpg', 'webp', 'zip'), jpeg: 'jpg' },
+    { ...same('auto', 'png', 'jpg', 'webp', 'avif', 'zip'), jpeg: 'jpg' },
     {
       unset: 'auto',
       invalid: 'invalid_format',
@@ -60,6 +60,10 @@ export const fields = {
         'auto is PNG when any pixel of the result is not fully opaque, otherwise JPG. JPG has no transparency: without a background the subject is placed on white. zip contains color.jpg and alpha.png.',
     },
   ),
+  lossless: flag('false', {
+    invalid: 'invalid_lossless',
+    description: 'WebP without loss of colour: larger files. Counts with format=webp only.',
+  }),
   channels: choice(same('rgba', 'alpha'), {
     unset: 'rgba',
     invalid: 'invalid_channels',
@@ -157,6 +161,7 @@ export function parseCutout(form: Form): CutoutRequest {
     type,
     typeLevel: options.type_level,
     format,
+    lossless: format === 'webp' && options.lossless,
     channels,
     roi,
     crop,

@@ -105,10 +105,10 @@ class Walk {
 }
 
 /**
- * Throws ImageError for an AVIF of too many boxes, items or extents (ISO/IEC 14496-12): libheif stores a record of
+ * Throws ImageError for an AVIF, HEIC or JPEG XL of too many boxes, items or extents (ISO/IEC 14496-12): libheif stores a record of
  * each. What the pixels are coded in (`mdat`) is not looked at.
  */
-export function checkAvif(avif: Uint8Array): void {
-  const bytes = Buffer.from(avif.buffer, avif.byteOffset, avif.byteLength);
+export function checkHeif(file: Uint8Array): void {
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   new Walk(bytes).boxes(0, bytes.length, 0);
 }
