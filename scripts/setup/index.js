@@ -35,7 +35,8 @@ const buildPages = () =>
     name: 'pages',
     title: 'build the pages',
     // The pages share types with the server.
-    inputs: () => hashFiles(['package-lock.json', 'web', 'src/http/route/console/api.ts']),
+    inputs: () =>
+      hashFiles(['package-lock.json', 'web', 'src/http/route/console/api.ts', 'src/image/heif/libheif.ts']),
     products: [inBuild('web', 'index.html'), inBuild('web', 'console.html')],
     work: (progress) =>
       runProgram(

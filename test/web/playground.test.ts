@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
+import sharp from 'sharp';
 import {
   accessibility,
   chromiumMissing,
@@ -9,6 +10,7 @@ import {
   overflows,
   screenshot,
 } from '../fixtures/chromium.ts';
+import { heic } from '../fixtures/heic.ts';
 import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
@@ -47,6 +49,27 @@ async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
 /** Quarter credits. */
 const spent = async ({ stores, accountId }: Service) =>
   400 - (await stores.ledger.balance(accountId)).credits;
+web('HEIC and AVIF photos are decoded by the page and sent as PNG', async (t) => {
+  const { page, service, complaints } = await open(t);
+  await page.getByLabel('API key').fill(service.key);
+  const avif = await sharp(await scene({ width: 640, height: 480 }))
+    .avif({ effort: 0 })
+    .toBuffer();
+  for (const [name, buffer, size] of [
+    ['IMG_1.HEIC', heic('tiled'), '300x200'],
+    ['photo.avif', avif, '577x433'],
+  ] as const) {
+    const answered = page.waitForResponse((answer) => answer.url().endsWith('/v1.0/cutout'));
+    await page.getByLabel('Choose a photo').setInputFiles({ name, mimeType: '', buffer });
+    const answer = await answered;
+    t.is(answer.status(), 200, name);
+    const headers = answer.headers();
+    t.is(`${headers['x-width']}x${headers['x-height']}`, size);
+    await page.getByTestId('charged').waitFor();
+  }
+  t.deepEqual(complaints, []);
+});
+
 web("the downloaded file is the API's answer, byte for byte", async (t) => {
   const { page, service, complaints } = await open(t);
   await cutOut(page, service);

@@ -27,7 +27,7 @@ export function ImagePicker({
           <input
             class="visually-hidden"
             type="file"
-            accept="image/*"
+            accept="image/*,.heic,.heif,.avif"
             onChange={({ currentTarget }) => {
               const file = currentTarget.files?.[0];
               if (file) choose(fileImage(file));

@@ -2,15 +2,17 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ServiceOptions } from '../../../src/http/route/console/api.ts';
 import { get } from '../lib/console.ts';
 import { type Description, fetchDescription } from '../lib/description.ts';
+import { messageOf } from '../lib/message.ts';
 import { imageHint, optionGroups } from '../lib/options.ts';
 import { Top } from '../ui/Top.tsx';
 import { CodePanel } from './CodePanel.tsx';
 import { ImagePicker } from './ImagePicker.tsx';
-import { imageAmong, type SourceImage } from './image.ts';
+import { fileImage, imageAmong, type SourceImage } from './image.ts';
 import { KeyField } from './KeyField.tsx';
 import { Options } from './Options.tsx';
 import { Progress } from './Progress.tsx';
 import { ResultPanel } from './ResultPanel.tsx';
+import { readable } from './readable.ts';
 import { initialValues, requestOf, type Values, withMask, withSize } from './request.ts';
 import { chargeOf } from './result.ts';
 import { Stage } from './Stage.tsx';
@@ -59,7 +61,23 @@ export function Playground() {
       setNotice(error instanceof Error ? error.message : String(error));
     }
   };
+  /** Images chosen so far: one that is still being decoded when the next one is chosen is dropped. */
+  const chosen = useRef(0);
   const choose = (next: SourceImage) => {
+    chosen.current += 1;
+    const turn = chosen.current;
+    if (next.kind === 'url') return show(next);
+    readable(next.file).then(
+      (file) => {
+        if (file !== next.file || turn !== chosen.current) URL.revokeObjectURL(next.preview);
+        if (turn === chosen.current) show(file === next.file ? next : fileImage(file));
+      },
+      (error: unknown) => {
+        if (turn === chosen.current) setNotice(messageOf(error));
+      },
+    );
+  };
+  const show = (next: SourceImage) => {
     // A mask belongs to one image.
     const preview = withMask(withSize(values, 'preview'), undefined);
     cutout.clear();

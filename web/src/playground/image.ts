@@ -12,6 +12,9 @@ export const fileImage = (file: File): SourceImage => ({
 
 /** The first image among dropped or pasted files. */
 export const imageAmong = (files: FileList | undefined): SourceImage | undefined => {
-  const file = [...(files ?? [])].find(({ type }) => type.startsWith('image/'));
+  // Not every system knows the newer types.
+  const isImage = ({ type, name }: File) =>
+    type.startsWith('image/') || /\.(?:avif|hei[cf]|tiff?)$/i.test(name);
+  const file = [...(files ?? [])].find(isImage);
   return file && fileImage(file);
 };

@@ -3,10 +3,10 @@ import { excerpt, fail } from '../../../errors.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/** Nothing from other origins, nothing inline. Images may also be blobs made by the page. */
+/** Nothing from other origins, nothing inline. Images may also be blobs made by the page; HEIC is decoded by WebAssembly. */
 export const pagePolicy = [
   "default-src 'none'",
-  "script-src 'self'",
+  "script-src 'self' 'wasm-unsafe-eval'",
   "style-src 'self'",
   "img-src 'self' blob:",
   "connect-src 'self'",
