@@ -188,14 +188,20 @@ export class Connection {
   /**
    * No data was sent or received for a while. A client that stalled during its body gets an error; one that
    * does not read its answer, or has sent no request, is disconnected. Clients that wait for a pending answer
-   * stay.
+   * stay. After a pause of the event loop its timers run first, so what arrived meanwhile is read before this
+   * decides.
    */
   stalled(): void {
-    const last = this.#open.at(-1);
-    // Pipelined answers that wait for their turn are not the client's fault.
-    if (!last || this.#open[0]?.res.headersSent) return void this.#socket.destroy();
-    // The body of a request that waits for its turn is not read yet.
-    if (last.started && !last.req.complete) this.refuse(fail('timeout', { detail: 'The upload stalled.' }));
+    const socket = this.#socket;
+    const { bytesRead, bytesWritten } = socket;
+    setImmediate(() => {
+      if (socket.bytesRead !== bytesRead || socket.bytesWritten !== bytesWritten) return;
+      const last = this.#open.at(-1);
+      // Pipelined answers that wait for their turn are not the client's fault.
+      if (!last || this.#open[0]?.res.headersSent) return void socket.destroy();
+      // The body of a request that waits for its turn is not read yet.
+      if (last.started && !last.req.complete) this.refuse(fail('timeout', { detail: 'The upload stalled.' }));
+    });
   }
 
   /**

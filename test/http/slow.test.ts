@@ -75,9 +75,27 @@ test.serial("an upload that trickles endlessly ends with the request's time limi
   await eventually(() => service.memory.stats.held === 0);
 });
 
+test.serial('data that arrived while the event loop was blocked counts as received', async (t) => {
+  const service = await startService(t, { stallMs: 500 });
+  const text = JSON.stringify({ image_file_b64: (await scene()).toString('base64') });
+  const answer = await rawRequest(service.address.port, async (socket) => {
+    socket.write(
+      `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text.slice(0, 100)}`,
+    );
+    await sleep(100);
+    // After this phase of the event loop come timers, then sockets.
+    await new Promise(setImmediate);
+    socket.write(text.slice(100));
+    const blocked = performance.now();
+    while (performance.now() - blocked < 1000);
+  });
+  t.is(answer.status, 200);
+});
+
 test.serial('a client that does not take its answer is disconnected, and the memory released', async (t) => {
   t.timeout(90_000);
-  const service = await startService(t, { stallMs: 400 });
+  // Long enough for an upload of several megabytes on a machine that is busy.
+  const service = await startService(t, { stallMs: 2000 });
   // Noise, so that each answer exceeds the system's buffers.
   const noise = { width: 1600, height: 1600, channels: 3 as const, background: '#000', noise: grain };
   const image = await sharp({ create: noise }).jpeg({ quality: 95 }).toBuffer();
