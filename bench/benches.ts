@@ -1,3 +1,4 @@
+import * as batching from './batching.ts';
 import * as kernels from './kernels.ts';
 import type { BenchModule } from './lib/command.ts';
 import * as load from './load.ts';
@@ -31,6 +32,7 @@ export const benches: readonly BenchModule[] = [
   kernels,
   png,
   threads,
+  batching,
   subject,
   repeats,
   prepare,

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sched/next_batch.h"
+
+namespace cutout {
+
+/// Runs that wait for devices and those in batches, without threads and without a clock: every
+/// function is told the time. Each run that push() accepted is handed back exactly once, by
+/// cancel(), next(), finish() or lose(). Not thread-safe.
+class BatchQueue {
+ public:
+  /// A batch that was started.
+  struct Batch {
+    std::size_t device = 0;
+    std::size_t shape = 0;
+    std::size_t bucket = 0;
+    std::vector<std::uint64_t> members;  // in the order of their places in the batch
+    Clock::time_point oldest;            // arrival
+  };
+
+  struct Step {
+    std::vector<std::uint64_t> refused;  // cannot be in time
+    std::vector<Batch> started;
+    /// When to call next() again, unless something happens before; none: only then.
+    std::optional<Clock::time_point> wake;
+  };
+
+  enum class Cancelled {
+    kUnknown,   // no such run, or one that was cancelled before
+    kRemoved,   // it was waiting; it is handed back with this
+    kMarked,    // it is in a batch, which goes on; handed back as the batch ends
+    kLastMark,  // as kMarked, and so are all other members: nobody wants the batch any more
+  };
+
+  struct Ended {
+    std::vector<std::uint64_t> completed;
+    std::vector<std::uint64_t> cancelled;
+  };
+
+  BatchQueue(std::size_t devices, BatchLimits limits);
+
+  /// Adds a shape and returns its number. `buckets` as for next_batch().
+  std::size_t add_shape(std::vector<BatchBucket> buckets);
+  /// Corrects an estimate; it counts for batches that start from now on.
+  void set_latency(std::size_t shape, std::size_t bucket, Clock::duration latency);
+  [[nodiscard]] const std::vector<BatchBucket>& buckets(std::size_t shape) const {
+    return tables_[shape];
+  }
+
+  /// Takes a run, whose id is not in use. False when all devices are lost.
+  [[nodiscard]] bool push(const WaitingRun& run);
+  Cancelled cancel(std::uint64_t id);
+  /// Starts what next_batch() wants started.
+  Step next(Clock::time_point now);
+  /// The batch of this device has ended.
+  Ended finish(std::size_t device);
+  /// The device has stopped working. Returns its members and, if it was the last one, everything
+  /// that waits.
+  Ended lose(std::size_t device);
+  /// A lost device works again.
+  void restore(std::size_t device) { states_[device] = {}; }
+
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct Member {
+    std::uint64_t id;
+    bool cancelled;
+  };
+
+  [[nodiscard]] bool all_lost() const;
+
+  const BatchLimits limits_;
+  std::vector<std::vector<BatchBucket>> tables_;
+  std::vector<WaitingRun> waiting_;
+  FlowShares shares_;
+  std::vector<DeviceState> states_;
+  std::vector<std::vector<Member>> running_;  // for each device
+};
+
+}  // namespace cutout

@@ -1,0 +1,299 @@
+import test from 'ava';
+import { randomSteps } from '../support/randomSteps.ts';
+import { type Batch, type BatchQueue, type Bucket, Queue } from './schedAddon.ts';
+
+const DELAY = 20;
+const PATIENCE = 3000;
+const DEVICES = 2;
+/** Runs that wait at most; more are not pushed. */
+const ROOM = 60;
+const SHAPES: readonly (readonly Bucket[])[] = [
+  [
+    [1, 30],
+    [2, 40],
+    [4, 60],
+    [8, 100],
+  ],
+  [
+    [1, 70],
+    [3, 130],
+  ],
+];
+const LONGEST = 130;
+
+type Answer = 'done' | 'refused' | 'cancelled' | 'lost';
+
+interface Run {
+  readonly id: number;
+  readonly flow: number;
+  readonly shape: number;
+  readonly arrival: number;
+  readonly deadline: number;
+  state: 'waiting' | 'running' | 'cancelled' | 'answered';
+  answer?: Answer;
+  /** Time during which all devices were lost since it arrived. */
+  outage: number;
+}
+
+interface Device {
+  up: boolean;
+  batch?: Batch;
+  startedAt: number;
+  endsAt: number;
+}
+
+/**
+ * What native/sched/batch_queue.h promises, written from the words: a list of runs with their states, and checks of
+ * every step. Knows nothing of how runs are chosen.
+ */
+class Oracle {
+  readonly runs = new Map<number, Run>();
+  readonly devices: Device[] = Array.from({ length: DEVICES }, () => ({
+    up: true,
+    startedAt: 0,
+    endsAt: 0,
+  }));
+  readonly faults: string[] = [];
+  readonly answers = new Map<Answer, number>();
+
+  #expect(holds: boolean, fault: string): void {
+    if (!holds) this.faults.push(fault);
+  }
+
+  waiting(): Run[] {
+    return [...this.runs.values()].filter(({ state }) => state === 'waiting');
+  }
+
+  unanswered(): Run[] {
+    return [...this.runs.values()].filter(({ state }) => state !== 'answered');
+  }
+
+  answer(id: number, answer: Answer): void {
+    const run = this.runs.get(id);
+    this.#expect(run !== undefined, `${id} was answered and never asked`);
+    if (!run) return;
+    this.#expect(run.state !== 'answered', `${id} was answered twice: ${run.answer}, ${answer}`);
+    this.#expect(
+      (answer === 'cancelled') === (run.state === 'cancelled') || run.state === 'waiting',
+      `${id} was ${run.state} and answered ${answer}`,
+    );
+    run.state = 'answered';
+    run.answer = answer;
+    this.answers.set(answer, (this.answers.get(answer) ?? 0) + 1);
+    // Answered runs are kept, so that a second answer is found.
+  }
+
+  refused(id: number, now: number): void {
+    const run = this.runs.get(id);
+    this.#expect(run?.state === 'waiting', `${id} was refused while ${run?.state}`);
+    if (run) {
+      const fastest = Math.min(...(SHAPES[run.shape] ?? []).map(([, latency]) => latency));
+      const up = this.devices.filter((device) => device.up);
+      const free = up.map(({ batch, endsAt }) => (batch ? Math.max(now, endsAt) : now));
+      const earliest = free.length > 0 ? Math.min(...free) : now;
+      this.#expect(earliest + fastest > run.deadline, `${id} was refused and could have been in time`);
+    }
+    this.answer(id, 'refused');
+  }
+
+  started(batch: Batch, now: number): void {
+    const device = this.devices[batch.device];
+    const [size = 0, latency = 0] = SHAPES[batch.shape]?.[batch.bucket] ?? [];
+    this.#expect(
+      batch.members.length > 0 && batch.members.length <= size,
+      'the batch does not fit its bucket',
+    );
+    this.#expect(device?.up === true && !device.batch, `device ${batch.device} is not idle`);
+    for (const id of batch.members) {
+      const run = this.runs.get(id);
+      this.#expect(run?.state === 'waiting', `${id} was started while ${run?.state}`);
+      this.#expect(run?.shape === batch.shape, `${id} was started with another shape`);
+      this.#expect(run !== undefined && now + latency <= run.deadline, `${id} was started and will be late`);
+      if (run) run.state = 'running';
+    }
+    if (device) Object.assign(device, { batch, startedAt: now, endsAt: now + latency });
+  }
+
+  ended(device: number, answer: 'done' | 'lost'): void {
+    const state = this.devices[device];
+    for (const id of state?.batch?.members ?? [])
+      this.answer(id, this.runs.get(id)?.state === 'cancelled' ? 'cancelled' : answer);
+    if (state) delete state.batch;
+  }
+
+  /** After a step in which the queue said when it wants to be asked again. */
+  settled(now: number, wake: number | undefined): void {
+    const idle = this.devices.some(({ up, batch }) => up && !batch);
+    const waiting = this.waiting();
+    this.#expect(wake === undefined || wake > now, 'it asks to be woken in the past');
+    for (const run of waiting) {
+      if (idle)
+        this.#expect(
+          now < run.arrival + DELAY,
+          `${run.id} waits beside an idle device at ${now}, after its delay`,
+        );
+      // Until then everything that came before it has been done, and nothing later goes before it.
+      const bound = PATIENCE + ROOM * LONGEST + run.outage;
+      this.#expect(now - run.arrival <= bound, `${run.id} starves`);
+      this.#expect(now <= run.deadline, `${run.id} waits past its deadline`);
+    }
+    if (waiting.length > 0 && idle)
+      this.#expect(wake !== undefined, 'it waits for ever beside an idle device');
+  }
+}
+
+function drive(
+  queue: BatchQueue,
+  oracle: Oracle,
+  { below, next: chance, count }: ReturnType<typeof randomSteps>,
+) {
+  for (const buckets of SHAPES) queue.addShape(buckets);
+  let now = 0;
+  let wake: number | undefined;
+  let ids = 0;
+
+  const ask = () => {
+    const step = queue.next(now);
+    for (const batch of step.started) oracle.started(batch, now);
+    // After the batches, because these delay the next one.
+    for (const id of step.refused) oracle.refused(id, now);
+    if (step.started.length > 0) count('batch');
+    if (step.started.some(({ members }) => members.length > 1)) count('batch of several');
+    wake = step.wake;
+    oracle.settled(now, wake);
+  };
+  const sorted = (list: readonly number[]) => [...list].sort((a, b) => a - b).join();
+  const compare = (what: string, given: readonly number[], expected: readonly number[]) => {
+    if (sorted(given) !== sorted(expected)) oracle.faults.push(`${what}: ${given} instead of ${expected}`);
+  };
+  const members = (device: number, cancelled: boolean) =>
+    (oracle.devices[device]?.batch?.members ?? []).filter(
+      (id) => (oracle.runs.get(id)?.state === 'cancelled') === cancelled,
+    );
+
+  const finish = (device: number) => {
+    const expected = [members(device, false), members(device, true)] as const;
+    const { completed, cancelled } = queue.finish(device);
+    compare('completed', completed, expected[0]);
+    compare('cancelled', cancelled, expected[1]);
+    oracle.ended(device, 'done');
+    ask();
+  };
+  /** Lets the time pass to the next event before `until`. */
+  const pass = (until: number) => {
+    for (;;) {
+      const ends = oracle.devices.flatMap(({ batch, endsAt }, device) =>
+        batch ? [{ at: endsAt, device }] : [],
+      );
+      const first = ends.sort((a, b) => a.at - b.at)[0];
+      const at = Math.min(first?.at ?? until, wake ?? until, until);
+      if (oracle.devices.every(({ up }) => !up))
+        for (const run of oracle.unanswered()) run.outage += at - now;
+      now = at;
+      if (first && first.at === at) finish(first.device);
+      else if (wake === at) ask();
+      else return;
+    }
+  };
+
+  const push = () => {
+    if (oracle.waiting().length >= ROOM) return;
+    const id = ++ids;
+    const shape = below(4) === 0 ? 1 : 0;
+    const slack = [Number.POSITIVE_INFINITY, below(60), 100 + below(400)][below(3)] ?? 0;
+    const flow = below(3) === 0 ? below(5) : 0;
+    const run: Run = { id, flow, shape, arrival: now, deadline: now + slack, state: 'waiting', outage: 0 };
+    const taken = queue.push(id, flow, shape, now, Number.isFinite(slack) ? run.deadline : undefined);
+    if (taken !== oracle.devices.some(({ up }) => up))
+      oracle.faults.push('taken without a device, or refused');
+    if (!taken) {
+      count('no device');
+      return;
+    }
+    oracle.runs.set(id, run);
+    count('push');
+    ask();
+  };
+  const cancel = () => {
+    // Now and then one that is unknown or answered.
+    const known = oracle.unanswered();
+    const run = chance() < 0.9 ? known[below(known.length)] : oracle.runs.get(below(ids + 10));
+    const given = queue.cancel(run?.id ?? ids + 1000);
+    if (run?.state === 'waiting') {
+      if (given !== 'removed') oracle.faults.push(`${run.id} was waiting: ${given}`);
+      run.state = 'cancelled';
+      oracle.answer(run.id, 'cancelled');
+    } else if (run?.state === 'running') {
+      run.state = 'cancelled';
+      const device = oracle.devices.findIndex(({ batch }) => batch?.members.includes(run.id));
+      const expected = members(device, false).length === 0 ? 'last' : 'marked';
+      if (given !== expected) oracle.faults.push(`${run.id} was running: ${given}`);
+    } else if (given !== 'unknown') {
+      oracle.faults.push(`a run that is answered was cancelled: ${given}`);
+    }
+    count(`cancel: ${given}`);
+    ask();
+  };
+  const lose = () => {
+    const device = below(DEVICES);
+    const state = oracle.devices[device];
+    if (!state?.up) return;
+    const others = oracle.devices.some(({ up }, other) => up && other !== device);
+    const waiting = others ? [] : oracle.waiting().map(({ id }) => id);
+    const expected = [[...members(device, false), ...waiting], members(device, true)] as const;
+    const { completed, cancelled } = queue.lose(device);
+    compare('lost', completed, expected[0]);
+    compare('cancelled on a lost device', cancelled, expected[1]);
+    oracle.ended(device, 'lost');
+    for (const id of waiting) oracle.answer(id, 'lost');
+    state.up = false;
+    count(others ? 'lose' : 'lose the last');
+    ask();
+  };
+  const restore = () => {
+    const device = oracle.devices.findIndex(({ up }) => !up);
+    const state = oracle.devices[device];
+    if (!state) return;
+    queue.restore(device);
+    state.up = true;
+    count('restore');
+    ask();
+  };
+
+  return {
+    step() {
+      const dice = chance();
+      if (dice < 0.5) push();
+      else if (dice < 0.6) cancel();
+      else if (dice < 0.61) lose();
+      else if (dice < 0.62) restore();
+      else pass(now + below(below(10) === 0 ? 400 : 25));
+    },
+    drain() {
+      restore();
+      pass(now + 100_000);
+    },
+  };
+}
+
+test('10,000 random steps: no run is lost, answered twice, starved or late', (t) => {
+  const steps = randomSteps(t);
+  const oracle = new Oracle();
+  const { step, drain } = drive(new Queue(DEVICES, DELAY, PATIENCE), oracle, steps);
+  for (let i = 0; i < 10_000 && oracle.faults.length === 0; i++) step();
+  drain();
+  t.deepEqual(oracle.faults, [], `seed ${steps.seed}`);
+  t.deepEqual(oracle.unanswered(), []);
+  for (const answer of ['done', 'refused', 'cancelled', 'lost'] as const)
+    t.true((oracle.answers.get(answer) ?? 0) > 0, `nothing was ${answer}`);
+  for (const what of [
+    'batch of several',
+    'cancel: marked',
+    'cancel: last',
+    'lose the last',
+    'no device',
+    'restore',
+  ])
+    t.true((steps.seen.get(what) ?? 0) > 0, `${what}: seed ${steps.seed}`);
+  t.log(Object.fromEntries(oracle.answers), Object.fromEntries(steps.seen));
+});

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sched/next_batch.h"
+
+namespace cutout::test {
+
+struct Load {
+  std::size_t devices = 1;
+  std::vector<BatchBucket> buckets;
+  BatchLimits limits;
+  double runs_per_second = 0;  // a Poisson process
+  std::size_t runs = 0;
+  std::size_t flows = 1;                    // each run belongs to a random one
+  std::optional<Clock::duration> deadline;  // from the arrival
+  std::uint64_t seed = 1;
+};
+
+struct Outcome {
+  std::vector<double> milliseconds;  // from arrival to answer, of the runs that were answered
+  std::size_t refused = 0;
+  std::vector<std::size_t> batches;  // for each bucket, the number of batches
+  std::vector<std::size_t> members;  // for each bucket, the members of all its batches
+  double seconds = 0;                // from the first arrival to the last answer
+  double busy = 0;                   // share of the devices' time in which they ran
+};
+
+/// A BatchQueue under load, on a simulated clock. Each batch takes exactly its bucket's latency.
+Outcome simulate(const Load& load);
+
+}  // namespace cutout::test
