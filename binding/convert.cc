@@ -284,6 +284,7 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   const Napi::Object from = object(value, "plan");
   MatteCall call;
   call.network = text(from, "network");
+  if (!from.Get("second").IsUndefined()) call.second = text(from, "second");
   call.plan.width = integer(from, "width", 1, pixels.width);
   call.plan.height = integer(from, "height", 1, pixels.height);
   call.plan.hidden_colour = choice<HiddenColour>(

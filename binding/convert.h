@@ -29,6 +29,7 @@ Pixels to_pixels(const Napi::Value& value, Room room = Room::kExact);
 
 struct MatteCall {
   std::string network;
+  std::string second;  // empty: none
   MattePlan plan;
   std::optional<Napi::Uint8Array> mask;  // borrowed by plan.mask
 };

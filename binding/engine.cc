@@ -155,7 +155,8 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   return run<MatteResult>(
       id, uses,
       [&](const auto& done) {
-        owner_->engine().matte(id, pixels.view, call.plan, call.network, deadline, done);
+        owner_->engine().matte(id, pixels.view, call.plan, call.network, call.second, deadline,
+                               done);
       },
       from_matte_result);
 }

@@ -160,16 +160,21 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
   push<Description>(id, Lane::kNetwork, deadline, work, std::move(done));
 }
 
+std::shared_ptr<LoadedNetwork> Engine::find_network(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = networks_.find(name);
+  return found == networks_.end() ? nullptr : found->second;
+}
+
 void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
-                   const std::string& network, Deadline deadline, Done<MatteResult> done) {
-  std::shared_ptr<LoadedNetwork> loaded;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = networks_.find(network);
-    if (found != networks_.end()) loaded = found->second;
-  }
-  if (loaded == nullptr) {
-    done({Code::kModel, "No network named '" + network + "' is loaded."}, {});
+                   const std::string& network, const std::string& second, Deadline deadline,
+                   Done<MatteResult> done) {
+  const std::shared_ptr<LoadedNetwork> loaded = find_network(network);
+  const std::shared_ptr<LoadedNetwork> other = second.empty() ? nullptr : find_network(second);
+  const bool lacks_second = !second.empty() && other == nullptr;
+  if (loaded == nullptr || lacks_second) {
+    const std::string& missing = loaded == nullptr ? network : second;
+    done({Code::kModel, "No network named '" + missing + "' is loaded."}, {});
     return;
   }
   const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
@@ -177,10 +182,11 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
     done({Code::kModel, "No subject classifier is loaded."}, {});
     return;
   }
-  const auto work = [this, pixels, plan, loaded, types, queued = Clock::now()](
+  const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    return make_matte(pixels, plan, *loaded, types.get(), worker, token, scheduler_.pool(), result);
+    return make_matte(pixels, plan, *loaded, other.get(), types.get(), worker, token,
+                      scheduler_.pool(), result);
   };
   push<MatteResult>(id, Lane::kNetwork, deadline, work, std::move(done));
 }

@@ -114,8 +114,9 @@ class Engine {
   void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
                 Done<Description> done);
 
+  /// The matte of a loaded network; with a name in `second`, fused with that one's output.
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
-             Deadline deadline, Done<MatteResult> done);
+             const std::string& second, Deadline deadline, Done<MatteResult> done);
 
   void compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
                Done<ComposeResult> done);
@@ -141,6 +142,8 @@ class Engine {
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   std::shared_ptr<const SubjectTypes> subject_types();
+  /// Null when no network of that name is loaded.
+  std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
 
   const EngineOptions options_;
   const std::optional<ort::GpuRuntime> gpu_;

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "core/large_memory.h"
+#include "image/plane.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
 #include "matte/confident.h"
+#include "matte/fusion.h"
 #include "matte/mask_constraint.h"
 #include "pipeline/refinement.h"
 
@@ -54,6 +56,24 @@ Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& in
                    const CancelToken& token, ThreadPool& pool, ort::Map& alpha) {
   CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
   CUTOUT_RETURN_IF_ERROR(to_probability(alpha.values, loaded.spec.output, pool));
+  return token.check();
+}
+
+/// Fuses a second network's output into the first one's.
+Status fuse_second(ImageView pixels, const LoadedNetwork& second, int slot,
+                   const CancelToken& token, ThreadPool& pool, const ort::Map& alpha) {
+  fill_network_input(pixels, second.spec.input, second.network->input(slot).data(), pool);
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  ort::Map other;
+  CUTOUT_RETURN_IF_ERROR(run_network(second, slot, second.spec.input, token, pool, other));
+  if (other.width == alpha.width && other.height == alpha.height) {
+    fuse_outputs(alpha.values, other.values, alpha.width, alpha.height, pool);
+    return token.check();
+  }
+  const auto resized = make_large_array<float>(alpha.values.size());
+  const std::span<float> same{resized.get(), alpha.values.size()};
+  resize_plane(other.values, other.width, other.height, alpha.width, alpha.height, same, pool);
+  fuse_outputs(alpha.values, same, alpha.width, alpha.height, pool);
   return token.check();
 }
 
@@ -132,8 +152,8 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 }
 
 Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded,
-                  const SubjectTypes* types, int slot, const CancelToken& token, ThreadPool& pool,
-                  MatteResult& result) {
+                  const LoadedNetwork* second, const SubjectTypes* types, int slot,
+                  const CancelToken& token, ThreadPool& pool, MatteResult& result) {
   ort::Network& network = *loaded.network;
   const Clock::time_point start = Clock::now();
 
@@ -178,6 +198,9 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     CUTOUT_RETURN_IF_ERROR(token.check());
     CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
     result.runs = 2;
+  }
+  if (second != nullptr) {
+    CUTOUT_RETURN_IF_ERROR(fuse_second(seen, *second, slot, token, pool, alpha));
   }
   const Clock::time_point inferred = Clock::now();
 

@@ -25,10 +25,10 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  int runs = 0;  // of the network: 2 when the first output was ambiguous
+  int runs = 0;  // of the first network: 2 when its first output was ambiguous
   double queue_ms = 0;
   double prepare_ms = 0;
-  double infer_ms = 0;
+  double infer_ms = 0;    // of all networks, with the fusion of their outputs
   double subject_ms = 0;  // for the subject's type after the network's run, waiting included
   double matte_ms = 0;
 };
@@ -42,7 +42,8 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 ///  1. Resize and normalise the image into the slot's input; where the plan has a mask, the part of
 ///     the image around what the mask shows (mask_view), to which steps 2, 3 and 5 then apply.
 ///  2. Run the network and convert its output to 0..1. Where the plan asks for the subject's type,
-///     the detector runs at the same time.
+///     the detector runs at the same time. Then, where there is a second network, run it on the
+///     same image and fuse its output with the first (matte/fusion.h).
 ///  3. Constrain the output by the mask (matte/mask_constraint.h). Remove connected components that
 ///     are no subject and fill holes (matte/component_filter.h), then classify the subject.
 ///  4. Reduce the image to the plan's size, if that is smaller.
@@ -50,10 +51,10 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 ///     Everything outside that part becomes transparent.
 ///
 /// `token` is checked after every step. `pixels` are RGBA8 without row padding; steps 4 and 5 write
-/// to them, and their content is undefined after an error there. `types` may be null where the plan
-/// does not ask for the subject's type.
+/// to them, and their content is undefined after an error there. `second` is null where one network
+/// runs alone; `types` may be null where the plan does not ask for the subject's type.
 Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& loaded,
-                  const SubjectTypes* types, int slot, const CancelToken& token, ThreadPool& pool,
-                  MatteResult& result);
+                  const LoadedNetwork* second, const SubjectTypes* types, int slot,
+                  const CancelToken& token, ThreadPool& pool, MatteResult& result);
 
 }  // namespace cutout

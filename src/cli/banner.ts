@@ -40,7 +40,7 @@ export async function banner(
   const url = config.http.publicUrl ?? addressOf(config.http.host, http);
   const given = `${formatCredits(firstGrant)} credits`;
   const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
-  const { info, network, threads, precision, subjectTypes } = opened;
+  const { info, network, second, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   const how = [precision.because, operatorsText(precision)].filter(Boolean).join(', ');
   const secrets = { local, link: await console.link() };
@@ -48,6 +48,7 @@ export async function banner(
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
     `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
+    ...(second ? [`Second    ${second.name}, where the two disagree`] : []),
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `Pages     ${url}/ (playground), ${url}/docs (API)`,

@@ -1,10 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
 import { type Config, describeConfig } from '../config/readConfig.ts';
+import { PROFILES } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { UserError } from '../errors.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
+import { secondModelOf } from '../models/locate.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
@@ -117,6 +119,10 @@ export function addCommands(
       modelsDir: config.engine.modelsDir,
       catalogueDir: installedCatalogue(),
       defaultNetwork: config.engine.model,
+      secondNetwork: async () =>
+        PROFILES[config.cutout.profile].second === 'on'
+          ? secondModelOf(config.engine.model, config.engine.secondModel)
+          : undefined,
       target: () => {
         const { instructionSets, operators } = loadAddon().versions();
         const { device, precision: requested, operators: requestedOperators } = config.engine;

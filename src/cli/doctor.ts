@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
 import type { Config } from '../config/readConfig.ts';
+import { PROFILES } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
@@ -11,7 +12,7 @@ import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
-import { preparedFacts } from '../models/locate.ts';
+import { preparedFacts, secondModelOf } from '../models/locate.ts';
 import {
   choosePrecision,
   dotProductOf,
@@ -176,6 +177,7 @@ class Doctor {
         ? await this.#networks(native, libraries, entry, choice, measure)
         : [];
     this.#compare(measured);
+    await this.#try(() => this.#lookForSecond());
     const inUse = measured.find(({ used }) => used);
     const install = await checkInstall(this.#config);
     for (const { state, said, todo } of install) {
@@ -216,6 +218,22 @@ class Doctor {
       warnings: this.warnings,
       problems: this.problems,
     };
+  }
+
+  /** Looks whether the second network of this profile is there. */
+  async #lookForSecond(): Promise<void> {
+    const { model, secondModel, modelsDir } = this.#config.engine;
+    if (PROFILES[this.#config.cutout.profile].second === 'off') return;
+    const name = await secondModelOf(model, secondModel, this.#catalogueDir);
+    if (name === undefined) return;
+    const { manifest } = await findNetwork(this.#catalogueDir, name);
+    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
+    if (state === 'ok') return;
+    const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
+    const needed = secondModel !== 'auto' || state !== 'missing';
+    (needed ? this.problems : this.warnings).push(
+      `The second network ${name} ${what}. Run \`cutout models pull ${name}\`${needed ? '' : `, or ${model} runs alone`}.`,
+    );
   }
 
   /** Prepares (if necessary) and measures the network in every form of this device. */

@@ -22,6 +22,8 @@ interface ModelsCommandDependencies {
   readonly catalogueDir: string;
   /** Network of commands that name none. */
   readonly defaultNetwork: string;
+  /** The network beside it; undefined: none. */
+  readonly secondNetwork: () => Promise<string | undefined>;
   /**
    * The device that networks are prepared for. A function, because it loads the addon and only some commands
    * need it.
@@ -52,7 +54,7 @@ async function stateOf(modelsDir: string, entry: CatalogueEntry): Promise<string
 
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {
-  const { modelsDir, catalogueDir, defaultNetwork, target, out } = dependencies;
+  const { modelsDir, catalogueDir, defaultNetwork, secondNetwork, target, out } = dependencies;
   const command = new Command('models').description('networks: list, pull, verify, prepare, remove');
   const entryOf = (name: string) => findNetwork(catalogueDir, name);
   const usual = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
@@ -91,28 +93,36 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('list the catalogue and what is installed')
     .action(async () => {
       const entries = await listCatalogue(catalogueDir);
+      const second = await secondNetwork();
       const rows = await Promise.all(
         entries.map(async (entry) => {
           const { name, role, licence, file, input } = entry.manifest;
-          const mark = name === defaultNetwork ? '*' : ' ';
+          const mark = name === defaultNetwork ? '*' : name === second ? '+' : ' ';
           const limits = licence.restricted ? `${licence.name} (restricted)` : licence.name;
           const state = `${await stateOf(modelsDir, entry)}${role === 'detector' ? ', for subject types' : ''}`;
           return [`${mark} ${name}`, limits, `${input.width}x${input.height}`, megabytes(file.bytes), state];
         }),
       );
       out.write(table([['  NAME', 'LICENCE', 'INPUT', 'DOWNLOAD', 'STATE'], ...rows]));
-      out.write('\n* the network in use (CUTOUT_MODEL). Restricted: read models/<name>/CARD.md first.\n');
+      out.write(
+        '\n* the network in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL). Restricted: read models/<name>/CARD.md first.\n',
+      );
     });
 
   command
     .command('pull')
     .description('download, verify and prepare a network; continues an interrupted download')
-    .argument('[name]', `network (default: ${defaultNetwork} and the detector of subject types)`)
+    .argument(
+      '[name]',
+      `network (default: ${defaultNetwork}, the second network and the detector of subject types)`,
+    )
     .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
     .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
       ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, options, pullNetwork));
       if (name !== undefined || options.from !== undefined) return;
+      const second = await secondNetwork();
+      if (second !== undefined) ready(second, await run(second, {}, pullNetwork));
       for (const { manifest } of await listCatalogue(catalogueDir)) {
         if (manifest.role === 'detector') ready(manifest.name, await run(manifest.name, {}, pullNetwork));
       }

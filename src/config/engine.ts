@@ -15,6 +15,12 @@ export const engineSettings = {
     'Folder of pulled and prepared networks (default: "models" in the data folder).',
   ),
   model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
+  secondModel: setting(
+    'CUTOUT_SECOND_MODEL',
+    'off',
+    networkName,
+    'Second network, which decides with the first one where they disagree about the subject; the profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network.',
+  ),
   subjectTypes: setting(
     'CUTOUT_SUBJECT_TYPES',
     'on',

@@ -37,7 +37,7 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
  * request, one buffer"). Work is shared by all callers that wait for its result.
  */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { rate, idempotency, downloadsFor, precheck, limits } = parts;
+  const { rate, idempotency, downloadsFor, precheck } = parts;
   const makeResult = createMakeResult(parts);
   return async (request, call) => {
     const { accountId, idempotencyKey, retainUploads = () => () => {}, signal, telemetry } = call;
@@ -54,7 +54,7 @@ export function createCutout(parts: CutoutParts): Cutout {
         accountId,
         idempotencyKey,
         signal,
-        load: (signal) => load(request, downloads, limits, signal),
+        load: (signal) => load(request, downloads, parts, signal),
         make: (loaded, repeat, signal) => {
           made = true;
           return makeResult(request, downloads, call, { loaded, repeat, signal });

@@ -12,6 +12,12 @@ export interface Loaded extends Content {
   readonly probed?: Probe;
 }
 
+interface LoadParts {
+  readonly limits: ProbeLimits;
+  /** Name of the second network; results with and without one differ. */
+  readonly second?: string | undefined;
+}
+
 /**
  * Step 1: reads the uploads, decodes base64 and downloads the addresses of a request. Rejects with an AppError, an
  * ImageError or the signal's reason.
@@ -19,7 +25,7 @@ export interface Loaded extends Content {
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,
-  limits: ProbeLimits,
+  { limits, second }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
   const release = downloads.retain();
@@ -37,7 +43,7 @@ export async function load(
       image,
       background: background && (await readSource(background, from, 'bg_image_url')),
       ...(mask && { mask: await aboutMask(readSource(mask, from)) }),
-      settings: settingsOf(request),
+      settings: settingsOf(request, second),
       ...(probed && { probed }),
     };
   } finally {

@@ -19,6 +19,8 @@ export interface PipelineParts extends NetworkProfile {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: NetworkSize & { readonly name: string };
+  /** Name of the loaded second network; absent: the first one runs alone. */
+  readonly second?: string | undefined;
   /** Whether the engine classifies subjects; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
   /** Seconds after which libvips gives up on an image; 0: never. */
@@ -77,7 +79,7 @@ const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
 export const createPipeline =
-  ({ engine, network, profile, subjectTypes, timeout }: PipelineParts): Pipeline =>
+  ({ engine, network, second, profile, subjectTypes, timeout }: PipelineParts): Pipeline =>
   async (plan, { signal, telemetry }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
@@ -102,10 +104,13 @@ export const createPipeline =
 
     // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
     const classify = plan.subject === 'classify' && subjectTypes;
+    // Beside a smaller input, which is for speed, the second network would take as long as the first.
+    const usualSize = input.width === network.width && input.height === network.height;
     const matte = await engine.matte(
       decoded,
       {
         network: network.name,
+        ...(second !== undefined && usualSize && { second }),
         ...result,
         hiddenColour,
         input,

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 10;
+export const ABI = 11;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -232,6 +232,11 @@ export interface SubjectMask {
 
 export interface MattePlan extends Deadline {
   readonly network: string;
+  /**
+   * A second loaded network: regions about which the two disagree are given to one of their outputs
+   * (docs/matting.md). It runs at its spec's size. Default: none.
+   */
+  readonly second?: string;
   /** Size of the result in pixels, at most that of the image in both directions. */
   readonly width: number;
   readonly height: number;
@@ -269,10 +274,11 @@ export interface MatteResult {
   readonly foregroundPixels: number;
   /** True if every pixel has alpha 255. */
   readonly opaque: boolean;
-  /** Runs of the network; 2 if the matte at a smaller `input` was ambiguous. */
+  /** Runs of the plan's network; 2 if the matte at a smaller `input` was ambiguous. */
   readonly runs: number;
   readonly queueMs: number;
   readonly prepareMs: number;
+  /** Runs of all networks, and the fusion of their outputs. */
   readonly inferMs: number;
   /** Time for the classification after the network's run, waiting for the detector included. */
   readonly subjectMs: number;

@@ -15,7 +15,7 @@ export interface Place {
   readonly device: Provider;
   /** Form to use (precision.ts); default: the device's float format. */
   readonly form?: Form;
-  readonly catalogueDir?: string;
+  readonly catalogueDir?: string | undefined;
   /** Default: `matte`. */
   readonly role?: Manifest['role'];
 }
@@ -43,6 +43,20 @@ export async function findFor(
     'model_unsupported',
     `The network ${name} ${use}; it cannot be used as a ${role} network.`,
   );
+}
+
+/**
+ * The network that runs beside another one: by `wanted` itself, or for `auto` by that one's manifest; undefined: none.
+ * Rejects with ModelError.
+ */
+export async function secondModelOf(
+  name: string,
+  wanted: string,
+  catalogueDir?: string,
+): Promise<string | undefined> {
+  if (wanted === 'off') return undefined;
+  const second = wanted === 'auto' ? (await findFor(name, { catalogueDir })).manifest.second : wanted;
+  return second === name ? undefined : second;
 }
 
 /**

@@ -96,6 +96,8 @@ export const manifestSchema = z.strictObject({
   taughtOn: z.enum(['masks', 'mattes']).default('masks'),
   /** Tensor kept as output 1: the deepest feature map of the encoder. */
   features: z.string().min(1).optional(),
+  /** Network that runs beside this one with CUTOUT_SECOND_MODEL=auto. */
+  second: z.string().min(1).optional(),
   /** Table of 8-bit scales beside the manifest (quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
   /**

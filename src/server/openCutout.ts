@@ -11,12 +11,20 @@ export function cutoutOver(
   {
     engine,
     network,
+    second,
     subjectTypes,
-  }: Pick<OpenedEngine, 'network' | 'subjectTypes'> & Pick<CutoutParts, 'engine'>,
+  }: Pick<OpenedEngine, 'network' | 'second' | 'subjectTypes'> & Pick<CutoutParts, 'engine'>,
   profile: Config['cutout']['profile'],
-  rest: Omit<CutoutParts, 'engine' | 'network' | 'subjectTypes' | 'profile'>,
+  rest: Omit<CutoutParts, 'engine' | 'network' | 'second' | 'subjectTypes' | 'profile'>,
 ): Cutout {
-  return createCutout({ engine, network, subjectTypes, profile: PROFILES[profile], ...rest });
+  return createCutout({
+    engine,
+    network,
+    second: second?.name,
+    subjectTypes,
+    profile: PROFILES[profile],
+    ...rest,
+  });
 }
 
 interface OpenCutoutOptions {
@@ -46,7 +54,7 @@ export async function openCutout(
 ): Promise<OpenedCutout> {
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
-  const opened = await openEngine(wanted, { pull, observer, signal });
+  const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const rest = { ...unmetered(jobs), limits, timeout: 0 };
   return {

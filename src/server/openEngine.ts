@@ -1,20 +1,22 @@
 import type { EngineConfig } from '../config/engine.ts';
-import type { NetworkSize } from '../cutout/qualityProfile.ts';
+import type { NetworkSize, Profile } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
 import type { Form } from '../models/layout.ts';
-import { findFor, locateNetwork, preparedFacts } from '../models/locate.ts';
+import { findFor, locateNetwork, preparedFacts, secondModelOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
-import { openSubjectTypes } from './openSubjectTypes.ts';
+import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 
 /** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
   readonly engine: Engine;
   readonly network: NetworkSpec & NetworkSize;
+  /** The loaded second network; undefined: the first one runs alone. */
+  readonly second: NetworkSpec | undefined;
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
@@ -36,13 +38,26 @@ export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
   });
 }
 
-/** Number format of the configured network on this machine. Rejects with ModelError. */
-async function precisionOf(
-  { model, device, precision: requested, operators: requestedOperators }: EngineConfig,
-  { instructionSets, operators }: ReturnType<NativeModule['versions']>,
-): Promise<PrecisionChoice> {
-  const { manifest } = await findFor(model, {});
-  return choosePrecision(manifest, { device, requested, requestedOperators, instructionSets, operators });
+/** A network's files, in the form for this machine. */
+interface Located {
+  readonly located: NetworkSpec;
+  readonly choice: PrecisionChoice;
+  readonly form: Form;
+}
+
+/** Where a network's files are. Rejects with ModelError. */
+async function locate(
+  name: string,
+  { modelsDir, device, precision: requested, operators: requestedOperators }: EngineConfig,
+  { instructionSets, operators: known }: ReturnType<NativeModule['versions']>,
+): Promise<Located> {
+  const { manifest } = await findFor(name, {});
+  const question = { device, requested, requestedOperators, instructionSets, operators: known };
+  const choice = choosePrecision(manifest, question);
+  const form = formFor(choice);
+  const { operators } = choice;
+  const located = await locateNetwork(name, { modelsDir, device, form });
+  return { choice, form, located: { ...located, ...(operators !== undefined && { operators }) } };
 }
 
 /** A network being opened from any of its files. */
@@ -163,6 +178,46 @@ export async function openOnGpu(
   }
 }
 
+interface StartOptions {
+  /** Fetches a network that is missing. */
+  readonly pull: boolean;
+  readonly observer: Observer;
+  readonly signal: AbortSignal;
+}
+
+/** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
+async function openNetwork(
+  opening: Opening,
+  config: EngineConfig,
+  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
+): Promise<NetworkInfo> {
+  const { modelsDir, device } = config;
+  const { located, form } = opening;
+  const ensure = async () => {
+    const { ensureNetwork } = await import('../models/ensure.ts');
+    return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
+  };
+  return device === 'cpu'
+    ? ((await openCopy(opening, config)) ?? (await openPrepared(opening, ensure)))
+    : await openOnGpu(opening, config, { ensure, observer, onnxruntime });
+}
+
+/** Whether the second network was opened; false, with a notice, where it is absent and was not asked for by name. */
+async function openSecond(
+  open: () => Promise<NetworkInfo>,
+  { model, secondModel }: EngineConfig,
+  observer: Observer,
+): Promise<boolean> {
+  try {
+    await open();
+    return true;
+  } catch (error) {
+    if (secondModel !== 'auto' || !isAbsent(error)) throw error;
+    observer.notice(`${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`);
+    return false;
+  }
+}
+
 /**
  * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
  * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
@@ -170,20 +225,18 @@ export async function openOnGpu(
  */
 export async function openEngine(
   config: EngineConfig,
-  { pull, observer, signal }: { pull: boolean; observer: Observer; signal: AbortSignal },
+  profile: Pick<Profile, 'second'>,
+  start: StartOptions,
 ): Promise<OpenedEngine> {
+  const { observer, signal } = start;
   const { modelsDir, device, deviceId, model } = config;
   const native = loadAddon();
   const versions = native.versions();
-  const choice = await precisionOf(config, versions);
+  const first = await locate(model, config, versions);
+  const beside = profile.second === 'on' ? await secondModelOf(model, config.secondModel) : undefined;
+  const other = beside === undefined ? undefined : await locate(beside, config, versions);
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
-  const form = formFor(choice);
-  const { operators } = choice;
-  const located = {
-    ...(await locateNetwork(model, { modelsDir, device, form })),
-    ...(operators !== undefined && { operators }),
-  };
   const threads = threadsOf(config);
   const engine = createEngine(
     native,
@@ -205,32 +258,34 @@ export async function openEngine(
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const { onnxruntime } = native.versions();
-    const maker = processor ? { onnxruntime, processor, operators: operators ?? '' } : undefined;
-    const opening = { engine, located, form, maker, signal };
+    const openIt = ({ located, form, choice }: Located, pull: boolean) => {
+      const operators = choice.operators ?? '';
+      const maker = processor ? { onnxruntime, processor, operators } : undefined;
+      return openNetwork({ engine, located, form, maker, signal }, config, { ...start, pull, onnxruntime });
+    };
     const open = async (pull: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.
       const types = openSubjectTypes(engine, config, { pull, observer, signal });
       types.catch(() => {});
-      const ensure = async () => {
-        const { ensureNetwork } = await import('../models/ensure.ts');
-        return ensureNetwork(model, { modelsDir, pull, device, form, observer, signal });
-      };
-      const info =
-        device === 'cpu'
-          ? ((await openCopy(opening, config)) ?? (await openPrepared(opening, ensure)))
-          : await openOnGpu(opening, config, { ensure, observer, onnxruntime });
+      const info = await openIt(first, pull);
       return { info, types: await types };
     };
-    const { info, types } = await open(pull);
+    const { info, types } = await open(start.pull);
+    const second =
+      other && (await openSecond(() => openIt(other, start.pull), config, observer)) ? other : undefined;
     if (types.notice) observer.notice(types.notice);
-    const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form });
+    const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });
     // On a GPU a network has one size (native/ort/network.cc).
-    const network = { ...located, sizeStep: device === 'cpu' ? sizeStep : 0 };
-    const { operators: wanted, ...plain } = choice;
-    const reload = async () => void (await open(false));
+    const network = { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 };
+    const { operators: wanted, ...plain } = first.choice;
+    const reload = async () => {
+      await open(false);
+      if (second) await openIt(second, false);
+    };
     return {
       engine,
       network,
+      second: second?.located,
       info,
       threads,
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.

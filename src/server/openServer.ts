@@ -1,4 +1,5 @@
 import type { Config } from '../config/readConfig.ts';
+import { PROFILES } from '../cutout/qualityProfile.ts';
 import { openEngine } from './openEngine.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
 
@@ -19,7 +20,11 @@ export async function openServer(
   const signal = AbortSignal.any([start.signal, ending.signal]);
   const opening = overrides.engine
     ? Promise.resolve(overrides.engine)
-    : openEngine(config.engine, { pull: start.pull, observer: start.observer, signal });
+    : openEngine(config.engine, PROFILES[config.cutout.profile], {
+        pull: start.pull,
+        observer: start.observer,
+        signal,
+      });
   // `ready` rejects with the same error; an error of the other parts is reported first.
   opening.catch(() => {});
   const closeEngine = async () => {

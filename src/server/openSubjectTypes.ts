@@ -13,8 +13,8 @@ interface OpenOptions {
   readonly signal: AbortSignal;
 }
 
-/** A detector that is missing or cannot be fetched does not prevent a start. */
-const isAbsent = (error: unknown): error is ModelError =>
+/** A network that is missing or cannot be fetched; one that a start can do without does not prevent it. */
+export const isAbsent = (error: unknown): error is ModelError =>
   error instanceof ModelError && (error.code === 'model_missing' || error.code === 'model_source');
 
 async function openDetector(modelsDir: string, options: OpenOptions): Promise<NetworkSpec> {

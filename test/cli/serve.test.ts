@@ -263,6 +263,11 @@ const failures: Record<string, (t: ExecutionContext) => Promise<[Record<string, 
     /cutout models pull/,
   ],
   'a network that does not exist': async () => [{ CUTOUT_MODEL: 'nonsense' }, /nonsense/],
+  'a second network that is not there': async () => [
+    { CUTOUT_SECOND_MODEL: 'silueta' },
+    /silueta is not in .*cutout models pull silueta/,
+  ],
+  'a second network that does not exist': async () => [{ CUTOUT_SECOND_MODEL: 'nonsense' }, /nonsense/],
   'a network file that was changed': async (t) => {
     const folder = modelsFolder(temporaryFolder(t));
     const file = path.join(folder, 'u2netp', 'prepared.onnx');

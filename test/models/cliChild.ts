@@ -6,6 +6,7 @@ const command = modelsCommand({
   modelsDir,
   catalogueDir,
   defaultNetwork: 'tiny',
+  secondNetwork: async () => undefined,
   target: () => ({
     device: 'cpu',
     requested: 'auto',

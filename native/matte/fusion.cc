@@ -1,0 +1,233 @@
+#include "matte/fusion.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/large_memory.h"
+#include "matte/connected_components.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kGrain = 64;  // rows
+constexpr int kStrip = 64;          // columns worked on together
+constexpr float kDisagreement = 0.2F;
+constexpr int kEdgePart = 128;  // a fraction 1/128 of the longer side
+constexpr float kMargin = 0.2F;
+
+/// Which output is higher by more than kDisagreement.
+enum Difference : std::uint8_t { kNone = 0, kHigher = 1, kLower = 2 };
+constexpr std::array kDifferences{kHigher, kLower};
+
+Difference difference(float first, float second) {
+  if (second - first > kDisagreement) return kHigher;
+  return first - second > kDisagreement ? kLower : kNone;
+}
+
+/// Half the width of what counts as an edge, and how far a region reaches beyond what is wider.
+int edge_radius(int width, int height) { return std::max(1, std::max(width, height) / kEdgePart); }
+int reach(int radius) { return radius + (radius + 1) / 2; }
+
+/// A difference as a value of 0..1.
+float level(int difference) { return 0.5F * static_cast<float>(difference); }
+
+/// Distance from 1/2, twice.
+float confidence(float alpha) { return std::abs(2 * alpha - 1); }
+
+/// Sums over a region.
+struct Sums {
+  double first = 0;  // of the confidence
+  double second = 0;
+};
+
+bool second_is_right(const Sums& sums, int area) {
+  return sums.second > sums.first + static_cast<double>(kMargin) * area;
+}
+
+struct And {
+  static constexpr std::uint8_t kNeutral = 0xFF;
+  std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const {
+    return static_cast<std::uint8_t>(a & b);
+  }
+};
+struct Or {
+  static constexpr std::uint8_t kNeutral = 0;
+  std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const {
+    return static_cast<std::uint8_t>(a | b);
+  }
+};
+
+/// Combines each of the first n entries of `stride` bytes with the `length` - 1 entries after it:
+/// windows of doubled lengths, then two that overlap. There are n + length - 1 entries.
+template <typename Op>
+void combine(std::uint8_t* entries, std::size_t n, std::size_t length, std::size_t stride) {
+  std::size_t done = 1;
+  std::size_t left = n + length - 1;  // entries whose window lies inside
+  const auto with = [&](std::size_t step, std::size_t count) {
+    const std::uint8_t* other = entries + step * stride;
+    for (std::size_t i = 0; i < count * stride; ++i) entries[i] = Op{}(entries[i], other[i]);
+  };
+  for (; 2 * done <= length; done *= 2) {
+    left -= done;
+    with(done, left);
+  }
+  if (done < length) with(length - done, n);
+}
+
+/// Every byte combined with all bytes at most `radius` rows and columns away, in place.
+template <typename Op>
+void spread(std::span<std::uint8_t> plane, int width, int height, int radius, ThreadPool& pool) {
+  const auto w = static_cast<std::size_t>(width);
+  const auto h = static_cast<std::size_t>(height);
+  const auto r = static_cast<std::size_t>(radius);
+  const std::size_t length = 2 * r + 1;
+  pool.parallel_for(h, kGrain, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::uint8_t> line(w + 2 * r);
+    for (std::size_t y = begin; y < end; ++y) {
+      std::fill(line.begin(), line.end(), Op::kNeutral);
+      std::copy_n(plane.data() + y * w, w, line.data() + r);
+      combine<Op>(line.data(), w, length, 1);
+      std::copy_n(line.data(), w, plane.data() + y * w);
+    }
+  });
+  const std::size_t strips = (w + kStrip - 1) / kStrip;
+  pool.parallel_for(strips, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t strip = begin; strip < end; ++strip) {
+      const std::size_t left = strip * kStrip;
+      const std::size_t columns = std::min<std::size_t>(kStrip, w - left);
+      std::vector<std::uint8_t> rows((h + 2 * r) * columns, Op::kNeutral);
+      for (std::size_t y = 0; y < h; ++y) {
+        std::copy_n(plane.data() + y * w + left, columns, rows.data() + (y + r) * columns);
+      }
+      combine<Op>(rows.data(), h, length, columns);
+      for (std::size_t y = 0; y < h; ++y) {
+        std::copy_n(rows.data() + y * columns, columns, plane.data() + y * w + left);
+      }
+    }
+  });
+}
+
+/// Gives regions to the second output where it is right.
+void decide(std::span<float> first, std::span<const float> second, const Components& found,
+            int width, FusionSummary& summary) {
+  std::vector<Sums> sums(found.components.size());
+  const auto at = [width](const Run& run) {
+    return static_cast<std::size_t>(run.y) * static_cast<std::size_t>(width);
+  };
+  for (const Run& run : found.runs) {
+    Sums& own = sums[static_cast<std::size_t>(run.component)];
+    for (int x = run.begin; x < run.end; ++x) {
+      const std::size_t i = at(run) + static_cast<std::size_t>(x);
+      own.first += static_cast<double>(confidence(first[i]));
+      own.second += static_cast<double>(confidence(second[i]));
+    }
+  }
+  std::vector<char> taken(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    taken[i] = static_cast<char>(second_is_right(sums[i], found.components[i].area));
+    summary.taken += static_cast<int>(taken[i]);
+  }
+  summary.regions += static_cast<int>(sums.size());
+  for (const Run& run : found.runs) {
+    if (taken[static_cast<std::size_t>(run.component)] == 0) continue;
+    const auto begin = static_cast<std::ptrdiff_t>(at(run)) + run.begin;
+    std::copy_n(second.begin() + begin, run.end - run.begin, first.begin() + begin);
+  }
+}
+
+}  // namespace
+
+FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second, int width,
+                           int height, ThreadPool& pool) {
+  const std::size_t size = first.size();
+  const auto w = static_cast<std::size_t>(width);
+  const int radius = edge_radius(width, height);
+  const auto seeds = make_large_array<std::uint8_t>(size);
+  const std::span<std::uint8_t> seed{seeds.get(), size};
+  const auto by_rows = [&](auto&& each) {
+    pool.parallel_for(static_cast<std::size_t>(height), kGrain,
+                      [&](std::size_t begin, std::size_t end) {
+                        for (std::size_t i = begin * w; i < end * w; ++i) each(i);
+                      });
+  };
+  by_rows([&](std::size_t i) { seed[i] = difference(first[i], second[i]); });
+  spread<And>(seed, width, height, radius, pool);
+  spread<Or>(seed, width, height, reach(radius), pool);
+
+  const auto planes = make_large_array<float>(size);
+  const std::span<float> region{planes.get(), size};
+  by_rows([&](std::size_t i) { region[i] = level(seed[i] & difference(first[i], second[i])); });
+  FusionSummary summary;
+  for (const Difference each : kDifferences) {
+    const float value = level(each);
+    decide(first, second,
+           find_components(region, width, {0, 0, width, height}, value, value, Neighbours::kEight,
+                           pool),
+           width, summary);
+  }
+  return summary;
+}
+
+FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float> second, int width,
+                                  int height) {
+  const int radius = edge_radius(width, height);
+  const auto at = [width](int x, int y) {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+           static_cast<std::size_t>(x);
+  };
+  /// Calls `visit` for all network pixels at most `distance` rows and columns away.
+  const auto around = [&](int x, int y, int distance, auto&& visit) {
+    for (int ny = std::max(0, y - distance); ny <= std::min(height - 1, y + distance); ++ny) {
+      for (int nx = std::max(0, x - distance); nx <= std::min(width - 1, x + distance); ++nx) {
+        visit(nx, ny);
+      }
+    }
+  };
+  const std::vector<float> before(first.begin(), first.end());
+  FusionSummary summary;
+  for (const Difference each : kDifferences) {
+    const auto differs = [&](int x, int y) {
+      return difference(before[at(x, y)], second[at(x, y)]) == each;
+    };
+    std::vector<char> inside(first.size(), 0);
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        bool wide = true;
+        around(x, y, radius, [&](int nx, int ny) { wide = wide && differs(nx, ny); });
+        if (!wide) continue;
+        around(x, y, reach(radius), [&](int nx, int ny) {
+          if (differs(nx, ny)) inside[at(nx, ny)] = 1;
+        });
+      }
+    }
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        if (inside[at(x, y)] == 0) continue;
+        std::vector<std::array<int, 2>> region{{x, y}};
+        inside[at(x, y)] = 0;
+        Sums sums;
+        for (std::size_t i = 0; i < region.size(); ++i) {
+          const auto [rx, ry] = region[i];
+          sums.first += static_cast<double>(confidence(before[at(rx, ry)]));
+          sums.second += static_cast<double>(confidence(second[at(rx, ry)]));
+          around(rx, ry, 1, [&](int nx, int ny) {
+            if (inside[at(nx, ny)] == 0) return;
+            inside[at(nx, ny)] = 0;
+            region.push_back({nx, ny});
+          });
+        }
+        ++summary.regions;
+        if (!second_is_right(sums, static_cast<int>(region.size()))) continue;
+        ++summary.taken;
+        for (const auto& [rx, ry] : region) first[at(rx, ry)] = second[at(rx, ry)];
+      }
+    }
+  }
+  return summary;
+}
+
+}  // namespace cutout

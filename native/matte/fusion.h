@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/thread_pool.h"
+
+namespace cutout {
+
+/// What fuse_outputs found and changed.
+struct FusionSummary {
+  int regions = 0;  // about which the two outputs disagree
+  int taken = 0;    // of them, given to the second output
+
+  bool operator==(const FusionSummary&) const = default;
+};
+
+/// Fuses two networks' outputs to one image, in place of the first (docs/matting.md, "Two
+/// networks"). Where they agree, and along edges that they only draw differently, the first output
+/// stands with all its detail. A *region* is a connected set of network pixels in which the second
+/// output is higher, or in which it is lower, by more than kDisagreement, and that is wider than an
+/// edge. It is given as a whole to one of the two, by a linear classifier of its features
+/// (`second_is_right`); nothing is averaged.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | layout    | both: rows of `width` floats without padding, width * height of them                   |
+/// | values    | 0..1 (to_probability)                                                                  |
+/// | in == out | `first` is changed; `second` must not overlap it                                       |
+/// | size      | from 1 x 1, sides up to 8192                                                           |
+/// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
+/// | scratch   | 6 bytes a network pixel, and connected_components.h                                    |
+/// | agreement | exact with the scalar version, but for regions whose score is within rounding of 0     |
+FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second, int width,
+                           int height, ThreadPool& pool);
+
+/// The definition: windows and flood fill pixel by pixel, sums in double precision.
+FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float> second, int width,
+                                  int height);
+
+}  // namespace cutout
