@@ -12,7 +12,7 @@ import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
-import { preparedFacts, secondModelOf } from '../models/locate.ts';
+import { findFor, preparedFacts, secondModelOf } from '../models/locate.ts';
 import {
   choosePrecision,
   dotProductOf,
@@ -23,7 +23,7 @@ import {
   type PrecisionChoice,
   refusedText,
 } from '../models/preparedForm.ts';
-import { verifySource } from '../models/verify.ts';
+import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { version } from '../server/installation.ts';
 import { librariesOf, relayTo, threadsOf } from '../server/openEngine.ts';
@@ -79,6 +79,8 @@ export interface Report {
     readonly operators: string | null;
     readonly because: string;
   } | null;
+  /** The network that runs beside it in this profile; null: none. */
+  readonly second: { readonly name: string; readonly state: SourceState } | null;
   /** Set for a GPU that the network was measured on. */
   readonly gpu: Gpu | null;
   readonly threads: {
@@ -177,7 +179,7 @@ class Doctor {
         ? await this.#networks(native, libraries, entry, choice, measure)
         : [];
     this.#compare(measured);
-    await this.#try(() => this.#lookForSecond());
+    const second = await this.#try(() => this.#lookForSecond());
     const inUse = measured.find(({ used }) => used);
     const install = await checkInstall(this.#config);
     for (const { state, said, todo } of install) {
@@ -211,6 +213,7 @@ class Doctor {
             because: choice.because,
           }
         : null,
+      second: second ?? null,
       gpu: this.#gpu,
       threads,
       measured,
@@ -220,20 +223,22 @@ class Doctor {
     };
   }
 
-  /** Looks whether the second network of this profile is there. */
-  async #lookForSecond(): Promise<void> {
+  /** The second network of this profile; undefined: none. Reports one that is missing or damaged. */
+  async #lookForSecond(): Promise<Report['second'] | undefined> {
     const { model, secondModel, modelsDir } = this.#config.engine;
-    if (PROFILES[this.#config.cutout.profile].second === 'off') return;
+    if (PROFILES[this.#config.cutout.profile].second === 'off') return undefined;
     const name = await secondModelOf(model, secondModel, this.#catalogueDir);
-    if (name === undefined) return;
-    const { manifest } = await findNetwork(this.#catalogueDir, name);
+    if (name === undefined) return undefined;
+    const { manifest } = await findFor(name, { catalogueDir: this.#catalogueDir });
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
-    if (state === 'ok') return;
-    const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
-    const needed = secondModel !== 'auto' || state !== 'missing';
-    (needed ? this.problems : this.warnings).push(
-      `The second network ${name} ${what}. Run \`cutout models pull ${name}\`${needed ? '' : `, or ${model} runs alone`}.`,
-    );
+    if (state !== 'ok') {
+      const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
+      const needed = secondModel !== 'auto' || state !== 'missing';
+      (needed ? this.problems : this.warnings).push(
+        `The second network ${name} ${what}. Run \`cutout models pull ${name}\`${needed ? '' : `, or ${model} runs alone`}.`,
+      );
+    }
+    return { name, state };
   }
 
   /** Prepares (if necessary) and measures the network in every form of this device. */
@@ -349,7 +354,7 @@ const ms = (value: number) => `${value.toFixed(0)} ms`;
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 function describe(report: Report): string {
-  const { machine, network, runtime, measured } = report;
+  const { machine, network, second, runtime, measured } = report;
   const lines: [string, string][] = [['Cutout', `${report.cutout} on Node.js ${report.node}`]];
   const ownOperators = network?.precision === 'int8' ? network.operators : null;
   const eightBits = machine?.dotProduct ?? ownOperators;
@@ -371,6 +376,8 @@ function describe(report: Report): string {
       ...(who ? [['Operators', who] satisfies [string, string]] : []),
     );
   }
+  if (second)
+    lines.push(['Second network', `${second.name}${second.state === 'ok' ? '' : ` (${second.state})`}`]);
   if (network && network.device !== 'cpu') {
     const { gpu } = report;
     if (gpu) {

@@ -93,7 +93,8 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('list the catalogue and what is installed')
     .action(async () => {
       const entries = await listCatalogue(catalogueDir);
-      const second = await secondNetwork();
+      // This list is where the name of a network that does not exist is corrected.
+      const second = await secondNetwork().catch(() => undefined);
       const rows = await Promise.all(
         entries.map(async (entry) => {
           const { name, role, licence, file, input } = entry.manifest;

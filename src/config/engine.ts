@@ -1,3 +1,4 @@
+import { UserError } from '../errors.ts';
 import { auto, folder, integer, oneOf, optional } from './parsers.ts';
 import { type Settings, setting, type Values } from './settingType.ts';
 
@@ -19,7 +20,7 @@ export const engineSettings = {
     'CUTOUT_SECOND_MODEL',
     'off',
     networkName,
-    'Second network, which decides with the first one where they disagree about the subject; the profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network.',
+    'Second network, which decides with the first one where they disagree about the subject; the profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
   ),
   subjectTypes: setting(
     'CUTOUT_SUBJECT_TYPES',
@@ -78,3 +79,11 @@ export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'ru
   readonly modelsDir: string;
   readonly runtimesDir: string;
 };
+
+/** Throws UserError if the second network is the first one. */
+export function checkSecondModel({ model, secondModel }: Values<typeof engineSettings>): void {
+  if (secondModel === model)
+    throw new UserError(
+      `CUTOUT_SECOND_MODEL is ${model}, which CUTOUT_MODEL is already. Name another network, or set it to off.`,
+    );
+}

@@ -3,7 +3,7 @@ import { UserError } from '../errors.ts';
 import { accountsSettings } from './accounts.ts';
 import { billingSettings, checkBilling } from './billing.ts';
 import { cutoutSettings } from './cutout.ts';
-import { type EngineConfig, engineSettings } from './engine.ts';
+import { checkSecondModel, type EngineConfig, engineSettings } from './engine.ts';
 import { checkFetch, fetchSettings } from './fetch.ts';
 import { httpSettings } from './http.ts';
 import { checkImprove, type ImproveConfig, improveSettings } from './improve.ts';
@@ -100,6 +100,7 @@ function readPart(settings: Settings, env: Environment, faults: Faults): Values<
 
 /** What settings require of each other: of which parts, and the check, which throws UserError. */
 const checks: readonly { of: readonly PartName[]; check: (parsed: Parsed) => void }[] = [
+  { of: ['engine'], check: ({ engine }) => checkSecondModel(engine) },
   { of: ['billing'], check: ({ billing }) => checkBilling(billing) },
   { of: ['signIn'], check: ({ signIn }) => checkProviders(signIn) },
   { of: ['signIn', 'http'], check: ({ signIn, http }) => checkCallback(signIn, http.publicUrl) },

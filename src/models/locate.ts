@@ -55,8 +55,7 @@ export async function secondModelOf(
   catalogueDir?: string,
 ): Promise<string | undefined> {
   if (wanted === 'off') return undefined;
-  const second = wanted === 'auto' ? (await findFor(name, { catalogueDir })).manifest.second : wanted;
-  return second === name ? undefined : second;
+  return wanted === 'auto' ? (await findFor(name, { catalogueDir })).manifest.second : wanted;
 }
 
 /**

@@ -8,7 +8,7 @@ import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './p
 import { tableSum } from './quantise/table.ts';
 
 /** Matches its checksum; missing; or present with other bytes. */
-type SourceState = 'ok' | 'missing' | 'damaged';
+export type SourceState = 'ok' | 'missing' | 'damaged';
 /** As above; outdated: valid, but made by another version of preparation or from another file. */
 type PreparedState = SourceState | 'outdated';
 

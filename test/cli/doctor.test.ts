@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -273,6 +273,44 @@ test.serial('a missing network is a problem with its remedy, and the exit status
   const shown = await examine(place, {}, { json: false });
   t.regex(shown.out, /\nProblem: The network tiny is not in/);
   t.notRegex(shown.out, /Ready/);
+});
+
+test.serial('the second network is shown; one that was named and is missing is a problem', async (t) => {
+  const place = await pulled(t);
+  const other = await place.entry({ kind: 'file', path: 'published.onnx' }, undefined, { name: 'other' });
+  const named = { CUTOUT_SECOND_MODEL: 'other' };
+  const look = (more = {}, json = true) => examine(place, { ...named, ...more }, { json, measure: false });
+  const missing = await look();
+  t.false(missing.healthy);
+  t.deepEqual(report(missing).second, { name: 'other', state: 'missing' });
+  t.deepEqual(report(missing).problems, [
+    `The second network other is not in ${place.modelsDir}. Run \`cutout models pull other\`.`,
+  ]);
+  // The profile fast runs one network.
+  const fast = await look({ CUTOUT_PROFILE: 'fast' });
+  t.true(fast.healthy);
+  t.is(report(fast).second, null);
+
+  await pullNetwork(other, place.options());
+  const found = await look({}, false);
+  t.true(found.healthy, found.out);
+  t.regex(found.out, /Second network +other\n/);
+  await writeFile(path.join(place.modelsDir, 'other', 'source.onnx'), 'junk');
+  t.deepEqual(report(await look()).second, { name: 'other', state: 'damaged' });
+});
+
+test.serial('where the second network of auto is missing, the first one runs alone: a note', async (t) => {
+  const place = await pulled(t);
+  const file = path.join(place.catalogueDir, 'tiny', 'model.json');
+  const manifest = JSON.parse(await readFile(file, 'utf8'));
+  await writeFile(file, JSON.stringify({ ...manifest, second: 'other' }));
+  await place.entry({ kind: 'file', path: 'published.onnx' }, undefined, { name: 'other' });
+  const found = await examine(place, { CUTOUT_SECOND_MODEL: 'auto' }, { measure: false });
+  t.true(found.healthy, found.out);
+  t.deepEqual(report(found).second, { name: 'other', state: 'missing' });
+  t.deepEqual(report(found).warnings, [
+    `The second network other is not in ${place.modelsDir}. Run \`cutout models pull other\`, or tiny runs alone.`,
+  ]);
 });
 
 test.serial(

@@ -268,6 +268,10 @@ const failures: Record<string, (t: ExecutionContext) => Promise<[Record<string, 
     /silueta is not in .*cutout models pull silueta/,
   ],
   'a second network that does not exist': async () => [{ CUTOUT_SECOND_MODEL: 'nonsense' }, /nonsense/],
+  'a second network that is the first one': async () => [
+    { CUTOUT_SECOND_MODEL: 'u2netp' },
+    /CUTOUT_SECOND_MODEL is u2netp, which CUTOUT_MODEL is already/,
+  ],
   'a network file that was changed': async (t) => {
     const folder = modelsFolder(temporaryFolder(t));
     const file = path.join(folder, 'u2netp', 'prepared.onnx');

@@ -101,6 +101,16 @@ test('invalid settings are listed like the others, and marked', (t) => {
   t.false(JSON.stringify(lines).includes('short secret'));
 });
 
+test('a second network that is the first one is an error that names both settings', (t) => {
+  const same = { CUTOUT_MODEL: 'silueta', CUTOUT_SECOND_MODEL: 'silueta' };
+  t.throws(() => loadConfig(same), {
+    instanceOf: UserError,
+    message: /^CUTOUT_SECOND_MODEL is silueta, which CUTOUT_MODEL is already\./,
+  });
+  t.throws(() => loadConfig({ CUTOUT_SECOND_MODEL: 'isnet' }), { instanceOf: UserError });
+  t.is(loadConfig({ ...same, CUTOUT_MODEL: 'u2netp' }).engine.secondModel, 'silueta');
+});
+
 test('names reserved for the test suite are neither settings nor errors', (t) => {
   t.notThrows(() => loadConfig({ CUTOUT_TEST_MODELS: '/x' }));
 });

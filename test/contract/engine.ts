@@ -460,6 +460,43 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   }
 
+  test('matte: numbers of a second network that are not finite are ENGINE_MODEL', async (t) => {
+    const engine = start(t);
+    const first = networks.spec(name());
+    await engine.load(first);
+    for (const [bias, size] of [
+      [Number.NaN, 64],
+      [Number.POSITIVE_INFINITY, 32],
+    ] as const) {
+      const second = networks.spec(name(), { bias, width: size, height: size });
+      await engine.load(second);
+      const image = halves(32, 32);
+      await t.throwsAsync(engine.matte(1, image, planFor(first.name, image, { second: second.name })), {
+        code: 'ENGINE_MODEL',
+        message: /not finite numbers/,
+      });
+    }
+    const image = halves(32, 32);
+    await engine.matte(2, image, planFor(first.name, image));
+    t.is(alphaAt(image.data, 32, 0, 0), 255);
+  });
+
+  test('cancel: a job ends long before the run of its second network would', async (t) => {
+    const engine = start(t);
+    const first = networks.spec(name());
+    const second = networks.slow(name(), 60);
+    await engine.load(first);
+    const { warmUpMs } = await engine.load(second);
+    const image = halves(256, 256);
+    const job = engine.matte(1, image, planFor(first.name, image, { second: second.name }));
+    await until(engine, ({ running }) => running === 1);
+    await sleep(20);
+    const asked = performance.now();
+    t.true(engine.cancel(1));
+    await t.throwsAsync(job, { code: 'ENGINE_CANCELLED' });
+    t.true(performance.now() - asked < warmUpMs / 2);
+  });
+
   test('matte: the JavaScript thread continues during a run', async (t) => {
     const engine = start(t);
     const spec = networks.slow(name());

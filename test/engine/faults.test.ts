@@ -18,6 +18,8 @@ const networks = new Networks();
 test.after.always(() => networks.remove());
 
 const network = networks.spec('white');
+/** Of another size, and of the contrary opinion in every region. */
+const second = networks.spec('black', { gain: -60, width: 96, height: 96 });
 const detector = networks.spec(
   'detector',
   { gain: 0.1, bias: -12.75, sigmoid: true, secondOutput: true },
@@ -30,6 +32,7 @@ async function start(t: ExecutionContext): Promise<Engine> {
   const engine = createEngine(native, engineOptions(threads));
   t.teardown(() => engine.close(0));
   await engine.load(network);
+  await engine.load(second);
   await engine.loadSubjectTypes({ detector });
   return engine;
 }
@@ -41,6 +44,11 @@ const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
   async matte(engine) {
     const pixels = image();
     const { box } = await engine.matte(pixels, planFor('white', pixels));
+    return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
+  },
+  async 'matte of two networks'(engine) {
+    const pixels = image();
+    const { box } = await engine.matte(pixels, planFor('white', pixels, { second: 'black' }));
     return JSON.stringify([box, Buffer.from(pixels.data).toString('base64')]);
   },
   async compose(engine) {

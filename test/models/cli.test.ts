@@ -15,12 +15,19 @@ interface Run {
   readonly errors: string;
 }
 
-const cli = ({ modelsDir, catalogueDir }: Workplace, ...args: string[]): Promise<Run> =>
+const run = (
+  { modelsDir, catalogueDir }: Workplace,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Run> =>
   new Promise((resolve) => {
-    execFile(process.execPath, [child, modelsDir, catalogueDir, ...args], (error, out, errors) =>
+    const options = { env: { ...process.env, ...env } };
+    execFile(process.execPath, [child, modelsDir, catalogueDir, ...args], options, (error, out, errors) =>
       resolve({ status: error ? Number(error.code) : 0, out, errors }),
     );
   });
+
+const cli = (place: Workplace, ...args: string[]): Promise<Run> => run(place, args);
 
 test('list, pull, verify, prepare and remove one network', async (t) => {
   const place = await workplace(t);
@@ -53,6 +60,23 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   t.regex((await cli(place, 'remove', 'tiny')).out, /^tiny was not in/);
   t.regex((await listed()) ?? '', / available$/);
   t.deepEqual(await place.files(), []);
+});
+
+test('the second network is marked in the list, and pulled with the first one', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  await place.entry({ kind: 'file', path: 'published.onnx' }, undefined, { name: 'other' });
+  const second = { CUTOUT_TEST_SECOND: 'other' };
+  const listed = async () => (await run(place, ['list'], second)).out.split('\n').slice(1, 3);
+  t.deepEqual(
+    (await listed()).map((line) => line.slice(0, 7)),
+    ['+ other', '* tiny '],
+  );
+  const { status, out, errors } = await run(place, ['pull'], second);
+  t.is(status, 0, errors);
+  t.regex(out, /tiny is ready: /);
+  t.regex(out, /other is ready: /);
+  for (const line of await listed()) t.regex(line, / prepared \(fp32\)$/);
 });
 
 test('a wrong checksum is reported with both checksums and a failing exit status', async (t) => {

@@ -6,7 +6,7 @@ const command = modelsCommand({
   modelsDir,
   catalogueDir,
   defaultNetwork: 'tiny',
-  secondNetwork: async () => undefined,
+  secondNetwork: async () => process.env['CUTOUT_TEST_SECOND'],
   target: () => ({
     device: 'cpu',
     requested: 'auto',

@@ -1,0 +1,150 @@
+import path from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { loadConfig } from '../../src/config/readConfig.ts';
+import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import type { Engine } from '../../src/engine/engine.ts';
+import { ModelError } from '../../src/models/error.ts';
+import { createHealth } from '../../src/ops/health.ts';
+import { createLogger } from '../../src/ops/log.ts';
+import { openEngine } from '../../src/server/openEngine.ts';
+import { openServer } from '../../src/server/openServer.ts';
+import { modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
+import { scene } from '../fixtures/images.ts';
+import { form } from '../fixtures/service.ts';
+import type { TinyNetwork } from '../fixtures/tinyNetwork.ts';
+
+/** Of the middle third of `thirds` the first network says 0.5, the second one 1. */
+const UNSURE = { gain: -2.5, bias: 0.59 };
+const SURE = { gain: -10, bias: 8 };
+
+/** White, gray, black. */
+function thirds() {
+  const [width, height] = [96, 96];
+  const data = new Uint8Array(width * height * 4).fill(255);
+  for (let i = 0; i < width * height; i++) {
+    data.fill(i % width < 32 ? 255 : i % width < 64 ? 128 : 0, i * 4, i * 4 + 3);
+  }
+  return { data, width, height };
+}
+
+/** Alpha in the middle of each third. */
+async function alphas(engine: Engine, second?: string) {
+  const image = thirds();
+  const { width, height } = image;
+  await engine.matte(image, {
+    network: 'u2netp',
+    ...(second !== undefined && { second }),
+    width,
+    height,
+    hiddenColour: 'clear',
+    refine: 'off',
+  });
+  return [16, 48, 80].map((x) => image.data[(48 * width + x) * 4 + 3] ?? -1);
+}
+
+function configOf(t: ExecutionContext, env: Record<string, string>, second?: Partial<TinyNetwork>) {
+  const data = temporaryFolder(t);
+  const models = modelsFolder(path.join(data, 'models'), UNSURE);
+  if (second) modelsFolder(models, second, 'silueta');
+  return loadConfig({
+    CUTOUT_DATA_DIR: data,
+    CUTOUT_PORT: '0',
+    CUTOUT_MODEL: 'u2netp',
+    CUTOUT_SUBJECT_TYPES: 'off',
+    ...env,
+  });
+}
+
+async function open(t: ExecutionContext, { engine, cutout }: ReturnType<typeof configOf>) {
+  const notices: string[] = [];
+  const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
+  const signal = new AbortController().signal;
+  const opened = await openEngine(engine, PROFILES[cutout.profile], { pull: false, observer, signal });
+  t.teardown(() => opened.engine.close(0));
+  return { ...opened, notices };
+}
+
+const named = { CUTOUT_SECOND_MODEL: 'silueta' };
+const unloaded = { code: 'ENGINE_MODEL', message: /No network named/ };
+
+test.serial('two networks are loaded, unloaded and loaded again together', async (t) => {
+  const { engine, second, reload } = await open(t, configOf(t, named, SURE));
+  t.is(second?.name, 'silueta');
+  const alone = await alphas(engine);
+  t.true(Math.abs((alone[1] ?? 0) - 128) < 12, String(alone));
+  const both = await alphas(engine, 'silueta');
+  t.true((both[1] ?? 0) > 240, String(both));
+
+  await engine.unload();
+  await t.throwsAsync(alphas(engine), unloaded);
+  await t.throwsAsync(alphas(engine, 'silueta'), unloaded);
+  await reload();
+  t.deepEqual(await alphas(engine, 'silueta'), both);
+  t.deepEqual(await alphas(engine), alone);
+});
+
+test.serial('a profile without a second network opens none, whether it is there or not', async (t) => {
+  const { engine, second } = await open(t, configOf(t, { ...named, CUTOUT_PROFILE: 'fast' }));
+  t.is(second, undefined);
+  await t.throwsAsync(alphas(engine, 'silueta'), unloaded);
+});
+
+test.serial(
+  'a second network that was named and is missing is an error that tells how to get it',
+  async (t) => {
+    await t.throwsAsync(open(t, configOf(t, named)), {
+      instanceOf: ModelError,
+      message: /silueta is not in .*cutout models pull silueta/,
+    });
+  },
+);
+
+test.serial('where that of auto is missing, the first one runs alone, with a notice', async (t) => {
+  const data = temporaryFolder(t);
+  modelsFolder(path.join(data, 'models'), {}, 'isnet');
+  const env = { CUTOUT_MODEL: 'isnet', CUTOUT_SECOND_MODEL: 'auto', CUTOUT_PRECISION: 'fp32' };
+  const { second, notices } = await open(t, configOf(t, { ...env, CUTOUT_DATA_DIR: data }));
+  t.is(second, undefined);
+  t.is(notices.length, 1);
+  t.regex(notices[0] ?? '', /^isnet runs alone: .*u2net is not in .*CUTOUT_SECOND_MODEL=off/);
+});
+
+test.serial('the memory of a run of the second network is counted for every further worker', async (t) => {
+  const keptBy = async (config: ReturnType<typeof configOf>) => {
+    const { engine } = await open(t, config);
+    const { keptBytes } = engine.stats();
+    await engine.close(0);
+    return keptBytes;
+  };
+  const alone = await keptBy(configOf(t, {}));
+  // Maps of 32 channels at 320 x 320 are 13 MB each.
+  const both = await keptBy(configOf(t, named, { ...SURE, convolutions: 4 }));
+  t.true(both > alone + 13e6, `${alone} ${both}`);
+});
+
+test.serial('a server is ready when both networks are loaded', async (t) => {
+  // The profile whose previews run both.
+  const config = configOf(t, { ...named, CUTOUT_PROFILE: 'best' }, { ...SURE, convolutions: 60 });
+  const server = await openServer(config, {
+    log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
+    health: createHealth(),
+    pull: false,
+    observer: { notice: () => {}, progress: () => {} },
+    signal: new AbortController().signal,
+  });
+  t.teardown(() => server.close(0));
+  const url = `http://127.0.0.1:${server.http.address.port}`;
+  const { key } = await server.stores.accounts.createKey((await server.stores.accounts.create('Test')).id);
+  const ready = async () => (await fetch(`${url}/health/ready`)).status;
+  t.is(await ready(), 503);
+  const { second } = await server.ready();
+  t.is(second?.name, 'silueta');
+  t.is(await ready(), 200);
+  // A plan with a network that is not loaded fails.
+  const answer = await fetch(`${url}/v1.0/cutout`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': key },
+    body: form({ image_file: await scene({ width: 64, height: 48 }), size: 'preview' }),
+  });
+  t.is(answer.status, 200, await answer.text());
+});
