@@ -13,7 +13,7 @@ import { quantile } from './lib/stats.ts';
 const ways = {
   'npm start': ['npm', 'start'],
   'set-up check and server': [process.execPath, 'scripts/start.js'],
-  'server alone': [process.execPath, '--enable-source-maps', main, 'serve'],
+  'server alone': [process.execPath, '--enable-source-maps', main, 'serve', '--no-pull'],
 } as const;
 
 export const command: BenchCommand = {

@@ -5,7 +5,7 @@ import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
 import { RuntimeError } from './runtime/error.ts';
-import { version } from './server/installation.ts';
+import { release, version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
 const { argv, stderr, stdout } = process;
@@ -33,14 +33,19 @@ async function readConfig(): Promise<Config> {
 
 async function main(): Promise<void> {
   const config = await readConfig();
-  const program = new Command('cutout').description('Self-hosted background removal.').version(version());
+  // The commit is looked up where it is asked for: in a checkout, git tells it.
+  const asked = ['-V', '--version'].includes(argv[2] ?? '');
+  const program = new Command('cutout')
+    .description('Self-hosted background removal.')
+    .version(asked ? release() : version(), '-V, --version', 'output version and commit');
   const pull = ['--pull', 'download the network if it is missing'] as const;
 
   program
     .command('serve')
-    .description('serve the HTTP API')
-    .option(...pull)
-    .action((options: { pull?: true }) => serve(config, { pull: options.pull ?? false, out: stderr }));
+    .description('serve the HTTP API; downloads the network at the first start')
+    .option('--pull', 'download the network if it is missing (default)')
+    .option('--no-pull', 'fail if the network is missing')
+    .action(({ pull = true }: { pull?: boolean }) => serve(config, { pull, out: stderr }));
 
   // Other commands import much that a server does not need and that would delay its start.
   if (argv[2] !== 'serve') {

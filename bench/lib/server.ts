@@ -58,7 +58,7 @@ export async function startServer(env: NodeJS.ProcessEnv = {}): Promise<OwnServe
   const data = mkdtempSync(path.join(tmpdir(), 'cutout-bench-'));
   const settings = await processSettings();
   const started = performance.now();
-  const child = spawn(process.execPath, [main, 'serve'], {
+  const child = spawn(process.execPath, [main, 'serve', '--no-pull'], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {

@@ -44,7 +44,7 @@ export class Node {
     mkdirSync(data, { recursive: true });
     const surroundings = Object.entries(process.env).filter(([variable]) => !variable.startsWith('CUTOUT_'));
     const log = openSync(this.log, 'a');
-    const child = spawn(process.execPath, [path.join(root, 'bin', 'cutout.js'), 'serve'], {
+    const child = spawn(process.execPath, [path.join(root, 'bin', 'cutout.js'), 'serve', '--no-pull'], {
       env: {
         ...Object.fromEntries(surroundings),
         ...processSettings(),

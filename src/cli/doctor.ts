@@ -25,7 +25,7 @@ import {
 } from '../models/preparedForm.ts';
 import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
-import { version } from '../server/installation.ts';
+import { commit, version } from '../server/installation.ts';
 import { librariesOf, relayTo, threadsOf } from '../server/openEngine.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
@@ -57,6 +57,8 @@ interface Measured {
 /** Output of `cutout doctor --json`. */
 export interface Report {
   readonly cutout: string;
+  /** null: unknown. */
+  readonly commit: string | null;
   readonly node: string;
   readonly machine: {
     readonly system: string;
@@ -187,6 +189,7 @@ class Doctor {
     }
     return {
       cutout: version(),
+      commit: commit() ?? null,
       node: process.version,
       machine: versions
         ? {
@@ -355,7 +358,8 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 function describe(report: Report): string {
   const { machine, network, second, runtime, measured } = report;
-  const lines: [string, string][] = [['Cutout', `${report.cutout} on Node.js ${report.node}`]];
+  const built = report.commit === null ? '' : ` (${report.commit})`;
+  const lines: [string, string][] = [['Cutout', `${report.cutout}${built} on Node.js ${report.node}`]];
   const ownOperators = network?.precision === 'int8' ? network.operators : null;
   const eightBits = machine?.dotProduct ?? ownOperators;
   if (machine) {

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 // This file runs as build/ts/src/server/installation.js.
@@ -6,8 +7,34 @@ import { fileURLToPath } from 'node:url';
 /** Folder of the built pages. */
 export const pagesFolder = fileURLToPath(new URL('../../../web', import.meta.url));
 
-const packageFile = new URL('../../../../package.json', import.meta.url);
+const root = new URL('../../../../', import.meta.url);
+const packageFile = new URL('package.json', root);
+/** Written by `npm run package` and by the build of an image. */
+const commitFile = new URL('build/commit', root);
 
 /** Version of this program, from its package.json. */
 export const version = (): string =>
   (JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string }).version;
+
+/**
+ * The commit that this program was built from, shortened, with `-dirty` if the sources have changes; undefined where
+ * neither the build nor git tells it.
+ */
+export function commit(): string | undefined {
+  if (existsSync(commitFile)) return readFileSync(commitFile, 'utf8').trim() || undefined;
+  // Not the commit of a repository that Cutout is installed in.
+  if (!existsSync(new URL('.git', root))) return undefined;
+  try {
+    const args = ['describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'];
+    const cwd = fileURLToPath(root);
+    return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** `0.2.0 (04544a0c1b2d)`: version and commit. */
+export function release(): string {
+  const known = commit();
+  return known === undefined ? version() : `${version()} (${known})`;
+}

@@ -40,7 +40,7 @@ export function boundMemory(
     from: limit.from,
     baseMb: mb(base),
     requestsMb: mb(room),
-    allocator: describeAllocator() ?? 'glibc, unbounded (npm start sets it)',
+    allocator: describeAllocator() ?? 'glibc, unbounded (MALLOC_ARENA_MAX bounds it)',
   };
   if (room < minRoom)
     throw new UserError(

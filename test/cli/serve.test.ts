@@ -93,7 +93,14 @@ const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$
   async (t) => {
     const { data, env, key } = setUp(t);
     for (const start of ['first', 'second']) {
-      const server = startCli(t, ['serve'], { CUTOUT_PORT: '0', ...env }, undefined, undefined, terminal);
+      const server = startCli(
+        t,
+        ['serve', '--no-pull'],
+        { CUTOUT_PORT: '0', ...env },
+        undefined,
+        undefined,
+        terminal,
+      );
       await eventually(() => /removebg\r?\n/.test(server.stdout()));
       t.is(server.stdout().includes(key()), start === 'first');
       t.regex(server.stdout(), /http:\/\/127\.0\.0\.1:\d+\/console#[0-9a-z]{32}\b/);
@@ -308,7 +315,7 @@ for (const [what, prepare] of Object.entries(failures)) {
     const [changes, named] = await prepare(t);
     // Without subject types, whose absence would be another line if the network opens before the error occurs.
     const off = { CUTOUT_PORT: '0', CUTOUT_SUBJECT_TYPES: 'off' };
-    const { code, stderr } = await cli(t, ['serve'], { ...off, ...env, ...changes });
+    const { code, stderr } = await cli(t, ['serve', '--no-pull'], { ...off, ...env, ...changes });
     t.is(code, 1);
     const said = stderr.split('\n').filter((line) => line !== '');
     t.is(said.length, 1, stderr);
@@ -320,7 +327,7 @@ for (const [what, prepare] of Object.entries(failures)) {
 test.serial('a second server on the same data folder is refused', async (t) => {
   const { env } = setUp(t);
   await startServing(t, env);
-  const { code, stderr } = await cli(t, ['serve'], { CUTOUT_PORT: '0', ...env });
+  const { code, stderr } = await cli(t, ['serve', '--no-pull'], { CUTOUT_PORT: '0', ...env });
   t.is(code, 1);
   t.is(stderr.trim().split('\n').length, 1, stderr);
 });

@@ -71,7 +71,7 @@ test.serial('a damaged prepared network is an error, with or without a copy', as
   await oneStart(t, place);
   t.true(existsSync(place.copy));
   flip(place.prepared);
-  const { code, stderr } = await cli(t, ['serve'], { CUTOUT_PORT: '0', ...place.env });
+  const { code, stderr } = await cli(t, ['serve', '--no-pull'], { CUTOUT_PORT: '0', ...place.env });
   t.is(code, 1);
   t.regex(stderr, /^cutout: .*damaged.*\n$/);
 });
@@ -84,7 +84,7 @@ test.serial(
     const [network = ''] = readdirSync(models);
     const folder = path.join(models, network);
     const env = { CUTOUT_PORT: '0', CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: models };
-    const started = startCli(t, ['serve'], env);
+    const started = startCli(t, ['serve', '--no-pull'], env);
     // The draft exists while the engine loads and warms up the network.
     await eventually(() => readdirSync(folder).some((name) => name.startsWith('.pull-')));
     started.child.kill('SIGTERM');

@@ -116,7 +116,7 @@ web('a one-time link leaves no trace in the address and opens nothing twice', as
   const other = await openWindow(t);
   await other.page.goto(`${service.url}/console#${link}`);
   await other.page.getByText('This link was already used or has expired.').waitFor();
-  t.true(await other.page.getByText('npm run cutout -- console').isVisible());
+  t.true(await other.page.getByText('npx cutout console').isVisible());
 });
 
 web('an unavailable provider leads to a page that says so', async (t) => {

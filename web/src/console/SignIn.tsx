@@ -34,7 +34,7 @@ export function SignIn({
             This installation has no sign-in provider. Its console opens with a one-time link: the one that{' '}
             <code>cutout serve</code> printed at its start, or a new one from
           </p>
-          <pre>npm run cutout -- console</pre>
+          <pre>npx cutout console</pre>
           <p class="soft small">Run it where the server runs, with the same settings.</p>
         </>
       )}
