@@ -1,20 +1,43 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const main = new URL('../build/ts/src/main.js', import.meta.url);
+const inPackage = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
-/** Of a checkout; an image has a Node.js that fits, and only what is needed to run. */
-const nodejs = new URL('../scripts/setup/nodejs.js', import.meta.url);
-if (existsSync(fileURLToPath(nodejs))) {
-  const { onSupportedNode } = await import(nodejs.href);
-  await onSupportedNode();
+const mainUrl = new URL('../build/ts/src/main.js', import.meta.url);
+const main = fileURLToPath(mainUrl);
+/** Binaries by platform: of a package made by `npm run package` only. */
+const binaries = inPackage('build/binaries');
+
+/** One sentence that says why Cutout cannot run here, or ''. */
+async function problem() {
+  if (existsSync(inPackage('scripts/setup/nodejs.js'))) {
+    const { onSupportedNode } = await import('../scripts/setup/nodejs.js');
+    await onSupportedNode();
+  } else if (existsSync(binaries)) {
+    const { packageSentence, systemSentence } = await import('../scripts/setup/requirements.js');
+    const sentence = packageSentence(readdirSync(binaries)) || systemSentence();
+    if (sentence) return sentence;
+  }
+  return existsSync(main) ? '' : 'it is not built yet; run `npm run setup` in its folder.';
 }
 
-if (existsSync(fileURLToPath(main))) {
-  process.setSourceMapsEnabled(true);
-  await import(main.href);
-} else {
-  console.error('cutout is not built yet; run `npm run setup` in its folder.');
+/** Replaces this process by one whose environment has what a server needs before it starts, unless it has it already. */
+async function replaceProcess() {
+  if (!process.execve || process.send || !existsSync(inPackage('scripts/setup/process.js'))) return;
+  const { processSettings } = await import('../scripts/setup/process.js');
+  const settings = processSettings();
+  if (Object.keys(settings).every((name) => name in process.env)) return;
+  const args = [...process.execArgv, '--enable-source-maps', main, ...process.argv.slice(2)];
+  process.execve(process.execPath, [process.execPath, ...args], { ...settings, ...process.env });
+}
+
+const sentence = await problem();
+if (sentence) {
+  console.error(`cutout: ${sentence}`);
   process.exitCode = 1;
+} else {
+  await replaceProcess();
+  process.setSourceMapsEnabled(true);
+  await import(mainUrl.href);
 }

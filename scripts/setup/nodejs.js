@@ -1,39 +1,22 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { createReadStream, readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { inBuild, inRoot } from './paths.js';
+import { inBuild } from './paths.js';
 import { passSignals } from './process.js';
 import { ownRelease } from './releases.js';
 import { reportFailure } from './report.js';
+import { satisfies } from './requirements.js';
 import { runProgram, runStep, SetupError } from './step.js';
 import { checkSystem } from './system.js';
 
 const folder = inBuild('node');
 const fetched = path.join(folder, 'bin', 'node');
 
-const { engines } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
-
-/**
- * Whether a version is in a range of the form `^x.y.z` and `>=x.y.z`, joined by `||`, as in "engines" of package.json.
- * is written in.
- */
-export function satisfies(version, range = engines.node) {
-  const numbers = (text) => text.split('.').map(Number);
-  const [major, minor, patch] = numbers(version);
-  return range.split('||').some((part) => {
-    const [, operator, minimum] = /^\s*(\^|>=)(\d+\.\d+\.\d+)\s*$/.exec(part) ?? [];
-    if (!operator) throw new Error(`"engines" has a range that is not understood here: ${part}`);
-    const [wantedMajor, wantedMinor, wantedPatch] = numbers(minimum);
-    if (major !== wantedMajor) return operator === '>=' && major > wantedMajor;
-    return minor > wantedMinor || (minor === wantedMinor && patch >= wantedPatch);
-  });
-}
-
 /** The digest of a file in npm's notation. */
-async function integrityOf(file) {
+export async function integrityOf(file) {
   const hash = createHash('sha512');
   await pipeline(createReadStream(file), hash);
   return `sha512-${hash.digest('base64')}`;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +7,27 @@ import { ABI, EngineError, type NativeModule } from './types.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Where set-up builds the addon, relative to build/ts/src/engine/addon.js. */
-export const defaultAddonPath = fileURLToPath(
-  new URL('../../../native/Release/cutout.node', import.meta.url),
-);
+const inBuild = (folder: string): string => fileURLToPath(new URL(`../../../${folder}`, import.meta.url));
+
+/**
+ * Folder of the addon and of ONNX Runtime's library in a package made by `npm run package`; undefined in a checkout and
+ * in a container image, where set-up has built the addon and the library is npm's.
+ */
+const carried = existsSync(inBuild('binaries'))
+  ? inBuild(`binaries/${process.platform}-${process.arch}`)
+  : undefined;
+
+/** What mends missing or damaged binaries. */
+const remedy = carried ? 'install Cutout again' : 'build it again with `npm run setup`';
+
+export const defaultAddonPath = path.join(carried ?? inBuild('native/Release'), 'cutout.node');
+
+/** ONNX Runtime's file by platform, as its npm package names it. */
+const libraries: Partial<Record<NodeJS.Platform, string>> = {
+  linux: 'libonnxruntime.so.1',
+  darwin: 'libonnxruntime.1.dylib',
+  win32: 'onnxruntime.dll',
+};
 
 const reason = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error);
@@ -30,8 +48,8 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
     throw new EngineError(
       'ENGINE_RUNTIME',
       missing
-        ? `The native addon '${file}' does not exist: build it with \`npm run setup\`.`
-        : `The native addon '${file}' cannot be loaded (${reason(cause)}): build it again with \`npm run setup\`.`,
+        ? `The native addon '${file}' does not exist: ${remedy}.`
+        : `The native addon '${file}' cannot be loaded (${reason(cause)}): ${remedy}.`,
       { cause },
     );
   }
@@ -39,18 +57,20 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
   if (abi !== ABI) {
     throw new EngineError(
       'ENGINE_RUNTIME',
-      `'${file}' is not an addon of this version (contract ${String(abi)}, expected ${ABI}): build it again with \`npm run setup\`.`,
+      `'${file}' is not an addon of this version (contract ${String(abi)}, expected ${ABI}): ${remedy}.`,
     );
   }
   return loaded as NativeModule;
 }
 
 /**
- * Path of the CPU library inside the npm package onnxruntime-node. Only the file is used; the package's
- * JavaScript is never loaded (docs/decisions/0001-onnxruntime-at-run-time.md). @throws EngineError ENGINE_RUNTIME if the
- * package is missing or has no library for this system.
+ * Path of the CPU library: beside the addon of an installed package, else inside the npm package onnxruntime-node. Only
+ * the file is used; the package's JavaScript is never loaded (docs/decisions/0001-onnxruntime-at-run-time.md).
+ * @throws EngineError ENGINE_RUNTIME if the npm package is missing.
  */
 export function defaultRuntimePath(): string {
+  const library = libraries[process.platform] ?? 'libonnxruntime.so.1';
+  if (carried) return path.join(carried, library);
   let manifest: string;
   try {
     manifest = require.resolve('onnxruntime-node/package.json');
@@ -61,12 +81,6 @@ export function defaultRuntimePath(): string {
       { cause },
     );
   }
-  return path.join(
-    path.dirname(manifest),
-    'bin',
-    'napi-v6',
-    process.platform,
-    process.arch,
-    'libonnxruntime.so.1',
-  );
+  const folder = path.join(path.dirname(manifest), 'bin', 'napi-v6');
+  return path.join(folder, process.platform, process.arch, library);
 }

@@ -17,7 +17,7 @@ test('a missing addon is reported in one sentence that says how to build it', (t
   const error = t.throws(() => loadAddon(path.join(folder, 'none.node')), {
     instanceOf: EngineError,
     code: 'ENGINE_RUNTIME',
-    message: /none\.node' does not exist: build it with `npm run setup`/,
+    message: /none\.node' does not exist: build it again with `npm run setup`/,
   });
   oneSentence(t, error);
 });

@@ -15,9 +15,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { satisfies } from '../../scripts/setup/nodejs.js';
 import { inRoot } from '../../scripts/setup/paths.js';
 import { ownRelease, triedReleases } from '../../scripts/setup/releases.js';
+import { satisfies } from '../../scripts/setup/requirements.js';
 
 test('version ranges are evaluated', (t) => {
   const range = '^22.20.0 || ^24.12.1 || >=26.0.0';

@@ -7,8 +7,8 @@ import { familyOf } from '../../scripts/setup/distribution.js';
 import { removeForeignBuild } from '../../scripts/setup/native.js';
 import { inRoot } from '../../scripts/setup/paths.js';
 import { findJemalloc } from '../../scripts/setup/process.js';
+import { packageSentence, systemSentence } from '../../scripts/setup/requirements.js';
 import { hashFiles, together } from '../../scripts/setup/step.js';
-import { systemSentence } from '../../scripts/setup/system.js';
 import { missingSentence } from '../../scripts/setup/toolchain.js';
 
 function temporary(t) {
@@ -84,6 +84,11 @@ test('an unsupported machine is reported in one sentence, before anything is dow
   t.regex(said({ glibc: '2.31' }), /glibc 2\.31; 2\.34 or newer/);
   t.regex(said({ platform: 'darwin' }), /runs on Linux; this is darwin/);
   t.regex(said({ arch: 'riscv64' }), /this is riscv64/);
+  const packaged = (change) =>
+    packageSentence(['linux-x64'], { node: '24.21.0', platform: 'linux', arch: 'x64', ...change });
+  t.is(packaged({}), '');
+  t.regex(packaged({ node: '20.20.2' }), /needs Node\.js \^22.*; this is 20\.20\.2\.$/);
+  t.is(packaged({ arch: 'arm64' }), 'This package of Cutout is for linux-x64; this is linux-arm64.');
   // Each is one line.
   for (const change of [{ glibc: undefined }, { glibc: '2.17' }]) t.false(said(change).includes('\n'));
 });

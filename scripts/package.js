@@ -1,0 +1,37 @@
+// npm run package: makes build/package/cutout-<version>.tgz, which `npm install` installs without a compiler and without
+// a registry. npm run package -- --prove installs it in a fresh Debian root without a compiler, starts it there,
+// pulls the network and cuts out one image from outside; that needs root and debootstrap.
+import { mkdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { builtAddons, makeArchive } from './package/archive.js';
+import { missingForProof, prove } from './package/prove.js';
+import { archiveFile } from './package/stage.js';
+import { setup } from './setup/index.js';
+import { onSupportedNode } from './setup/nodejs.js';
+import { root } from './setup/paths.js';
+import { reportFailure } from './setup/report.js';
+
+await onSupportedNode();
+try {
+  await setup({ tests: false });
+  const file = archiveFile();
+  const addons = builtAddons();
+  mkdirSync(path.dirname(file), { recursive: true });
+  await makeArchive(file, { addons });
+  const platforms = [...addons.keys()].map(({ os, cpu }) => `${os}-${cpu}`).join(', ');
+  const megabytes = (statSync(file).size / 1e6).toFixed(0);
+  console.log(`  ${path.relative(root, file)}: ${megabytes} MB, for ${platforms}`);
+  if (process.argv.includes('--prove')) {
+    const missing = missingForProof();
+    if (missing) console.log(`  not installed in a fresh root, left out for ${missing}`);
+    else {
+      const { installMs, readyMs } = await prove(file);
+      const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
+      console.log(
+        `  in a fresh Debian without a compiler: installed in ${seconds(installMs)}, ready after ${seconds(readyMs)} more with the network pulled, one image cut out`,
+      );
+    }
+  }
+} catch (error) {
+  reportFailure(error);
+}

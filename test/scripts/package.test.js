@@ -1,0 +1,208 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import test from 'ava';
+import { makeArchive } from '../../scripts/package/archive.js';
+import { needsOf, tooNew } from '../../scripts/package/elf.js';
+import { closureOf } from '../../scripts/package/packages.js';
+import { addon } from '../../scripts/setup/native.js';
+import { inBuild, inRoot } from '../../scripts/setup/paths.js';
+import { minGlibc } from '../../scripts/setup/requirements.js';
+
+const platform = { os: 'linux', cpu: process.arch };
+const models = process.env.CUTOUT_TEST_MODELS ?? inRoot('data', 'models');
+const pulled = existsSync(path.join(models, 'isnet'));
+const { version, dependencies } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
+
+/** One archive of this machine's build for all tests, quickly compressed. */
+const folder = mkdtempSync(path.join(tmpdir(), 'cutout-package-'));
+const archive = path.join(folder, `cutout-${version}.tgz`);
+test.before(async () => {
+  mkdirSync(inBuild('package'), { recursive: true });
+  await makeArchive(archive, { addons: new Map([[platform, addon('cutout')]]), level: 1 });
+});
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+const binaries = `package/build/binaries/linux-${process.arch}`;
+
+test('the archive has what an installed Cutout needs, and nothing of the tests, benches and tools', (t) => {
+  const files = execFileSync('tar', ['-tzf', archive], { encoding: 'utf8', maxBuffer: 1e8 }).split('\n');
+  const own = files.filter((file) => !file.startsWith('package/node_modules/') && !file.endsWith('/'));
+  const needed = [
+    ...['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md', 'bin/cutout.js', 'build/commit'],
+    ...['build/ts/src/main.js', 'build/ts/src/image/heif/heicWorker.js', 'build/web/index.html'],
+    ...[
+      'build/web/console.html',
+      'models/isnet/model.json',
+      'models/isnet/int8.json',
+      'models/types/head.json',
+    ],
+    ...['scripts/setup/process.js', 'scripts/setup/requirements.js', 'node_modules/koa/package.json'],
+  ].map((file) => `package/${file}`);
+  for (const name of ['cutout.node', 'libonnxruntime.so.1', 'LICENSE.onnxruntime'])
+    needed.push(`${binaries}/${name}`);
+  for (const file of needed) t.true(files.includes(file), file);
+  const unneeded =
+    /^package\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process|requirements)\.js)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
+  t.deepEqual(
+    own.filter((file) => unneeded.test(file)),
+    [],
+  );
+  // Of packages: nothing for tests or compilation, no other system's binaries.
+  const packages = files.filter((file) => file.startsWith('package/node_modules/'));
+  t.deepEqual(
+    packages.filter((file) => /node_modules\/(ava|typescript|vite|onnxruntime-\w+|cmake-js)\//.test(file)),
+    [],
+  );
+  const libraries = packages.filter((file) => /\.(node|so|dylib|dll)(\.[\d.]+)?$/.test(file));
+  t.is(libraries.length, 3, libraries.join());
+  for (const file of libraries) t.regex(file, new RegExp(`linux-${process.arch}`));
+});
+
+test("the packages are the lockfile's, for one system or both", (t) => {
+  const names = Object.keys(dependencies).filter((name) => name !== 'onnxruntime-node');
+  const places = (...cpus) =>
+    closureOf(
+      names,
+      cpus.map((cpu) => ({ os: 'linux', cpu })),
+    ).map(({ place }) => place);
+  const sharp = (cpu) => [
+    `node_modules/@img/sharp-libvips-linux-${cpu}`,
+    `node_modules/@img/sharp-linux-${cpu}`,
+  ];
+  const native = (all) => all.filter((place) => /@img\/sharp-/.test(place));
+  t.deepEqual(native(places('x64')), sharp('x64'));
+  t.deepEqual(native(places('arm64')), sharp('arm64'));
+  t.deepEqual(native(places('x64', 'arm64')), [...sharp('arm64'), ...sharp('x64')].sort());
+  for (const name of names) t.true(places('x64').includes(`node_modules/${name}`), name);
+});
+
+test('every binary runs on the oldest supported C library; the addon needs no C++ library of the system', (t) => {
+  const own = needsOf(addon('cutout'));
+  t.is(own?.cpu, process.arch);
+  t.true(own.libraries.includes('libc.so.6'));
+  t.deepEqual(
+    own.libraries.filter((name) => name.startsWith('libstdc++')),
+    [],
+  );
+  t.deepEqual(tooNew(addon('cutout'), minGlibc), []);
+  const libraries = (place) =>
+    readdirSync(inRoot(place), { recursive: true })
+      .filter((name) => /\.(node|so)(\.[\d.]+)?$/.test(name))
+      .map((name) => path.join(inRoot(place), name));
+  const others = [
+    inRoot('node_modules/onnxruntime-node/bin/napi-v6/linux', process.arch, 'libonnxruntime.so.1'),
+    inRoot('node_modules/better-sqlite3/prebuilds', `linux-${process.arch}.node`),
+    ...libraries(`node_modules/@img/sharp-linux-${process.arch}`),
+    ...libraries(`node_modules/@img/sharp-libvips-linux-${process.arch}`),
+  ];
+  t.true(others.length >= 4);
+  for (const file of others) t.deepEqual(tooNew(file, minGlibc), [], file);
+  // The floor is not higher than necessary, and a newer need would be found.
+  t.true(others.some((file) => tooNew(file, [minGlibc[0], minGlibc[1] - 1]).length > 0));
+  t.is(needsOf(inRoot('package.json')), undefined);
+});
+
+/** Programs that npm and Cutout start, and no others: no compiler, CMake, Python, git. */
+function bareTools() {
+  const tools = path.join(folder, 'bin');
+  mkdirSync(tools);
+  symlinkSync(process.execPath, path.join(tools, 'node'));
+  const npm = path.dirname(
+    process.env.npm_execpath ??
+      execFileSync('sh', ['-c', 'readlink -f "$(command -v npm)"'], { encoding: 'utf8' }),
+  );
+  for (const name of ['npm', 'npx']) symlinkSync(path.join(npm, `${name}-cli.js`), path.join(tools, name));
+  symlinkSync('/bin/sh', path.join(tools, 'sh'));
+  symlinkSync('/usr/bin/env', path.join(tools, 'env'));
+  return tools;
+}
+
+/** As npm does, in a tenth of the time: it would unpack the bundled packages several times. */
+function unpack(app) {
+  const place = path.join(app, 'node_modules', 'cutout');
+  mkdirSync(place, { recursive: true });
+  execFileSync('tar', ['-xzf', archive, '-C', place, '--strip-components=1']);
+  const links = path.join(app, 'node_modules', '.bin');
+  mkdirSync(links);
+  symlinkSync('../cutout/bin/cutout.js', path.join(links, 'cutout'));
+  chmodSync(path.join(place, 'bin', 'cutout.js'), 0o755);
+}
+
+test('the installed archive serves and cuts out an image, without compiler and registry', async (t) => {
+  const app = path.join(folder, 'app');
+  mkdirSync(app);
+  const env = {
+    PATH: bareTools(),
+    HOME: folder,
+    npm_config_cache: path.join(folder, 'npm'),
+    npm_config_registry: 'http://127.0.0.1:1/',
+    npm_config_update_notifier: 'false',
+    CUTOUT_PORT: '0',
+    CUTOUT_DATA_DIR: path.join(folder, 'data'),
+    CUTOUT_MODELS_DIR: models,
+    CUTOUT_SUBJECT_TYPES: 'off',
+    CUTOUT_API_KEY: 'key-of-the-package-test',
+  };
+  const run = (...[program, ...args]) => spawnSync(program, args, { cwd: app, env, encoding: 'utf8' });
+  if (process.env.CUTOUT_TEST_LONG === '1') {
+    const installed = run('npm', 'install', '--no-audit', '--no-fund', archive);
+    t.is(installed.status, 0, installed.stderr);
+  } else {
+    t.log('short: unpacked; installed by npm with CUTOUT_TEST_LONG=1');
+    unpack(app);
+  }
+  const cutout = path.join(app, 'node_modules', '.bin', 'cutout');
+  t.false(existsSync(path.join(app, 'node_modules', 'onnxruntime-node')));
+
+  t.regex(run(cutout, '--version').stdout, new RegExp(`^${version} \\([0-9a-f]{12}(-dirty)?\\)\n$`));
+  const doctor = run(cutout, 'doctor', '--no-measure').stdout;
+  t.regex(doctor, /^Pixel loops +\w/m, 'what the addon says');
+  t.notRegex(doctor, /npm run|npm start|compiler|not built/);
+  t.true(
+    doctor.includes(path.join(app, 'node_modules/cutout/build/binaries', `linux-${process.arch}`)),
+    doctor,
+  );
+  if (!pulled) return t.log(`not served: no network in ${models}`);
+
+  const server = spawn(cutout, ['serve', '--no-pull'], { cwd: app, env });
+  let output = '';
+  const ended = new Promise((resolve) => server.on('close', resolve));
+  t.teardown(async () => {
+    server.kill('SIGKILL');
+    await ended;
+  });
+  const url = await new Promise((resolve, reject) => {
+    for (const stream of [server.stdout, server.stderr])
+      stream.on('data', (chunk) => {
+        output += chunk;
+        const listening = /listens on (http:\S+)[\s\S]*removebg\n/.exec(output)?.[1];
+        if (listening) resolve(listening);
+      });
+    void ended.then((code) => reject(new Error(`It ended with ${code}: ${output}`)));
+  });
+  // The settings that only a new process can take.
+  t.notRegex(output, /unbounded/);
+  const form = new FormData();
+  form.append('image_file', new Blob([readFileSync(inRoot('docs/images/playground-light.webp'))]));
+  const answer = await fetch(`${url}/v1.0/removebg`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': env.CUTOUT_API_KEY },
+    body: form,
+  });
+  t.is(answer.status, 200);
+  t.is(answer.headers.get('content-type'), 'image/png');
+  t.is((await fetch(`${url}/`)).status, 200);
+  server.kill('SIGTERM');
+  t.is(await ended, 0);
+});
