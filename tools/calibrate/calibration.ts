@@ -21,12 +21,12 @@ interface Calibration {
   readonly data: string;
   /** File to write to. */
   readonly out: string;
-  /** Those of ranges.ts for this network; without any the ranges are the usual ones. */
+  /** The quantiles of ranges.ts for this network; a network without any uses the default ones. */
   readonly quantiles: Quantiles;
   readonly tableOf: (quantiles: Quantiles) => QuantisationTable;
 }
 
-/** Reads the command line, runs the network in floats over the photos that it has not been run over, and takes it apart. */
+/** Reads the command line, collects the statistics that are missing, and reads the structure of the network. */
 export async function openCalibration(): Promise<Calibration> {
   const { values } = parseArgs({
     options: {

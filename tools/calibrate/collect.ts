@@ -24,7 +24,7 @@ const filesOf = (folder: string, at: number) => {
   return { header: `${stem}.json`, arrays: `${stem}.bin` };
 };
 
-/** Everything a range is chosen for: what convolutions and additions give, after their ReLU where they have one. */
+/** The tensors that get a range: outputs of convolutions and additions, after their ReLU where they have one. */
 function measuredTensors(source: string, features: string | undefined): string[] {
   const { graph } = readNetwork(source, features);
   const relu = new Set(graph.node.filter(({ opType }) => opType === 'Relu').map(({ input }) => input[0]));
@@ -42,13 +42,13 @@ interface Collection {
   readonly manifest: Manifest;
   /** Folder of the photos. */
   readonly data: string;
-  /** Where the counts are kept. */
+  /** Folder of the histograms. */
   readonly folder: string;
 }
 
 /**
- * Runs the network in floats over the photos with every measured tensor as an output, and keeps a file of counts a
- * photo in `folder`; photos that have theirs are not run again. IS-Net: about 4 seconds and 1.5 GB on two
+ * Runs the network in floats over the photos with every measured tensor as an output, and writes one file of
+ * histograms per photo to `folder`; photos that have one are skipped. IS-Net: about 4 seconds and 1.5 GB on two
  * cores.
  */
 export async function collect(
@@ -92,7 +92,7 @@ export async function collect(
   }
 }
 
-/** What `collect` counted for one photo. Throws when the file is another photo's. */
+/** The histograms of one photo. Throws if the file belongs to another photo. */
 export function readStatistics(folder: string, at: number, photo: string): Map<string, TensorStatistics> {
   const files = filesOf(folder, at);
   const header = JSON.parse(readFileSync(files.header, 'utf8')) as Header;

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import type { Manifest } from '../../src/models/manifest.ts';
 
-/** Network input of an image: stretched, on white where it is transparent, (v - mean) / std, planes. */
+/** Network input of an image: resized, on white where it is transparent, (v - mean) / std, as planes. */
 export async function inputOf(
   file: string,
   { width, height, mean, std }: Manifest['input'],

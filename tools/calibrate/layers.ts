@@ -1,19 +1,19 @@
 import type { GraphProto, NodeProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
 
-/** Channels of a tensor that a convolution reads, where they come from. */
+/** Where a range of channels that a convolution reads comes from. */
 interface Segment {
   /** A measured tensor. */
   readonly source: string;
   readonly channels: number;
-  /** How often it was enlarged on the way. */
+  /** Number of enlargements on the way. */
   readonly enlarged: number;
 }
 
 export interface Convolution {
   readonly name: string;
-  /** The tensor it reads, in parts, in the order of its channels. */
+  /** Its input, as segments in the order of channels. */
   readonly reads: readonly Segment[];
-  /** Its result, after the ReLU where there is one. */
+  /** Its output, after the ReLU where there is one. */
   readonly makes: string;
   readonly outputs: number;
   readonly inputs: number;
@@ -35,29 +35,29 @@ export const STAGES = [
   ...['stage5d', 'stage4d', 'stage3d', 'stage2d', 'stage1d'],
 ] as const;
 
-/** A map of one channel that the matte is made from. */
+/** A side output: a map of one channel that the matte is computed from. */
 interface Head {
   readonly tensor: string;
-  /** Whether the matte is the sigmoid of it alone, not of several that a convolution mixes. */
+  /** Whether the matte is the sigmoid of this head alone, not of several fused by a convolution. */
   readonly alone: boolean;
 }
 
 export interface Layers {
-  /** Those that may be in 8 bits: all but the mixing one. */
+  /** The convolutions that may be in 8 bits: all but those that fuse heads. */
   readonly convolutions: readonly Convolution[];
   readonly additions: readonly Addition[];
   readonly heads: readonly Head[];
-  /** Names of the convolutions that mix heads: they stay in floats. */
+  /** Names of the convolutions that fuse heads: they stay in floats. */
   readonly mixing: readonly string[];
-  /** Names of the convolutions that make the deepest map, and of the one that the decoder begins with. */
+  /** Names of the convolutions that compute the deepest map, and of the first one of the decoder. */
   readonly deepest: readonly string[];
-  /** The block that makes a tensor; undefined behind the last. */
+  /** The block that computes a tensor; undefined after the last block. */
   readonly stageOf: (tensor: string) => string | undefined;
-  /** Whether nothing but enlarging reads a tensor. */
+  /** Whether a tensor is read by enlargements only. */
   readonly onlyEnlarged: (tensor: string) => boolean;
 }
 
-/** The block of every tensor: as many as there are additions before it. */
+/** The index of each tensor's block: the number of additions before it. */
 function stagesOf(nodes: readonly NodeProto[]): Map<string, string> {
   const stages = new Map<string, string>();
   let block = 0;
@@ -70,7 +70,7 @@ function stagesOf(nodes: readonly NodeProto[]): Map<string, string> {
   return stages;
 }
 
-/** The network as convolutions and additions, with what lies between them followed back to where it came from. */
+/** The network as convolutions and additions; their inputs are traced back through all other nodes to measured tensors. */
 export function layersOf(graph: GraphProto, floats: (tensor: TensorProto) => Float32Array): Layers {
   const initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
   const afterRelu = new Map(

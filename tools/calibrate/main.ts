@@ -1,7 +1,7 @@
 // node build/ts/tools/calibrate/main.js [--network NAME] [--data FOLDER] [--models FOLDER] [--statistics FOLDER] [--out FILE]
-// Makes models/NAME/int8.json again, isnet's by default; NAME is a U²-Net. Runs the network in floats over the photos
-// (photos.ts), which takes a few minutes, and chooses steps, ranges and corrections from what they show (solve.ts,
-// ranges.ts). The same photos give the same table. A tool for development: it uses onnxruntime-node and is no part of the product.
+// Writes models/NAME/int8.json, by default isnet's; NAME is a U²-Net. Runs the network in floats over the photos of
+// photos.ts, which takes a few minutes, and computes scales, ranges and bias corrections from the statistics (solve.ts,
+// ranges.ts). The same photos give the same table. A development tool that uses onnxruntime-node.
 import { writeFileSync } from 'node:fs';
 import { openCalibration } from './calibration.ts';
 import { CALIBRATION_PHOTOS } from './photos.ts';
@@ -9,7 +9,7 @@ import { CALIBRATION_PHOTOS } from './photos.ts';
 const { out, quantiles, tableOf } = await openCalibration();
 const table = tableOf(quantiles);
 
-/** One line a tensor: a change of the table can be read. */
+/** One line per tensor, so that changes of the table are readable. */
 const lines = (entries: object) =>
   Object.entries(entries)
     .map(([name, value]) => `    ${JSON.stringify(name)}: ${JSON.stringify(value)}`)

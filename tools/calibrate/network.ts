@@ -16,15 +16,15 @@ import { encodeModel } from '../../src/models/onnx/write.ts';
 import { quantise } from '../../src/models/quantise/graph.ts';
 import type { QuantisationTable } from '../../src/models/quantise/table.ts';
 
-/** The network in 32-bit floats, taken apart. */
+/** The network in 32-bit floats and its parsed parts. */
 export interface Floats {
   readonly graph: GraphProto;
   readonly floats: (tensor: TensorProto) => Float32Array;
-  /** Writes it, or its 8-bit form; to be called once. */
+  /** Writes the network, or its 8-bit form; may be called once. */
   readonly save: (file: string, table?: QuantisationTable) => void;
 }
 
-/** Reads the published file as preparation does, with `extra` tensors as further outputs. */
+/** Reads the published file as preparation does, with the tensors `extra` as additional outputs. */
 export function readNetwork(
   source: string,
   features: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * Photos of ../shared/data whose activations the table of 8-bit scales is made from: all kinds of subjects, and scenes
- * without one. The sets coco_permissive, jizhizili_peers, u2net, pymatting_lemur and opencv_alphamat are held out.
+ * The calibration photos of ../shared/data: all kinds of subjects, and scenes without one. The
+ * sets coco_permissive, jizhizili_peers, u2net, pymatting_lemur and opencv_alphamat are held out.
  */
 export const CALIBRATION_PHOTOS: readonly string[] = [
   'types/person/cq100__balinese_dancer.png',
@@ -53,7 +53,7 @@ export const CALIBRATION_PHOTOS: readonly string[] = [
   'types/person/caltech101__Faces_image_0097.jpg',
 ];
 
-/** Photos that ranges are compared by: of the same sets, none of them calibrated with, many of them undecided in floats. */
+/** Photos that quantiles are compared on: from the same sets, none used for calibration, many ambiguous in floats. */
 export const SEARCH_PHOTOS: readonly string[] = [
   'types/animal/cq100__mandarin_ducks.png',
   'types/animal/cq100__red_eyed_tree_frog.png',

@@ -1,8 +1,8 @@
 // node build/ts/tools/calibrate/search.js [--network NAME] [--data FOLDER] [--models FOLDER] [--statistics FOLDER]
-// Looks for better quantiles than those of ranges.ts by their effect on mattes: one stage after another is given other
-// ranges, the network is made in 8 bits with them and run over SEARCH_PHOTOS, at half its side where that is 320 or more
-// (a quarter of the time), and a change is kept when the mattes come closer to those in floats. About ten seconds of
-// processor time for each of some fifty tries; prints each and the best at the end. A tool for development, as main.ts.
+// Searches for better quantiles than those of ranges.ts: coordinate descent over the stages. Each candidate quantises the
+// network and runs it over SEARCH_PHOTOS, at half its side where that is 320 or more (a quarter of the time); it is
+// accepted if the mattes are closer to those in floats. About ten seconds of processor time for each of some fifty
+// candidates; prints each of them, and the best at the end. A development tool, as main.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -14,10 +14,10 @@ import { readNetwork } from './network.ts';
 import { SEARCH_PHOTOS } from './photos.ts';
 import { type Quantiles, USUAL_QUANTILE } from './ranges.ts';
 
-/** Deepest first: most hangs on it. */
+/** Deepest first: it has the greatest effect. */
 const ORDER = [...STAGES].sort((a, b) => depth(b) - depth(a));
 const TRIED = [0.25, USUAL_QUANTILE, 0.6, 0.8, 0.9, 1];
-/** A change must bring the error down to this part of it: less is chance. */
+/** A candidate is accepted if the error falls below this share of the best one: smaller gains are noise. */
 const WORTH = 0.99;
 
 function depth(stage: string): number {
@@ -48,7 +48,7 @@ async function mattesOf(table?: ReturnType<typeof tableOf>): Promise<Float32Arra
   return mattes;
 }
 
-/** Mean difference of a matte, the mean over photos taken of its root: one bad photo is not all that counts. */
+/** Mean difference of mattes; photos are averaged by its square root, so that one bad photo does not dominate. */
 function errorOf(mattes: readonly Float32Array[], wanted: readonly Float32Array[]): number {
   const roots = mattes.map((matte, at) => {
     const floats = wanted[at];

@@ -10,22 +10,22 @@ import { type Quantiles, USUAL_QUANTILE } from './ranges.ts';
 import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';
 
 const LEVELS = 255;
-/** Of a tensor with values of both signs around zero point 128. */
+/** Levels per sign of a tensor with values of both signs, zero point 128. */
 const SIGNED_LEVELS = 127;
 
-/** How far channels of one tensor may go their own ways: 0 one step for all, 1 each its own. */
+/** Candidates for how much the steps of one tensor's channels differ: 0: one step for all; 1: one for each. */
 const FREEDOMS = [0, 0.25, 0.5, 0.75, 1];
 
-/** What ONNX Runtime cuts off, in steps, where it enlarges 8-bit values: it rounds down. */
+/** Mean rounding error of ONNX Runtime's 8-bit Resize, in steps: it rounds down. */
 const CUT_OFF = 0.47;
 
-/** Parts that a head is held in, which ONNX Runtime computes at once. */
+/** Number of 8-bit channels whose sum represents a head; ONNX Runtime computes them together. */
 const PARTS = 16;
 
 /** Range of the matte's logit: beyond ±8 the matte is 0 or 1 in 8 bits. */
 const LOGIT = { low: -8, high: 8 };
 
-/** What all photos together show of one tensor. */
+/** Statistics of one tensor over all photos. */
 interface Merged {
   readonly channels: number;
   count: number;
@@ -41,7 +41,7 @@ interface Merged {
 
 export type Photos = Iterable<ReadonlyMap<string, TensorStatistics>>;
 
-/** All photos together, tensor by tensor. */
+/** Merges the statistics of all photos by tensor. */
 export function merge(photos: Photos): Map<string, Merged> {
   const all = new Map<string, Merged>();
   for (const photo of photos) {
@@ -82,7 +82,7 @@ class Solver {
   readonly #quantiles: Quantiles;
   readonly #tensors: Record<string, TensorEntry> = {};
   readonly #readers = new Map<string, { convolution: Convolution; from: number }[]>();
-  /** Mean square of what a convolution gives. */
+  /** Mean square of a convolution's output. */
   readonly #power = new Map<Convolution, number>();
 
   constructor(layers: Layers, all: Map<string, Merged>, quantiles: Quantiles) {
@@ -117,7 +117,7 @@ class Solver {
     return sorted[Math.round((sorted.length - 1) * quantile)] ?? 0;
   }
 
-  /** Mean squared error of a channel whose values are held in steps of `step`. */
+  /** Mean squared quantisation error of a channel with steps of `step`. */
   #error({ histogram, count }: Merged, channel: number, step: number, levels: number): number {
     const top = step * levels;
     const end = step * (levels + 0.5);
@@ -132,7 +132,7 @@ class Solver {
     return error / count;
   }
 
-  /** Noise that 8-bit weights add to what the readers give, against its power, if channels have these steps. */
+  /** Relative noise that 8-bit weights add to the outputs of the tensor's consumers if channels have these steps. */
   #weightNoise(merged: Merged, convolution: Convolution, from: number, steps: Float64Array): number {
     const { outputs, inputs, taps, weights } = convolution;
     let total = 0;
@@ -151,7 +151,7 @@ class Solver {
     return (total * taps) / 12 / outputs / (this.#power.get(convolution) ?? 1);
   }
 
-  /** Noise that holding the channels in these steps adds, against the same power. */
+  /** Relative noise that quantising the channels with these steps adds to the same outputs. */
   #valueNoise(merged: Merged, convolution: Convolution, from: number, errors: Float64Array): number {
     const { outputs, inputs, taps, weights } = convolution;
     let total = 0;
@@ -167,9 +167,9 @@ class Solver {
   }
 
   /**
-   * Steps of a tensor's channels. Each alone would like its own range; but steps that differ must be made up for by
-   * the weights that read them, which then differ more and are held less finely. The mixture with the least noise
-   * in what the readers give.
+   * Steps of a tensor's channels. A step for each channel fits its range best, but the weights that read it compensate
+   * for the difference and lose precision. Returns the interpolation between both with the least noise in the
+   * consumers' outputs.
    */
   #choose(name: string): Float64Array {
     const merged = this.#merged(name);
@@ -207,7 +207,7 @@ class Solver {
     return scalesOf(entry, this.#merged(name).channels);
   }
 
-  /** Maps that are added have the steps of their sum, but for a common factor. */
+  /** Maps that are added have the steps of their sum, up to a common factor. */
   #additions(): void {
     for (const { left, right, makes } of this.#layers.additions) {
       this.#enter(makes, this.#choose(makes), 0);
@@ -223,7 +223,7 @@ class Solver {
     }
   }
 
-  /** What rounding the weights shifts each output by on average, made up for in the bias. */
+  /** Mean shift of each output by the rounding of weights, which the bias corrects. */
   #roundingShift({ reads, makes, outputs, inputs, taps, weights, bias }: Convolution): Float64Array {
     const inputSteps = Float64Array.from(reads.flatMap(({ source }) => [...this.#steps(source)]));
     const means = reads.flatMap(({ source }) => {
@@ -264,8 +264,9 @@ class Solver {
   }
 
   /**
-   * Enlarging rounds down. What only it reads is rounded up when it is made: half a step more in the bias. Where
-   * that is not possible (a sum, a map that others read too, one made in floats), its readers' bias makes up for the mean.
+   * Enlarging rounds down. A tensor that only enlargements read is rounded up instead: half a step more in the bias.
+   * Where that is not possible (a sum, a map that others read too, one in floats), the bias of the consumers corrects
+   * the mean.
    */
   #againstCutting(shifts: Map<Convolution, Float64Array>): void {
     const lost = new Map<string, Float64Array>();
@@ -314,7 +315,7 @@ class Solver {
     }
   }
 
-  /** A head's range: all that the photos show of one that is mixed, since another may outweigh it. */
+  /** Range of a head: the full range over the photos for a head that is fused with others. */
   #head(tensor: string, alone: boolean): TensorEntry {
     const { smallest, largest } = this.#merged(tensor);
     const { low, high } = alone ? LOGIT : { low: Math.floor(smallest), high: Math.ceil(largest) };
@@ -332,13 +333,13 @@ class Solver {
     }
     const shifts = new Map<Convolution, Float64Array>();
     for (const convolution of this.#layers.convolutions) {
-      // The image's own values are exact, and a head has no one step.
+      // The image's values are exact, and a head has several steps.
       if (isHead(convolution.makes) || floats.includes(convolution.name)) continue;
       const own = convolution.reads.length === 0;
       shifts.set(convolution, own ? new Float64Array(convolution.outputs) : this.#roundingShift(convolution));
     }
     this.#againstCutting(shifts);
-    // One step for all colours. Where they are normalised alike it is one value of the image.
+    // One step for all colours: one level of the image where they are normalised alike.
     const low = Math.min(...mean.map((value, c) => (0 - value) / (std[c] ?? Number.NaN)));
     const high = Math.max(...mean.map((value, c) => (LEVELS - value) / (std[c] ?? Number.NaN)));
     const scale = (high - low) / LEVELS;
@@ -354,7 +355,7 @@ class Solver {
   }
 }
 
-/** The network's input and how an image becomes it. */
+/** The network's input and its normalisation. */
 export interface ImageInput {
   readonly name: string;
   readonly mean: readonly number[];
@@ -362,8 +363,8 @@ export interface ImageInput {
 }
 
 /**
- * A table of 8-bit scales from what the photos showed, put together by `merge`. The same statistics and quantiles give
- * the same table.
+ * Computes the quantisation table from statistics that `merge` has joined. The same statistics and quantiles give the
+ * same table.
  */
 export function solve(
   layers: Layers,

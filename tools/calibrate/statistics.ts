@@ -1,4 +1,4 @@
-/** Magnitudes are counted in bins of a sixteenth of an octave, from 2^-20: a float's upper bits are its bin. */
+/** Histogram bins of a sixteenth of an octave, from 2^-20: the upper bits of a float are its bin. */
 export const BINS = 512;
 const SHIFT = 19;
 const FIRST = (127 - 20) << 4;
@@ -18,12 +18,12 @@ function binOf(value: number): number {
   return Math.max(0, Math.min(BINS, ((bits[0] ?? 0) >> SHIFT) - FIRST));
 }
 
-/** What one photo shows of one tensor, channel by channel. */
+/** Statistics of one tensor for one photo, by channel. */
 export interface TensorStatistics {
   readonly channels: number;
   /** Values of one channel. */
   readonly count: number;
-  /** [channels, BINS]: how many magnitudes fall into each bin; zeros are in none. */
+  /** [channels, BINS]: number of magnitudes in each bin; zeros are not counted. */
   readonly histogram: Uint32Array;
   readonly sum: Float64Array;
   readonly squares: Float64Array;
@@ -65,8 +65,8 @@ export function statisticsOf(data: Float32Array, channels: number): TensorStatis
 }
 
 /**
- * Range of a channel's magnitudes that `levels` steps hold with the least squared error: wider and the steps are
- * coarse, narrower and the largest are clipped. 0 for a channel that is silent.
+ * Range of a channel's magnitudes with the least squared error in `levels` steps: a wider one has coarser steps, a
+ * narrower one clips the largest values. 0 for a channel that is always 0.
  */
 export function bestRange(statistics: TensorStatistics, channel: number, levels: number): number {
   const { histogram, largest, smallest } = statistics;

@@ -1,16 +1,16 @@
-// Adam (Kingma, Ba 2015), with weights that shrink beside it (Loshchilov, Hutter 2019).
+// Adam (Kingma, Ba 2015) with decoupled weight decay (Loshchilov, Hutter 2019).
 
 const MEAN = 0.9;
 const SQUARE = 0.99;
 
-/** Parameters that Adam moves against their slopes; each step takes `decay` times its rate of them away. */
+/** Parameters that Adam updates by their gradients (`slopes`); `decay` is the weight decay, in units of the rate. */
 export class Parameters {
   #first;
   #second;
   #decay;
   #steps = 0;
 
-  /** `values` are kept, not copied. */
+  /** `values` are updated in place. */
   constructor(values, decay = 0) {
     this.values = values;
     this.slopes = new Float64Array(values.length);
@@ -19,7 +19,7 @@ export class Parameters {
     this.#decay = decay;
   }
 
-  /** One step by the slopes, which are zero afterwards. */
+  /** One update by the gradients, which are reset to zero. */
   step(rate) {
     this.#steps += 1;
     const [first, second, decay] = [this.#first, this.#second, this.#decay];

@@ -1,4 +1,4 @@
-// What the server has of an image: the built addon with the network, the detector and no head.
+// Features as the server computes them: the built addon with the network and the detector, without a head.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,7 +11,7 @@ const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const modelsDir = process.env.CUTOUT_MODELS_DIR ?? path.join(root, 'data', 'models');
 
-/** Side of the network's input: its mattes only weight the features, for which a quarter of the usual pixels is enough. */
+/** Side of the network's input: mattes only weight the features, for which a quarter of the usual pixels is enough. */
 export const MATTE_SIDE = 512;
 
 export async function describer(threads = 1) {
@@ -32,7 +32,7 @@ export async function describer(threads = 1) {
   const detector = await ensureNetwork(SUBJECT_DETECTOR, { ...place, role: 'detector' });
   await engine.loadSubjectTypes({ detector });
   return {
-    /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `image` has that size too, and loses its colours. */
+    /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `image` must have that size, and is overwritten. */
     matte: async (image) => {
       const { width, height } = image;
       await engine.matte(image, { network: 'isnet', width, height, hiddenColour: 'clear', refine: 'off' });

@@ -1,7 +1,7 @@
 // node tools/subject-types/extract.js DATA PACKAGES CACHE [SECONDS]
-// Features of every training photo (DATA/types, PACKAGES) and of what augmentation makes of it, and of the photos in
-// heldout.csv, by the product's own native code under the network's own mattes, into the folder CACHE: one file a
-// photo, written once, so that a run that is ended goes on where it was.
+// Computes the features of every training photo (DATA/types, PACKAGES) and its augmentations, and of the photos of
+// heldout.csv, with the product's native code and the network's mattes. Writes one file per photo to the folder CACHE;
+// existing files are skipped, so that an interrupted run continues.
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
@@ -31,7 +31,7 @@ const matteOf = mattes(path.join(cache, 'mattes'), matte);
 
 const places = groundPhotos(packagePhotos(packages));
 
-/** The cut-out over a ground of each of these kinds, each with the network's own matte of that. */
+/** The cut-out over a background of each of these kinds, each with the network's matte of the composite. */
 async function overGrounds(image, name, kinds, random) {
   const made = [];
   for (const kind of kinds) {
@@ -41,9 +41,9 @@ async function overGrounds(image, name, kinds, random) {
   return made;
 }
 
-/** The subject of a photo, as the network's matte has it, over a ground of each kind, under that very matte. */
+/** The subject of a photo, cut out by the network's matte, over a background of each kind, with the same matte. */
 async function elsewhere(image, { name, type }, under) {
-  // Drawings are not cut out of the page they fill, and plants and buildings in a photo of a place are told by either.
+  // Drawings fill their page; plants and buildings over a photo of a place would be ambiguous.
   if (type.startsWith('graphic')) return [];
   const subject = await cutOut(image, under);
   if (!subject) return [];
@@ -55,7 +55,7 @@ async function elsewhere(image, { name, type }, under) {
   return made;
 }
 
-/** What is made of a photo: [image, matte] each, first the photo as it is. */
+/** The samples of a photo: pairs [image, matte], first the unchanged photo. */
 async function variants(image, photo) {
   const { name, augment, grounds: kinds } = photo;
   const random = seeded(name);

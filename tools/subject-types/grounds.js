@@ -1,8 +1,8 @@
-// What a subject is laid over, so that neither its alpha nor a white ground tells what it is.
+// Backgrounds for subjects, so that neither an alpha channel nor a white background reveals the type.
 import sharp from 'sharp';
 import { cropped, load, over, rgba } from './images.js';
 
-/** Sides of what is made, at most. */
+/** The maximum side of a composite. */
 const LARGEST_SIDE = 512;
 const ASPECTS = [1, 4 / 3, 3 / 4, 3 / 2, 2 / 3];
 
@@ -14,7 +14,7 @@ const raw = ({ data, width, height }) => sharp(data, { raw: { width, height, cha
 const MIN_SHARE = 0.02;
 const MIN_SIDE = 16;
 
-/** What of an `image` lies under a `matte` of any size, cut to where that is; undefined where there is next to nothing. */
+/** The subject of an `image` under a `matte` of any size, cropped to its box; undefined if it is too small. */
 export async function cutOut({ data, width, height }, matte) {
   const bytes = new Uint8Array(matte.data.length);
   for (let at = 0; at < bytes.length; at++) bytes[at] = Math.round(matte.data[at] * 255);
@@ -39,7 +39,7 @@ export async function cutOut({ data, width, height }, matte) {
   return cropped({ data: subject, width, height }, box);
 }
 
-/** One colour, or from one to another across the image. */
+/** One colour, or a gradient across the image. */
 function plainGround({ width, height }, random) {
   const colour = () => [0, 0, 0].map(() => between(random, 20, 255));
   const from = colour();
@@ -65,7 +65,7 @@ async function groundPhoto(photo) {
   return opened.get(photo);
 }
 
-/** Some part of a photo, sharp or as if it lay far behind. */
+/** A random part of a photo, sharp or blurred as if out of focus. */
 async function photoGround({ width, height }, photos, blurred, random) {
   const photo = await groundPhoto(oneOf(random, photos));
   const share = between(random, 0.5, 1);
@@ -85,8 +85,8 @@ async function groundOf(kind, size, photos, random) {
 }
 
 /**
- * The cut-out `image` somewhere in a larger one, opaque: over a `white` or `plain` ground, or a `sharp` or `blurred` one
- * of `photos` (packagePhotos). `matte` is where it lies, values 0..1.
+ * The cut-out `image` at a random position in a larger opaque one: over a `white` or `plain` background, or a `sharp` or
+ * `blurred` one of `photos` (packagePhotos). `matte` is its alpha there, values 0..1.
  */
 export async function laidOver(kind, image, photos, random) {
   const aspect = oneOf(random, ASPECTS);

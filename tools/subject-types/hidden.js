@@ -1,5 +1,5 @@
-// What one hidden layer knows better than a linear head: trained by Adam on mixed pairs of photos with some of the
-// inputs left out, so that it does not learn sources by heart. The same seed gives the same layer.
+// A hidden layer trained on the residual of a linear head, by Adam with mixup and input dropout, so that it does not
+// overfit sources. The same seed gives the same layer.
 import { Parameters } from './adam.js';
 import { seeded } from './images.js';
 import { probabilities } from './logistic.js';
@@ -9,11 +9,11 @@ const UNITS = 24;
 const ROUNDS = 12;
 const BATCH = 128;
 const RATE = 2e-3;
-/** Weights shrink by this share of the rate each step. */
+/** Weight decay, in units of the rate. */
 const DECAY = 0.1;
-/** Share of the inputs that a batch does without. */
+/** Dropout rate of the inputs, drawn once per batch. */
 const LEFT_OUT = 0.3;
-/** Both parameters of the beta distribution that says how much of a pair is of its first photo. */
+/** Both parameters of mixup's beta distribution. */
 const MIXED = 0.4;
 
 function normal(random) {
@@ -28,7 +28,7 @@ function beta(random, each) {
   }
 }
 
-/** Draws indices as often as their weights say. */
+/** Draws indices with probabilities proportional to their weights. */
 function drawer(weights, random) {
   let sum = 0;
   const upTo = Float64Array.from(weights, (weight) => {
@@ -48,8 +48,8 @@ function drawer(weights, random) {
 }
 
 /**
- * What is added to the logits of `linear` (logitsOf): `out` times the positive parts of `into` times the values. `rows`
- * are { values, label, weight }.
+ * Trains the layer that is added to the logits `linear` (logitsOf): `out` x ReLU(`into` x values). `rows` are
+ * { values, label, weight }.
  */
 export function learnHidden(rows, linear, { types, seed }) {
   const random = seeded(seed);
@@ -71,7 +71,7 @@ export function learnHidden(rows, linear, { types, seed }) {
   const active = new Float64Array(BATCH * UNITS);
   const back = new Float64Array(BATCH * UNITS);
 
-  /** Puts a mixture of two photos into place `at` of the batch, and says what its logits are without the layer. */
+  /** Writes the mixture of two photos to row `at` of the batch, and returns its logits without the layer. */
   function mix(at) {
     const [one, other, share] = [draw(), draw(), beta(random, MIXED)];
     for (let i = 0; i < n; i++)
@@ -80,7 +80,7 @@ export function learnHidden(rows, linear, { types, seed }) {
     return { one: rows[one].label, other: rows[other].label, share, logits };
   }
 
-  /** From the output of the units back to what each of them is to change by. */
+  /** Backpropagation of one row. */
   function judge({ one, other, share, logits }, at) {
     const from = at * UNITS;
     const errors = probabilities(
@@ -126,8 +126,7 @@ export function learnHidden(rows, linear, { types, seed }) {
 }
 
 /**
- * One head with one hidden layer: the logits of the linear one pass through it as two units each, one for either
- * sign.
+ * Merges the linear head into the hidden layer: each of its logits passes through two ReLU units, one for each sign.
  */
 export function joined({ weights, bias }, hidden) {
   const types = weights.length;

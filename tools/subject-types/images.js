@@ -1,4 +1,4 @@
-// Images for training, and what is done to them: the type must not be recognisable by the habits of its source.
+// Training images and their augmentation: the type must not be recognisable by features of the source.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,10 +10,10 @@ const tableOf = (file) => {
   return rows;
 };
 
-/** Photos of one type from one source beyond these are left out: more of the same say little. */
+/** The maximum number of photos of one type from one source. */
 const MAX_PER_SOURCE = 60;
 
-/** Photos of DATA/types. A source is a set, and in the set of many unlike kinds one kind. */
+/** Photos of DATA/types. A source is a set; in the set of many different kinds, a kind. */
 const dataPhotos = (data) =>
   tableOf(path.join(data, 'types', 'manifest.csv')).map((row) => {
     // Quotes stand in the last column only.
@@ -24,7 +24,7 @@ const dataPhotos = (data) =>
     return { name, open: () => path.join(data, 'types', name), type, set, source };
   });
 
-/** Photos of DATA/types and of PACKAGES in an order that mixes them and is always the same. */
+/** Photos of DATA/types and of PACKAGES in a fixed pseudorandom order. */
 export function trainingPhotos(data, packages) {
   const photos = [...dataPhotos(data), ...packagePhotos(packages)].map((photo) => ({
     ...photo,
@@ -39,7 +39,7 @@ export function trainingPhotos(data, packages) {
   });
 }
 
-/** The photos labelled by eye, which nothing is trained or tuned on. */
+/** The test photos, labelled by hand; nothing is trained or tuned on them. */
 export const heldOutPhotos = (data) =>
   tableOf(new URL('heldout.csv', import.meta.url)).map((row) => {
     const [name, type] = row.split(',');
@@ -48,7 +48,7 @@ export const heldOutPhotos = (data) =>
 
 export const featuresFile = (cache, name) => path.join(cache, `${name.replaceAll('/', '__')}.f32`);
 
-/** Numbers in 0..1 that are the same in every run for the same text. */
+/** A pseudorandom generator of numbers in 0..1, seeded by a text. */
 export function seeded(text) {
   let state = createHash('sha256').update(text).digest().readUInt32LE(0);
   return () => {
@@ -57,7 +57,7 @@ export function seeded(text) {
   };
 }
 
-/** Largest side an image is worked on with: more than the detector reads. */
+/** The maximum side of a loaded image: above that of the detector's input. */
 const LARGEST_SIDE = 512;
 
 export const rgba = async (image) => {
@@ -66,7 +66,7 @@ export const rgba = async (image) => {
   return { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
 };
 
-/** From a path or a file's bytes. */
+/** Loads an image from a path or a file's bytes. */
 export const load = (source) =>
   rgba(
     sharp(source, { failOn: 'none' })
@@ -76,7 +76,7 @@ export const load = (source) =>
       .resize(LARGEST_SIDE, LARGEST_SIDE, { fit: 'inside', withoutEnlargement: true }),
   );
 
-/** The image as a square. */
+/** The image resized to a square. */
 export const stretched = ({ data, width, height }, side) =>
   rgba(
     sharp(data, { raw: { width, height, channels: 4 } }).resize(side, side, {
@@ -85,13 +85,13 @@ export const stretched = ({ data, width, height }, side) =>
     }),
   );
 
-/** Whether the image brings an alpha to speak of. */
+/** Whether the image has pixels that are mostly transparent. */
 export function isCutOut({ data }) {
   for (let at = 3; at < data.length; at += 4) if (data[at] < 128) return true;
   return false;
 }
 
-/** `change` gives the colour of a pixel, and its alpha if that changes too. */
+/** `change` returns the new colour of a pixel, and its alpha if that changes too. */
 function eachPixel({ data, width, height }, change) {
   const result = Uint8Array.from(data);
   for (let at = 0; at < data.length; at += 4) {
@@ -107,7 +107,7 @@ export const gray = (image) =>
     return [luma, luma, luma];
   });
 
-/** Another light: a gain for each channel. */
+/** A change of the light: a gain for each channel. */
 export function tinted(image, random) {
   const [red, green, blue] = [0, 0, 0].map(() => 0.75 + 0.5 * random());
   const lit = (value) => Math.min(255, value);
@@ -126,7 +126,7 @@ export function mirrored({ data, width, height }) {
   return { data: result, width, height };
 }
 
-/** A part of 65 to 95 % of either side; the same share of a matte of another size. */
+/** A random crop of 65 to 95 % of each side; the same part of a matte of another size. */
 export function cropBox(random) {
   const [w, h] = [0.65 + 0.3 * random(), 0.65 + 0.3 * random()];
   return { x: (1 - w) * random(), y: (1 - h) * random(), w, h };

@@ -1,5 +1,5 @@
-// The 80 kinds of things the detector knows (COCO), in its order, and what each is as a subject. Undecided ones say
-// nothing: things that stand about in every image, and food, which is a product on white and other on a plate.
+// The detector's 80 classes (COCO), in its order, and the subject type of each. Ambiguous classes have none: objects that
+// appear in images of every type, and food, which is a product on white and `other` on a plate.
 const TYPES = {
   person: ['person'],
   animal: ['bird', 'cat', 'dog', 'horse', 'sheep', 'cow', 'elephant', 'bear', 'zebra', 'giraffe'],
@@ -58,7 +58,7 @@ const KINDS = [
   ...['teddy bear', 'hair drier', 'toothbrush'],
 ];
 
-/** The subject type of each kind; undefined for those that say nothing. */
+/** The subject type of each class; undefined for ambiguous ones. */
 export const typeOfKind = KINDS.map(
   (kind) => Object.entries(TYPES).find(([, kinds]) => kinds.includes(kind))?.[0],
 );

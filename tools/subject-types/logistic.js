@@ -1,17 +1,17 @@
-// Multinomial logistic regression in double precision, full batches, always the same number of steps.
+// Multinomial logistic regression in double precision, full batches, a fixed number of steps.
 import { Parameters } from './adam.js';
 import { addProducts, products } from './products.js';
 
 const STEPS = 80;
 const RATE = 0.05;
-/** Rows that are worked on together. */
+/** Rows in a block of the matrix product. */
 const BLOCK = 64;
 /** As native/classify/subject_head.cc clamps. */
 const MAX_SCALES = 8;
 
 /**
- * Mean of every feature and `share` of 1 / its standard deviation (the smaller, the more a weight on it costs);
- * `apply` brings a vector to that scale.
+ * Standardisation: mean of every feature, and `share` / its standard deviation (a smaller scale penalises weights on it
+ * more); `apply` standardises a vector.
  */
 export function standardise(vectors, share) {
   const n = vectors[0].length;
@@ -47,8 +47,8 @@ export function probabilities(logits, temperature = 1) {
 }
 
 /**
- * Weights that make the labels likely, held back to `prior` by `penalty` (half the squared distance). `rows` are
- * { values, label, weight }, the weights summing to 1.
+ * Maximum a posteriori weights: regularised towards `prior` by `penalty` (half the squared distance). `rows` are
+ * { values, label, weight }; their weights sum to 1.
  */
 export function learnWeights(rows, { types, prior, penalty }) {
   const n = rows[0].values.length;
@@ -70,7 +70,7 @@ export function learnWeights(rows, { types, prior, penalty }) {
   };
 }
 
-/** Rows side by side, filled up with empty ones; the last value of each is the bias's, 1. */
+/** Blocks of rows, padded with zero rows; the last value of each row is 1, the bias's input. */
 function blockOf(rows) {
   const width = rows[0].values.length + 1;
   const values = new Float64Array(BLOCK * width);
@@ -81,7 +81,7 @@ function blockOf(rows) {
   return { values, width, rows };
 }
 
-/** Adds the slope of the loss in every weight. */
+/** Adds the gradient of the loss. */
 function addSlopes({ values, width, rows }, weights, types, slopes) {
   const logits = new Float64Array(BLOCK * types);
   products(values, weights, width, logits);

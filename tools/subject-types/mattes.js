@@ -1,13 +1,13 @@
-// Mattes of the network, kept in a folder: each is made once.
+// Mattes of the network, cached in a folder.
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { MATTE_SIDE } from './describe.js';
 import { over, stretched } from './images.js';
 
-/** What lies under transparent pixels for the network (native/image/network_input.h). */
+/** The colour behind transparent pixels in the network's input (native/image/network_input.h). */
 const GRAY = [128, 128, 128];
 
-/** Gives the matte of an image, known as `name`, as values 0..1 in a square. */
+/** Returns a function for the matte of an image, cached as `name`: values 0..1 in a square. */
 export function mattes(folder, make) {
   mkdirSync(folder, { recursive: true });
   return async (image, name) => {

@@ -1,9 +1,9 @@
-// Photos and drawings from packages of Debian, unpacked into a folder each (CARD.md), as packages.csv labels them.
+// Photos and drawings of Debian packages, each unpacked into a folder (CARD.md), with the labels of packages.csv.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileInCollection } from './rcc.js';
 
-/** Where a package keeps its images. */
+/** The folder of a package's images. */
 const FOLDERS = {
   'freedombox-doc-en': 'usr/share/freedombox/manual/en/images',
   'gcompris-qt-data': 'usr/share/gcompris-qt/rcc',
@@ -21,7 +21,7 @@ const FOLDERS = {
 
 export const isPackage = (set) => set in FOLDERS;
 
-/** What sharp reads: a path, or the bytes of a file in the collection of one activity. */
+/** The input for sharp: a path, or the bytes of a file in a resource collection. */
 function open(packages, pack, file) {
   const folder = path.join(packages, pack, FOLDERS[pack]);
   if (pack !== 'gcompris-qt-data') return path.join(folder, file);
@@ -29,18 +29,18 @@ function open(packages, pack, file) {
   return fileInCollection(path.join(folder, `${activity}.rcc`), `gcompris/src/activities/${file}`);
 }
 
-/** What a cut-out is laid over (grounds.js). */
+/** Kinds of backgrounds for a cut-out (grounds.js). */
 const GROUNDS = {
   graphic: ['sharp'],
-  // Over a photo its type would be another: food is a product by itself.
+  // The type would differ over a photo: food alone is a product.
   food: ['plain'],
   render: ['blurred'],
   rest: ['plain', 'blurred', 'sharp'],
 };
 
 /**
- * The images of packages.csv in the folder PACKAGES. Two of a package are of one source when they are of one type and lie
- * in one folder of it, two levels deep at most.
+ * The images of packages.csv in the folder PACKAGES. A source is all images of one type in one folder of a package, at
+ * most two levels deep.
  */
 export function packagePhotos(packages) {
   const [, ...rows] = readFileSync(new URL('packages.csv', import.meta.url), 'utf8')
@@ -58,6 +58,6 @@ export function packagePhotos(packages) {
   });
 }
 
-/** Photos of places without a subject: what other subjects are laid over. */
+/** Photos of places without a subject: backgrounds for other subjects. */
 export const groundPhotos = (photos) =>
   photos.filter(({ name, type }) => type === 'other' && name.startsWith('scratch/Backgrounds/'));

@@ -1,5 +1,5 @@
-// Products of a few rows with a few others, four of these and two of those at a time: the time of training is spent
-// here. Rows lie one after the other, `n` numbers each, and their number is a multiple of 4.
+// Matrix products, unrolled to four rows and two units at a time: training spends its time here. Rows are stored one
+// after the other, `n` numbers each, and their number is a multiple of 4.
 
 /** out[row * units + unit] = sum of rows[row][i] * weights[unit][i]. */
 export function products(rows, weights, n, out) {
@@ -7,7 +7,7 @@ export function products(rows, weights, n, out) {
   for (let row = 0; row * n < rows.length; row += 4) {
     const [a, b, c, d] = [row * n, (row + 1) * n, (row + 2) * n, (row + 3) * n];
     for (let unit = 0; unit < units; unit += 2) {
-      // An odd unit at the end is worked out twice.
+      // An odd last unit is computed twice.
       const next = Math.min(unit + 1, units - 1);
       let [one, two, three, four] = [0, 0, 0, 0];
       let [five, six, seven, eight] = [0, 0, 0, 0];

@@ -1,11 +1,11 @@
-// Files inside a Qt resource collection (`rcc`), in which some packages keep their images.
+// Files in a Qt resource collection (`rcc`), the format of some packages' images.
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
 
 /** Bits of a node's flags. */
 const COMPRESSED = 1;
 
-/** The bytes of the file at `wanted`, a path inside the collection, stored plain or deflated. */
+/** The bytes of the file at `wanted`, a path inside the collection; it is stored uncompressed or deflated. */
 export function fileInCollection(collection, wanted) {
   const all = readFileSync(collection);
   if (all.toString('latin1', 0, 4) !== 'qres')
@@ -15,7 +15,7 @@ export function fileInCollection(collection, wanted) {
 
   function nameOf(node) {
     const at = names + all.readUInt32BE(node);
-    // A length in characters and a hash, then UTF-16, big end first.
+    // The length in characters and a hash, then UTF-16, big-endian.
     const text = Buffer.from(all.subarray(at + 6, at + 6 + 2 * all.readUInt16BE(at)));
     return text.swap16().toString('utf16le');
   }
@@ -33,6 +33,6 @@ export function fileInCollection(collection, wanted) {
   if (flagsOf(node) & ~COMPRESSED) throw new Error(`${wanted} in ${collection} cannot be read`);
   const at = data + all.readUInt32BE(node + 10);
   const bytes = all.subarray(at + 4, at + 4 + all.readUInt32BE(at));
-  // Before the deflated bytes stands their length inflated.
+  // The deflated bytes are preceded by their inflated length.
   return flagsOf(node) & COMPRESSED ? inflateSync(bytes.subarray(4)) : bytes;
 }

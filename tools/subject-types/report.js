@@ -1,4 +1,4 @@
-// Predicted types against the true ones.
+// Reports on predicted and true types.
 const share = (part, whole) => (whole === 0 ? '-' : (part / whole).toFixed(3));
 
 const line = (name, judged, other) => {
@@ -8,7 +8,7 @@ const line = (name, judged, other) => {
   return `${name.padEnd(20)}${String(judged.length).padStart(5)}  ${share(right, judged.length)}  ${share(rightOfRest, rest.length)}`;
 };
 
-/** Accuracy, and that of the photos that are not `other`, in all and for each set; recall of each type. */
+/** Accuracy on all photos and on those that are not `other`, in total and by set; recall of each type. */
 export function report(judged, types) {
   const other = types.indexOf('other');
   const sets = [...new Set(judged.map(({ set }) => set))].sort();

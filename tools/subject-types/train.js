@@ -1,6 +1,6 @@
 // node tools/subject-types/train.js DATA PACKAGES CACHE [OUT]
-// Trains the head of the subject types on the features that extract.js left in CACHE, says how well it does on
-// sources it never saw, and writes models/types/head.json (or OUT). The same cache gives the same file.
+// Trains the classifier head of the subject types on the features that extract.js wrote to CACHE, reports its accuracy
+// on held-out sources, and writes models/types/head.json (or OUT). The same cache gives the same file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { joined, learnHidden } from './hidden.js';
@@ -14,22 +14,22 @@ const { SUBJECT_TYPES } = await import(new URL('../../build/ts/src/engine/types.
 const [data, packages, cache, out = fileURLToPath(new URL('../../models/types/head.json', import.meta.url))] =
   process.argv.slice(2);
 
-// Where the features lie (native/classify/features.h).
+// Order of the features (native/classify/features.h).
 const KINDS = typeOfKind.length;
 const CHANNELS = 480;
 const FEATURES = KINDS + CHANNELS + 6 + 2 * 20;
 const isMap = (at) => at >= KINDS && at < KINDS + CHANNELS;
 
 const PENALTY = 0.005;
-/** The feature maps tell sources apart as readily as types: they count for so much of the others. */
+/** Scale of the feature maps relative to the other features: they distinguish sources as well as types. */
 const MAPS = 0.4;
-/** Logits that a thing the detector is wholly sure of gives its type before anything is learnt. */
+/** Prior: the logit of a type for an object of which the detector is certain. */
 const PRIOR = 4;
-/** A product counts as much as so many photos of another type: it is the commonest subject, and of the most kinds. */
+/** Weight of a product's photo relative to other types: products are the commonest and most diverse subjects. */
 const PRODUCT = 3;
-/** What is taken from the logit of `other` after training: it is seldom what is to be cut out. */
+/** Subtracted from the logit of `other` after training: such subjects are rare in requests. */
 const OTHER_LESS = 0.5;
-/** Kinds of Caltech 101 are held out in so many parts, every other source by itself. */
+/** Number of folds for the categories of Caltech 101; every other source is a fold of its own. */
 const PARTS = 6;
 
 function rowsOf(file) {
@@ -55,7 +55,7 @@ const photos = wanted.filter(known).map((photo) => ({
 }));
 if (photos.length < wanted.length) console.log(`${wanted.length - photos.length} photos are not in ${cache}`);
 
-/** Every type counts alike but products, and within it a source by the root of its size. The weights sum to 1. */
+/** Types other than products have equal weight, sources of a type the square root of their size. The sum is 1. */
 function weightsOf(chosen) {
   const sizes = new Map();
   for (const { label, source } of chosen)
@@ -69,7 +69,7 @@ function weightsOf(chosen) {
   return raw.map((each, at) => (each * shares[chosen[at].label]) / sums[chosen[at].label] / all);
 }
 
-/** Learns from these photos and what augmentation made of them. */
+/** Trains on these photos and their augmentations. */
 function learn(chosen) {
   const weights = weightsOf(chosen);
   const rows = chosen.flatMap(({ rows: each, label }, at) =>
@@ -102,8 +102,8 @@ function logits({ first, firstBias, second, secondBias, scaling }, values) {
   );
 }
 
-// Photos of DATA whose sources were never trained on, fold by fold: as they are, no augmentation. Images of
-// packages are trained on in every fold.
+// Cross-validation over the photos of DATA, unaugmented, with their sources held out fold by fold. Images of packages
+// are in the training set of every fold.
 const judged = photos.filter(({ set }) => !isPackage(set));
 const unseen = [...new Set(judged.map((photo) => photo.fold))].sort().flatMap((fold) => {
   const model = learn(photos.filter((photo) => photo.fold !== fold));
@@ -113,7 +113,7 @@ const unseen = [...new Set(judged.map((photo) => photo.fold))].sort().flatMap((f
     .map(({ rows, label, set }) => ({ label, set, logits: logits(model, rows[0]) }));
 });
 
-// How sure it may be, and from where on it is unsure, by what it never saw.
+// Temperature and threshold, calibrated on held-out sources.
 const steps = (from, to, by) =>
   Array.from({ length: Math.round((to - from) / by) + 1 }, (_, at) => from + at * by);
 const best = (values, score) => values.reduce((top, each) => (score(each) > score(top) ? each : top));
@@ -125,7 +125,7 @@ const tell = (found, threshold) => {
   const type = p.indexOf(Math.max(...p));
   return p[type] > threshold ? type : OTHER;
 };
-// Both accuracies that are asked for count alike: over all, and over what is not `other`.
+// Both accuracies have equal weight: over all photos, and over those that are not `other`.
 const named = unseen.filter(({ label }) => label !== OTHER);
 const share = (of, limit) => of.filter((each) => tell(each.logits, limit) === each.label).length / of.length;
 const threshold = best(steps(0.2, 0.5, 0.02), (limit) => share(unseen, limit) + share(named, limit));
@@ -149,7 +149,7 @@ const byEye = heldOutPhotos(data)
 console.log('\nPhotos labelled by eye (heldout.csv)');
 show(byEye);
 
-/** One scale a row, so that the largest weight becomes 127. */
+/** One scale per row, so that the largest weight becomes 127. */
 function quantised(rows) {
   const scales = rows.map((row) => Math.max(...row.map(Math.abs)) / 127);
   return {
@@ -158,7 +158,7 @@ function quantised(rows) {
   };
 }
 
-/** What filled the cache read images of this side: a head is of no use to a detector of another. */
+/** The cache was computed at this input side: a head is only valid for a detector of the same one. */
 const detector = JSON.parse(
   readFileSync(new URL('../../models/centernet/model.json', import.meta.url), 'utf8'),
 );
@@ -182,7 +182,7 @@ const head = {
   secondScale: base64(Float32Array.from(second.scales)),
   secondBias: base64(Float32Array.from(model.secondBias)),
 };
-// The list on one line, as the formatter has it.
+// The list is on one line, as the formatter requires.
 const text = JSON.stringify(head, null, 2).replace(
   /\[[^\]]*\]/,
   (list) =>
