@@ -46,14 +46,19 @@ test('an unknown CUTOUT_ name is an error that names it', (t) => {
   t.regex(error.message, /CUTOUT_PROT/);
 });
 
+/** One unknown name, two wrong values, and one setting whose others are missing. */
+const invalid = {
+  CUTOUT_PROT: '1',
+  CUTOUT_PORT: '80a',
+  CUTOUT_PRICE_FULL: '0.3',
+  CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
+};
+
 test('all errors are reported at once, one line each', (t) => {
   const env = {
-    CUTOUT_PROT: '1',
-    CUTOUT_PORT: '80a',
-    CUTOUT_PRICE_FULL: '0.3',
+    ...invalid,
     CUTOUT_PACKS: '50=9 EUR',
     CUTOUT_OIDC_ISSUER: 'https://a.test',
-    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
     CUTOUT_FETCH: 'listed',
   };
   const error = t.throws(() => loadConfig(env), { instanceOf: UserError });
@@ -70,12 +75,9 @@ test('all errors are reported at once, one line each', (t) => {
 
 test('invalid settings are listed like the others, and marked', (t) => {
   const env = {
-    CUTOUT_PROT: '1',
+    ...invalid,
     CUTOUT_HOST: '0.0.0.0',
-    CUTOUT_PORT: '80a',
-    CUTOUT_PRICE_FULL: '0.3',
     CUTOUT_API_KEY: 'short secret',
-    CUTOUT_S3_ENDPOINT: 'https://s3.example/b',
     CUTOUT_DATA_DIR: '/srv/cutout',
   };
   const { lines = [] } = t.throws(() => loadConfig(env), { instanceOf: InvalidSettings }) ?? {};
