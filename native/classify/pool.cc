@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kLanes = 16;
 using Lanes = std::array<float, kLanes>;
 
-/// Values in a range of work.
-constexpr std::size_t kValues = 1 << 17;
+/// The number of values that one task of the thread pool reads, at least one map.
+constexpr std::size_t kValuesPerTask = 1 << 17;
 
 /// Sum of the weights below which all of them count as 1.
 constexpr double kMinWeight = 1e-6;
@@ -47,7 +47,7 @@ CUTOUT_SIMD void pool_groups(const float* __restrict values, const float* __rest
   sums = {sum, max};
 }
 
-Pooled pool_one(const float* values, const float* weights, std::size_t n, double weight) {
+Pooled pool_one(const float* values, const float* weights, std::size_t n, double weight_sum) {
   Sums sums;
   sums.max.fill(values[0] * weights[0]);
   const std::size_t groups = n / kLanes;
@@ -57,7 +57,7 @@ Pooled pool_one(const float* values, const float* weights, std::size_t n, double
     sums.sum[0] += product;
     sums.max[0] = std::max(sums.max[0], product);
   }
-  return {total(sums.sum) / static_cast<float>(weight), largest(sums.max)};
+  return {total(sums.sum) / static_cast<float>(weight_sum), largest(sums.max)};
 }
 
 double sum_of(std::span<const float> weights) {
@@ -67,7 +67,7 @@ double sum_of(std::span<const float> weights) {
 }
 
 /// The weights, or ones where their sum is below kMinWeight.
-std::vector<float> counted(std::span<const float> weights) {
+std::vector<float> effective_weights(std::span<const float> weights) {
   if (sum_of(weights) >= kMinWeight) return {weights.begin(), weights.end()};
   return std::vector<float>(weights.size(), 1.0F);
 }
@@ -77,13 +77,13 @@ std::vector<float> counted(std::span<const float> weights) {
 std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights,
                               ThreadPool& pool) {
   const std::size_t n = weights.size();
-  const std::vector<float> used = counted(weights);
-  const double weight = sum_of(used);
+  const std::vector<float> effective = effective_weights(weights);
+  const double weight_sum = sum_of(effective);
   std::vector<Pooled> pooled(maps.size() / n);
-  pool.parallel_for(pooled.size(), std::max<std::size_t>(kValues / n, 1),
+  pool.parallel_for(pooled.size(), std::max<std::size_t>(kValuesPerTask / n, 1),
                     [&](std::size_t begin, std::size_t end) {
                       for (std::size_t m = begin; m < end; ++m) {
-                        pooled[m] = pool_one(maps.data() + m * n, used.data(), n, weight);
+                        pooled[m] = pool_one(maps.data() + m * n, effective.data(), n, weight_sum);
                       }
                     });
   return pooled;
@@ -91,18 +91,18 @@ std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float
 
 std::vector<Pooled> pool_maps_scalar(std::span<const float> maps, std::span<const float> weights) {
   const std::size_t n = weights.size();
-  const std::vector<float> used = counted(weights);
-  const double weight = sum_of(used);
+  const std::vector<float> effective = effective_weights(weights);
+  const double weight_sum = sum_of(effective);
   std::vector<Pooled> pooled(maps.size() / n);
   for (std::size_t m = 0; m < pooled.size(); ++m) {
     const std::span<const float> map = maps.subspan(m * n, n);
     double sum = 0;
-    pooled[m].max = map[0] * used[0];
+    pooled[m].max = map[0] * effective[0];
     for (std::size_t i = 0; i < n; ++i) {
-      sum += static_cast<double>(map[i]) * static_cast<double>(used[i]);
-      pooled[m].max = std::max(pooled[m].max, map[i] * used[i]);
+      sum += static_cast<double>(map[i]) * static_cast<double>(effective[i]);
+      pooled[m].max = std::max(pooled[m].max, map[i] * effective[i]);
     }
-    pooled[m].mean = static_cast<float>(sum / weight);
+    pooled[m].mean = static_cast<float>(sum / weight_sum);
   }
   return pooled;
 }

@@ -21,7 +21,7 @@ struct Requantiser256 {
   __m256 scale[2];
   __m256i bias[2];
   __m256i zero;
-  __m256 least;  // of floats
+  __m256 lower_bound;  // of floats
   bool floats;
 };
 
@@ -50,8 +50,8 @@ CUTOUT_AVX2 inline void store_scaled(__m256 first, __m256 second, const Requanti
                                      std::uint8_t* output) {
   if (requantiser.floats) {
     auto* const floats = reinterpret_cast<float*>(output);
-    _mm256_storeu_ps(floats, _mm256_max_ps(first, requantiser.least));
-    _mm256_storeu_ps(floats + kLanes / 2, _mm256_max_ps(second, requantiser.least));
+    _mm256_storeu_ps(floats, _mm256_max_ps(first, requantiser.lower_bound));
+    _mm256_storeu_ps(floats + kLanes / 2, _mm256_max_ps(second, requantiser.lower_bound));
     return;
   }
   const __m256i words = _mm256_permute4x64_epi64(

@@ -216,14 +216,14 @@ class Runner {
       convolve(task, 0, conv.groups());
       return;
     }
-    const std::span<std::uint8_t> room = buffers_.memory.subspan(plan_.bytes());
-    task.transformed = room;
+    const std::span<std::uint8_t> scratch = buffers_.memory.subspan(plan_.bytes());
+    task.transformed = scratch;
     const int together = groups_together(conv, task.transformed_bytes);
     for (int first = 0; first < conv.groups() && !stopped(); first += together) {
       const int last = std::min(first + together, conv.groups());
       each(static_cast<std::size_t>(last - first), [&](std::size_t group) {
         const int from = first + static_cast<int>(group);
-        kernel_.transform(conv, from, from + 1, room.data() + group * task.transformed_bytes);
+        kernel_.transform(conv, from, from + 1, scratch.data() + group * task.transformed_bytes);
       });
       task.transformed_from = first;
       convolve(task, first, last);

@@ -65,9 +65,9 @@ class RunMemory {
 
   [[nodiscard]] std::span<std::uint8_t> bytes() const {
     void* at = memory_;
-    std::size_t room = bytes_ + low_precision::Plan::kAlignment;
+    std::size_t space = bytes_ + low_precision::Plan::kAlignment;
     return {
-        static_cast<std::uint8_t*>(std::align(low_precision::Plan::kAlignment, bytes_, at, room)),
+        static_cast<std::uint8_t*>(std::align(low_precision::Plan::kAlignment, bytes_, at, space)),
         bytes_};
   }
 

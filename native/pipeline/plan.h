@@ -38,8 +38,9 @@ struct MattePlan {
   Box roi;  // in pixels of the result, inside it
   Refinement refinement = Refinement::kOn;
   bool subject = false;  // classify its type; needs a head
-  // Size of the network's input, where its file leaves that free; 0: its usual size. When the
-  // output is ambiguous (matte/confident.h), the network runs again at its usual size.
+  // Size of the network's input, where its file leaves that free; 0: the default,
+  // NetworkSpec::input. When the output is ambiguous (matte/confident.h), the network runs again at
+  // the default size.
   int input_width = 0;
   int input_height = 0;
   // Says where the subject is; empty: the network decides. Borrowed until the job is done.
