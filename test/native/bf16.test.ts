@@ -8,6 +8,7 @@ import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 import { runNetwork } from '../models/run.ts';
+import { countRefused, damagedCodes } from './damagedPrograms.ts';
 import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 
 const { runProgram, programKernels, passesSelfCheck } = lowPrecisionAddon;
@@ -222,32 +223,20 @@ test('a malformed program in bf16 is an error or runs inside its memory, never a
     2n ** 31n - 1n,
     2n ** 40n,
   ];
-  let refused = 0;
-  const attempt = (changed: Partial<Program>) => {
-    try {
-      runProgram({ ...program, ...changed }, image, ...size, kernels[pick(kernels.length)] ?? '', 0);
-    } catch (error) {
-      t.regex(
-        (error as Error).message,
-        /low-precision part of the network|too large for|size of the|allocation|of other/i,
-      );
-      refused++;
-    }
-  };
   const { code, floats, weights } = program;
-  for (let round = 0; round < 3000; round++) {
-    const changed = BigInt64Array.from(code);
-    for (let change = pick(3); change >= 0; change--) {
-      const place = pick(changed.length);
-      const near = (changed[place] ?? 0n) + BigInt(pick(5) - 2);
-      changed[place] = pick(2) === 0 ? near : (odd[pick(odd.length)] ?? 0n);
-    }
-    attempt({ code: changed });
+  function* damaged() {
+    yield* damagedCodes(code, { rounds: 3000, odd, pick });
+    yield { weights: weights.slice(0, -1) };
+    yield { floats: floats.slice(0, -1) };
+    yield { floats: new Float32Array(floats.length).fill(Number.NaN) };
+    yield { weights: new Int8Array(weights.length).fill(0x7f) };
   }
-  for (let end = 0; end < code.length; end += 3) attempt({ code: code.slice(0, end) });
-  attempt({ weights: weights.slice(0, -1) });
-  attempt({ floats: floats.slice(0, -1) });
-  attempt({ floats: new Float32Array(floats.length).fill(Number.NaN) });
-  attempt({ weights: new Int8Array(weights.length).fill(0x7f) });
+  const refused = countRefused(
+    t,
+    damaged(),
+    (changed) =>
+      runProgram({ ...program, ...changed }, image, ...size, kernels[pick(kernels.length)] ?? '', 0),
+    /low-precision part of the network|too large for|size of the|allocation|of other/i,
+  );
   t.true(refused > 1000, `${refused} refused`);
 });

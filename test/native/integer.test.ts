@@ -11,6 +11,7 @@ import { leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
 import { type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 import { runNetwork } from '../models/run.ts';
+import { countRefused, damagedCodes } from './damagedPrograms.ts';
 import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 
 const { runProgram, planBytes, programKernels } = lowPrecisionAddon;
@@ -464,40 +465,26 @@ test('a malformed program is an error or runs inside its memory, and never crash
     2n ** 31n - 1n,
     2n ** 40n,
   ];
-  let refused = 0;
-  const attempt = (changed: Partial<Program>) => {
-    try {
-      const kernel = kernels[pick(kernels.length)] ?? '';
-      runProgram({ ...program, ...changed }, image, width, height, kernel, 0);
-    } catch (error) {
-      t.true(error instanceof Error);
-      t.regex(
-        (error as Error).message,
-        /low-precision part of the network|too large for this test|size of the input|allocation/i,
-      );
-      refused++;
-    }
-  };
   const { code, floats, ints, weights } = program;
-  for (let round = 0; round < 4000; round++) {
-    const changed = BigInt64Array.from(code);
-    for (let change = pick(3); change >= 0; change--) {
-      const place = pick(changed.length);
-      const near = (changed[place] ?? 0n) + BigInt(pick(5) - 2);
-      changed[place] = pick(2) === 0 ? near : (odd[pick(odd.length)] ?? 0n);
+  function* damaged() {
+    yield* damagedCodes(code, { rounds: 4000, odd, pick });
+    for (const part of [0, 1, 2, 3]) {
+      yield { weights: weights.slice(0, (weights.length * part) / 4) };
+      yield { ints: ints.slice(0, (ints.length * part) / 4) };
+      yield { floats: floats.slice(0, (floats.length * part) / 4) };
     }
-    attempt({ code: changed });
+    yield { weights: weights.slice(0, -1) };
+    yield { floats: new Float32Array(floats.length).fill(Number.NaN) };
+    yield { floats: new Float32Array(floats.length).fill(Number.POSITIVE_INFINITY) };
+    yield { floats: new Float32Array(floats.length) };
+    yield { ints: new Int32Array(ints.length).fill(2 ** 31 - 1) };
   }
-  for (let end = 0; end < code.length; end += 3) attempt({ code: code.slice(0, end) });
-  for (const part of [0, 1, 2, 3]) {
-    attempt({ weights: weights.slice(0, (weights.length * part) / 4) });
-    attempt({ ints: ints.slice(0, (ints.length * part) / 4) });
-    attempt({ floats: floats.slice(0, (floats.length * part) / 4) });
-  }
-  attempt({ weights: weights.slice(0, -1) });
-  attempt({ floats: new Float32Array(floats.length).fill(Number.NaN) });
-  attempt({ floats: new Float32Array(floats.length).fill(Number.POSITIVE_INFINITY) });
-  attempt({ floats: new Float32Array(floats.length) });
-  attempt({ ints: new Int32Array(ints.length).fill(2 ** 31 - 1) });
+  const refused = countRefused(
+    t,
+    damaged(),
+    (changed) =>
+      runProgram({ ...program, ...changed }, image, width, height, kernels[pick(kernels.length)] ?? '', 0),
+    /low-precision part of the network|too large for this test|size of the input|allocation/i,
+  );
   t.true(refused > 1000, `${refused} refused`);
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Image } from './kernelsAddon.ts';
+import type { Image, MatteSummary } from './kernelsAddon.ts';
 
 export type Pixel = readonly [number, number, number, number];
 
@@ -25,6 +25,16 @@ export function paint(
   }
   return { data, width, height, stride };
 }
+
+interface Matted {
+  readonly out: Image;
+  readonly summary: MatteSummary;
+}
+
+/** Whether two runs gave the same bytes and the same summary. */
+export const sameResult = (one: Matted, other: Matted): boolean =>
+  Buffer.from(one.out.data).equals(other.out.data) &&
+  JSON.stringify(one.summary) === JSON.stringify(other.summary);
 
 export const copy = (image: Image): Image => ({ ...image, data: image.data.slice() });
 
