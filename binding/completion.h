@@ -42,12 +42,12 @@ class Completion {
                         std::function<void()> settled, Value value) {
     static_assert(std::is_nothrow_move_assignable_v<Result>);
     auto outcome = std::make_unique<OutcomeOf<Result, Value>>(std::move(value));
-    OutcomeOf<Result, Value>* const room = outcome.get();
+    OutcomeOf<Result, Value>* const slot = outcome.get();
     const Napi::Promise promise = enter(env, keep, std::move(settled), std::move(outcome));
-    return {promise, [this, room](Status status, Result result) {
-              room->status = std::move(status);
-              room->result = std::move(result);
-              post(*room);
+    return {promise, [this, slot](Status status, Result result) {
+              slot->status = std::move(status);
+              slot->result = std::move(result);
+              post(*slot);
             }};
   }
 

@@ -256,7 +256,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   return spec;
 }
 
-Pixels to_pixels(const Napi::Value& value, Room room) {
+Pixels to_pixels(const Napi::Value& value, BufferLength required) {
   const Napi::Object from = object(value, "pixels");
   const int width = integer(from, "width", 1, kMaxSide);
   const int height = integer(from, "height", 1, kMaxSide);
@@ -271,9 +271,9 @@ Pixels to_pixels(const Napi::Value& value, Room room) {
   }
   const Napi::Uint8Array bytes = data.As<Napi::Uint8Array>();
   const auto length = static_cast<std::int64_t>(bytes.ByteLength());
-  if (room == Room::kExact ? length != pixels * 4 : length < pixels * 4) {
+  if (required == BufferLength::kExact ? length != pixels * 4 : length < pixels * 4) {
     std::string expected = std::to_string(pixels * 4) + " (width * height * 4)";
-    if (room == Room::kMoreAllowed) expected += " or more";
+    if (required == BufferLength::kAtLeast) expected += " or more";
     wrong_value(Napi::Number::New(value.Env(), static_cast<double>(length)), expected,
                 "data.length");
   }

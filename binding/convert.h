@@ -24,8 +24,8 @@ struct Pixels {
   ImageView view;
 };
 /// Whether `data` may be longer than width * height * 4 bytes.
-enum class Room { kExact, kMoreAllowed };
-Pixels to_pixels(const Napi::Value& value, Room room = Room::kExact);
+enum class BufferLength { kExact, kAtLeast };
+Pixels to_pixels(const Napi::Value& value, BufferLength required = BufferLength::kExact);
 
 struct MatteCall {
   std::string network;

@@ -163,7 +163,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1], Room::kMoreAllowed);
+  const Pixels pixels = to_pixels(info[1], BufferLength::kAtLeast);
   const ComposeCall call = to_compose_call(info[2], pixels);
   const Engine::Deadline deadline = to_deadline(info[2]);
   std::vector<Use> uses{{pixels.data, /*written=*/true}};

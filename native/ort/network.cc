@@ -149,7 +149,7 @@ struct Network::Session {
   /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
   std::optional<Ort::Allocator> pinned;
   Shape declared_shape;  // of the input; negative: free
-  Shape input_shape;     // the usual one
+  Shape input_shape;     // the default one
   std::vector<Slot> slots;
 
   /// A tensor in page-locked memory where there is such, else in `buffer`.
@@ -306,8 +306,8 @@ struct Network::Session {
     slot.binding->SynchronizeOutputs();
   }
 
-  /// A run of another size than the usual one. ONNX Runtime allocates the output, whose size is not
-  /// known before; it is copied to the slot's buffer.
+  /// A run of another size than the default one. ONNX Runtime allocates the output, whose size is
+  /// not known before; it is copied to the slot's buffer.
   Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
                      const std::vector<std::string>& output_names, const CancelToken& token,
                      Map& map) {
@@ -317,12 +317,12 @@ struct Network::Session {
     outputs.emplace_back(nullptr);
     run(input_name, input, output_names, outputs, token);
     const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
-    const std::span<float> room = slot.outputs.front();
-    if (!is_single_map(given) || elements(given) > room.size()) {
+    const std::span<float> output = slot.outputs.front();
+    if (!is_single_map(given) || elements(given) > output.size()) {
       return {Code::kModel, "Output 0 of the network has the shape " + describe(given) +
                                 " for an input of " + describe(shape) + "."};
     }
-    map = map_of(room, given);
+    map = map_of(output, given);
     std::copy_n(outputs.front().GetTensorData<float>(), map.values.size(), map.values.begin());
     return {};
   }

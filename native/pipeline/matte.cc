@@ -189,11 +189,11 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     return network_area(roi, view.width, view.height, alpha.width, alpha.height);
   };
   result.runs = 1;
-  const NetworkInput& usual = loaded.spec.input;
-  const bool smaller = input.width != usual.width || input.height != usual.height;
+  const NetworkInput& default_input = loaded.spec.input;
+  const bool smaller = input.width != default_input.width || input.height != default_input.height;
   if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
-    input = usual;
+    input = default_input;
     fill_network_input(seen, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
     CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));

@@ -172,7 +172,7 @@ test("a request gets thin hairs, light ones, and without refinement the network'
     });
   const [on, off] = (['on', 'off'] as const).map((refine) => {
     const image = painted();
-    kernels.writeMatte(image, guide, p, refine, 2);
+    kernels.refineMatte(image, guide, p, refine, 2);
     let [alpha, light, n] = [0, 0, 0];
     for (let y = 10; y < height - 8; y += 7) {
       for (let x = 44; x < 58; x++, n++) {

@@ -146,7 +146,7 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   blurOf(p: Float32Array, width: number, height: number, threads: number): number;
-  writeMatte(
+  refineMatte(
     image: Image,
     guide: Guide,
     p: Float32Array,

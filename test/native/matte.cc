@@ -65,8 +65,8 @@ Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
   return from_summary(info.Env(), guided_upsample(image, guide, p, roi, hidden, pool));
 }
 
-/// writeMatte(image, guide, p, 'on' | 'off', threads): as the pipeline does it.
-Napi::Value write_matte_js(const Napi::CallbackInfo& info) {
+/// refineMatte(image, guide, p, 'on' | 'off', threads): as the pipeline does it.
+Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
   const Guide guide = to_guide(info[1]);
   const auto p = to_floats(info[2]);
@@ -199,7 +199,7 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("guidedUpsample", Napi::Function::New(env, guided_upsample_js));
-  exports.Set("writeMatte", Napi::Function::New(env, write_matte_js));
+  exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
   exports.Set("sampleColours", Napi::Function::New(env, sample_colours_js));
   exports.Set("deblurMatte", Napi::Function::New(env, deblur_matte_js));
   exports.Set("blurOf", Napi::Function::New(env, blur_of_js));
