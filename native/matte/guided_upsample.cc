@@ -43,17 +43,17 @@ typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /// Positions of the pixel centres of one axis among network pixels: `t` of the way from network
-/// pixel `first` to the next (0 at the last one), and the spline's weights of network pixels first
-/// - 1 .. first + 2, the border repeated. The last entry is repeated to whole vectors.
+/// pixel `base` to the next (0 at the last one), and the spline's weights of network pixels
+/// base - 1 .. base + 2, the border repeated. The last entry is repeated to whole vectors.
 struct Axis {
-  std::vector<int> first;
+  std::vector<int> base;
   std::vector<float> t;
   std::array<std::vector<float>, 4> spline;
 
   Axis(int in, int out) {
     const auto count = static_cast<std::size_t>(out);
     const std::size_t padded = count + kLanes - 1;
-    first.resize(padded);
+    base.resize(padded);
     t.resize(padded);
     for (std::vector<float>& weights : spline) weights.resize(padded);
     const std::vector<Cubic> cubics = cubic_positions(in, out);
@@ -62,8 +62,8 @@ struct Axis {
       const Cubic& cubic = cubics[pixel];
       const double centre =
           std::clamp((static_cast<double>(pixel) + 0.5) * in / out - 0.5, 0.0, in - 1.0);
-      first[i] = cubic.at[1];
-      t[i] = static_cast<float>(centre - first[i]);
+      base[i] = cubic.at[1];
+      t[i] = static_cast<float>(centre - base[i]);
       for (std::size_t k = 0; k < 4; ++k) spline[k][i] = cubic.weights[k];
     }
   }
@@ -82,6 +82,7 @@ CUTOUT_INLINE std::uint32_t to_byte(float v) {
 }
 
 /// The refined pixel from `value(channel)`, interpolated linearly, and `q`, the spline's alpha.
+/// Steps 3 to 6 of guided_upsample.h, with its symbols.
 template <typename Value>
 CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
                                           std::uint32_t hidden_mask) {
@@ -98,18 +99,22 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
   const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
   const float confidence = value(kConfidence);
   const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kResidual));
-  const float first = clamp01(blend(q, guided, confidence));
+  const float alpha1 = clamp01(blend(q, guided, confidence));
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
-  const auto left = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };
-  const float r[3] = {left(0, first), left(1, first), left(2, first)};
+  const auto residual = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };
+  const float r[3] = {residual(0, alpha1), residual(1, alpha1), residual(2, alpha1)};
   const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-  const float along = r[0] * d[0] + r[1] * d[1] + r[2] * d[2];
-  const float across =
-      r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - along * along / (separation + kNoise);
-  const float variance = confidence * kAlphaVariance / (kNoise + (across > 0.0F ? across : 0.0F));
-  const float alpha = clamp01(first + variance * along / (squares(first) + variance * separation));
+  const float projection = r[0] * d[0] + r[1] * d[1] + r[2] * d[2];
+  // Of the colour from the line F-B; rounding may leave it below 0.
+  const float squared_distance =
+      r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - projection * projection / (separation + kNoise);
+  const float t =
+      confidence * kAlphaVariance / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
+  const float alpha = clamp01(alpha1 + t * projection / (squares(alpha1) + t * separation));
   const float share = alpha / squares(alpha);
-  const auto own_colour = [&](int c) { return to_byte(clamp01(fore[c] + share * left(c, alpha))); };
+  const auto own_colour = [&](int c) {
+    return to_byte(clamp01(fore[c] + share * residual(c, alpha)));
+  };
   const std::uint32_t foreground = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
   const std::uint32_t m = to_byte(alpha);
   // A mask of all bits where the pixel is mixed: a branch would keep the loop from being
@@ -169,8 +174,8 @@ struct Coarse {
     const std::vector<Tile> tiles = tiles_near(matte.uncertain.get(), guide.width, guide.height, 2);
     colours = colours_of(guide, matte.alpha.get(), tiles, pool);
     tiles_across = (guide.width + kTile - 1) / kTile;
-    const int down = (guide.height + kTile - 1) / kTile;
-    coloured.resize(static_cast<std::size_t>(tiles_across) * static_cast<std::size_t>(down));
+    const int tiles_down = (guide.height + kTile - 1) / kTile;
+    coloured.resize(static_cast<std::size_t>(tiles_across) * static_cast<std::size_t>(tiles_down));
     for (const Tile& tile : tiles) {
       coloured[static_cast<std::size_t>(tile.top / kTile) * static_cast<std::size_t>(tiles_across) +
                static_cast<std::size_t>(tile.left / kTile)] = 1;
@@ -209,14 +214,15 @@ CUTOUT_SIMD void residual_row(const float* __restrict values, int stride,
 /// Interpolates a row of network pixels, planes `stride` apart, to the image's width: kChannels
 /// planes of kTileWidth. The row starts with network pixel `left`; kLanes numbers behind a plane
 /// are readable.
-CUTOUT_SIMD void widen(const float* __restrict values, int stride, const int* __restrict first,
-                       const float* __restrict t, int left, int n, float* __restrict out) {
+CUTOUT_SIMD void interpolate_row(const float* __restrict values, int stride,
+                                 const int* __restrict base, const float* __restrict t, int left,
+                                 int n, float* __restrict out) {
   for (int i = 0; i < n; i += kLanes) {
-    const float* from = values + (first[i] - left);
+    const float* from = values + (base[i] - left);
     float* to = out + i;
-    if (first[i + kLanes - 1] - first[i] < kLanes - 1) {
+    if (base[i + kLanes - 1] - base[i] < kLanes - 1) {
       // All lanes read from eight adjacent network pixels: one load and two permutations.
-      const I32x8 at = *reinterpret_cast<const I32x8*>(first + i) - first[i];
+      const I32x8 at = *reinterpret_cast<const I32x8*>(base + i) - base[i];
       const F32x8 share = *reinterpret_cast<const F32x8*>(t + i);
       for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
         const F32x8 loaded = *reinterpret_cast<const F32x8*>(from);
@@ -227,7 +233,7 @@ CUTOUT_SIMD void widen(const float* __restrict values, int stride, const int* __
     } else {  // columns from the n-th on may refer to network pixels outside the row
       for (int k = 0; k < kChannels; ++k, from += stride, to += kTileWidth) {
         for (int j = 0; j < kLanes && i + j < n; ++j) {
-          const int at = first[i + j] - first[i];
+          const int at = base[i + j] - base[i];
           to[j] = blend(from[at], from[at + 1], t[i + j]);
         }
       }
@@ -237,16 +243,17 @@ CUTOUT_SIMD void widen(const float* __restrict values, int stride, const int* __
 
 /// Enlarges a row of alpha to the image's width by the spline with `weights`. The row starts with
 /// the network pixel before `left`; kLanes numbers behind it are readable.
-CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restrict first,
-                             const float* const* weights, int left, int n, float* __restrict out) {
+CUTOUT_SIMD void interpolate_alpha_row(const float* __restrict alpha, const int* __restrict base,
+                                       const float* const* weights, int left, int n,
+                                       float* __restrict out) {
   const float* __restrict wa = weights[0];
   const float* __restrict wb = weights[1];
   const float* __restrict wc = weights[2];
   const float* __restrict wd = weights[3];
   for (int i = 0; i < n; i += kLanes) {
-    const float* from = alpha + (first[i] - left);
-    if (first[i + kLanes - 1] - first[i] < kLanes) {
-      const I32x8 at = *reinterpret_cast<const I32x8*>(first + i) - first[i];
+    const float* from = alpha + (base[i] - left);
+    if (base[i + kLanes - 1] - base[i] < kLanes) {
+      const I32x8 at = *reinterpret_cast<const I32x8*>(base + i) - base[i];
       const F32x8 a = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from), at);
       const F32x8 b = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + 1), at);
       const F32x8 c = __builtin_shuffle(*reinterpret_cast<const F32x8*>(from + 2), at);
@@ -260,7 +267,7 @@ CUTOUT_SIMD void widen_alpha(const float* __restrict alpha, const int* __restric
       *reinterpret_cast<F32x8*>(out + i) = value < low ? low : (value > high ? high : value);
     } else {
       for (int j = i; j < i + kLanes && j < n; ++j) {
-        const float* at = from + (first[j] - first[i]);
+        const float* at = from + (base[j] - base[i]);
         out[j] = between(at[0], at[1], at[2], at[3], wa[j], wb[j], wc[j], wd[j]);
       }
     }
@@ -311,43 +318,43 @@ class TileRows {
  public:
   TileRows(const Coarse& coarse, const Axis& columns, int x, int n)
       : coarse_(coarse),
-        first_(columns.first.data() + x),
+        base_(columns.base.data() + x),
         t_(columns.t.data() + x),
         n_(n),
-        left_(first_[0]),
-        width_(std::min(first_[n - 1] + 1, coarse.guide.width - 1) - left_ + 1),
+        left_(base_[0]),
+        width_(std::min(base_[n - 1] + 1, coarse.guide.width - 1) - left_ + 1),
         stride_(width_ + kLanes),
         model_(coarse.guide, coarse.matte.alpha.get(), left_, width_, Models::kPlane) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
     row_.resize(static_cast<std::size_t>(kChannels * stride_));
     line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
-    for (Wide& wide : wide_) wide.values.resize(kChannels * kTileWidth);
-    for (Wide& wide : alpha_) wide.values.resize(kTileWidth);
+    for (CachedRow& cached : channel_rows_) cached.values.resize(kChannels * kTileWidth);
+    for (CachedRow& cached : alpha_rows_) cached.values.resize(kTileWidth);
   }
 
   const float* channels(int y) {
-    Wide& wide = wide_[static_cast<std::size_t>(y) % wide_.size()];
-    if (wide.index != y) {
-      wide.index = y;
+    CachedRow& cached = channel_rows_[static_cast<std::size_t>(y) % channel_rows_.size()];
+    if (cached.index != y) {
+      cached.index = y;
       fill_row(y);
-      widen(row_.data(), stride_, first_, t_, left_, n_, wide.values.data());
+      interpolate_row(row_.data(), stride_, base_, t_, left_, n_, cached.values.data());
     }
-    return wide.values.data();
+    return cached.values.data();
   }
 
   const float* alpha(int y) {
-    Wide& wide = alpha_[static_cast<std::size_t>(y) % alpha_.size()];
-    if (wide.index != y) {
-      wide.index = y;
+    CachedRow& cached = alpha_rows_[static_cast<std::size_t>(y) % alpha_rows_.size()];
+    if (cached.index != y) {
+      cached.index = y;
       copy_padded(coarse_.matte.alpha.get() + coarse_.guide.at(0, y), coarse_.guide.width,
                   left_ - 1, width_ + 3, line_.data());
-      widen_alpha(line_.data(), first_, spline_.data(), left_, n_, wide.values.data());
+      interpolate_alpha_row(line_.data(), base_, spline_.data(), left_, n_, cached.values.data());
     }
-    return wide.values.data();
+    return cached.values.data();
   }
 
  private:
-  struct Wide {
+  struct CachedRow {
     int index = INT_MIN;
     std::vector<float> values;
   };
@@ -386,7 +393,7 @@ class TileRows {
   float* plane(int channel) { return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_; }
 
   const Coarse& coarse_;
-  const int* first_;  // Axis::first of the tile's columns
+  const int* base_;  // Axis::base of the tile's columns
   const float* t_;
   std::array<const float*, 4> spline_{};
   int n_;
@@ -396,28 +403,29 @@ class TileRows {
   LocalModel model_;
   std::vector<float> row_;
   std::vector<float> line_;
-  std::array<Wide, 2> wide_;  // by row modulo size: adjacent rows never share an entry
-  std::array<Wide, 4> alpha_;
+  std::array<CachedRow, 2> channel_rows_;  // by row modulo size: adjacent rows never share an entry
+  std::array<CachedRow, 4> alpha_rows_;
 };
 
-/// How the pixels of a segment are treated in all rows between two rows of network pixels.
-enum class Kind : std::uint8_t { kClear, kKeep, kRefine };
-using Kinds = std::array<Kind, kTileWidth / kSegment>;
+/// What happens to the pixels of a segment in all rows between two rows of network pixels.
+enum class Treatment : std::uint8_t { kClear, kKeep, kRefine };
+using Treatments = std::array<Treatment, kTileWidth / kSegment>;
 
-Kinds kinds_of(const Coarse& coarse, const Axis& columns, const Box& part, int upper, int lower) {
-  Kinds kinds{};
+Treatments treatments_of(const Coarse& coarse, const Axis& columns, const Box& part, int upper,
+                         int lower) {
+  Treatments treatments{};
   for (int x = 0; x < part.width; x += kSegment) {
     const int left = part.left + x;
-    const int first = columns.first[static_cast<std::size_t>(left)];
+    const int first = columns.base[static_cast<std::size_t>(left)];
     const int right = std::min(left + kSegment, part.left + part.width) - 1;
     const int last =
-        std::min(columns.first[static_cast<std::size_t>(right)] + 1, coarse.guide.width - 1);
-    kinds[static_cast<std::size_t>(x / kSegment)] =
-        coarse.uncertain(first, last, upper, lower)                 ? Kind::kRefine
-        : coarse.matte.alpha[coarse.guide.at(first, upper)] == 0.0F ? Kind::kClear
-                                                                    : Kind::kKeep;
+        std::min(columns.base[static_cast<std::size_t>(right)] + 1, coarse.guide.width - 1);
+    treatments[static_cast<std::size_t>(x / kSegment)] =
+        coarse.uncertain(first, last, upper, lower)                 ? Treatment::kRefine
+        : coarse.matte.alpha[coarse.guide.at(first, upper)] == 0.0F ? Treatment::kClear
+                                                                    : Treatment::kKeep;
   }
-  return kinds;
+  return treatments;
 }
 
 /// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
@@ -425,28 +433,29 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
                  const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
   std::optional<TileRows> tile;  // only where a segment is refined
-  Kinds kinds{};
-  int known = -1;  // upper row of network pixels that `kinds` is for
+  Treatments treatments{};
+  int known = -1;  // upper row of network pixels that `treatments` is for
   for (int y = part.top; y < part.top + part.height; ++y) {
     const auto row = static_cast<std::size_t>(y);
-    const int upper = rows.first[row];
+    const int upper = rows.base[row];
     const int lower = std::min(upper + 1, coarse.guide.height - 1);
-    if (upper != known) kinds = kinds_of(coarse, columns, part, upper, lower);
+    if (upper != known) treatments = treatments_of(coarse, columns, part, upper, lower);
     known = upper;
     for (int x = 0, end = 0; x < part.width; x = end) {
-      const Kind kind = kinds[static_cast<std::size_t>(x / kSegment)];
+      const Treatment treatment = treatments[static_cast<std::size_t>(x / kSegment)];
       do {
         end = std::min(end + kSegment, part.width);
-      } while (end < part.width && kinds[static_cast<std::size_t>(end / kSegment)] == kind);
+      } while (end < part.width &&
+               treatments[static_cast<std::size_t>(end / kSegment)] == treatment);
       const int n = end - x;
       std::uint8_t* bytes = rgba.row(y) + static_cast<std::ptrdiff_t>(part.left + x) * 4;
-      if (kind == Kind::kClear) {
+      if (treatment == Treatment::kClear) {
         clear_alpha(bytes, n, hidden);
         summary.opaque = false;
         continue;
       }
       AlphaRun run;
-      if (kind == Kind::kRefine) {
+      if (treatment == Treatment::kRefine) {
         if (!tile) tile.emplace(coarse, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
         std::array<float, 4> weights{};
@@ -502,13 +511,14 @@ MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
-  const int across = (rgba.width + kTileWidth - 1) / kTileWidth;
-  const int down = (rgba.height + kTileHeight - 1) / kTileHeight;
-  std::vector<Summary> parts(static_cast<std::size_t>(across) * static_cast<std::size_t>(down));
+  const int tiles_across = (rgba.width + kTileWidth - 1) / kTileWidth;
+  const int tiles_down = (rgba.height + kTileHeight - 1) / kTileHeight;
+  std::vector<Summary> parts(static_cast<std::size_t>(tiles_across) *
+                             static_cast<std::size_t>(tiles_down));
   pool.parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const int left = static_cast<int>(i) % across * kTileWidth;
-      const int top = static_cast<int>(i) / across * kTileHeight;
+      const int left = static_cast<int>(i) % tiles_across * kTileWidth;
+      const int top = static_cast<int>(i) / tiles_across * kTileHeight;
       const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
                      std::min(kTileHeight, rgba.height - top)};
       const Box part = clear_around(rgba, tile, inside, hidden, parts[i]);
@@ -562,8 +572,8 @@ MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::spa
       const auto row = static_cast<std::size_t>(y);
       const auto column = static_cast<std::size_t>(x);
       const auto at = [&](int dx, int dy) {
-        return guide.at(std::clamp(columns.first[column] + dx, 0, guide.width - 1),
-                        std::clamp(rows.first[row] + dy, 0, guide.height - 1));
+        return guide.at(std::clamp(columns.base[column] + dx, 0, guide.width - 1),
+                        std::clamp(rows.base[row] + dy, 0, guide.height - 1));
       };
       const auto spline = [](const Axis& axis, std::size_t i, const std::array<float, 4>& v) {
         return between(v[0], v[1], v[2], v[3], axis.spline[0][i], axis.spline[1][i],
@@ -580,10 +590,10 @@ MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::spa
       const float q = spline(rows, row, lines);
       const auto value = [&](int k) {
         const auto channel = static_cast<std::size_t>(k);
-        const auto across = [&](int dy) {
+        const auto row_at = [&](int dy) {
           return blend(values[at(0, dy)][channel], values[at(1, dy)][channel], columns.t[column]);
         };
-        return blend(across(0), across(1), rows.t[row]);
+        return blend(row_at(0), row_at(1), rows.t[row]);
       };
       std::uint32_t pixel = 0;
       std::memcpy(&pixel, bytes, 4);
