@@ -4,7 +4,8 @@
 
 namespace cutout {
 
-/// Lays straight pixels over a black shadow over a background, in sRGB values, in place.
+/// Lays straight pixels over a black shadow over a background, in sRGB values, in place. The shadow
+/// itself is computed in image/shadow.h.
 ///
 ///   | below | = shadow + background.a (1 - shadow)                                          |
 ///   | alpha | = pixel.a + below (1 - pixel.a)                                               |

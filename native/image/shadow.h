@@ -23,7 +23,9 @@ struct DropShadow {
 /// % there. Nothing is drawn outside.
 Box shadow_extent(const Box& subject, const DropShadow& shadow);
 
-/// The shadow of one subject at a reduced size: means of alpha over square blocks, whose side is a
+/// Computes the shadow of one subject, row by row; image/layers.h draws a row under the subject.
+///
+/// It is held at a reduced size: means of alpha over square blocks, whose side is a
 /// power of two of pixels (3 to 6 blocks a sigma), blurred and interpolated linearly. The variance
 /// that means and interpolation add is subtracted from the blur's, so that sigma is exact.
 ///

@@ -51,7 +51,7 @@ struct ComposeSummary {
 Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
                const CancelToken& token, ThreadPool& pool, ComposeSummary& summary);
 
-/// Step 4 in double precision, on a canvas on which the image has been placed; the shadow by its
+/// Lays the placed image over shadow and background in double precision; the shadow by its
 /// definition.
 void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan);
 

@@ -51,7 +51,7 @@ std::span<const float> values_of(ort::Network& network, int slot, const NetworkI
                                    static_cast<std::size_t>(input.height));
 }
 
-/// Step 2, on the slot's input.
+/// Runs the network on the slot's input and converts its output to 0..1.
 Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
                    const CancelToken& token, ThreadPool& pool, ort::Map& alpha) {
   CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
@@ -117,7 +117,7 @@ void clear_around(ImageView image, const Box& part, HiddenColour hidden) {
   }
 }
 
-/// Step 3 without the subject's type.
+/// Constrains the output by the mask and filters its connected components.
 void filter(const ort::Map& alpha, const MattePlan& plan, const Box& view, const Box& area,
             ThreadPool& pool) {
   if (plan.mask.empty()) {

@@ -37,7 +37,8 @@ struct MatteResult {
 /// value is infinite or NaN.
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool);
 
-/// The numbered steps of one matte, on the calling thread and idle threads of the pool:
+/// Makes one matte, on the calling thread and idle threads of the pool. These are the parts of step
+/// 5 (pipeline) of a request in docs/architecture.md:
 ///
 ///  1. Resize and normalise the image into the slot's input; where the plan has a mask, the part of
 ///     the image around what the mask shows (mask_view), to which steps 2, 3 and 5 then apply.
