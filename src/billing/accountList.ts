@@ -3,7 +3,7 @@ import { accountColumns } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { cursorValues, type TimedPage } from '../store/page.ts';
 import { usedInMonth } from './freePreviews.ts';
-import type { Balance } from './reservation.ts';
+import type { Balance } from './types.ts';
 
 /** An account with its balance. */
 export type AccountBalance = Account & Balance;

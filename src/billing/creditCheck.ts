@@ -1,6 +1,6 @@
 import { type AppError, fail } from '../errors.ts';
 import { formatCredits, type PriceList, type QuarterCredits } from './price.ts';
-import type { ReserveRequest, Shortfall } from './reservation.ts';
+import type { ReserveRequest, Shortfall } from './types.ts';
 
 /** 402. */
 export function insufficientCredits({ needed, balance }: Shortfall): AppError {

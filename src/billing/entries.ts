@@ -1,6 +1,6 @@
 import type { Sql } from '../store/database.ts';
 import type { QuarterCredits } from './price.ts';
-import type { Payment } from './reservation.ts';
+import type { Payment } from './types.ts';
 
 export type EntryKind = 'grant' | 'purchase' | 'reserve' | 'settle' | 'release' | 'refund' | 'adjust';
 
@@ -34,7 +34,7 @@ export interface StatementPage extends Span {
   readonly limit?: number | undefined;
 }
 
-export interface HistoryPage extends Span {
+export interface NewestFirstPage extends Span {
   readonly kind?: EntryKind | undefined;
   /** Id of the oldest entry already known. */
   readonly before?: number | undefined;
@@ -83,7 +83,11 @@ export async function statement(sql: Sql, accountId: string, page: StatementPage
  * Newest first, of those before `before`: in the order of their times if there is a span or a kind; then none if `before` is
  * no entry of the account. Reads the entries of the page only, through an index that has their order.
  */
-export async function history(sql: Sql, accountId: string, page: HistoryPage): Promise<Entry[]> {
+export async function statementNewestFirst(
+  sql: Sql,
+  accountId: string,
+  page: NewestFirstPage,
+): Promise<Entry[]> {
   const { from = 0, to = endless, before = endless, limit = endless, kind } = page;
   if (kind === undefined && page.from === undefined && page.to === undefined)
     return sql.all(

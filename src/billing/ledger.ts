@@ -6,15 +6,14 @@ import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
 import { type AccountBalance, type AccountQuery, listBalances } from './accountList.ts';
 import { type Booked, balances, booked } from './booked.ts';
-import * as chargeStates from './chargeStates.ts';
 import {
   dayOf,
   type Entry,
-  type HistoryPage,
-  history,
+  type NewestFirstPage,
   type Span,
   type StatementPage,
   statement,
+  statementNewestFirst,
   type UsageRow,
   usage,
 } from './entries.ts';
@@ -22,6 +21,8 @@ import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits } from './price.ts';
+import { RetryQueue } from './retryQueue.ts';
+import * as transitions from './settlement.ts';
 import type {
   Balance,
   Balances,
@@ -31,8 +32,7 @@ import type {
   ReserveOutcome,
   ReserveRequest,
   Settlement,
-} from './reservation.ts';
-import { RetryQueue } from './retryQueue.ts';
+} from './types.ts';
 import { contradictions } from './verify.ts';
 
 export interface LedgerOptions {
@@ -63,7 +63,7 @@ const maxUnavailable = 3;
 /**
  * The ledger. Every ledger transaction is one database transaction that locks the row of its account: the entry, the
  * balance and the open answers change together or not at all, on every node. A balance is the sum of its entries' amounts.
- * What becomes of an answer is decided in chargeStates.ts.
+ * What becomes of an answer is decided in settlement.ts.
  */
 export class Ledger extends Postings implements Reservations, Balances {
   readonly #database: Database;
@@ -90,7 +90,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
     const answer = this.#describeAnswer();
     const reserving = await this.#begin(accountId, answer.id, (transaction) =>
-      chargeStates.reserve(transaction, answer, request, this.#billing),
+      transitions.reserve(transaction, answer, request, this.#billing),
     );
     if (reserving.outcome === 'insufficient') return reserving;
     const { id, tier, payment } = reserving;
@@ -102,7 +102,7 @@ export class Ledger extends Postings implements Reservations, Balances {
       payment,
       settle: () => {
         settling ??= this.#transaction(accountId, (transaction) =>
-          chargeStates.settle(transaction, answer, id, request, this.#billing),
+          transitions.settle(transaction, answer, id, request, this.#billing),
         ).then((settlement) => {
           state.charge = settlement.charge;
           return settlement;
@@ -120,7 +120,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     const { accountId } = paid;
     const answer = this.#describeAnswer();
     const valid = await this.#begin(accountId, answer.id, (transaction) =>
-      chargeStates.answerWith(transaction, answer, charge),
+      transitions.answerWith(transaction, answer, charge),
     );
     return valid ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
   }
@@ -144,8 +144,8 @@ export class Ledger extends Postings implements Reservations, Balances {
     await this.#retries.run();
     const at = await readClock(this.#database, this.#now);
     await forgetCharges(this.#database, at);
-    return this.#endAll(await chargeStates.expired(this.#database, at), (transaction, id) =>
-      chargeStates.expire(transaction, id),
+    return this.#endAll(await transitions.expired(this.#database, at), (transaction, id) =>
+      transitions.expire(transaction, id),
     );
   }
 
@@ -154,8 +154,8 @@ export class Ledger extends Postings implements Reservations, Balances {
    * them in progress. Resolves with the number that ended.
    */
   async recover(): Promise<number> {
-    return this.#endAll(await chargeStates.orphaned(this.#database), (transaction, id) =>
-      chargeStates.release(transaction, id, 'server stopped'),
+    return this.#endAll(await transitions.orphaned(this.#database), (transaction, id) =>
+      transitions.release(transaction, id, 'server stopped'),
     );
   }
 
@@ -166,14 +166,14 @@ export class Ledger extends Postings implements Reservations, Balances {
     return listBalances(this.#database, { month, perMonth }, query);
   }
 
-  /** Newest last. */
+  /** The account's entries, newest last. */
   statement(accountId: string, page: StatementPage = {}): Promise<Entry[]> {
     return statement(this.#database, accountId, page);
   }
 
-  /** Newest first: a page for people. */
-  history(accountId: string, page: HistoryPage = {}): Promise<Entry[]> {
-    return history(this.#database, accountId, page);
+  /** The same entries newest first, also of one kind only: a page for people. */
+  statementNewestFirst(accountId: string, page: NewestFirstPage = {}): Promise<Entry[]> {
+    return statementNewestFirst(this.#database, accountId, page);
   }
 
   /** Free previews that are left; the day never has more than the month. */
@@ -195,7 +195,7 @@ export class Ledger extends Postings implements Reservations, Balances {
 
   /** Answers in progress: reserved, or charged and not delivered. */
   openReservations(): Promise<number> {
-    return chargeStates.countOpen(this.#database);
+    return transitions.countOpen(this.#database);
   }
 
   /** Credits granted, bought, adjusted and refunded, of all accounts since the beginning. */
@@ -217,7 +217,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     return LedgerTransaction.run(this.#database, this.#now, accountId, work);
   }
 
-  #describeAnswer(): chargeStates.AnswerDescriptor {
+  #describeAnswer(): transitions.AnswerDescriptor {
     return { id: randomUUID(), node: this.#node, ttlMs: this.#billing.reservationSeconds * 1000 };
   }
 
@@ -242,14 +242,14 @@ export class Ledger extends Postings implements Reservations, Balances {
       isChargeValid: async () => {
         const { charge } = state;
         if (charge === undefined) return false;
-        const query = async () => (await chargeStates.isChargeValid(this.#database, charge)) || undefined;
+        const query = async () => (await transitions.isChargeValid(this.#database, charge)) || undefined;
         return (await this.#validCharges.get(charge, query)) ?? false;
       },
       deliver: async () => {
         const { charge } = state;
         if (charge === undefined) return;
         await this.#retries.do(() =>
-          this.#transaction(accountId, (transaction) => chargeStates.deliver(transaction, charge)),
+          this.#transaction(accountId, (transaction) => transitions.deliver(transaction, charge)),
         );
       },
       release: () => this.#retries.do(() => this.#release(accountId, answer)),
@@ -257,7 +257,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   async #release(accountId: string, answer: string, note?: string): Promise<void> {
-    await this.#transaction(accountId, (transaction) => chargeStates.release(transaction, answer, note));
+    await this.#transaction(accountId, (transaction) => transitions.release(transaction, answer, note));
   }
 
   /**
@@ -265,7 +265,7 @@ export class Ledger extends Postings implements Reservations, Balances {
    * A failure is reported and does not hold up other accounts.
    */
   async #endAll(
-    open: readonly chargeStates.OpenAnswer[],
+    open: readonly transitions.OpenAnswer[],
     end: (transaction: LedgerTransaction, id: string) => Promise<boolean>,
   ): Promise<number> {
     const failing = new Set<string>();

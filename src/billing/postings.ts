@@ -1,11 +1,11 @@
 import type { Now } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
-import * as chargeStates from './chargeStates.ts';
 import type { EntryKind } from './entries.ts';
 import { ofOwner } from './freePreviews.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import type { QuarterCredits } from './price.ts';
+import * as transitions from './settlement.ts';
 
 export interface PostRequest {
   readonly kind: 'grant' | 'purchase' | 'adjust';
@@ -77,7 +77,7 @@ export class Postings {
    */
   async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
     const refund = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
-      chargeStates.refund(transaction, reservationId, note ?? null),
+      transitions.refund(transaction, reservationId, note ?? null),
     );
     if (refund.outcome === 'unknown') {
       const message = `Account ${accountId} has no reservation ${reservationId}.`;

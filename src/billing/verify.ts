@@ -63,7 +63,7 @@ const chargedBy = (entry: string) => `SELECT 1 FROM entry AS done
 const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.reservation_id IS NULL
   AND EXISTS (${chargedBy(entry)})`;
 
-/** Rules that entries, answers and remembered charges obey (chargeStates.ts); each finds the rows that break it. */
+/** Rules that entries, answers and remembered charges obey (settlement.ts); each finds the rows that break it. */
 const rules: readonly Rule[] = [
   {
     sql: "SELECT id FROM entry WHERE kind IN ('grant', 'purchase') AND amount <= 0",

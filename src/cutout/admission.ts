@@ -1,5 +1,5 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
-import type { Reservation, Reservations, ReserveRequest } from '../billing/reservation.ts';
+import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';

@@ -1,6 +1,6 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
-import { type Payment, type Reservation, ShortOfCredits } from '../billing/reservation.ts';
+import { type Payment, type Reservation, ShortOfCredits } from '../billing/types.ts';
 import type { Repeatable } from '../idempotency/chargedContent.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -48,7 +48,7 @@ export type MakeResult = (
 ) => Promise<Charged<CachedResult>>;
 
 /**
- * Step 6: charges the finished work (billing/chargeStates.ts `settle`) and returns the cacheable result. Rejects
+ * Step 6: charges the finished work (billing/settlement.ts `settle`) and returns the cacheable result. Rejects
  * with 402 if the reservation is gone and cannot be paid again, or with the signal's reason; the caller then
  * releases the reservation.
  */

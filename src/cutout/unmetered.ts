@@ -1,5 +1,5 @@
 import { credits } from '../billing/price.ts';
-import type { Reservations } from '../billing/reservation.ts';
+import type { Reservations } from '../billing/types.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { systemClock } from '../limits/clock.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';

@@ -1,6 +1,6 @@
 import Koa from 'koa';
-import type { Balances } from '../billing/reservation.ts';
 import type { Purchases } from '../billing/stripeCheckout.ts';
+import type { Balances } from '../billing/types.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { TakeImage } from '../improve/takeImage.ts';
 import type { Attempts } from '../limits/attempts.ts';

@@ -1,8 +1,8 @@
 import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
-import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/reservation.ts';
 import { openStores } from '../../src/billing/stores.ts';
+import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/types.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { textHash } from '../../src/idempotency/hash.ts';

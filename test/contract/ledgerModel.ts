@@ -1,13 +1,13 @@
 import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { quarters, standardBilling } from '../../src/billing/price.ts';
+import { openStores } from '../../src/billing/stores.ts';
 import {
   type PendingAnswer,
   type Reservation,
   type ReserveRequest,
   ShortOfCredits,
-} from '../../src/billing/reservation.ts';
-import { openStores } from '../../src/billing/stores.ts';
+} from '../../src/billing/types.ts';
 import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';

@@ -1,6 +1,6 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
-import type { Reservation, ReserveRequest } from '../../src/billing/reservation.ts';
+import type { Reservation, ReserveRequest } from '../../src/billing/types.ts';
 import type { Repeatable } from '../../src/idempotency/chargedContent.ts';
 import {
   accountWith,

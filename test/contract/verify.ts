@@ -1,6 +1,6 @@
 import type { TestFn } from 'ava';
 import { standardBilling } from '../../src/billing/price.ts';
-import type { ReserveRequest } from '../../src/billing/reservation.ts';
+import type { ReserveRequest } from '../../src/billing/types.ts';
 import { contradictions } from '../../src/billing/verify.ts';
 import type { Sql } from '../../src/store/database.ts';
 import { accountWith, type NewPlace, testStores } from '../support/stores.ts';

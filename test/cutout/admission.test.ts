@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { credits } from '../../src/billing/price.ts';
-import type { Reservation } from '../../src/billing/reservation.ts';
+import type { Reservation } from '../../src/billing/types.ts';
 import { createAdmission } from '../../src/cutout/admission.ts';
 import { makePlans } from '../../src/cutout/plan.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';

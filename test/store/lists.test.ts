@@ -131,7 +131,7 @@ function testLists(name: string, place: NewPlace): void {
         if ('from' in span || 'to' in span) t.deepEqual(pages, within);
         for (const kind of ['grant', 'adjust', 'refund', undefined] as const) {
           const found = await everyPage<Entry>(limit, (last) =>
-            ledger.history(id, { ...span, kind, before: last?.id, limit }),
+            ledger.statementNewestFirst(id, { ...span, kind, before: last?.id, limit }),
           );
           const wanted = within.filter((entry) => kind === undefined || entry.kind === kind).toReversed();
           const byNumber = kind === undefined && !('from' in span || 'to' in span);
@@ -141,8 +141,8 @@ function testLists(name: string, place: NewPlace): void {
     }
     const [foreign] = await ledger.statement(other.id);
     for (const unknown of [1e9, foreign?.id]) {
-      t.deepEqual(await ledger.history(id, { before: unknown, kind: 'grant' }), []);
-      t.deepEqual(await ledger.history(id, { before: unknown, from: start }), []);
+      t.deepEqual(await ledger.statementNewestFirst(id, { before: unknown, kind: 'grant' }), []);
+      t.deepEqual(await ledger.statementNewestFirst(id, { before: unknown, from: start }), []);
       t.deepEqual(await ledger.statement(id, { after: unknown, from: start }), []);
     }
   });
@@ -263,14 +263,17 @@ test('SQLite reads a page of a statement, and nothing else, through an index', a
     return plans.join('; ');
   };
   for (const [read, index] of [
-    [() => ledger.history(id, { limit: 3 }), /entry_account \(account_id=\? AND (id|rowid)<\?\)$/],
-    [() => ledger.history(id, { from: 5, limit: 3 }), /entry_at \(account_id=\? AND .*at/],
     [
-      () => ledger.history(id, { kind: 'grant', limit: 3 }),
+      () => ledger.statementNewestFirst(id, { limit: 3 }),
+      /entry_account \(account_id=\? AND (id|rowid)<\?\)$/,
+    ],
+    [() => ledger.statementNewestFirst(id, { from: 5, limit: 3 }), /entry_at \(account_id=\? AND .*at/],
+    [
+      () => ledger.statementNewestFirst(id, { kind: 'grant', limit: 3 }),
       /entry_kind \(account_id=\? AND kind=\? AND .*at/,
     ],
     [
-      () => ledger.history(id, { kind: 'grant', to: 5, before: entry }),
+      () => ledger.statementNewestFirst(id, { kind: 'grant', to: 5, before: entry }),
       /entry_kind \(account_id=\? AND kind=\? AND .*at/,
     ],
     [() => ledger.statement(id, { from: 5, limit: 3 }), /entry_at \(account_id=\? AND .*at/],

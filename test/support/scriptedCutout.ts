@@ -1,5 +1,5 @@
 import sharp from 'sharp';
-import type { Reservations } from '../../src/billing/reservation.ts';
+import type { Reservations } from '../../src/billing/types.ts';
 import { createAdmission } from '../../src/cutout/admission.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Reservations } from '../../src/billing/reservation.ts';
+import type { Reservations } from '../../src/billing/types.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { createContentIdentifier, textHash } from '../../src/idempotency/hash.ts';

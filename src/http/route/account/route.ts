@@ -1,5 +1,5 @@
 import { toCredits } from '../../../billing/price.ts';
-import type { Balances } from '../../../billing/reservation.ts';
+import type { Balances } from '../../../billing/types.ts';
 import { accountOf, type Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 

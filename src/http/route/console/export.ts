@@ -28,7 +28,7 @@ async function exportArchive(
   { accounts, ledger, improve }: ExportParts,
 ): Promise<Readable> {
   const images = await improve.list({ accountId: account.id });
-  const entries = await ledger.history(account.id);
+  const entries = await ledger.statementNewestFirst(account.id);
   const { id, name, email, createdAt } = account;
   const facts = {
     account: { id, name, email, createdAt: isoTime(createdAt) },

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { csv } from '../../../billing/csv.ts';
-import type { Entry, HistoryPage } from '../../../billing/entries.ts';
+import type { Entry, NewestFirstPage } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { entryRow, isoTime } from '../../../billing/present.ts';
 import { toCredits } from '../../../billing/price.ts';
@@ -52,12 +52,16 @@ export const statementCsv = (entries: readonly Entry[]): string => csv([columns]
 const entriesAtATime = 1000;
 
 /** `statementCsv` of every matching entry, newest first, read in parts. */
-async function* streamCsv(ledger: Ledger, accountId: string, wanted: HistoryPage): AsyncGenerator<string> {
+async function* streamCsv(
+  ledger: Ledger,
+  accountId: string,
+  wanted: NewestFirstPage,
+): AsyncGenerator<string> {
   let entries: readonly Entry[];
   let before: number | undefined;
   let head = csv([columns]);
   do {
-    entries = await ledger.history(accountId, { ...wanted, before, limit: entriesAtATime });
+    entries = await ledger.statementNewestFirst(accountId, { ...wanted, before, limit: entriesAtATime });
     before = entries.at(-1)?.id;
     yield head + csvRows(entries);
     head = '';
@@ -68,7 +72,7 @@ async function* streamCsv(ledger: Ledger, accountId: string, wanted: HistoryPage
 export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner }: Endpoints): Route[] {
   const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
     const { limit, ...wanted } = parse(page, ctx.query);
-    const read = (most: number) => ledger.history(accountIdOf(ctx), { ...wanted, limit: most });
+    const read = (most: number) => ledger.statementNewestFirst(accountIdOf(ctx), { ...wanted, limit: most });
     return readPage(limit, read, numberOf, entryInfo);
   };
   const download = async (ctx: Context) => {

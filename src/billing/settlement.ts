@@ -4,18 +4,21 @@ import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
-import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './reservation.ts';
+import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './types.ts';
 
 /*
- * The states of an answer, from reserved to delivered, and every transition between them (drawn in docs/credits.md).
- * Only this module changes `answer` and writes entries of the kinds reserve, settle, release and refund. A restore
+ * Where credits are reserved, settled, released and refunded: the states of an answer, from reserved to delivered, and every
+ * transition between them (drawn in docs/credits.md). Reserving is what payment systems call authorizing; settling and
+ * delivering together are their capture.
+ *
+ * An answer is the response to one request for a result, and its part of the ledger. Only this module changes `answer` and writes entries of the kinds reserve, settle, release and refund. A restore
  * (store/copy.ts) copies them unchanged, and migrations convert them.
  *
  * An answer in progress is a row of `answer`. With a reservation_id it is reserved; a reserved repeat also has a charge_id,
  * the undelivered charge that it repeats. With a charge_id alone it is settled. A charge is identified by the number of its
- * reserve entry. A charge is undelivered
- * while rows refer to it: those are the answers that may still carry it. The first one delivered makes it final for all; if
- * the last one is released instead, the charge is refunded. A charge that was not refunded is valid.
+ * reserve entry. A charge is undelivered while rows refer to it: those are the answers that may still carry it. The first
+ * one delivered makes it final for all; if the last one is released instead, the charge is refunded. A charge that was not
+ * refunded is valid.
  */
 
 /** A row of the table `answer`. */

@@ -55,7 +55,7 @@ export class ShortOfCredits extends Error {
   }
 }
 
-/** Credits or a free preview reserved for one job. Implemented by `Ledger`; the transitions are in chargeStates.ts. */
+/** Credits or a free preview reserved for one job. `Ledger` implements it; settlement.ts makes the transitions. */
 export interface Reservation extends PendingAnswer {
   readonly id: number;
   /** The size to work at: the requested one, or what `auto` resolved to. */
