@@ -19,14 +19,14 @@ interface Exchange {
  */
 const maxStarted = 4;
 /** The maximum number of pending requests on one connection; one that sends more is closed. */
-const maxOpen = 64;
+const maxPending = 64;
 
 /**
- * A chunked body of more than `judgedChunks` chunks that carry less than `minChunkBytes` bytes each on average
+ * A chunked body of more than `maxTinyChunks` chunks that carry less than `minChunkBytes` bytes each on average
  * is refused. node:http parses all that a read returned, up to 64 KB, in one turn and calls a function for
  * every chunk, so that chunks of single bytes take a hundred times the processor time of whole packets.
  */
-const judgedChunks = 1000;
+const maxTinyChunks = 1000;
 const minChunkBytes = 64;
 
 /** Milliseconds for which input is discarded after the last answer, so that the client can read it (lingering close). */
@@ -66,14 +66,17 @@ function rawAnswer(error: AppError): string {
 export class Connection {
   readonly #socket: Socket;
   readonly #running: RunningRequests;
-  readonly #open: Exchange[] = [];
-  #refused = false;
-  #ended = false;
+  readonly #pending: Exchange[] = [];
+  /** The server stops: the connection is closed when it is idle. */
   #closing = false;
+  /** An error for what the client sent is its last answer, which is still to be sent, or was: it gets no second one. */
+  #refused = false;
+  /** Whatever is still received or parsed is discarded, because of what was sent before or because the socket is closed. */
+  #discarding = false;
+  /** The last answer was given to the socket, and its sending side is closed. */
+  #ended = false;
   /** Bytes received when its last request was complete: more belong to the next one. */
   #read = 0;
-  /** Closed because of what it sent; what is still parsed of that is discarded. */
-  #cut = false;
   #probeTimer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket, running: RunningRequests) {
@@ -81,7 +84,7 @@ export class Connection {
     this.#running = running;
     socket.once('end', () => timeSlice(() => this.#clientEnded()));
     socket.once('close', () => {
-      this.#cut = true;
+      this.#discarding = true;
       clearTimeout(this.#probeTimer);
     });
   }
@@ -89,15 +92,15 @@ export class Connection {
   /** Adds a request, which is started when its turn is near, and never after the connection is closed. */
   addRequest(req: IncomingMessage, res: ServerResponse): void {
     // No answer could be sent any more.
-    if (this.#cut || this.#ended) return;
-    if (this.#open.length === maxOpen) {
-      this.#tooMany();
+    if (this.#discarding || this.#ended) return;
+    if (this.#pending.length === maxPending) {
+      this.#refuseRequest();
       return;
     }
     const exchange = { req, res, started: false };
-    this.#open.push(exchange);
+    this.#pending.push(exchange);
     res.once('close', () => {
-      this.#open.splice(this.#open.indexOf(exchange), 1);
+      this.#pending.splice(this.#pending.indexOf(exchange), 1);
       this.#startNext();
       this.#requestOver();
     });
@@ -116,33 +119,39 @@ export class Connection {
     let [chunks, bytes] = [0, 0];
     req.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
       // `false` makes node:http stop reading from the socket.
-      if (this.#cut) return false;
+      if (this.#discarding) return false;
       chunks += 1;
       bytes += chunk?.length ?? 0;
-      if (chunk === null || chunks < judgedChunks || bytes >= minChunkBytes * chunks)
+      if (chunk === null || chunks < maxTinyChunks || bytes >= minChunkBytes * chunks)
         return push(chunk, encoding);
-      this.#tinyChunks(Math.ceil(bytes / chunks));
+      this.#refuseChunks(Math.ceil(bytes / chunks));
       return false;
     };
   }
 
   /** Ends the connection, with an error if no answer has begun, which the client can read for a second. */
-  #tinyChunks(mean: number): void {
-    this.#cut = true;
-    this.#refused = true;
+  #refuseChunks(mean: number): void {
+    const canAnswer = this.#discardInput();
     const socket = this.#socket;
     if (!socket.writable) return void socket.destroy();
-    for (const exchange of this.#open) if (!exchange.res.headersSent) endUnanswered(exchange);
-    if (!this.#open[0]?.res.headersSent) {
+    for (const exchange of this.#pending) if (!exchange.res.headersSent) endUnanswered(exchange);
+    if (canAnswer) {
       const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
       socket.end(rawAnswer(fail('malformed_request', { detail })));
     }
     setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 
+  /** Discards all further input. True if an error can still be sent: no answer has begun, and the client is there. */
+  #discardInput(): boolean {
+    this.#discarding = true;
+    this.#refused = true;
+    return this.#socket.writable && !this.#pending[0]?.res.headersSent;
+  }
+
   #startNext(): void {
-    for (const exchange of this.#open.slice(0, maxStarted)) {
-      if (exchange.started || this.#cut) continue;
+    for (const exchange of this.#pending.slice(0, maxStarted)) {
+      if (exchange.started || this.#discarding) continue;
       exchange.started = true;
       this.#running.start(exchange.req, exchange.res);
     }
@@ -153,16 +162,15 @@ export class Connection {
    * before it are answered, so the connection is ended at once. The client gets an error if no answer has
    * begun.
    */
-  #tooMany(): void {
-    this.#cut = true;
-    this.#refused = true;
+  #refuseRequest(): void {
+    const canAnswer = this.#discardInput();
     const socket: Socket & { parser?: object | null } = this.#socket;
     // Undocumented in node:http: 2 stops its parser, as before a protocol upgrade. Otherwise thousands of
     // requests of the same packet would be created and discarded.
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
-    if (this.#open[0]?.res.headersSent || !socket.writable) return void socket.destroy();
+    if (!canAnswer) return void socket.destroy();
     const error = fail('malformed_request', {
-      detail: `More than ${maxOpen} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
+      detail: `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
     });
     socket.end(rawAnswer(error), () => socket.destroy());
   }
@@ -175,9 +183,9 @@ export class Connection {
   refuse(error: AppError): void {
     if (this.#refused) return;
     this.#refused = true;
-    const last = this.#open.at(-1);
+    const last = this.#pending.at(-1);
     const broken = last && !last.req.complete ? last : undefined;
-    const before = this.#open.filter((exchange) => exchange !== broken).at(-1);
+    const before = this.#pending.filter((exchange) => exchange !== broken).at(-1);
     const end = () => this.#end(broken?.res.headersSent ? '' : rawAnswer(error));
     if (broken && !broken.res.headersSent) endUnanswered(broken);
     // After the work of its end, so that nothing of the request is held when the client reads the answer.
@@ -196,9 +204,9 @@ export class Connection {
     const { bytesRead, bytesWritten } = socket;
     setImmediate(() => {
       if (socket.bytesRead !== bytesRead || socket.bytesWritten !== bytesWritten) return;
-      const last = this.#open.at(-1);
+      const last = this.#pending.at(-1);
       // Pipelined answers that wait for their turn are not the client's fault.
-      if (!last || this.#open[0]?.res.headersSent) return void socket.destroy();
+      if (!last || this.#pending[0]?.res.headersSent) return void socket.destroy();
       // The body of a request that waits for its turn is not read yet.
       if (last.started && !last.req.complete) this.refuse(fail('timeout', { detail: 'The upload stalled.' }));
     });
@@ -222,7 +230,7 @@ export class Connection {
 
   #closeWhenIdle(): void {
     // The error of a refused request is still to be sent, and ends the connection.
-    if (this.#refused || this.#open.length > 0 || this.#socket.bytesRead > this.#read) return;
+    if (this.#refused || this.#pending.length > 0 || this.#socket.bytesRead > this.#read) return;
     this.#end('');
   }
 
@@ -246,11 +254,11 @@ export class Connection {
   #clientEnded(): void {
     if (this.#refused || this.#socket.destroyed) return;
     // node:http reports this itself, except for upgrade requests.
-    if (this.#open.at(-1)?.req.complete === false) return void this.refuse(endedInBody);
-    if (this.#open.some(({ req, res }) => Number(req.httpVersion) < 1.1 && !res.headersSent))
+    if (this.#pending.at(-1)?.req.complete === false) return void this.refuse(endedInBody);
+    if (this.#pending.some(({ req, res }) => Number(req.httpVersion) < 1.1 && !res.headersSent))
       return void this.#socket.destroy();
     const probe = (waitMs: number) => {
-      const first = this.#open[0];
+      const first = this.#pending[0];
       // Once the answer has begun, sending it has the same effect.
       if (first && !first.res.headersSent && this.#socket.writable) first.res.writeProcessing();
       if (first) this.#probeTimer = setTimeout(probe, waitMs, Math.min(2 * waitMs, lastProbeMs)).unref();
