@@ -22,14 +22,16 @@ const serverTiming = (stages: Stages): string =>
 /** Bytes of the image that are written in base64 at a time: a multiple of 3. */
 const base64Step = 48 * 1024;
 
-interface JsonParts {
-  readonly before: string;
-  readonly base64: number;
-  readonly after: string;
+/** The body of an answer: its length is known before the memory for it is taken. */
+export interface ResultBody {
+  readonly contentType: string;
+  /** In bytes. */
+  readonly length: number;
+  readonly make: () => Buffer;
 }
 
-/** What surrounds the image in JSON (docs/contract.md section 7.3), and its length in base64. */
-function jsonParts({ bytes, foreground }: CutoutResult): JsonParts {
+/** The image in JSON (docs/contract.md section 7.3). */
+function jsonBody({ bytes, foreground }: CutoutResult): ResultBody {
   const { top, left, width, height } = foreground;
   const rest = {
     foreground_top: top,
@@ -37,35 +39,31 @@ function jsonParts({ bytes, foreground }: CutoutResult): JsonParts {
     foreground_width: width,
     foreground_height: height,
   };
-  return {
-    before: '{"data":{"result_b64":"',
-    base64: 4 * Math.ceil(bytes.length / 3),
-    after: `",${JSON.stringify(rest).slice(1)}}`,
+  const before = '{"data":{"result_b64":"';
+  const after = `",${JSON.stringify(rest).slice(1)}}`;
+  const length = before.length + 4 * Math.ceil(bytes.length / 3) + after.length;
+  /** Written in place: as strings the image would take three times its length in base64 until it is sent. */
+  const make = () => {
+    const body = Buffer.allocUnsafe(length);
+    let at = body.write(before, 'latin1');
+    for (let from = 0; from < bytes.length; from += base64Step)
+      at += body.write(bytes.toString('base64', from, from + base64Step), at, 'latin1');
+    body.write(after, at, 'latin1');
+    return body;
   };
+  return { contentType: 'application/json; charset=utf-8', length, make };
 }
 
-/** Written in place: as strings the image would take three times its length in base64 until it is sent. */
-function jsonBody(result: CutoutResult): Buffer {
-  const { before, base64, after } = jsonParts(result);
-  const body = Buffer.allocUnsafe(before.length + base64 + after.length);
-  let at = body.write(before, 'latin1');
-  for (let from = 0; from < result.bytes.length; from += base64Step)
-    at += body.write(result.bytes.toString('base64', from, from + base64Step), at, 'latin1');
-  body.write(after, at, 'latin1');
-  return body;
+/** The image as bytes, or in JSON if the `Accept` header asks for it. */
+export function resultBody(accept: string, result: CutoutResult): ResultBody {
+  if (wantsJson(accept)) return jsonBody(result);
+  const { bytes, contentType } = result;
+  return { contentType, length: bytes.length, make: () => bytes };
 }
 
-/** Length in bytes of the body that `present` sets. */
-export function bodyLength(ctx: Context, result: CutoutResult): number {
-  if (!wantsJson(ctx.get('Accept'))) return result.bytes.length;
-  const { before, base64, after } = jsonParts(result);
-  return before.length + base64 + after.length;
-}
-
-/** Sets the headers of docs/contract.md section 7.1 and the image, as bytes or in JSON (7.3). */
-export function present(ctx: Context, result: CutoutResult): void {
+/** Sets the headers of docs/contract.md section 7.1 and the body. */
+export function present(ctx: Context, result: CutoutResult, body: ResultBody): void {
   const { foreground, max, type } = result;
-  const json = wantsJson(ctx.get('Accept'));
   setHeaders(ctx, {
     ...(type !== undefined && { 'X-Type': type }),
     'X-Width': String(result.width),
@@ -83,8 +81,8 @@ export function present(ctx: Context, result: CutoutResult): void {
       ? { 'Idempotent-Replayed': 'true' }
       : { 'Server-Timing': serverTiming(result.stages) }),
     // Before the body: Koa then looks for no type of its own.
-    'Content-Type': json ? 'application/json; charset=utf-8' : result.contentType,
+    'Content-Type': body.contentType,
   });
   ctx.status = 200;
-  ctx.body = json ? jsonBody(result) : result.bytes;
+  ctx.body = body.make();
 }

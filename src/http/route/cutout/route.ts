@@ -5,7 +5,7 @@ import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { onResponseEnd } from '../../onResponseEnd.ts';
 import type { Route } from '../../router.ts';
-import { bodyLength, present } from './present.ts';
+import { present, resultBody } from './present.ts';
 import { parseCutout } from './schema.ts';
 
 /**
@@ -42,8 +42,9 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
         logger.error({ request: requestId, err: error }, 'delivered');
       }
     });
-    holdAnswer(ctx.state.hold, bodyLength(ctx, result), result.replayed);
-    present(ctx, result);
+    const body = resultBody(ctx.get('Accept'), result);
+    holdAnswer(ctx.state.hold, body.length, result.replayed);
+    present(ctx, result, body);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
 }
