@@ -28,25 +28,20 @@ export async function load(
   { limits, second }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
-  const release = downloads.retain();
-  try {
-    const { source, mask } = request;
-    const background = request.background.kind === 'image' ? request.background.source : undefined;
-    // Both addresses are checked before either is fetched.
-    if (source.kind === 'url') downloads.check(source.url, 'image_url');
-    if (background?.kind === 'url') downloads.check(background.url, 'bg_image_url');
-    const from = { downloads, maxBytes: limits.maxBytes, signal };
-    const image = await readSource(source, from);
-    // Nothing is fetched for an image that is refused (docs/contract.md section 6).
-    const probed = background?.kind === 'url' ? await probeImage(request, image, limits) : undefined;
-    return {
-      image,
-      background: background && (await readSource(background, from, 'bg_image_url')),
-      ...(mask && { mask: await aboutMask(readSource(mask, from)) }),
-      settings: settingsOf(request, second),
-      ...(probed && { probed }),
-    };
-  } finally {
-    await release();
-  }
+  const { source, mask } = request;
+  const background = request.background.kind === 'image' ? request.background.source : undefined;
+  // Both addresses are checked before either is fetched.
+  if (source.kind === 'url') downloads.check(source.url, 'image_url');
+  if (background?.kind === 'url') downloads.check(background.url, 'bg_image_url');
+  const from = { downloads, maxBytes: limits.maxBytes, signal };
+  const image = await readSource(source, from);
+  // Nothing is fetched for an image that is refused (docs/contract.md section 6).
+  const probed = background?.kind === 'url' ? await probeImage(request, image, limits) : undefined;
+  return {
+    image,
+    background: background && (await readSource(background, from, 'bg_image_url')),
+    ...(mask && { mask: await aboutMask(readSource(mask, from)) }),
+    settings: settingsOf(request, second),
+    ...(probed && { probed }),
+  };
 }

@@ -79,35 +79,30 @@ export function createMakeResult(parts: ResultParts): MakeResult {
   const pipeline = createPipeline(parts);
   return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, signal } = content;
-    const release = downloads.retain();
+    // 3. Plan.
+    const inputs = await probeInputs(request, loaded, limits, telemetry);
+    const plans = makePlans(request, inputs, parts);
+    // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
+    const size = sizeToReserve(request, inputs.image.probe);
+    const admitted = await admission.admit({
+      accountId,
+      hasPermit: downloads.hasPermit,
+      plans,
+      reserve: { requestId, size, repeat },
+      deadline,
+      signal,
+      telemetry,
+    });
     try {
-      // 3. Plan.
-      const inputs = await probeInputs(request, loaded, limits, telemetry);
-      const plans = makePlans(request, inputs, parts);
-      // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
-      const size = sizeToReserve(request, inputs.image.probe);
-      const admitted = await admission.admit({
-        accountId,
-        hasPermit: downloads.hasPermit,
-        plans,
-        reserve: { requestId, size, repeat },
-        deadline,
-        signal,
-        telemetry,
-      });
-      try {
-        // 5. Pipeline.
-        const { plan, reservation } = admitted;
-        const result = await pipeline(plan, { signal, telemetry });
-        // 6. Settle: only now is anything charged.
-        const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
-        admitted.done(result.stages);
-        return charged;
-      } finally {
-        await admitted.end();
-      }
+      // 5. Pipeline.
+      const { plan, reservation } = admitted;
+      const result = await pipeline(plan, { signal, telemetry });
+      // 6. Settle: only now is anything charged.
+      const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
+      admitted.done(result.stages);
+      return charged;
     } finally {
-      await release();
+      await admitted.end();
     }
   };
 }
